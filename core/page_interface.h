@@ -1,0 +1,54 @@
+/*
+ * The page interface: all that a policy knows of pages. core/pages/ implements it with a buddy allocator; a kernel port
+ * implements it with the kernel's own.
+ *
+ * Every call goes through the heap, so that its counters are exact. Blocks are naturally aligned: 2^order pages start
+ * at a multiple of their size from the base of the address space that they come from.
+ */
+#ifndef SY_PAGE_INTERFACE_H
+#define SY_PAGE_INTERFACE_H
+
+#include "types.h"
+
+/* Takes 2^order pages for a slab (SY_USE_SLAB), a large allocation or metadata. flags: enum sy_flags; node:
+ * SY_ANY_NODE for the one nearest to the slot. NULL when there is no memory: never an abort. The page's state is zero,
+ * heap, order and to_head of every page of the block are set; the memory itself is zero only with SY_ZERO. Called with no
+ * lock held, as reclaim may ask this or any other heap to give memory back; with SY_NO_RECLAIM locks above level 4 of the
+ * lock order may be held. */
+struct sy_page *sy__pages_take(struct sy_heap *, unsigned slot, unsigned order, unsigned flags, int node,
+                               enum sy_page_use use);
+
+/* Gives back what sy__pages_take returned. Any slot. */
+void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
+
+/* What every implementation of the page interface keeps first, so that address and descriptor convert inline. */
+struct sy_pages_base {
+	char *memory;          /* address of page 0 */
+	struct sy_page *table; /* descriptor of page 0 */
+	uint64_t page_count;   /* in the reserved range */
+};
+
+static inline void *sy__page_address(const struct sy_heap *heap, const struct sy_page *page)
+{
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
+
+	return base->memory + ((size_t)(page - base->table) << SY_PAGE_SHIFT);
+}
+
+/* Descriptor of the page that holds the address: one subtraction, one shift. The address must be in the range. */
+static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
+{
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
+
+	return base->table + ((size_t)((const char *)address - base->memory) >> SY_PAGE_SHIFT);
+}
+
+/* Descriptor of the first page of the slab or large allocation that holds the address. */
+static inline struct sy_page *sy__head_of(const struct sy_heap *heap, const void *address)
+{
+	struct sy_page *page = sy__page_of(heap, address);
+
+	return page - page->to_head;
+}
+
+#endif

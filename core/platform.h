@@ -1,0 +1,39 @@
+/*
+ * The platform: everything the core needs from the world below it.
+ *
+ * The core is freestanding C11. It calls no libc function and asks no operating system for anything but through the
+ * names below, which the one shim that a build includes defines: platform/user.h for programs and the replay,
+ * platform/bare.h for a machine with nothing beneath, ports/linux/ for a kernel. A build picks its shim with
+ * -DSY_PLATFORM_SHIM='"platform/bare.h"'.
+ *
+ * A shim defines:
+ *
+ *   sy__lock_t, SY__LOCK_INIT      a lock that is never held across a call into the client, and never taken twice
+ *   sy__lock(l), sy__unlock(l)     acquire and release; on one CPU they may be empty
+ *   sy__local_begin(slot)          from here to sy__local_end(slot) no other code touches the state of this CPU slot;
+ *   sy__local_end(slot)            nothing in a replay, where one thread drives all slots
+ *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
+ *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
+ *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
+ *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable
+ *   sy__source_release(p, bytes)   gives the address space back
+ *   sy__copy, sy__fill, sy__same   memcpy, memset, memcmp
+ */
+#ifndef SY_PLATFORM_H
+#define SY_PLATFORM_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define sy__likely(x) __builtin_expect(!!(x), 1)
+#define sy__unlikely(x) __builtin_expect(!!(x), 0)
+#define SY__COLD __attribute__((cold, noinline))
+
+#ifndef SY_PLATFORM_SHIM
+#define SY_PLATFORM_SHIM "platform/user.h"
+#endif
+#include SY_PLATFORM_SHIM
+
+#endif

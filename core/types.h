@@ -1,0 +1,253 @@
+/*
+ * Every noun of slabyard, once.
+ *
+ *   page, order       SY_PAGE_SIZE bytes; 2^order contiguous, naturally aligned pages.
+ *   page allocator    hands out 2^order pages (struct sy_pages, private to core/pages/; policies see page_interface.h).
+ *   policy            one allocation algorithm: a table of functions (struct sy_policy) and its tunables.
+ *   heap              a policy at work on a page allocator (struct sy_heap). Several heaps may share one page allocator.
+ *   cache             objects of one kind in a heap (struct sy_cache).
+ *   slab, object      pages carved into objects; what the client holds.
+ *   CPU slot          the owner of per-CPU state, 0 to sy_heap.slots - 1: a logical CPU in a replay, a thread in a
+ *                     program, a CPU in a kernel. Whoever calls passes the slot that it runs on.
+ *
+ * Memory accounting is exact. Every page of the reserved range is ungrown, free, in a slab, in a large allocation, in
+ * environment use or in metadata (enum sy_page_use); sy_pages_check() and sy_heap_check() verify the sums.
+ *
+ * Lock order. A lock may be taken only while holding locks that stand above it:
+ *
+ *   1. sy_heap.lock           the list of caches, creation, destruction and merging of caches, the deferred queue
+ *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
+ *   3. sy_heap.metadata.lock  the free lists of heap metadata
+ *   4. per-CPU page list      one for each zone and slot (core/pages/)
+ *   5. zone                   free lists and counters of one zone (core/pages/)
+ *   6. memory source          growth of the page allocator (core/pages/)
+ *
+ * Reclaim (page allocator calls heaps) runs with no page allocator lock held.
+ */
+#ifndef SY_TYPES_H
+#define SY_TYPES_H
+
+#include "platform.h"
+
+#ifndef SY_PAGE_SHIFT
+#define SY_PAGE_SHIFT 12
+#endif
+#define SY_PAGE_SIZE ((size_t)1 << SY_PAGE_SHIFT)
+#define SY_MAX_ORDER 10 /* largest block: 2^10 pages */
+#define SY_ORDERS (SY_MAX_ORDER + 1)
+#define SY_MAX_SLOTS 256
+#define SY_MAX_NODES 16
+#define SY_MAX_TUNABLES 16
+#define SY_CACHE_LINE 64
+#define SY_ANY_NODE (-1)
+#define SY_NAME_BYTES 48
+
+/* ---- Requests ------------------------------------------------------------------------------------------------- */
+
+/* Flags of an allocation, after the GFP flags of Linux that matter to an allocator. */
+enum sy_flags {
+	SY_ZERO = 1u << 0,        /* the memory returned is all zero (__GFP_ZERO) */
+	SY_RECLAIMABLE = 1u << 1, /* counted and grouped as reclaimable (__GFP_RECLAIMABLE) */
+	SY_MOVABLE = 1u << 2,     /* environment pages only (__GFP_MOVABLE) */
+	SY_HIGHATOMIC = 1u << 3,  /* may use the HighAtomic reserve (__GFP_HIGH and atomic) */
+	SY_ACCOUNT = 1u << 4,     /* charged to a memory cgroup: its own kmalloc classes (__GFP_ACCOUNT) */
+	SY_DMA = 1u << 5,         /* from zone DMA (__GFP_DMA) */
+	SY_DMA32 = 1u << 6,       /* from zone DMA32 or below (__GFP_DMA32) */
+	SY_THISNODE = 1u << 7,    /* the requested node or none (__GFP_THISNODE) */
+	SY_NO_RECLAIM = 1u << 8,  /* fail rather than ask heaps to give memory back */
+};
+
+/* Flags of a cache, after Linux's SLAB_ flags. */
+enum sy_cache_flags {
+	SY_CACHE_HWCACHE_ALIGN = 1u << 0,   /* align objects to cache lines (SLAB_HWCACHE_ALIGN) */
+	SY_CACHE_TYPESAFE_BY_RCU = 1u << 1, /* a slab's memory outlives a grace period (SLAB_TYPESAFE_BY_RCU) */
+	SY_CACHE_RECLAIMABLE = 1u << 2,     /* its pages are of migrate type reclaimable (SLAB_RECLAIM_ACCOUNT) */
+	SY_CACHE_ACCOUNT = 1u << 3,         /* SLAB_ACCOUNT */
+	SY_CACHE_DMA = 1u << 4,             /* SLAB_CACHE_DMA */
+	SY_CACHE_DMA32 = 1u << 5,           /* SLAB_CACHE_DMA32 */
+	SY_CACHE_NO_MERGE = 1u << 6,        /* never shared with another cache */
+	SY_CACHE_KMALLOC = 1u << 7,         /* a size class, made by the heap itself */
+};
+
+/* ---- Pages ---------------------------------------------------------------------------------------------------- */
+
+enum sy_migrate { SY_UNMOVABLE, SY_MOVABLE_TYPE, SY_RECLAIMABLE_TYPE, SY_HIGHATOMIC_TYPE, SY_MIGRATE_TYPES };
+
+/* What a page is used for. A descriptor that was never written reads SY_USE_OLDER: ungrown, or in use by the
+ * environment since before the trace began; the zone's counters tell the two apart. */
+enum sy_page_use {
+	SY_USE_OLDER,
+	SY_USE_FREE,        /* on a free list of its zone */
+	SY_USE_CPU_LIST,    /* free, on a per-CPU list */
+	SY_USE_SLAB,        /* in a slab of a heap */
+	SY_USE_LARGE,       /* in an allocation that went straight to pages */
+	SY_USE_ENVIRONMENT, /* held by somebody outside the heaps */
+	SY_USE_METADATA,    /* holds heaps, caches and other bookkeeping */
+	SY_USES
+};
+
+#define SY_SLAB_STATE_BYTES 40
+
+/*
+ * Descriptor of one page. 64 bytes; the first 40 are a policy's while the page is the head of a slab or of a large
+ * allocation, and the page allocator's own (list links) while the page is free. A kernel's struct slab leaves a policy
+ * no more, so a policy that fits here fits there.
+ */
+struct sy_page {
+	union {
+		unsigned char state[SY_SLAB_STATE_BYTES]; /* the policy's, see SY_SLAB_STATE */
+		uint64_t align_state;
+		struct {
+			struct sy_page *next, *prev; /* free list or per-CPU list; under the lock of that list */
+		} free;
+	};
+	uint8_t use;       /* enum sy_page_use */
+	uint8_t order;     /* of the block that this page heads */
+	uint8_t migrate;   /* enum sy_migrate of the free list that the block is on, or that it was asked for */
+	uint8_t zone;      /* index of its zone in the page allocator */
+	uint8_t node;      /* memory node */
+	uint8_t flags;     /* the page allocator's own */
+	uint16_t to_head;  /* pages back to the head of its block; valid for slabs and large allocations */
+	struct sy_heap *heap; /* whose slab or large allocation; NULL for the rest */
+	uint64_t bytes;    /* of a large allocation: bytes asked for */
+};
+_Static_assert(sizeof(struct sy_page) <= 64, "a page descriptor is at most 64 bytes");
+
+/* The policy's state in the head page of a slab, as TYPE *; asserts that it fits. */
+#define SY_SLAB_STATE(TYPE, page) ((TYPE *)(void *)(page)->state)
+#define SY_ASSERT_SLAB_STATE(TYPE) \
+	_Static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves")
+
+/* ---- Lists ---------------------------------------------------------------------------------------------------- */
+
+/* Circular doubly linked list with a sentinel; helpers in core/list.h. */
+struct sy_list {
+	struct sy_list *next, *prev;
+};
+
+/* Memory that waits for an RCU grace period: 16 bytes on 64-bit, as a kernel's rcu_head. See core/deferred.c. */
+struct sy_deferred {
+	struct sy_deferred *next;
+	uint64_t due; /* sy__now() at which the grace period has passed */
+};
+
+/* ---- Policies ------------------------------------------------------------------------------------------------- */
+
+/* One tunable of a policy. Values are integers; a tunable with choices takes the index of its name. */
+struct sy_tunable {
+	const char *name;
+	int64_t default_value; /* SY_TUNABLE_AUTO where the policy computes it */
+	int64_t min, max;      /* inclusive */
+	const char *const *choices; /* NULL, or max + 1 names */
+	const char *meaning;   /* one line, with the unit */
+};
+#define SY_TUNABLE_AUTO INT64_MIN
+
+struct sy_cache_counts {
+	uint64_t slabs, partial_slabs, full_slabs, empty_slabs; /* partial, full and empty add up to slabs */
+	uint64_t pages;           /* in slabs */
+	uint64_t objects;         /* room in all slabs */
+	uint64_t objects_in_use;  /* held by the client */
+	uint64_t objects_cached;  /* free, kept in per-CPU state */
+};
+
+struct sy_geometry {
+	uint32_t size;    /* bytes from one object to the next */
+	uint32_t objects; /* in one slab */
+	uint32_t order;   /* pages of a slab: 2^order */
+	uint32_t wasted;  /* bytes of a slab that no object uses */
+};
+
+struct sy_heap;
+struct sy_cache;
+struct sy_pages;
+
+/*
+ * The policy contract. Adding an allocator is one file that defines one of these, and one line in core/policies/table.c.
+ * Functions get the caller's slot; those of the slow group may be called from any slot. NULL marks what a policy
+ * does not have. All but check may be called concurrently for different slots.
+ */
+struct sy_policy {
+	const char *name, *summary, *paper;
+	const struct sy_tunable *tunables;
+	unsigned tunable_count;
+	size_t heap_bytes;  /* of the policy's heap structure, whose first member is struct sy_heap */
+	size_t cache_bytes; /* of the policy's cache structure, whose first member is struct sy_cache */
+
+	/* Hot. Sizes in bytes; node is SY_ANY_NODE or a memory node; NULL when there is no memory. */
+	void *(*cache_alloc)(struct sy_cache *, unsigned slot, unsigned flags, int node);
+	void (*cache_free)(struct sy_cache *, unsigned slot, void *object);
+	void *(*kmalloc)(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
+	void (*kfree)(struct sy_heap *, unsigned slot, void *object);
+
+	/* Slow. */
+	bool (*heap_init)(struct sy_heap *);           /* fills the zeroed structure; false: no memory, nothing kept */
+	void (*heap_fini)(struct sy_heap *);           /* all caches are gone; gives every page back */
+	struct sy_cache *(*cache_merge)(struct sy_heap *, const struct sy_cache *wanted); /* an existing cache to share, or NULL */
+	bool (*cache_init)(struct sy_cache *);         /* fills the rest of a cache; false: no memory or impossible */
+	void (*cache_fini)(struct sy_cache *);         /* no object is in use; gives every page back */
+	size_t (*usable_size)(struct sy_heap *, const void *object); /* of a kmalloc: bytes that may be written */
+	uint64_t (*shrink)(struct sy_cache *);         /* gives back every slab it can; returns pages given back */
+	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
+	void (*grace_passed)(struct sy_heap *, struct sy_deferred *); /* an entry of the deferred queue is due */
+	void (*counts)(struct sy_cache *, struct sy_cache_counts *);
+	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
+	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
+};
+
+/* ---- Heaps and caches ----------------------------------------------------------------------------------------- */
+
+/* Counters that the core keeps on slow paths only; read by anyone, written under the owner's rules. */
+struct sy_heap_counters {
+	uint64_t slab_pages, large_pages, metadata_pages; /* held now */
+	uint64_t held_peak;      /* most slab_pages + large_pages at any time */
+	uint64_t slab_pages_peak;
+	uint64_t page_requests;  /* asked of the page allocator */
+	uint64_t page_failures;  /* of these, refused */
+	uint64_t reclaimed_pages;/* given back because the page allocator asked */
+	uint64_t slow_allocs;    /* allocations that left the fast path */
+	uint64_t slow_frees;     /* frees that left the fast path */
+	uint64_t large_live_bytes; /* bytes asked for in large allocations that live now */
+	uint64_t deferred;       /* objects or slabs that wait for a grace period */
+};
+
+struct sy_metadata {
+	sy__lock_t lock;
+	void *free_lists[8]; /* by power of two from 64 bytes; see core/metadata.c */
+	char *bump, *bump_end;
+	struct sy_page *pages; /* every block taken, linked through state */
+};
+
+struct sy_heap {
+	const struct sy_policy *policy;
+	struct sy_pages *pages;
+	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS; the present CPUs for order calculation */
+	unsigned nodes;  /* memory nodes: 1 to SY_MAX_NODES */
+	uint8_t slot_node[SY_MAX_SLOTS]; /* the memory node nearest to each slot */
+	int64_t tunables[SY_MAX_TUNABLES];
+	uint64_t grace_ns; /* length of an RCU grace period */
+	sy__lock_t lock;   /* caches, deferred */
+	struct sy_list caches; /* in order of creation, through sy_cache.link */
+	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
+	struct sy_deferred *deferred_first, **deferred_last; /* in order of due time */
+	struct sy_metadata metadata;
+	struct sy_heap_counters counters;
+	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
+	void *log_context;
+};
+
+struct sy_cache {
+	const struct sy_policy *policy; /* = heap->policy, one load nearer to the fast path */
+	struct sy_heap *heap;
+	char name[SY_NAME_BYTES];
+	uint32_t object_size; /* bytes that the client may use */
+	uint32_t align;       /* bytes; a power of two; at least what the client asked for */
+	uint32_t size;        /* bytes from one object to the next, set by the policy */
+	uint32_t flags;       /* enum sy_cache_flags */
+	void (*constructor)(void *object, size_t object_size);
+	void (*destructor)(void *object, size_t object_size);
+	uint32_t users;       /* how many creations share this cache by merging; under sy_heap.lock */
+	struct sy_list link;  /* in sy_heap.caches; under sy_heap.lock */
+};
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * slabyard: the kernel slab-allocator family as a library.
+ *
+ * A page allocator (sy_pages) hands out pages of a reserved range; heaps run one policy each on it; caches hold objects of
+ * one kind. Nothing here prints, aborts or parses: errors are values, out of memory is NULL.
+ *
+ * Thread safety: creating and destroying page allocators, heaps and caches must be serialised with their use by the caller.
+ * Calls that take a slot may run concurrently for different slots; one slot belongs to one caller at a time.
+ */
+#ifndef SLABYARD_H
+#define SLABYARD_H
+
+#include "../../core/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Page allocator ------------------------------------------------------------------------------------------- */
+
+#define SY_MAX_ZONES 24
+#define SY_ZONE_NAME_BYTES 16
+#define SY_CPU_LIST_ORDERS 4 /* per-CPU lists hold blocks of orders 0 to 3 */
+
+/* A zone as the caller describes it. Zones are in ascending order of start and don't overlap; gaps are never used. */
+struct sy_zone_config {
+	char name[SY_ZONE_NAME_BYTES]; /* "DMA", "DMA32", "Normal", "Movable" */
+	unsigned node;
+	uint64_t start_page; /* page frame number of the first page; a multiple of 2^SY_MAX_ORDER */
+	uint64_t pages;      /* spanned */
+	uint64_t managed;    /* pages that may be allocated, at most `pages`; 0: all. The rest is in use from the start. */
+	uint64_t min, low, high; /* watermarks in free pages; 0: computed as Linux does from managed pages */
+};
+
+struct sy_pages_config {
+	unsigned zone_count;
+	struct sy_zone_config zones[SY_MAX_ZONES];
+	unsigned slots;          /* CPU slots with per-CPU lists, 1 to SY_MAX_SLOTS */
+	unsigned pageblock_order;/* 1 to SY_MAX_ORDER; Linux on x86-64: 9 */
+	unsigned cpu_list_batch; /* pages moved at once between a per-CPU list and its zone; 0: Linux 6.1's rule */
+	unsigned cpu_list_high;  /* pages on the per-CPU lists of one zone and slot at most; 0: Linux 6.1's rule */
+	bool cpu_lists;          /* false: no per-CPU lists */
+};
+
+/* mm_page_alloc_extfrag: an allocation took a block of another migrate type. */
+struct sy_fallback_event {
+	uint64_t page; /* frame number */
+	uint8_t alloc_order, fallback_order;
+	uint8_t alloc_migrate, fallback_migrate; /* enum sy_migrate */
+	uint8_t change_ownership; /* the whole pageblock now belongs to alloc_migrate */
+	uint8_t zone;
+};
+
+struct sy_zone_counts {
+	char name[SY_ZONE_NAME_BYTES];
+	unsigned node;
+	uint64_t pages, managed, ungrown; /* ungrown: managed pages never touched yet; free, in blocks of SY_MAX_ORDER */
+	uint64_t used[SY_USES];           /* pages by use; with ungrown they add up to pages */
+	uint64_t free_blocks[SY_MIGRATE_TYPES][SY_ORDERS]; /* ungrown blocks included, as movable of SY_MAX_ORDER */
+	uint64_t pageblocks[SY_MIGRATE_TYPES];
+	uint64_t min, low, high;
+};
+
+struct sy_pages_counts {
+	unsigned zone_count;
+	struct sy_zone_counts zones[SY_MAX_ZONES];
+	uint64_t fallbacks;       /* fallback events since creation */
+	uint64_t fallbacks_changing_ownership;
+	uint64_t requests, failures; /* of blocks */
+	uint64_t committed_pages; /* memory taken from the source */
+};
+
+/* Creates a page allocator over a reserved range; no memory is touched before it is needed. NULL: impossible
+ * configuration (sy_pages_config_error tells) or no address space. */
+struct sy_pages *sy_pages_create(const struct sy_pages_config *);
+
+/* NULL, or in one line what is impossible in a configuration and what would be possible. */
+const char *sy_pages_config_error(const struct sy_pages_config *);
+
+/* Gives everything back. All heaps on it must have been destroyed. */
+void sy_pages_destroy(struct sy_pages *);
+
+/* Takes 2^order pages for the environment: whatever is neither slab nor large allocation (page cache, stacks, user
+ * memory). node: SY_ANY_NODE or a node. slot: 0 to slots - 1. NULL when there is no memory. Linux: alloc_pages(). */
+struct sy_page *sy_pages_alloc(struct sy_pages *, unsigned slot, unsigned order, unsigned flags, int node);
+
+/* Gives back a block that sy_pages_alloc returned. Linux: __free_pages(). */
+void sy_pages_free(struct sy_pages *, unsigned slot, struct sy_page *);
+
+/* Starts a zone in the state that a kernel reported, in place of pristine memory: free_blocks as in /proc/pagetypeinfo,
+ * pageblocks as at its end; everything else is in environment use, older than the trace. Only on a page allocator that
+ * has served no request. False: the counts don't fit the zone; it stays pristine. */
+bool sy_pages_populate(struct sy_pages *, unsigned zone, const uint64_t free_blocks[SY_MIGRATE_TYPES][SY_ORDERS],
+                       const uint64_t pageblocks[SY_MIGRATE_TYPES]);
+
+/* Frees 2^order older environment pages (see sy_pages_populate), the nearest still in use to page frame near_page.
+ * False: there are no such pages. */
+bool sy_pages_free_older(struct sy_pages *, unsigned slot, unsigned order, uint64_t near_page);
+
+/* Empties the per-CPU lists of a slot. Linux: drain_local_pages(). */
+void sy_pages_drain(struct sy_pages *, unsigned slot);
+
+/* Returns the memory of whole free blocks of at least min_order to the source; pages returned. The blocks stay free. */
+uint64_t sy_pages_release(struct sy_pages *, unsigned min_order);
+
+void sy_pages_count(struct sy_pages *, struct sy_pages_counts *);
+
+/* Called at every fallback event, with no lock held that the callee could need; NULL: none. */
+void sy_pages_on_fallback(struct sy_pages *, void (*fn)(void *context, const struct sy_fallback_event *), void *context);
+
+/* NULL, or the first invariant of the page allocator that does not hold. Walks every grown page. */
+const char *sy_pages_check(struct sy_pages *);
+
+uint64_t sy_page_number(const struct sy_pages *, const struct sy_page *);
+
+/* ---- Policies ------------------------------------------------------------------------------------------------- */
+
+/* All policies, NULL-terminated. */
+extern const struct sy_policy *const sy_policies[];
+
+/* The policy of this name, or NULL. */
+const struct sy_policy *sy_policy_find(const char *name);
+
+/* ---- Heaps ---------------------------------------------------------------------------------------------------- */
+
+struct sy_heap_config {
+	const struct sy_policy *policy;
+	unsigned slots, nodes;     /* 0: one */
+	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */
+	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of policy->tunables; start from sy_tunable_defaults */
+	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds of sy__now(); 0: objects wait for the next tick */
+};
+
+/* Fills a configuration with the policy's defaults, one slot, one node. */
+void sy_heap_defaults(const struct sy_policy *, struct sy_heap_config *);
+
+/* NULL when out of memory, or when a tunable is out of its range. */
+struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *);
+
+/* Destroys the heap, its caches and every object in them. */
+void sy_heap_destroy(struct sy_heap *);
+
+/* General allocation. NULL: no memory, or larger than the largest block. A size of 0 gives a unique smallest object. */
+static inline void *sy_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	return heap->policy->kmalloc(heap, slot, size, flags, node);
+}
+
+/* Frees what sy_kmalloc returned, on any slot; NULL does nothing. */
+static inline void sy_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	if (sy__likely(object))
+		heap->policy->kfree(heap, slot, object);
+}
+
+/* Bytes that may be written to what sy_kmalloc returned (Linux: ksize). */
+size_t sy_usable_size(struct sy_heap *, const void *object);
+
+/* Lets time pass: frees what waited for a grace period that is over (at sy__now()). Cheap when nothing is due. */
+void sy_heap_tick(struct sy_heap *);
+
+/* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
+uint64_t sy_heap_shrink(struct sy_heap *);
+
+/* NULL, or the first invariant of the heap that does not hold, with its page accounting. */
+const char *sy_heap_check(struct sy_heap *);
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+struct sy_cache_config {
+	const char *name;    /* copied, at most SY_NAME_BYTES - 1 bytes of it */
+	size_t size, align;  /* bytes; align 0: the machine's word, else a power of two up to a page */
+	unsigned flags;      /* enum sy_cache_flags */
+	void (*constructor)(void *object, size_t size); /* or NULL */
+	void (*destructor)(void *object, size_t size);  /* or NULL */
+};
+
+/* NULL: no memory or impossible (size 0, size beyond the largest block, align no power of two or beyond a page). May
+ * return an existing cache that the policy merges it with. Bonwick 1994, section 2.3; Linux: kmem_cache_create(). */
+struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config *);
+
+/* Refused (false, nothing changed, *alive set when not NULL) while objects are in use. */
+bool sy_cache_destroy(struct sy_cache *, uint64_t *alive);
+
+/* Node is SY_ANY_NODE or a memory node. NULL: no memory. */
+static inline void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	return cache->policy->cache_alloc(cache, slot, flags, node);
+}
+
+static inline void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	cache->policy->cache_free(cache, slot, object);
+}
+
+uint64_t sy_cache_shrink(struct sy_cache *);
+void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
