@@ -21,6 +21,11 @@ struct sy_page *sy__pages_take(struct sy_heap *, unsigned slot, unsigned order, 
 /* Gives back what sy__pages_take returned. Any slot. */
 void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 
+/* Puts a heap into the list of those that are asked for memory when it becomes short (through heap->link), and takes it
+ * out again. A detached heap is not being asked any more when the call returns. */
+void sy__pages_attach(struct sy_pages *, struct sy_heap *);
+void sy__pages_detach(struct sy_pages *, struct sy_heap *);
+
 /* What every implementation of the page interface keeps first, so that address and descriptor convert inline. */
 struct sy_pages_base {
 	char *memory;          /* address of page 0 */

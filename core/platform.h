@@ -17,7 +17,8 @@
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
  *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable
  *   sy__source_release(p, bytes)   gives the address space back
- *   sy__copy, sy__fill, sy__same   memcpy, memset, memcmp
+ *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
+ *   sy__same(a, b, bytes)          true when the bytes are the same
  */
 #ifndef SY_PLATFORM_H
 #define SY_PLATFORM_H

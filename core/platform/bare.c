@@ -1,0 +1,62 @@
+/*
+ * State behind platform/bare.h: one buffer, one clock. Compiled only into builds that select that shim.
+ *
+ * The buffer is used like a stack of reservations. A page allocator tries a reservation for its alignment and takes it back
+ * when it does not fit, so the last one can be undone; that is all the freedom that a program needs which creates its
+ * allocators once.
+ */
+#include "../platform.h"
+
+/* Reservations start at multiples of this: at least the size of any page that SY_PAGE_SHIFT allows. */
+#define RESERVE_ALIGN ((uintptr_t)4096)
+
+static char *buffer_next, *buffer_end;
+
+static uint64_t time_stands_still(void)
+{
+	return 0;
+}
+
+uint64_t (*sy__clock)(void) = time_stands_still;
+
+void sy_platform_set_clock(uint64_t (*clock)(void))
+{
+	sy__clock = clock ? clock : time_stands_still;
+}
+
+void sy_platform_set_buffer(void *buffer, size_t bytes)
+{
+	buffer_next = (char *)buffer;
+	buffer_end = buffer_next + bytes;
+}
+
+void *sy__source_reserve(size_t bytes)
+{
+	size_t skip = (size_t)(-(uintptr_t)buffer_next & (RESERVE_ALIGN - 1));
+	size_t left = (size_t)(buffer_end - buffer_next);
+	char *start;
+
+	if (skip > left || bytes > left - skip)
+		return NULL;
+	start = buffer_next + skip;
+	buffer_next = start + bytes;
+	return start;
+}
+
+int sy__source_commit(void *p, size_t bytes)
+{
+	sy__fill(p, 0, bytes);
+	return 0;
+}
+
+void sy__source_discard(void *p, size_t bytes)
+{
+	(void)p;
+	(void)bytes;
+}
+
+void sy__source_release(void *p, size_t bytes)
+{
+	if ((char *)p + bytes == buffer_next)
+		buffer_next = (char *)p;
+}

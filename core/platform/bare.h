@@ -1,0 +1,81 @@
+/*
+ * The platform for a machine with nothing beneath: a microcontroller, a boot loader, a kernel before its own services are
+ * up. See platform.h for the contract. Select it with -DSY_PLATFORM_SHIM='"platform/bare.h"'.
+ *
+ * One CPU, and no interrupt handler that allocates: locks and local sections are empty. A machine that has such handlers
+ * calls the library with them masked.
+ *
+ * Memory. The program hands over one buffer, once, before anything else: sy_platform_set_buffer. Reservations are cut from
+ * its start upwards; releasing the one made last makes its space available again, others stay until the end, since a machine
+ * like this creates its page allocator once. Committing clears the memory, as nobody else does. Discarding does
+ * nothing: there is nobody to give memory back to.
+ *
+ * Time. The program supplies the clock (sy_platform_set_clock); without one, time stands still and nothing that waits
+ * for a grace period longer than zero is ever due.
+ *
+ * The compiler may turn copies and comparisons into calls of memcpy, memset, memmove and memcmp; a freestanding program
+ * provides these four, as every compiler demands. The state behind this header is in bare.c.
+ */
+#ifndef SY_PLATFORM_BARE_H
+#define SY_PLATFORM_BARE_H
+
+typedef struct {
+	unsigned char none; /* C has no empty structure */
+} sy__lock_t;
+
+#define SY__LOCK_INIT { 0 }
+
+/* Memory for everything: zones, descriptors, bookkeeping. Align it to the largest block, else up to one is lost. */
+void sy_platform_set_buffer(void *buffer, size_t bytes);
+
+/* Replaces the clock of sy__now(); NULL: time stands still. */
+void sy_platform_set_clock(uint64_t (*clock)(void));
+
+extern uint64_t (*sy__clock)(void);
+
+void *sy__source_reserve(size_t bytes);
+int sy__source_commit(void *p, size_t bytes);
+void sy__source_discard(void *p, size_t bytes);
+void sy__source_release(void *p, size_t bytes);
+
+static inline void sy__lock(sy__lock_t *lock)
+{
+	(void)lock;
+}
+
+static inline void sy__unlock(sy__lock_t *lock)
+{
+	(void)lock;
+}
+
+static inline void sy__local_begin(unsigned slot)
+{
+	(void)slot;
+}
+
+static inline void sy__local_end(unsigned slot)
+{
+	(void)slot;
+}
+
+static inline uint64_t sy__now(void)
+{
+	return sy__clock();
+}
+
+static inline void sy__copy(void *to, const void *from, size_t bytes)
+{
+	__builtin_memcpy(to, from, bytes);
+}
+
+static inline void sy__fill(void *to, int byte, size_t bytes)
+{
+	__builtin_memset(to, byte, bytes);
+}
+
+static inline bool sy__same(const void *a, const void *b, size_t bytes)
+{
+	return __builtin_memcmp(a, b, bytes) == 0;
+}
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * State and system calls behind platform/user.h.
+ *
+ * The memory source. Reserved space is a private anonymous mapping without access: with MAP_NORESERVE the operating system
+ * charges nothing for it, and a stray access faults instead of growing memory. Committing is mprotect, which touches
+ * nothing either: pages appear when they are written. Discarding is MADV_DONTNEED, after which the pages read zero again.
+ * The operating system's pages may be larger than ours (arm64 has 16 and 64 KiB pages), hence a discarded range is rounded
+ * inwards: what shares a page with something that is in use stays.
+ *
+ * Only this file, among the core's, includes headers of the operating system.
+ */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE, madvise */
+#include "../platform.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPINS_BEFORE_YIELD 128
+
+static uint64_t monotonic(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t (*sy__clock)(void) = monotonic;
+
+void sy_platform_set_clock(uint64_t (*clock)(void))
+{
+	sy__clock = clock ? clock : monotonic;
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+static inline void spin_pause(void)
+{
+	__builtin_ia32_pause();
+}
+#elif defined(__aarch64__) || defined(__arm__)
+static inline void spin_pause(void)
+{
+	__asm__ volatile("yield" ::: "memory");
+}
+#else
+static inline void spin_pause(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+#endif
+
+SY__COLD void sy__lock_wait(sy__lock_t *lock)
+{
+	unsigned spins = 0;
+
+	do {
+		while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED)) {
+			if (++spins % SPINS_BEFORE_YIELD == 0)
+				sched_yield();
+			else
+				spin_pause();
+		}
+	} while (__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE));
+}
+
+void *sy__source_reserve(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+int sy__source_commit(void *p, size_t bytes)
+{
+	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t start = (uintptr_t)p & ~mask, end = ((uintptr_t)p + bytes + mask) & ~mask;
+
+	return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE);
+}
+
+void sy__source_discard(void *p, size_t bytes)
+{
+	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t start = ((uintptr_t)p + mask) & ~mask, end = ((uintptr_t)p + bytes) & ~mask;
+
+	if (start < end)
+		madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
+void sy__source_release(void *p, size_t bytes)
+{
+	munmap(p, bytes);
+}

@@ -1,0 +1,84 @@
+/*
+ * The platform for programs: the replay, the malloc drop-in, tests. See platform.h for the contract.
+ *
+ * Locks. A word, taken by one atomic exchange and given back by one store. A contended lock is watched with plain loads
+ * (test and test-and-set), so that waiters share the line instead of tearing it from the owner; after a while they offer
+ * their processor to others, as the owner of a lock may have lost its own. No call into the operating system on either
+ * uncontended path.
+ *
+ * Slots. One thread drives all slots of a replay, or each thread its own: nothing interrupts the code between
+ * sy__local_begin and sy__local_end, so both are empty.
+ *
+ * Time. CLOCK_MONOTONIC, unless the program replaces the clock: a replay sets the trace's time, so that every result
+ * follows from the trace alone.
+ *
+ * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
+ * the operating system when it is first touched; hence a simulated terabyte costs what is used of it.
+ *
+ * The state behind this header is in user.c. Built-in atomics in place of <stdatomic.h>, so that C++ may include it.
+ */
+#ifndef SY_PLATFORM_USER_H
+#define SY_PLATFORM_USER_H
+
+#include <string.h>
+
+typedef struct {
+	unsigned held;
+} sy__lock_t;
+
+#define SY__LOCK_INIT { 0 }
+
+/* Replaces the clock of sy__now(); NULL: CLOCK_MONOTONIC again. Not while another thread uses the library. */
+void sy_platform_set_clock(uint64_t (*clock)(void));
+
+extern uint64_t (*sy__clock)(void);
+
+void sy__lock_wait(sy__lock_t *lock);
+
+void *sy__source_reserve(size_t bytes);
+int sy__source_commit(void *p, size_t bytes);
+void sy__source_discard(void *p, size_t bytes);
+void sy__source_release(void *p, size_t bytes);
+
+static inline void sy__lock(sy__lock_t *lock)
+{
+	if (sy__unlikely(__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE)))
+		sy__lock_wait(lock);
+}
+
+static inline void sy__unlock(sy__lock_t *lock)
+{
+	__atomic_store_n(&lock->held, 0u, __ATOMIC_RELEASE);
+}
+
+static inline void sy__local_begin(unsigned slot)
+{
+	(void)slot;
+}
+
+static inline void sy__local_end(unsigned slot)
+{
+	(void)slot;
+}
+
+static inline uint64_t sy__now(void)
+{
+	return sy__clock();
+}
+
+static inline void sy__copy(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+
+static inline void sy__fill(void *to, int byte, size_t bytes)
+{
+	memset(to, byte, bytes);
+}
+
+static inline bool sy__same(const void *a, const void *b, size_t bytes)
+{
+	return memcmp(a, b, bytes) == 0;
+}
+
+#endif
