@@ -1,0 +1,701 @@
+/*
+ * SLOB: lists of blocks in pages that everybody shares.
+ *
+ * After the simple allocator of Linux 6.1 (mm/slob.c; Ferreira et al. 2015, section 3.3), made for machines whose memory is
+ * counted in megabytes. There are no slabs of one kind of object: a page holds whatever fits, and its free blocks form a
+ * list in order of address (slob_blocks.h). Requests below 256 bytes, below 1024 bytes and all others look for room in a
+ * list of pages each, so that small objects don't crumble the pages that large ones need.
+ *
+ * Allocation walks its list and takes a block from a page that has room; where none has, a new page joins the front of the
+ * list. Which block it is, the tunable `fit` says:
+ *
+ *   next   Linux's own. The first block of the first page with room; then the list is rotated so that the next search
+ *          begins at that page (Knuth, volume 1, section 2.5): small leftovers don't gather at the front.
+ *   first  The same without the rotation: every search begins at the newest page.
+ *   best   Kyritsis et al.: all pages of the list are searched for the block that leaves the least over; an exact fit ends
+ *          the search at once.
+ *
+ * Freeing joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A
+ * page without free units is on no list of the three (it waits on the list `full`, which nothing searches); its first free
+ * puts it at the front of the list that fits the size just freed. So pages wander between the lists.
+ *
+ * kmalloc puts a header of 8 bytes, holding the size, before the object, and aligns the object to 8 bytes, or to its size if
+ * that is a power of two. From page size less the header on, requests go straight to pages. Objects of a cache need no
+ * header, as their cache knows the size; from page size on they go to pages as well. A constructor runs at every allocation and a
+ * destructor at every free: nothing is kept constructed. Objects of a cache that is typesafe by RCU carry a footer
+ * behind the object, by which they wait for a grace period before they are freed. SLOB takes no notice of zones: it serves
+ * SY_DMA from any page that has room.
+ *
+ * There is no fast path: every operation takes the lock and searches. So the counter slow_allocs counts the allocations that
+ * needed a new page, and slow_frees the frees that gave one back.
+ *
+ * log_every=N hands every Nth allocation to sy_heap.log as three events, the listing in the paper's report: "slob_request"
+ * with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that the search looked at, in its order, at most
+ * LOG_CANDIDATES of them, and "slob_chosen" with the bytes of the block it took; 0: a new page.
+ *
+ * Locks. slob_heap.lock covers the lists, every slab page's state and free blocks, slob_cache.live and the counters written
+ * here. Never held across a call to the page allocator, to the client or to the log.
+ */
+#include "../deferred.h"
+#include "../list.h"
+#include "../page_interface.h"
+#include "slob_blocks.h"
+
+#define SMALL_BELOW 256u   /* bytes; the paper's and Linux's first break */
+#define MEDIUM_BELOW 1024u /* the second */
+#define HEADER ((uint32_t)_Alignof(unsigned long long))
+#define LOG_CANDIDATES 60
+
+enum { SMALL, MEDIUM, LARGE, LISTS };
+enum fit { NEXT, FIRST, BEST };
+enum tunable { FIT, LOG_EVERY, TUNABLES };
+
+static const char *const fit_names[] = { "next", "first", "best" };
+
+static const struct sy_tunable tunables[TUNABLES] = {
+	[FIT] = { "fit", NEXT, NEXT, BEST, fit_names, "which free block serves a request: next, first or best fit" },
+	[LOG_EVERY] = { "log_every", 0, 0, INT32_MAX, NULL, "log the search of every Nth allocation; 0: of none" },
+};
+
+struct slob_page {
+	struct sy_list link; /* in slob_heap.partial[] or .full */
+	uint32_t free_units;
+	uint32_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
+};
+SY_ASSERT_SLAB_STATE(struct slob_page);
+_Static_assert(offsetof(struct sy_page, state) == 0, "a link in the state leads to the page");
+
+/* A request, worked out once. */
+struct request {
+	struct sy__slob_want want;
+	uint32_t bytes;
+	uint32_t list;
+};
+
+struct slob_heap {
+	struct sy_heap heap;
+	sy__lock_t lock;
+	struct sy_list partial[LISTS];
+	struct sy_list full;
+	struct sy_list large; /* pages that serve one object each, through slob_page.link */
+	enum fit fit;
+	uint64_t log_every, until_log;
+};
+
+struct slob_cache {
+	struct sy_cache cache;
+	struct request request; /* of one object; unused from page size on */
+	uint64_t live;          /* objects that the client holds */
+};
+
+/* Behind objects that wait for a grace period. The cache, which outlives them, knows their size. */
+struct footer {
+	struct sy_deferred deferred;
+	struct slob_cache *cache;
+};
+
+static struct slob_heap *slob_of(struct sy_heap *heap)
+{
+	return (struct slob_heap *)(void *)heap;
+}
+
+static inline struct slob_page *page_state(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct slob_page, page);
+}
+
+static inline struct sy_page *page_of_link(struct sy_list *link)
+{
+	return sy__entry(sy__entry(link, struct slob_page, link), struct sy_page, state);
+}
+
+static inline sy__slob_unit_t *page_units(const struct slob_heap *slob, const struct sy_page *page)
+{
+	return (sy__slob_unit_t *)sy__page_address(&slob->heap, page);
+}
+
+static inline uint32_t list_for(uint32_t bytes)
+{
+	return bytes < SMALL_BELOW ? SMALL : bytes < MEDIUM_BELOW ? MEDIUM : LARGE;
+}
+
+static inline uint32_t units_for(uint32_t bytes)
+{
+	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
+}
+
+static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset)
+{
+	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
+		                 bytes, list_for(bytes) };
+}
+
+/* ---- Search --------------------------------------------------------------------------------------------------- */
+
+static inline bool may_serve(struct sy_page *page, const struct request *request, int node)
+{
+	return page_state(page)->free_units >= request->want.units && (node == SY_ANY_NODE || page->node == node);
+}
+
+/* The first page of the list with room, and where; NULL: none. */
+static struct sy_page *search_first(struct slob_heap *slob, const struct request *request, int node,
+                                    struct sy__slob_place *place)
+{
+	struct sy_list *list = &slob->partial[request->list];
+
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		struct sy_page *page = page_of_link(link);
+
+		if (may_serve(page, request, node) &&
+		    sy__slob_first_fit(page_units(slob, page), page_state(page)->first, &request->want, place))
+			return page;
+	}
+	return NULL;
+}
+
+/* The page of the list with the tightest block, and where; NULL: none. */
+static struct sy_page *search_best(struct slob_heap *slob, const struct request *request, int node,
+                                   struct sy__slob_place *place)
+{
+	struct sy_list *list = &slob->partial[request->list];
+	struct sy_page *best = NULL;
+	uint32_t left = UINT32_MAX;
+
+	for (struct sy_list *link = list->next; link != list && left; link = link->next) {
+		struct sy_page *page = page_of_link(link);
+
+		if (may_serve(page, request, node) &&
+		    sy__slob_best_fit(page_units(slob, page), page_state(page)->first, &request->want, place, &left))
+			best = page;
+	}
+	return best;
+}
+
+/* Takes the place; returns the object's block. */
+static void *take(struct slob_heap *slob, struct sy_page *page, const struct sy__slob_place *place, uint32_t units)
+{
+	struct slob_page *state = page_state(page);
+	sy__slob_unit_t *base = page_units(slob, page);
+
+	state->first = sy__slob_take(base, state->first, place, units);
+	state->free_units -= units;
+	return base + place->start;
+}
+
+static void *take_from_list(struct slob_heap *slob, const struct request *request, int node)
+{
+	struct sy_list *list = &slob->partial[request->list];
+	struct sy__slob_place place;
+	struct sy_page *page = slob->fit == BEST ? search_best(slob, request, node, &place)
+	                                         : search_first(slob, request, node, &place);
+
+	if (!page)
+		return NULL;
+
+	void *block = take(slob, page, &place, request->want.units);
+	struct sy_list *link = &page_state(page)->link;
+
+	if (!page_state(page)->free_units) {
+		sy__list_remove(link);
+		sy__list_add_head(&slob->full, link);
+	} else if (slob->fit == NEXT && list->next != link) {
+		sy__list_remove(list);
+		sy__list_add_tail(link, list); /* the list now begins at this page */
+	}
+	return block;
+}
+
+/* ---- The log -------------------------------------------------------------------------------------------------- */
+
+struct listing {
+	uint64_t candidates[LOG_CANDIDATES];
+	unsigned count;
+	uint64_t chosen;
+};
+
+/* Lists the blocks of one page that a search looks at; true: the search ends here. */
+static bool list_page(struct slob_heap *slob, struct sy_page *page, const struct request *request,
+                      struct listing *listing)
+{
+	uint32_t block = page_state(page)->first, units, next;
+
+	for (; block != SY__SLOB_PAGE_UNITS; block = next) {
+		uint32_t needed = request->want.units + sy__slob_start(block, &request->want) - block;
+		uint64_t bytes;
+
+		sy__slob_read(page_units(slob, page), block, &units, &next);
+		bytes = units * SY__SLOB_UNIT;
+		if (listing->count < LOG_CANDIDATES)
+			listing->candidates[listing->count++] = bytes;
+		if (units < needed)
+			continue;
+		if (!listing->chosen || bytes < listing->chosen)
+			listing->chosen = bytes;
+		if (slob->fit != BEST || units == request->want.units)
+			return true;
+	}
+	return false;
+}
+
+/* Lists what the search for this request looks at, before it changes anything. */
+static SY__COLD void list_search(struct slob_heap *slob, const struct request *request, int node,
+                                 struct listing *listing)
+{
+	struct sy_list *list = &slob->partial[request->list];
+
+	listing->count = 0;
+	listing->chosen = 0;
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		struct sy_page *page = page_of_link(link);
+
+		if (may_serve(page, request, node) && list_page(slob, page, request, listing))
+			return;
+	}
+}
+
+static SY__COLD void log_search(struct slob_heap *slob, const struct request *request, int node)
+{
+	struct sy_heap *heap = &slob->heap;
+	struct listing listing;
+	uint64_t bytes = request->bytes;
+
+	sy__lock(&slob->lock);
+	list_search(slob, request, node, &listing);
+	sy__unlock(&slob->lock);
+	heap->log(heap->log_context, "slob_request", &bytes, 1);
+	heap->log(heap->log_context, "slob_candidates", listing.candidates, listing.count);
+	heap->log(heap->log_context, "slob_chosen", &listing.chosen, 1);
+}
+
+static SY__COLD void count_towards_log(struct slob_heap *slob, const struct request *request, int node)
+{
+	bool now;
+
+	sy__lock(&slob->lock);
+	now = --slob->until_log == 0;
+	if (now)
+		slob->until_log = slob->log_every;
+	sy__unlock(&slob->lock);
+	if (now && slob->heap.log)
+		log_search(slob, request, node);
+}
+
+/* ---- Blocks --------------------------------------------------------------------------------------------------- */
+
+/* Takes a block from a new page; NULL: no memory. */
+static SY__COLD void *take_from_new_page(struct slob_heap *slob, const struct request *request, unsigned slot,
+                                         unsigned flags, int node, uint64_t *live)
+{
+	struct sy_page *page = sy__pages_take(&slob->heap, slot, 0, flags & ~(unsigned)SY_ZERO, node, SY_USE_SLAB);
+	struct sy__slob_place place = { .previous = SY__SLOB_PAGE_UNITS, .units = SY__SLOB_PAGE_UNITS,
+		                        .next = SY__SLOB_PAGE_UNITS };
+	struct slob_page *state;
+	void *block;
+
+	if (!page)
+		return NULL;
+	place.start = sy__slob_start(0, &request->want);
+	state = page_state(page);
+	state->free_units = SY__SLOB_PAGE_UNITS;
+	state->first = 0;
+	sy__lock(&slob->lock);
+	block = take(slob, page, &place, request->want.units);
+	sy__list_add_head(state->free_units ? &slob->partial[request->list] : &slob->full, &state->link);
+	slob->heap.counters.slow_allocs++;
+	if (live)
+		++*live;
+	sy__unlock(&slob->lock);
+	return block;
+}
+
+/* live, when not NULL, is counted up with the block, under the lock. */
+static void *block_alloc(struct slob_heap *slob, const struct request *request, unsigned slot, unsigned flags, int node,
+                         uint64_t *live)
+{
+	void *block;
+
+	if (sy__unlikely(slob->log_every))
+		count_towards_log(slob, request, node);
+	sy__lock(&slob->lock);
+	block = take_from_list(slob, request, node);
+	if (block && live)
+		++*live;
+	sy__unlock(&slob->lock);
+	if (!block)
+		block = take_from_new_page(slob, request, slot, flags, node, live);
+	if (block && (flags & SY_ZERO))
+		sy__fill(block, 0, request->want.units * SY__SLOB_UNIT);
+	return block;
+}
+
+/* Frees a block of so many bytes; live as in block_alloc. */
+static void block_free(struct slob_heap *slob, unsigned slot, void *block, uint32_t bytes, uint64_t *live)
+{
+	struct sy_page *page = sy__page_of(&slob->heap, block);
+	struct slob_page *state = page_state(page);
+	sy__slob_unit_t *base = page_units(slob, page);
+	uint32_t units = units_for(bytes), at = (uint32_t)((sy__slob_unit_t *)block - base);
+
+	sy__lock(&slob->lock);
+	if (live)
+		--*live;
+	if (state->free_units + units == SY__SLOB_PAGE_UNITS) {
+		sy__list_remove(&state->link);
+		slob->heap.counters.slow_frees++;
+		sy__unlock(&slob->lock);
+		sy__pages_give(&slob->heap, slot, page);
+		return;
+	}
+	if (!state->free_units) {
+		sy__slob_write(base, at, units, SY__SLOB_PAGE_UNITS);
+		state->first = at;
+		sy__list_remove(&state->link);
+		sy__list_add_head(&slob->partial[list_for(bytes)], &state->link);
+	} else {
+		state->first = sy__slob_put(base, state->first, at, units);
+	}
+	state->free_units += units;
+	sy__unlock(&slob->lock);
+}
+
+/* ---- Objects that are pages ----------------------------------------------------------------------------------- */
+
+/* The smallest order that holds so many bytes; beyond SY_MAX_ORDER: none does. */
+static unsigned order_for(size_t bytes)
+{
+	unsigned order = 0;
+
+	while (order <= SY_MAX_ORDER && (SY_PAGE_SIZE << order) < bytes)
+		order++;
+	return order;
+}
+
+/* live as in block_alloc. */
+static SY__COLD void *large_alloc(struct slob_heap *slob, unsigned slot, size_t bytes, unsigned flags, int node,
+                                  uint64_t *live)
+{
+	unsigned order = order_for(bytes);
+	struct sy_page *page;
+
+	if (order > SY_MAX_ORDER)
+		return NULL;
+	page = sy__pages_take(&slob->heap, slot, order, flags, node, SY_USE_LARGE);
+	if (!page)
+		return NULL;
+	page->bytes = bytes;
+	sy__lock(&slob->lock);
+	sy__list_add_head(&slob->large, &page_state(page)->link);
+	slob->heap.counters.large_live_bytes += bytes;
+	slob->heap.counters.slow_allocs++;
+	if (live)
+		++*live;
+	sy__unlock(&slob->lock);
+	return sy__page_address(&slob->heap, page);
+}
+
+static SY__COLD void large_free(struct slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
+{
+	sy__lock(&slob->lock);
+	sy__list_remove(&page_state(page)->link);
+	slob->heap.counters.large_live_bytes -= page->bytes;
+	slob->heap.counters.slow_frees++;
+	if (live)
+		--*live;
+	sy__unlock(&slob->lock);
+	sy__pages_give(&slob->heap, slot, page);
+}
+
+/* ---- kmalloc -------------------------------------------------------------------------------------------------- */
+
+static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct slob_heap *slob = slob_of(heap);
+	struct request request;
+	uint32_t bytes, align;
+	char *block;
+
+	if (sy__unlikely(size >= SY_PAGE_SIZE - HEADER))
+		return large_alloc(slob, slot, size, flags, node, NULL);
+	bytes = size ? (uint32_t)size : 1; /* a block that is all header would end where its object starts */
+	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;
+	request = request_for(bytes + HEADER, align, HEADER);
+	block = block_alloc(slob, &request, slot, flags, node, NULL);
+	if (!block)
+		return NULL;
+	*(uint32_t *)(void *)block = bytes;
+	return block + HEADER;
+}
+
+static uint32_t header_bytes(const void *object)
+{
+	return *(const uint32_t *)(const void *)((const char *)object - HEADER);
+}
+
+static void slob_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	struct sy_page *page = sy__page_of(heap, object);
+
+	if (sy__unlikely(page->use == SY_USE_LARGE))
+		large_free(slob_of(heap), slot, page, NULL);
+	else
+		block_free(slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
+}
+
+static size_t slob_usable_size(struct sy_heap *heap, const void *object)
+{
+	const struct sy_page *page = sy__page_of(heap, object);
+
+	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : units_for(header_bytes(object)) * SY__SLOB_UNIT;
+}
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+static void *slob_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	struct slob_heap *slob = slob_of(cache->heap);
+	void *object;
+
+	if (sy__likely(cache->size < SY_PAGE_SIZE))
+		object = block_alloc(slob, &own->request, slot, flags, node, &own->live);
+	else
+		object = large_alloc(slob, slot, cache->size, flags, node, &own->live);
+	if (object && cache->constructor)
+		cache->constructor(object, cache->object_size);
+	return object;
+}
+
+static void object_free(struct slob_cache *own, unsigned slot, void *object, uint64_t *live)
+{
+	struct sy_cache *cache = &own->cache;
+	struct slob_heap *slob = slob_of(cache->heap);
+
+	if (cache->destructor)
+		cache->destructor(object, cache->object_size);
+	if (sy__likely(cache->size < SY_PAGE_SIZE))
+		block_free(slob, slot, object, cache->size, live);
+	else
+		large_free(slob, slot, sy__page_of(&slob->heap, object), live);
+}
+
+static struct footer *footer_of(const struct sy_cache *cache, void *object)
+{
+	return (struct footer *)(void *)((char *)object + cache->size - sizeof(struct footer));
+}
+
+static void slob_cache_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	struct slob_heap *slob = slob_of(cache->heap);
+	struct footer *footer;
+
+	if (sy__likely(!(cache->flags & SY_CACHE_TYPESAFE_BY_RCU))) {
+		object_free(own, slot, object, &own->live);
+		return;
+	}
+	footer = footer_of(cache, object);
+	footer->cache = own;
+	sy__lock(&slob->lock);
+	own->live--;
+	sy__unlock(&slob->lock);
+	sy__defer(&slob->heap, &footer->deferred);
+}
+
+static void slob_grace_passed(struct sy_heap *heap, struct sy_deferred *deferred)
+{
+	struct footer *footer = sy__entry(deferred, struct footer, deferred);
+	struct slob_cache *own = footer->cache;
+
+	(void)heap; /* the cache knows it */
+	object_free(own, 0, (char *)(footer + 1) - own->cache.size, NULL);
+}
+
+static bool slob_cache_init(struct sy_cache *cache)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	size_t bytes = cache->object_size;
+
+	if (cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
+		bytes = (bytes + _Alignof(struct footer) - 1) & ~(_Alignof(struct footer) - 1);
+		bytes += sizeof(struct footer);
+	}
+	bytes = (bytes + SY__SLOB_UNIT - 1) & ~(SY__SLOB_UNIT - 1);
+	if (order_for(bytes) > SY_MAX_ORDER)
+		return false;
+	if (cache->align < HEADER)
+		cache->align = HEADER;
+	cache->size = (uint32_t)bytes;
+	own->request = request_for(cache->size, cache->align, 0);
+	return true;
+}
+
+static bool waits_for_cache(const struct sy_deferred *deferred, const void *cache)
+{
+	return ((const struct footer *)(const void *)deferred)->cache == cache;
+}
+
+/* Frees what still waits. Objects that are in use stay, as pages are everybody's. */
+static void slob_cache_fini(struct sy_cache *cache)
+{
+	struct sy_deferred *next = sy__deferred_extract(cache->heap, waits_for_cache, cache);
+
+	while (next) {
+		struct sy_deferred *deferred = next;
+
+		next = deferred->next;
+		slob_grace_passed(cache->heap, deferred);
+	}
+}
+
+static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	struct slob_heap *slob = slob_of(cache->heap);
+
+	*counts = (struct sy_cache_counts){ 0 };
+	sy__lock(&slob->lock);
+	counts->objects = counts->objects_in_use = own->live;
+	sy__unlock(&slob->lock);
+}
+
+/* ---- The heap ------------------------------------------------------------------------------------------------- */
+
+static bool slob_heap_init(struct sy_heap *heap)
+{
+	struct slob_heap *slob = slob_of(heap);
+
+	for (unsigned i = 0; i < LISTS; i++)
+		sy__list_init(&slob->partial[i]);
+	sy__list_init(&slob->full);
+	sy__list_init(&slob->large);
+	slob->fit = (enum fit)heap->tunables[FIT];
+	slob->log_every = slob->until_log = (uint64_t)heap->tunables[LOG_EVERY];
+	return true;
+}
+
+static void give_all(struct sy_heap *heap, struct sy_list *list)
+{
+	while (!sy__list_empty(list)) {
+		struct sy_list *link = list->next;
+
+		sy__list_remove(link);
+		sy__pages_give(heap, 0, page_of_link(link));
+	}
+}
+
+static void slob_heap_fini(struct sy_heap *heap)
+{
+	struct slob_heap *slob = slob_of(heap);
+
+	for (unsigned i = 0; i < LISTS; i++)
+		give_all(heap, &slob->partial[i]);
+	give_all(heap, &slob->full);
+	give_all(heap, &slob->large);
+	heap->counters.large_live_bytes = 0;
+}
+
+struct sums {
+	uint64_t slab_pages, large_pages, large_bytes;
+};
+
+static const char *check_page(struct slob_heap *slob, struct sy_page *page, bool partial)
+{
+	const struct slob_page *state = page_state(page);
+
+	if (page->use != SY_USE_SLAB || page->heap != &slob->heap || page->order != 0)
+		return "slob: a page on a list is not a slab page of this heap";
+	if (partial && !state->free_units)
+		return "slob: a full page is on a list that is searched";
+	if (!partial && state->free_units)
+		return "slob: a page with free units is on the list of full pages";
+	if (state->free_units >= SY__SLOB_PAGE_UNITS)
+		return "slob: a wholly free page was kept";
+	return sy__slob_check_blocks(page_units(slob, page), state->first, state->free_units);
+}
+
+static const char *check_list(struct slob_heap *slob, struct sy_list *list, struct sums *sums)
+{
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		const char *error;
+
+		if (link->next->prev != link)
+			return "slob: a list of pages is not linked both ways";
+		if (++sums->slab_pages > slob->heap.counters.slab_pages)
+			return "slob: the lists hold more pages than the heap: one is on two of them";
+		error = check_page(slob, page_of_link(link), list != &slob->full);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+static const char *check_large(struct slob_heap *slob, struct sums *sums)
+{
+	for (struct sy_list *link = slob->large.next; link != &slob->large; link = link->next) {
+		const struct sy_page *page = page_of_link(link);
+
+		if (page->use != SY_USE_LARGE || page->heap != &slob->heap)
+			return "slob: a page on the list of large objects serves none";
+		if (page->bytes > SY_PAGE_SIZE << page->order)
+			return "slob: a large object has more bytes than its pages";
+		sums->large_pages += (uint64_t)1 << page->order;
+		sums->large_bytes += page->bytes;
+		if (sums->large_pages > slob->heap.counters.large_pages)
+			return "slob: the list of large objects holds more pages than the heap";
+	}
+	return NULL;
+}
+
+static const char *check_all(struct slob_heap *slob)
+{
+	const struct sy_heap_counters *counters = &slob->heap.counters;
+	struct sums sums = { 0, 0, 0 };
+	const char *error = NULL;
+
+	for (unsigned i = 0; i < LISTS && !error; i++)
+		error = check_list(slob, &slob->partial[i], &sums);
+	if (!error)
+		error = check_list(slob, &slob->full, &sums);
+	if (!error)
+		error = check_large(slob, &sums);
+	if (error)
+		return error;
+	if (sums.slab_pages != counters->slab_pages)
+		return "slob: a slab page is on no list";
+	if (sums.large_pages != counters->large_pages || sums.large_bytes != counters->large_live_bytes)
+		return "slob: the large objects don't add up to what the heap counts";
+	return NULL;
+}
+
+static const char *slob_check(struct sy_heap *heap)
+{
+	struct slob_heap *slob = slob_of(heap);
+	const char *error;
+
+	sy__lock(&slob->lock);
+	error = check_all(slob);
+	sy__unlock(&slob->lock);
+	return error;
+}
+
+const struct sy_policy sy__slob = {
+	.name = "slob",
+	.summary = "Linux's SLOB: blocks of any size in shared pages, found by next, first or best fit",
+	.paper = "Linux 6.1 mm/slob.c; Ferreira et al. 2015, section 3.3; Kyritsis et al., SLOB first fit against best fit",
+	.tunables = tunables,
+	.tunable_count = TUNABLES,
+	.heap_bytes = sizeof(struct slob_heap),
+	.cache_bytes = sizeof(struct slob_cache),
+	.cache_alloc = slob_cache_alloc,
+	.cache_free = slob_cache_free,
+	.kmalloc = slob_kmalloc,
+	.kfree = slob_kfree,
+	.heap_init = slob_heap_init,
+	.heap_fini = slob_heap_fini,
+	.cache_init = slob_cache_init,
+	.cache_fini = slob_cache_fini,
+	.usable_size = slob_usable_size,
+	.grace_passed = slob_grace_passed,
+	.counts = slob_counts,
+	.check = slob_check,
+};
