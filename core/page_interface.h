@@ -26,6 +26,11 @@ void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 void sy__pages_attach(struct sy_pages *, struct sy_heap *);
 void sy__pages_detach(struct sy_pages *, struct sy_heap *);
 
+/* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata; page->heap tells),
+ * in order of address, until it returns false. visit may give the block back that it is called with. For checks and for
+ * destroying heaps: visits every grown page. */
+void sy__pages_walk(struct sy_heap *, bool (*visit)(void *context, struct sy_page *head), void *context);
+
 /* What every implementation of the page interface keeps first, so that address and descriptor convert inline. */
 struct sy_pages_base {
 	char *memory;          /* address of page 0 */

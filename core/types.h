@@ -15,9 +15,10 @@
  *
  * Lock order. A lock may be taken only while holding locks that stand above it:
  *
- *   1. sy_heap.lock           the list of caches, creation, destruction and merging of caches, the deferred queue
+ *   1. sy_heap.lock           the list of caches, creation, destruction and merging of caches
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
- *   3. sy_heap.metadata.lock  the free lists of heap metadata
+ *   3. sy_heap.deferred_lock  the deferred queue
+ *      sy_heap.metadata.lock  the free lists of heap metadata
  *   4. per-CPU page list      one for each zone and slot (core/pages/)
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
@@ -185,7 +186,8 @@ struct sy_policy {
 	void (*heap_fini)(struct sy_heap *);           /* all caches are gone; gives every page back */
 	struct sy_cache *(*cache_merge)(struct sy_heap *, const struct sy_cache *wanted); /* an existing cache to share, or NULL */
 	bool (*cache_init)(struct sy_cache *);         /* fills the rest of a cache; false: no memory or impossible */
-	void (*cache_fini)(struct sy_cache *);         /* no object is in use; gives every page back */
+	void (*cache_fini)(struct sy_cache *);         /* gives back every page but those with objects in use, which only
+	                                                * sy_heap_destroy leaves, and sweeps up itself */
 	size_t (*usable_size)(struct sy_heap *, const void *object); /* of a kmalloc: bytes that may be written */
 	uint64_t (*shrink)(struct sy_cache *);         /* gives back every slab it can; returns pages given back */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
@@ -214,8 +216,8 @@ struct sy_heap_counters {
 struct sy_metadata {
 	sy__lock_t lock;
 	void *free_lists[8]; /* by power of two from 64 bytes; see core/metadata.c */
-	char *bump, *bump_end;
-	struct sy_page *pages; /* every block taken, linked through state */
+	char *bump, *bump_end; /* of the page being cut into blocks, what was not yet handed out */
+	struct sy_list pages;  /* every block of pages taken, linked through its state */
 };
 
 struct sy_heap {
@@ -226,10 +228,11 @@ struct sy_heap {
 	uint8_t slot_node[SY_MAX_SLOTS]; /* the memory node nearest to each slot */
 	int64_t tunables[SY_MAX_TUNABLES];
 	uint64_t grace_ns; /* length of an RCU grace period */
-	sy__lock_t lock;   /* caches, deferred */
+	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */
 	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
-	struct sy_deferred *deferred_first, **deferred_last; /* in order of due time */
+	sy__lock_t deferred_lock;
+	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
 	struct sy_metadata metadata;
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */

@@ -156,8 +156,15 @@ static inline void sy_kfree(struct sy_heap *heap, unsigned slot, void *object)
 /* Bytes that may be written to what sy_kmalloc returned (Linux: ksize). */
 size_t sy_usable_size(struct sy_heap *, const void *object);
 
-/* Lets time pass: frees what waited for a grace period that is over (at sy__now()). Cheap when nothing is due. */
-void sy_heap_tick(struct sy_heap *);
+/* What sy_heap_tick does when something waits; see core/deferred.c. */
+void sy__deferred_run(struct sy_heap *);
+
+/* Lets time pass: frees what waited for a grace period that is over (at sy__now()). One load when nothing waits. */
+static inline void sy_heap_tick(struct sy_heap *heap)
+{
+	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED)))
+		sy__deferred_run(heap);
+}
 
 /* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
 uint64_t sy_heap_shrink(struct sy_heap *);
@@ -171,7 +178,7 @@ struct sy_cache_config {
 	const char *name;    /* copied, at most SY_NAME_BYTES - 1 bytes of it */
 	size_t size, align;  /* bytes; align 0: the machine's word, else a power of two up to a page */
 	unsigned flags;      /* enum sy_cache_flags */
-	void (*constructor)(void *object, size_t size); /* or NULL */
+	void (*constructor)(void *object, size_t size); /* or NULL. Neither may call into a heap. */
 	void (*destructor)(void *object, size_t size);  /* or NULL */
 };
 

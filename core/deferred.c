@@ -1,0 +1,114 @@
+/*
+ * The deferred queue: what a policy may free only after an RCU grace period.
+ *
+ * In Linux, readers may look at an object of an RCU-typesafe cache without a reference, hence its memory must stay of that
+ * type until every reader that could have found it is done. Policies queue such memory here, by an entry of 16 bytes
+ * that fits where a kernel has its rcu_head. What a grace period is in a kernel (every CPU has passed a quiet
+ * state), is a span of time here: sy_heap.grace_ns on the platform's clock, which a replay sets from its trace. A grace of 0
+ * means the next tick.
+ *
+ * All entries of a heap wait equally long, so the order of arrival is the order of due times, and a queue does: add at
+ * the end, take from the front. Nothing runs on its own: whoever drives the heap calls sy_heap_tick, which costs one
+ * load while nothing waits.
+ *
+ * Invariants: due times never fall from one entry to the next; the last entry's next is NULL; counters.deferred is the
+ * length. Lock: sy_heap.deferred_lock, held for a few instructions and never across a call: grace_passed runs
+ * without it, and may queue again.
+ */
+#include "deferred.h"
+
+#include <slabyard/slabyard.h>
+
+void sy__defer(struct sy_heap *heap, struct sy_deferred *entry)
+{
+	entry->next = NULL;
+	sy__lock(&heap->deferred_lock);
+	entry->due = sy__now() + heap->grace_ns;
+	if (heap->deferred_last)
+		heap->deferred_last->next = entry;
+	else
+		__atomic_store_n(&heap->deferred_first, entry, __ATOMIC_RELAXED);
+	heap->deferred_last = entry;
+	heap->counters.deferred++;
+	sy__unlock(&heap->deferred_lock);
+}
+
+/* Takes off everything due by now, as a chain through next. */
+static struct sy_deferred *take_due(struct sy_heap *heap)
+{
+	struct sy_deferred *first, *last = NULL;
+	uint64_t now = sy__now();
+
+	sy__lock(&heap->deferred_lock);
+	first = heap->deferred_first;
+	for (struct sy_deferred *at = first; at && at->due <= now; at = at->next) {
+		last = at;
+		heap->counters.deferred--;
+	}
+	if (last) {
+		__atomic_store_n(&heap->deferred_first, last->next, __ATOMIC_RELAXED);
+		if (!last->next)
+			heap->deferred_last = NULL;
+		last->next = NULL;
+	}
+	sy__unlock(&heap->deferred_lock);
+	return last ? first : NULL;
+}
+
+void sy__deferred_run(struct sy_heap *heap)
+{
+	struct sy_deferred *entry = take_due(heap);
+
+	while (entry) {
+		struct sy_deferred *next = entry->next;
+
+		heap->policy->grace_passed(heap, entry);
+		entry = next;
+	}
+}
+
+struct sy_deferred *sy__deferred_extract(struct sy_heap *heap, bool (*wanted)(const struct sy_deferred *, const void *context),
+                                         const void *context)
+{
+	struct sy_deferred *taken = NULL, **taken_end = &taken, *kept = NULL, **kept_end = &kept, *last = NULL;
+
+	sy__lock(&heap->deferred_lock);
+	for (struct sy_deferred *at = heap->deferred_first; at; at = at->next) {
+		if (wanted(at, context)) {
+			*taken_end = at;
+			taken_end = &at->next;
+			heap->counters.deferred--;
+		} else {
+			*kept_end = at;
+			kept_end = &at->next;
+			last = at;
+		}
+	}
+	*taken_end = NULL;
+	*kept_end = NULL;
+	__atomic_store_n(&heap->deferred_first, kept, __ATOMIC_RELAXED);
+	heap->deferred_last = last;
+	sy__unlock(&heap->deferred_lock);
+	return taken;
+}
+
+const char *sy__deferred_check(struct sy_heap *heap)
+{
+	const struct sy_deferred *last = NULL;
+	const char *wrong = NULL;
+	uint64_t length = 0;
+
+	sy__lock(&heap->deferred_lock);
+	for (const struct sy_deferred *at = heap->deferred_first; at && length <= heap->counters.deferred; at = at->next) {
+		if (last && at->due < last->due)
+			wrong = "deferred queue: not in order of due time";
+		last = at;
+		length++;
+	}
+	if (length != heap->counters.deferred)
+		wrong = "deferred queue: its length is not what is counted";
+	else if (last != heap->deferred_last)
+		wrong = "deferred queue: its last entry is not where it is said to be";
+	sy__unlock(&heap->deferred_lock);
+	return wrong;
+}

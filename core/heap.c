@@ -1,0 +1,400 @@
+/*
+ * Heaps and caches: what is the same for every policy.
+ *
+ * A heap is a policy at work on a page allocator; a cache holds objects of one kind (Bonwick 1994, section 2.3). The hot
+ * functions go straight from the inline functions of slabyard.h to the policy. This file does the rest: it creates
+ * and destroys, computes alignment, and verifies accounting.
+ *
+ * Where things live. Everything is in pages of the page allocator, counted as metadata: the heap structure in a block of its
+ * own, caches and per-slot state in what metadata.c cuts from pages. Taking pages needs a heap to count them in, hence a
+ * heap is first built in a structure on the stack, takes the block through it, and moves in; on destruction it
+ * moves out again.
+ *
+ * Creating a cache. Alignment follows Linux: an object that wants cache lines gets half a line while two of it fit in that,
+ * and so on down; no object is aligned to less than a word. Then the policy is asked for an existing cache
+ * to share: that one counts its users, and lets its client use as many bytes as the largest of them asked for.
+ *
+ * Destroying. A cache with objects in use is refused. A heap goes with everything in it: caches are torn down
+ * by the policy, and pages that only its clients could still reach (full slabs, large allocations) are found by a walk over
+ * the page allocator. Destructors run for the objects of slabs that the policy tears down, thus not for objects in use.
+ *
+ * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held, since that may
+ * ask this heap to shrink, and shrinking takes it. The policy's cache_init and cache_fini run outside it: creation and
+ * destruction are serialised by the caller (slabyard.h). Destructors may run under it, hence they must not call into a heap.
+ */
+#include <slabyard/slabyard.h>
+
+#include "deferred.h"
+#include "list.h"
+#include "metadata.h"
+#include "page_interface.h"
+
+static bool tunable_fits(const struct sy_tunable *tunable, int64_t value)
+{
+	if (value == SY_TUNABLE_AUTO)
+		return tunable->default_value == SY_TUNABLE_AUTO;
+	return value >= tunable->min && value <= tunable->max;
+}
+
+static bool config_fits(const struct sy_heap_config *config, unsigned slots, unsigned nodes)
+{
+	if (!config->policy || slots > SY_MAX_SLOTS || nodes > SY_MAX_NODES)
+		return false;
+	for (unsigned i = 0; config->slot_nodes && i < slots; i++)
+		if (config->slot_nodes[i] >= nodes)
+			return false;
+	for (unsigned i = 0; i < config->policy->tunable_count; i++)
+		if (!tunable_fits(&config->policy->tunables[i], config->tunables[i]))
+			return false;
+	return true;
+}
+
+void sy_heap_defaults(const struct sy_policy *policy, struct sy_heap_config *config)
+{
+	*config = (struct sy_heap_config){ .policy = policy, .slots = 1, .nodes = 1 };
+	for (unsigned i = 0; i < policy->tunable_count; i++)
+		config->tunables[i] = policy->tunables[i].default_value;
+}
+
+static unsigned order_of(size_t bytes)
+{
+	unsigned order = 0;
+
+	while ((SY_PAGE_SIZE << order) < bytes)
+		order++;
+	return order;
+}
+
+/* Makes every page of the heap's own block name its owner. */
+static void own_block(struct sy_heap *owner, struct sy_page *head)
+{
+	for (size_t i = 0; i < (size_t)1 << head->order; i++)
+		head[i].heap = owner;
+}
+
+/* A heap structure in pages of its own: everything is set but what the policy adds. */
+static struct sy_heap *house(struct sy_heap *draft)
+{
+	struct sy_page *page = sy__pages_take(draft, 0, order_of(draft->policy->heap_bytes), SY_ZERO, SY_ANY_NODE,
+	                                      SY_USE_METADATA);
+	struct sy_heap *heap;
+
+	if (!page)
+		return NULL;
+	heap = sy__page_address(draft, page);
+	*heap = *draft;
+	own_block(heap, page);
+	sy__list_init(&heap->caches);
+	sy__list_init(&heap->link);
+	sy__metadata_init(heap);
+	return heap;
+}
+
+static void give_up_house(struct sy_heap *heap)
+{
+	struct sy_page *page = sy__page_of(heap, heap);
+	struct sy_heap last = *heap;
+
+	own_block(&last, page);
+	sy__pages_give(&last, 0, page);
+}
+
+static void free_cache(struct sy_cache *cache)
+{
+	struct sy_heap *heap = cache->heap;
+
+	sy__lock(&heap->lock);
+	sy__list_remove(&cache->link);
+	sy__unlock(&heap->lock);
+	heap->policy->cache_fini(cache);
+	sy__metadata_give(heap, cache, heap->policy->cache_bytes);
+}
+
+static void free_caches(struct sy_heap *heap)
+{
+	while (!sy__list_empty(&heap->caches))
+		free_cache(sy__entry(heap->caches.prev, struct sy_cache, link));
+}
+
+/* Gives back what only clients could reach. */
+static bool sweep(void *context, struct sy_page *head)
+{
+	if (head->use != SY_USE_METADATA)
+		sy__pages_give(context, 0, head);
+	return true;
+}
+
+/* Gives back all pages, the heap's own last. */
+static void tear_down(struct sy_heap *heap)
+{
+	free_caches(heap);
+	sy__pages_walk(heap, sweep, heap);
+	sy__metadata_fini(heap);
+	give_up_house(heap);
+}
+
+struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
+{
+	unsigned slots = config->slots ? config->slots : 1, nodes = config->nodes ? config->nodes : 1;
+	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
+	                         .grace_ns = config->grace_ns };
+	struct sy_heap *heap;
+
+	if (!config_fits(config, slots, nodes))
+		return NULL;
+	for (unsigned i = 0; i < slots; i++)
+		draft.slot_node[i] = config->slot_nodes ? config->slot_nodes[i] : (uint8_t)(i * nodes / slots);
+	for (unsigned i = 0; i < config->policy->tunable_count; i++)
+		draft.tunables[i] = config->tunables[i];
+
+	heap = house(&draft);
+	if (!heap)
+		return NULL;
+	if (heap->policy->heap_init && !heap->policy->heap_init(heap)) {
+		tear_down(heap);
+		return NULL;
+	}
+	sy__pages_attach(pages, heap);
+	return heap;
+}
+
+void sy_heap_destroy(struct sy_heap *heap)
+{
+	sy__pages_detach(heap->pages, heap);
+	free_caches(heap);
+	if (heap->policy->heap_fini)
+		heap->policy->heap_fini(heap);
+	tear_down(heap);
+}
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+static uint32_t alignment(const struct sy_cache_config *config)
+{
+	size_t align = config->align;
+
+	if (config->flags & SY_CACHE_HWCACHE_ALIGN) {
+		size_t line = SY_CACHE_LINE;
+
+		while (config->size <= line / 2)
+			line /= 2;
+		align = align > line ? align : line;
+	}
+	return (uint32_t)(align > sizeof(void *) ? align : sizeof(void *));
+}
+
+static bool possible(const struct sy_cache_config *config)
+{
+	return config->size && config->size <= SY_PAGE_SIZE << SY_MAX_ORDER && !(config->align & (config->align - 1)) &&
+	       config->align <= SY_PAGE_SIZE;
+}
+
+static void copy_name(char *to, const char *from)
+{
+	size_t i = 0;
+
+	for (; from && from[i] && i < SY_NAME_BYTES - 1; i++)
+		to[i] = from[i];
+	to[i] = '\0';
+}
+
+/* An existing cache that serves this request too, with one more user; or NULL. */
+static struct sy_cache *share(const struct sy_cache *wanted)
+{
+	struct sy_heap *heap = wanted->heap;
+	struct sy_cache *cache;
+
+	if (!heap->policy->cache_merge)
+		return NULL;
+	sy__lock(&heap->lock);
+	cache = heap->policy->cache_merge(heap, wanted);
+	if (cache) {
+		cache->users++;
+		if (cache->object_size < wanted->object_size)
+			cache->object_size = wanted->object_size;
+	}
+	sy__unlock(&heap->lock);
+	return cache;
+}
+
+struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_config *config)
+{
+	const struct sy_policy *policy = heap->policy;
+	struct sy_cache wanted, *cache;
+
+	if (!possible(config))
+		return NULL;
+	wanted = (struct sy_cache){
+		.policy = policy,
+		.heap = heap,
+		.object_size = (uint32_t)config->size,
+		.align = alignment(config),
+		.flags = config->flags,
+		.constructor = config->constructor,
+		.destructor = config->destructor,
+		.users = 1,
+	};
+	copy_name(wanted.name, config->name);
+	cache = share(&wanted);
+	if (cache)
+		return cache;
+
+	cache = sy__metadata_take(heap, policy->cache_bytes);
+	if (!cache)
+		return NULL;
+	*cache = wanted;
+	if (!policy->cache_init(cache)) {
+		sy__metadata_give(heap, cache, policy->cache_bytes);
+		return NULL;
+	}
+	sy__lock(&heap->lock);
+	sy__list_add_tail(&heap->caches, &cache->link);
+	sy__unlock(&heap->lock);
+	return cache;
+}
+
+/* Whether somebody else still uses the cache; this user is then gone from its count. */
+static bool leave_shared(struct sy_cache *cache)
+{
+	struct sy_heap *heap = cache->heap;
+	bool shared;
+
+	sy__lock(&heap->lock);
+	shared = cache->users > 1;
+	if (shared)
+		cache->users--;
+	sy__unlock(&heap->lock);
+	return shared;
+}
+
+bool sy_cache_destroy(struct sy_cache *cache, uint64_t *alive)
+{
+	struct sy_cache_counts counts;
+
+	if (leave_shared(cache))
+		return true;
+	sy_cache_count(cache, &counts);
+	if (counts.objects_in_use) {
+		if (alive)
+			*alive = counts.objects_in_use;
+		return false;
+	}
+	free_cache(cache);
+	return true;
+}
+
+void sy_cache_count(struct sy_cache *cache, struct sy_cache_counts *counts)
+{
+	*counts = (struct sy_cache_counts){ 0 };
+	cache->policy->counts(cache, counts);
+}
+
+uint64_t sy_cache_shrink(struct sy_cache *cache)
+{
+	return cache->policy->shrink ? cache->policy->shrink(cache) : 0;
+}
+
+uint64_t sy_heap_shrink(struct sy_heap *heap)
+{
+	uint64_t pages = 0;
+
+	sy__lock(&heap->lock);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		pages += sy_cache_shrink(sy__entry(at, struct sy_cache, link));
+	sy__unlock(&heap->lock);
+	return pages;
+}
+
+size_t sy_usable_size(struct sy_heap *heap, const void *object)
+{
+	return heap->policy->usable_size(heap, object);
+}
+
+/* ---- Checks --------------------------------------------------------------------------------------------------- */
+
+struct sums {
+	struct sy_heap *heap;
+	uint64_t slab_pages, large_pages, metadata_pages, large_bytes;
+	const char *wrong;
+};
+
+static bool sum_up(void *context, struct sy_page *head)
+{
+	struct sums *sums = context;
+	uint64_t pages = (uint64_t)1 << head->order;
+
+	switch (head->use) {
+	case SY_USE_SLAB:
+		sums->slab_pages += pages;
+		break;
+	case SY_USE_LARGE:
+		sums->large_pages += pages;
+		sums->large_bytes += head->bytes;
+		if (head->bytes > pages << SY_PAGE_SHIFT)
+			sums->wrong = "heap: a large allocation is larger than its pages";
+		break;
+	case SY_USE_METADATA:
+		sums->metadata_pages += pages;
+		break;
+	default:
+		sums->wrong = "heap: owns a page that is no slab, large allocation or metadata";
+	}
+	for (uint64_t i = 0; i < pages; i++)
+		if (head[i].heap != sums->heap || head[i].to_head != i)
+			sums->wrong = "heap: a page of a block does not lead to its head";
+	return !sums->wrong;
+}
+
+static const char *check_accounting(struct sy_heap *heap)
+{
+	const struct sy_heap_counters *counters = &heap->counters;
+	struct sums sums = { .heap = heap };
+
+	sy__pages_walk(heap, sum_up, &sums);
+	if (sums.wrong)
+		return sums.wrong;
+	if (sums.slab_pages != counters->slab_pages)
+		return "heap: counted slab pages are not those that it holds";
+	if (sums.large_pages != counters->large_pages)
+		return "heap: counted large pages are not those that it holds";
+	if (sums.metadata_pages != counters->metadata_pages)
+		return "heap: counted metadata pages are not those that it holds";
+	if (sums.large_bytes != counters->large_live_bytes)
+		return "heap: counted bytes of large allocations are not those that live";
+	if (counters->held_peak < counters->slab_pages + counters->large_pages ||
+	    counters->slab_pages_peak < counters->slab_pages)
+		return "heap: a peak is below what is held now";
+	return NULL;
+}
+
+static const char *check_caches(struct sy_heap *heap)
+{
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
+		const struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
+
+		if (at->next->prev != at)
+			return "heap: the list of caches is broken";
+		if (cache->heap != heap || cache->policy != heap->policy)
+			return "heap: a cache of another heap is in its list";
+		if (!cache->users)
+			return "heap: a cache has no user";
+		if (!cache->align || (cache->align & (cache->align - 1)))
+			return "heap: a cache's alignment is no power of two";
+	}
+	return NULL;
+}
+
+const char *sy_heap_check(struct sy_heap *heap)
+{
+	const char *wrong = check_caches(heap);
+
+	if (!wrong)
+		wrong = check_accounting(heap);
+	if (!wrong)
+		wrong = sy__metadata_check(heap);
+	if (!wrong)
+		wrong = sy__deferred_check(heap);
+	if (!wrong && heap->policy->check)
+		wrong = heap->policy->check(heap);
+	return wrong;
+}

@@ -1,0 +1,233 @@
+/*
+ * Memory for a heap's own bookkeeping.
+ *
+ * Caches, per-slot arrays and node lists are few and live long, so this allocator is as small as it can be. It rounds
+ * a request up to a power of two from 64 bytes (one cache line: two slots never share one) to half a page, and keeps one
+ * list of free blocks for each of these sizes. A block is never split or merged again: what a heap once used for caches it
+ * will use for caches. New blocks are cut from the start of a page; when the next one does not fit, what remains of the
+ * page goes to the lists. Requests beyond half a page take pages of their own and give them back when freed.
+ *
+ * Accounting. Every page is taken as SY_USE_METADATA and counted by the page interface in counters.metadata_pages.
+ * They stand in a list linked through the state of their descriptors, so that destroying a heap finds all of them
+ * without knowing what they were used for. The heap structure itself cannot be taken from here: heap.c does that.
+ *
+ * Invariants: a free block is zero but for its first word, the link; bump <= bump_end, both in one page; no block is
+ * on two lists. Lock: sy_heap.metadata.lock protects all of struct sy_metadata. Pages are taken and given back without it,
+ * since taking pages may ask this very heap for memory.
+ */
+#include "metadata.h"
+
+#include "list.h"
+#include "page_interface.h"
+
+#define SMALLEST_SHIFT 6
+#define LISTS (sizeof((struct sy_metadata *)0)->free_lists / sizeof(void *))
+
+struct page_link {
+	struct sy_list link; /* in sy_metadata.pages */
+};
+SY_ASSERT_SLAB_STATE(struct page_link);
+
+static size_t largest_listed(void)
+{
+	size_t largest = (size_t)1 << (SMALLEST_SHIFT + LISTS - 1);
+
+	return largest < SY_PAGE_SIZE / 2 ? largest : SY_PAGE_SIZE / 2;
+}
+
+/* Smallest list whose blocks hold so many bytes. */
+static unsigned list_of(size_t bytes)
+{
+	unsigned list = 0;
+
+	while (((size_t)1 << (SMALLEST_SHIFT + list)) < bytes)
+		list++;
+	return list;
+}
+
+static unsigned order_of(size_t bytes)
+{
+	unsigned order = 0;
+
+	while (order <= SY_MAX_ORDER && (SY_PAGE_SIZE << order) < bytes)
+		order++;
+	return order;
+}
+
+static void push(struct sy_metadata *metadata, unsigned list, void *block)
+{
+	*(void **)block = metadata->free_lists[list];
+	metadata->free_lists[list] = block;
+}
+
+static void *pop(struct sy_metadata *metadata, unsigned list)
+{
+	void *block = metadata->free_lists[list];
+
+	if (!block)
+		return NULL;
+	metadata->free_lists[list] = *(void **)block;
+	*(void **)block = NULL;
+	return block;
+}
+
+static void *cut(struct sy_metadata *metadata, unsigned list)
+{
+	size_t size = (size_t)1 << (SMALLEST_SHIFT + list);
+	char *block = metadata->bump;
+
+	if ((size_t)(metadata->bump_end - block) < size)
+		return NULL;
+	metadata->bump += size;
+	return block;
+}
+
+/* Puts the rest of the page being cut on the lists, in as few blocks as it divides into. */
+static void retire_bump(struct sy_metadata *metadata)
+{
+	while (metadata->bump < metadata->bump_end) {
+		size_t left = (size_t)(metadata->bump_end - metadata->bump);
+		unsigned list = list_of(left < largest_listed() ? left : largest_listed());
+
+		if (((size_t)1 << (SMALLEST_SHIFT + list)) > left)
+			list--;
+		push(metadata, list, cut(metadata, list));
+	}
+}
+
+static struct sy_page *take_pages(struct sy_heap *heap, unsigned order)
+{
+	struct sy_page *page = sy__pages_take(heap, 0, order, SY_ZERO, SY_ANY_NODE, SY_USE_METADATA);
+
+	if (!page)
+		return NULL;
+	sy__lock(&heap->metadata.lock);
+	sy__list_add_tail(&heap->metadata.pages, &SY_SLAB_STATE(struct page_link, page)->link);
+	sy__unlock(&heap->metadata.lock);
+	return page;
+}
+
+static void *take_listed(struct sy_heap *heap, unsigned list)
+{
+	struct sy_metadata *metadata = &heap->metadata;
+	struct sy_page *page;
+	void *block;
+
+	sy__lock(&metadata->lock);
+	block = pop(metadata, list);
+	if (!block)
+		block = cut(metadata, list);
+	sy__unlock(&metadata->lock);
+	if (block)
+		return block;
+
+	page = take_pages(heap, 0);
+	if (!page)
+		return NULL;
+	sy__lock(&metadata->lock);
+	retire_bump(metadata);
+	metadata->bump = sy__page_address(heap, page);
+	metadata->bump_end = metadata->bump + SY_PAGE_SIZE;
+	block = cut(metadata, list);
+	sy__unlock(&metadata->lock);
+	return block;
+}
+
+void *sy__metadata_take(struct sy_heap *heap, size_t bytes)
+{
+	struct sy_page *page;
+
+	if (bytes <= largest_listed())
+		return take_listed(heap, list_of(bytes));
+	if (order_of(bytes) > SY_MAX_ORDER)
+		return NULL;
+	page = take_pages(heap, order_of(bytes));
+	return page ? sy__page_address(heap, page) : NULL;
+}
+
+void sy__metadata_give(struct sy_heap *heap, void *block, size_t bytes)
+{
+	struct sy_metadata *metadata = &heap->metadata;
+	struct sy_page *page;
+
+	if (!block)
+		return;
+	if (bytes <= largest_listed()) {
+		unsigned list = list_of(bytes);
+
+		sy__fill(block, 0, (size_t)1 << (SMALLEST_SHIFT + list));
+		sy__lock(&metadata->lock);
+		push(metadata, list, block);
+		sy__unlock(&metadata->lock);
+		return;
+	}
+	page = sy__page_of(heap, block);
+	sy__lock(&metadata->lock);
+	sy__list_remove(&SY_SLAB_STATE(struct page_link, page)->link);
+	sy__unlock(&metadata->lock);
+	sy__pages_give(heap, 0, page);
+}
+
+void sy__metadata_init(struct sy_heap *heap)
+{
+	heap->metadata = (struct sy_metadata){ .lock = SY__LOCK_INIT };
+	sy__list_init(&heap->metadata.pages);
+}
+
+void sy__metadata_fini(struct sy_heap *heap)
+{
+	struct sy_list *pages = &heap->metadata.pages;
+
+	while (!sy__list_empty(pages)) {
+		struct page_link *state = sy__entry(pages->next, struct page_link, link);
+
+		sy__list_remove(&state->link);
+		sy__pages_give(heap, 0, sy__entry(state, struct sy_page, state));
+	}
+	sy__metadata_init(heap);
+}
+
+/* Pages in the list; SIZE_MAX when it is no list of this heap's metadata. */
+static size_t listed_pages(struct sy_heap *heap)
+{
+	size_t pages = 0;
+
+	for (struct sy_list *at = heap->metadata.pages.next; at != &heap->metadata.pages; at = at->next) {
+		struct sy_page *page = sy__entry(sy__entry(at, struct page_link, link), struct sy_page, state);
+
+		if (page->heap != heap || page->use != SY_USE_METADATA || at->next->prev != at)
+			return SIZE_MAX;
+		pages += (size_t)1 << page->order;
+	}
+	return pages;
+}
+
+static bool free_list_sound(struct sy_heap *heap, unsigned list, size_t pages)
+{
+	size_t size = (size_t)1 << (SMALLEST_SHIFT + list), blocks = pages * (SY_PAGE_SIZE / size);
+
+	for (void *block = heap->metadata.free_lists[list]; block; block = *(void **)block) {
+		if (((uintptr_t)block & (SY_CACHE_LINE - 1)) || sy__page_of(heap, block)->heap != heap || blocks-- == 0)
+			return false;
+	}
+	return true;
+}
+
+const char *sy__metadata_check(struct sy_heap *heap)
+{
+	struct sy_metadata *metadata = &heap->metadata;
+	const char *wrong = NULL;
+	size_t pages;
+
+	sy__lock(&metadata->lock);
+	pages = listed_pages(heap);
+	if (pages == SIZE_MAX)
+		wrong = "heap metadata: the list of pages holds a page that is not metadata of this heap";
+	for (unsigned list = 0; !wrong && list < LISTS; list++)
+		if (!free_list_sound(heap, list, pages))
+			wrong = "heap metadata: a free list holds a foreign block or runs in a circle";
+	if (!wrong && metadata->bump > metadata->bump_end)
+		wrong = "heap metadata: cut beyond the end of a page";
+	sy__unlock(&metadata->lock);
+	return wrong;
+}

@@ -1,0 +1,32 @@
+/*
+ * The policies that this build offers, in the order in which they are listed to users.
+ *
+ * Adding an allocator takes a file beside this one that defines a struct sy_policy, and here its declaration and its entry.
+ * Nothing else in the tree names a policy.
+ */
+#include <slabyard/slabyard.h>
+
+extern const struct sy_policy sy__slub, sy__slob;
+
+const struct sy_policy *const sy_policies[] = {
+	&sy__slub,
+	&sy__slob,
+	NULL,
+};
+
+static bool same_name(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+const struct sy_policy *sy_policy_find(const char *name)
+{
+	for (const struct sy_policy *const *at = sy_policies; *at; at++)
+		if (same_name((*at)->name, name))
+			return *at;
+	return NULL;
+}
