@@ -16,8 +16,8 @@
  *          the search at once.
  *
  * Freeing joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A
- * page without free units is on no list of the three (it waits on the list `full`, which nothing searches); its first free
- * puts it at the front of the list that fits the size just freed. So pages wander between the lists.
+ * page without free units is on no list; its first free puts it at the front of the list that fits the size just freed. So
+ * pages wander between the lists.
  *
  * kmalloc puts a header of 8 bytes, holding the size, before the object, and aligns the object to 8 bytes, or to its size if
  * that is a power of two. From page size less the header on, requests go straight to pages. Objects of a cache need no
@@ -58,7 +58,7 @@ static const struct sy_tunable tunables[TUNABLES] = {
 };
 
 struct slob_page {
-	struct sy_list link; /* in slob_heap.partial[] or .full */
+	struct sy_list link; /* in slob_heap.partial[], unless the page is full */
 	uint32_t free_units;
 	uint32_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
 };
@@ -76,8 +76,6 @@ struct slob_heap {
 	struct sy_heap heap;
 	sy__lock_t lock;
 	struct sy_list partial[LISTS];
-	struct sy_list full;
-	struct sy_list large; /* pages that serve one object each, through slob_page.link */
 	enum fit fit;
 	uint64_t log_every, until_log;
 };
@@ -197,7 +195,6 @@ static void *take_from_list(struct slob_heap *slob, const struct request *reques
 
 	if (!page_state(page)->free_units) {
 		sy__list_remove(link);
-		sy__list_add_head(&slob->full, link);
 	} else if (slob->fit == NEXT && list->next != link) {
 		sy__list_remove(list);
 		sy__list_add_tail(link, list); /* the list now begins at this page */
@@ -300,7 +297,8 @@ static SY__COLD void *take_from_new_page(struct slob_heap *slob, const struct re
 	state->first = 0;
 	sy__lock(&slob->lock);
 	block = take(slob, page, &place, request->want.units);
-	sy__list_add_head(state->free_units ? &slob->partial[request->list] : &slob->full, &state->link);
+	if (state->free_units)
+		sy__list_add_head(&slob->partial[request->list], &state->link);
 	slob->heap.counters.slow_allocs++;
 	if (live)
 		++*live;
@@ -340,7 +338,8 @@ static void block_free(struct slob_heap *slob, unsigned slot, void *block, uint3
 	if (live)
 		--*live;
 	if (state->free_units + units == SY__SLOB_PAGE_UNITS) {
-		sy__list_remove(&state->link);
+		if (state->free_units)
+			sy__list_remove(&state->link);
 		slob->heap.counters.slow_frees++;
 		sy__unlock(&slob->lock);
 		sy__pages_give(&slob->heap, slot, page);
@@ -349,7 +348,6 @@ static void block_free(struct slob_heap *slob, unsigned slot, void *block, uint3
 	if (!state->free_units) {
 		sy__slob_write(base, at, units, SY__SLOB_PAGE_UNITS);
 		state->first = at;
-		sy__list_remove(&state->link);
 		sy__list_add_head(&slob->partial[list_for(bytes)], &state->link);
 	} else {
 		state->first = sy__slob_put(base, state->first, at, units);
@@ -384,7 +382,6 @@ static SY__COLD void *large_alloc(struct slob_heap *slob, unsigned slot, size_t 
 		return NULL;
 	page->bytes = bytes;
 	sy__lock(&slob->lock);
-	sy__list_add_head(&slob->large, &page_state(page)->link);
 	slob->heap.counters.large_live_bytes += bytes;
 	slob->heap.counters.slow_allocs++;
 	if (live)
@@ -396,7 +393,6 @@ static SY__COLD void *large_alloc(struct slob_heap *slob, unsigned slot, size_t 
 static SY__COLD void large_free(struct slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
 {
 	sy__lock(&slob->lock);
-	sy__list_remove(&page_state(page)->link);
 	slob->heap.counters.large_live_bytes -= page->bytes;
 	slob->heap.counters.slow_frees++;
 	if (live)
@@ -566,105 +562,66 @@ static bool slob_heap_init(struct sy_heap *heap)
 
 	for (unsigned i = 0; i < LISTS; i++)
 		sy__list_init(&slob->partial[i]);
-	sy__list_init(&slob->full);
-	sy__list_init(&slob->large);
 	slob->fit = (enum fit)heap->tunables[FIT];
 	slob->log_every = slob->until_log = (uint64_t)heap->tunables[LOG_EVERY];
 	return true;
 }
 
-static void give_all(struct sy_heap *heap, struct sy_list *list)
-{
-	while (!sy__list_empty(list)) {
-		struct sy_list *link = list->next;
+/* ---- Checks --------------------------------------------------------------------------------------------------- */
 
-		sy__list_remove(link);
-		sy__pages_give(heap, 0, page_of_link(link));
-	}
-}
-
-static void slob_heap_fini(struct sy_heap *heap)
-{
-	struct slob_heap *slob = slob_of(heap);
-
-	for (unsigned i = 0; i < LISTS; i++)
-		give_all(heap, &slob->partial[i]);
-	give_all(heap, &slob->full);
-	give_all(heap, &slob->large);
-	heap->counters.large_live_bytes = 0;
-}
-
-struct sums {
-	uint64_t slab_pages, large_pages, large_bytes;
+struct survey {
+	struct slob_heap *slob;
+	uint64_t partial_pages;
+	const char *wrong;
 };
 
-static const char *check_page(struct slob_heap *slob, struct sy_page *page, bool partial)
+/* One slab page, wherever it is. */
+static bool survey_page(void *context, struct sy_page *page)
 {
+	struct survey *survey = context;
 	const struct slob_page *state = page_state(page);
 
-	if (page->use != SY_USE_SLAB || page->heap != &slob->heap || page->order != 0)
-		return "slob: a page on a list is not a slab page of this heap";
-	if (partial && !state->free_units)
-		return "slob: a full page is on a list that is searched";
-	if (!partial && state->free_units)
-		return "slob: a page with free units is on the list of full pages";
-	if (state->free_units >= SY__SLOB_PAGE_UNITS)
-		return "slob: a wholly free page was kept";
-	return sy__slob_check_blocks(page_units(slob, page), state->first, state->free_units);
+	if (page->use != SY_USE_SLAB)
+		return true;
+	if (page->order != 0)
+		survey->wrong = "slob: a slab has more than one page";
+	else if (state->free_units >= SY__SLOB_PAGE_UNITS)
+		survey->wrong = "slob: a wholly free page was kept";
+	else
+		survey->wrong = sy__slob_check_blocks(page_units(survey->slob, page), state->first, state->free_units);
+	survey->partial_pages += state->free_units > 0;
+	return !survey->wrong;
 }
 
-static const char *check_list(struct slob_heap *slob, struct sy_list *list, struct sums *sums)
+/* Counts the pages of a list, which lets no more than `most` be on it. */
+static const char *check_list(struct slob_heap *slob, struct sy_list *list, uint64_t *pages, uint64_t most)
 {
 	for (struct sy_list *link = list->next; link != list; link = link->next) {
-		const char *error;
+		struct sy_page *page = page_of_link(link);
 
 		if (link->next->prev != link)
 			return "slob: a list of pages is not linked both ways";
-		if (++sums->slab_pages > slob->heap.counters.slab_pages)
-			return "slob: the lists hold more pages than the heap: one is on two of them";
-		error = check_page(slob, page_of_link(link), list != &slob->full);
-		if (error)
-			return error;
+		if (page->use != SY_USE_SLAB || page->heap != &slob->heap)
+			return "slob: a page on a list is no slab of this heap";
+		if (!page_state(page)->free_units)
+			return "slob: a full page is on a list";
+		if (++*pages > most)
+			return "slob: a page is on two lists";
 	}
 	return NULL;
 }
 
-static const char *check_large(struct slob_heap *slob, struct sums *sums)
+static const char *check_lists(struct slob_heap *slob)
 {
-	for (struct sy_list *link = slob->large.next; link != &slob->large; link = link->next) {
-		const struct sy_page *page = page_of_link(link);
+	struct survey survey = { .slob = slob };
+	uint64_t pages = 0;
 
-		if (page->use != SY_USE_LARGE || page->heap != &slob->heap)
-			return "slob: a page on the list of large objects serves none";
-		if (page->bytes > SY_PAGE_SIZE << page->order)
-			return "slob: a large object has more bytes than its pages";
-		sums->large_pages += (uint64_t)1 << page->order;
-		sums->large_bytes += page->bytes;
-		if (sums->large_pages > slob->heap.counters.large_pages)
-			return "slob: the list of large objects holds more pages than the heap";
-	}
-	return NULL;
-}
-
-static const char *check_all(struct slob_heap *slob)
-{
-	const struct sy_heap_counters *counters = &slob->heap.counters;
-	struct sums sums = { 0, 0, 0 };
-	const char *error = NULL;
-
-	for (unsigned i = 0; i < LISTS && !error; i++)
-		error = check_list(slob, &slob->partial[i], &sums);
-	if (!error)
-		error = check_list(slob, &slob->full, &sums);
-	if (!error)
-		error = check_large(slob, &sums);
-	if (error)
-		return error;
-	if (sums.slab_pages != counters->slab_pages)
-		return "slob: a slab page is on no list";
-	if (sums.large_pages != counters->large_pages || sums.large_bytes != counters->large_live_bytes)
-		return "slob: the large objects don't add up to what the heap counts";
-	return NULL;
+	sy__pages_walk(&slob->heap, survey_page, &survey);
+	for (unsigned i = 0; i < LISTS && !survey.wrong; i++)
+		survey.wrong = check_list(slob, &slob->partial[i], &pages, survey.partial_pages);
+	if (!survey.wrong && pages != survey.partial_pages)
+		return "slob: a page with free units is on no list";
+	return survey.wrong;
 }
 
 static const char *slob_check(struct sy_heap *heap)
@@ -673,7 +630,7 @@ static const char *slob_check(struct sy_heap *heap)
 	const char *error;
 
 	sy__lock(&slob->lock);
-	error = check_all(slob);
+	error = check_lists(slob);
 	sy__unlock(&slob->lock);
 	return error;
 }
@@ -691,7 +648,6 @@ const struct sy_policy sy__slob = {
 	.kmalloc = slob_kmalloc,
 	.kfree = slob_kfree,
 	.heap_init = slob_heap_init,
-	.heap_fini = slob_heap_fini,
 	.cache_init = slob_cache_init,
 	.cache_fini = slob_cache_fini,
 	.usable_size = slob_usable_size,
