@@ -217,14 +217,13 @@ static bool list_page(struct slob_heap *slob, struct sy_page *page, const struct
 	uint32_t block = page_state(page)->first, units, next;
 
 	for (; block != SY__SLOB_PAGE_UNITS; block = next) {
-		uint32_t needed = request->want.units + sy__slob_start(block, &request->want) - block;
 		uint64_t bytes;
 
 		sy__slob_read(page_units(slob, page), block, &units, &next);
 		bytes = units * SY__SLOB_UNIT;
 		if (listing->count < LOG_CANDIDATES)
 			listing->candidates[listing->count++] = bytes;
-		if (units < needed)
+		if (!sy__slob_fits(block, units, &request->want))
 			continue;
 		if (!listing->chosen || bytes < listing->chosen)
 			listing->chosen = bytes;

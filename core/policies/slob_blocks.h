@@ -73,6 +73,11 @@ static inline uint32_t sy__slob_start(uint32_t block, const struct sy__slob_want
 	return ((block + want->offset + want->align - 1) & ~(want->align - 1)) - want->offset;
 }
 
+static inline bool sy__slob_fits(uint32_t block, uint32_t units, const struct sy__slob_want *want)
+{
+	return units >= want->units && units - want->units >= sy__slob_start(block, want) - block;
+}
+
 /* The first block of the page with room. first is the page's first free block. */
 static inline bool sy__slob_first_fit(const sy__slob_unit_t *base, uint32_t first, const struct sy__slob_want *want,
                                       struct sy__slob_place *place)
@@ -80,11 +85,11 @@ static inline bool sy__slob_first_fit(const sy__slob_unit_t *base, uint32_t firs
 	uint32_t previous = SY__SLOB_PAGE_UNITS, block = first;
 
 	for (;;) {
-		uint32_t start = sy__slob_start(block, want), units, next;
+		uint32_t units, next;
 
 		sy__slob_read(base, block, &units, &next);
-		if (units >= want->units + (start - block)) {
-			*place = (struct sy__slob_place){ previous, block, units, next, start };
+		if (sy__slob_fits(block, units, want)) {
+			*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, want) };
 			return true;
 		}
 		if (next == SY__SLOB_PAGE_UNITS)
@@ -103,11 +108,11 @@ static inline bool sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t first
 	bool better = false;
 
 	for (;;) {
-		uint32_t start = sy__slob_start(block, want), units, next;
+		uint32_t units, next;
 
 		sy__slob_read(base, block, &units, &next);
-		if (units >= want->units + (start - block) && units - want->units < *left) {
-			*place = (struct sy__slob_place){ previous, block, units, next, start };
+		if (units - want->units < *left && sy__slob_fits(block, units, want)) {
+			*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, want) };
 			*left = units - want->units;
 			better = true;
 		}
