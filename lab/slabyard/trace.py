@@ -1,0 +1,325 @@
+"""A trace on disk: its columns, its metadata, and reading it in row groups, never whole.
+
+docs/trace-format.md defines every column and every metadata field; this module is that document as code. A trace is one
+Parquet file whose file-level metadata has the key `slabyard`, a JSON object with the fields of Metadata.
+
+Text columns are dictionary encoded, and each row group has dictionaries of its own. Code that works on numbers asks for
+`codes(column, vocabulary)`, which translates one row group's codes into positions in a fixed vocabulary (KINDS, ORIGINS,
+OWNERS) or in a Vocabulary that grows as new texts appear (call sites, GFP flags). Both cost one small table per row
+group, not one Python string per row.
+
+The recorded kernel's own memory is a line of the trace like any other: the page runs whose owner is `slab` or `large`,
+from their allocation to their free. recorded_curve() adds them up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .errors import UserError
+from .snapshots import Zone
+
+T = TypeVar("T")
+
+VERSION = 1
+METADATA_KEY = b"slabyard"
+NO_OBJECT = 0xFFFFFFFF
+NO_CACHE = 0xFFFF
+
+KINDS = (
+    "kmalloc",
+    "kfree",
+    "kmem_cache_alloc",
+    "kmem_cache_free",
+    "mm_page_alloc",
+    "mm_page_free",
+    "mm_page_alloc_extfrag",
+    "snapshot",
+)
+KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT = range(len(KINDS))
+ORIGINS = ("recorded", "implied", "older")
+RECORDED, IMPLIED, OLDER = range(len(ORIGINS))
+OWNERS = ("", "slab", "large", "environment", "unknown")
+NO_OWNER, SLAB, LARGE, ENVIRONMENT, UNKNOWN = range(len(OWNERS))
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        pa.field(name, kind, nullable=False)
+        for name, kind in (
+            ("time", pa.int64()),
+            ("cpu", pa.uint16()),
+            ("kind", _TEXT),
+            ("origin", _TEXT),
+            ("object", pa.uint32()),
+            ("address", pa.uint64()),
+            ("size", pa.uint32()),
+            ("allocated", pa.uint32()),
+            ("cache", pa.uint16()),
+            ("order", pa.uint8()),
+            ("migratetype", pa.int8()),
+            ("owner", _TEXT),
+            ("gfp_flags", _TEXT),
+            ("node", pa.int8()),
+            ("accounted", pa.bool_()),
+            ("call_site", _TEXT),
+        )
+    ]
+)
+
+
+@dataclass
+class Cache:
+    """One cache of the trace. `object_size` is the largest bytes_req seen; `align` 0 means the policy's default."""
+
+    name: str
+    object_size: int
+    align: int = 0
+    constructor: bool = False
+    typesafe_by_rcu: bool = False
+    hwcache_align: bool = False
+    reclaimable: bool = False
+    account: bool = False
+    dma: bool = False
+    known: bool = False  # the attributes are the kernel's own; otherwise the documented defaults
+    slab_size: int | None = None  # bytes from object to object in the recorded allocator
+    allocs: int = 0  # recorded ones
+    frees: int = 0
+
+
+@dataclass
+class Snapshot:
+    """A point of the trace at which the kernel's own figures are known (`files` may be empty for a bare mark)."""
+
+    name: str
+    time: int  # ns since the first event
+    files: dict[str, str] = field(default_factory=dict)
+    slab_attributes: dict[str, dict[str, str]] | None = None
+
+
+@dataclass
+class DirectMap:
+    """How pointers were tied to page frames. base is None when no base explains them (hashed pointers)."""
+
+    base: str | None = None
+    explained: int = 0  # object events in a page run that the trace saw allocated
+    older: int = 0  # object events in pages that the trace has not seen allocated: neither for nor against
+    unexplained: int = 0  # object events in pages that the trace saw freed, or outside memory
+
+
+@dataclass
+class Metadata:
+    """The JSON under the file's `slabyard` key; field meanings in docs/trace-format.md."""
+
+    version: int = VERSION
+    source: str = ""
+    kernel: str = ""
+    arch: str = ""
+    command: list[str] | None = None
+    recorded_at: str | None = None
+    cpus: int = 1
+    nodes: int = 1
+    page_size: int = 4096
+    pageblock_order: int = 9
+    span_seconds: float = 0.0
+    events: dict[str, int] = field(default_factory=dict)
+    unknown_events: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    null_frees: int = 0
+    failed_allocations: int = 0
+    unknown_frees: int = 0
+    implied_frees: int = 0
+    implied_allocations: int = 0
+    implied_page_frees: int = 0
+    implied_page_allocations: int = 0
+    lost: int = 0
+    unparsed_lines: int = 0
+    truncated: bool = False
+    reordered: int = 0
+    shared_pages: bool = False
+    direct_map: DirectMap = field(default_factory=DirectMap)
+    pages_of_unknown_owner: int = 0
+    caches: list[Cache] = field(default_factory=list)
+    zones: list[Zone] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Metadata:
+        """Raises ValueError (or KeyError, TypeError) when the text is not a trace's metadata."""
+        values: dict[str, Any] = json.loads(text)
+        metadata = _build(cls, values)
+        metadata.direct_map = _build(DirectMap, values.get("direct_map") or {})
+        metadata.caches = [_build(Cache, cache) for cache in values.get("caches", [])]
+        metadata.zones = [_build(Zone, zone) for zone in values.get("zones", [])]
+        metadata.snapshots = [_build(Snapshot, snapshot) for snapshot in values.get("snapshots", [])]
+        return metadata
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why the trace is not the whole truth, in one clause; None when it is whole."""
+        if self.lost:
+            return f"{self.lost} events were lost while it was recorded"
+        if self.truncated:
+            return "the capture is cut off at its end"
+        if self.unparsed_lines:
+            return f"{self.unparsed_lines} lines of the capture could not be read"
+        if self.direct_map.base is None and any(kind.startswith("mm_page_") for kind in self.events):
+            return "its pointers are hashed, so that pages of slabs cannot be told from other pages"
+        return None
+
+
+def _build(kind: type[T], values: dict[str, Any]) -> T:
+    """A dataclass from a JSON object; fields that a newer writer added are left out."""
+    known = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return kind(**{key: value for key, value in values.items() if key in known})
+
+
+class Trace:
+    """An open trace. Iterate with batches(); each batch is one row group, so memory stays bounded."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Raises UserError (status 2) when the file is no trace, or of a version that this program does not know."""
+        self.path = Path(path)
+        try:
+            self._file = pq.ParquetFile(self.path, memory_map=True)
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file") from None
+        except (pa.ArrowInvalid, OSError) as error:
+            reason = "is a folder" if self.path.is_dir() else "not a trace (a Parquet file from record or import), or cut off"
+            if isinstance(error, PermissionError):
+                reason = "permission denied"
+            raise UserError(f"{path}: {reason}") from None
+        text = (self._file.schema_arrow.metadata or {}).get(METADATA_KEY)
+        if text is None:
+            raise UserError(f"{path}: a Parquet file, but not a slabyard trace; make one with record or import")
+        try:
+            version = json.loads(text).get("version")
+            if version != VERSION:
+                raise UserError(
+                    f"{path}: trace format version {version}, but this slabyard knows version {VERSION} only; import the capture again"
+                )
+            self.metadata = Metadata.from_json(text)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(f"{path}: damaged trace metadata; import the capture again") from None
+        if not set(SCHEMA.names) <= set(self._file.schema_arrow.names):
+            missing = sorted(set(SCHEMA.names) - set(self._file.schema_arrow.names))
+            raise UserError(f"{path}: not a whole trace, column {missing[0]} is missing")
+
+    @property
+    def rows(self) -> int:
+        return self._file.metadata.num_rows
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The row groups in order, each as one batch of the named columns (default: all).
+
+        Raises UserError when the file turns out to be damaged.
+        """
+        for group in range(self._file.num_row_groups):
+            try:
+                table = self._file.read_row_group(group, columns=list(columns) if columns is not None else None)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise UserError(f"{self.path}: damaged at row group {group}: {str(error).splitlines()[0]}") from None
+            yield from table.combine_chunks().to_batches()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Vocabulary:
+    """Texts numbered in order of first appearance over all row groups."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self.texts: list[str] = list(texts)
+        self._numbers = {text: number for number, text in enumerate(self.texts)}
+
+    def number(self, text: str) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+
+def codes(column: pa.Array, vocabulary: Vocabulary | Sequence[str]) -> np.ndarray:
+    """A text column of one batch as numbers: uint32[rows], positions in the vocabulary.
+
+    A fixed vocabulary (KINDS, ...) raises UserError for a text that it does not have.
+    """
+    if not isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_encode()
+    texts = column.dictionary.to_pylist()
+    if isinstance(vocabulary, Vocabulary):
+        table = [vocabulary.number(text) for text in texts]
+    else:
+        fixed = {text: number for number, text in enumerate(vocabulary)}
+        unknown = [text for text in texts if text not in fixed]
+        if unknown:
+            raise UserError(f"the trace has the unknown value {unknown[0]!r}; it was written by another version")
+        table = [fixed[text] for text in texts]
+    indices = column.indices.to_numpy(zero_copy_only=False)
+    return np.asarray(table or [0], dtype=np.uint32)[indices]
+
+
+@dataclass
+class RecordedCurve:
+    """The recorded allocator's own pages over time, from the trace alone.
+
+    times: int64[n], ns, never decreasing; pages: int64[n], held from that time on. The figures are in pages; mean is
+    weighted by time. Pages that the allocator held before the trace began are not in it.
+    """
+
+    times: np.ndarray
+    pages: np.ndarray
+    snapshots: dict[str, int]
+    peak: int
+    peak_time: int
+    end: int
+    mean: float
+
+
+def recorded_curve(trace: Trace) -> RecordedCurve:
+    """Sums the runs whose owner is slab or large, between their allocation and their free. One pass, streaming."""
+    times: list[np.ndarray] = []
+    changes: list[np.ndarray] = []
+    marks: list[tuple[int, int]] = []  # (number of the snapshot, changes before it)
+    count = 0
+    for batch in trace.batches(["time", "kind", "origin", "owner", "order", "object"]):
+        kind = codes(batch["kind"], KINDS)
+        owner = codes(batch["owner"], OWNERS)
+        origin = codes(batch["origin"], ORIGINS)
+        own = ((owner == SLAB) | (owner == LARGE)) & (origin != OLDER)
+        grown = own & (kind == PAGE_ALLOC)
+        rows = np.flatnonzero(grown | (own & (kind == PAGE_FREE)))
+        sizes = np.left_shift(np.int64(1), batch["order"].to_numpy().astype(np.int64)[rows])
+        times.append(batch["time"].to_numpy()[rows])
+        changes.append(np.where(grown[rows], sizes, -sizes))
+        for row in np.flatnonzero(kind == SNAPSHOT):
+            marks.append((int(batch["object"][int(row)].as_py()), count + int(np.searchsorted(rows, row))))
+        count += len(rows)
+    time = np.concatenate(times) if times else np.zeros(0, np.int64)
+    pages = np.cumsum(np.concatenate(changes)) if changes else np.zeros(0, np.int64)
+    names = trace.metadata.snapshots
+    at = {names[number].name: int(pages[before - 1]) if before else 0 for number, before in marks}
+    if not len(pages):
+        return RecordedCurve(time, pages, at, 0, 0, 0, 0.0)
+    top = int(np.argmax(pages))
+    span = max(round(trace.metadata.span_seconds * 1e9), int(time[-1]))
+    mean = float(np.dot(pages, np.diff(np.append(time, span)))) / span if span else float(pages[-1])
+    return RecordedCurve(time, pages, at, int(pages[top]), int(time[top]), int(pages[-1]), mean)
