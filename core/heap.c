@@ -25,6 +25,7 @@
 #include <slabyard/slabyard.h>
 
 #include "deferred.h"
+#include "geometry.h"
 #include "list.h"
 #include "metadata.h"
 #include "page_interface.h"
@@ -56,15 +57,6 @@ void sy_heap_defaults(const struct sy_policy *policy, struct sy_heap_config *con
 		config->tunables[i] = policy->tunables[i].default_value;
 }
 
-static unsigned order_of(size_t bytes)
-{
-	unsigned order = 0;
-
-	while ((SY_PAGE_SIZE << order) < bytes)
-		order++;
-	return order;
-}
-
 /* Makes every page of the heap's own block name its owner. */
 static void own_block(struct sy_heap *owner, struct sy_page *head)
 {
@@ -75,7 +67,7 @@ static void own_block(struct sy_heap *owner, struct sy_page *head)
 /* A heap structure in pages of its own: everything is set but what the policy adds. */
 static struct sy_heap *house(struct sy_heap *draft)
 {
-	struct sy_page *page = sy__pages_take(draft, 0, order_of(draft->policy->heap_bytes), SY_ZERO, SY_ANY_NODE,
+	struct sy_page *page = sy__pages_take(draft, 0, sy__order_of(draft->policy->heap_bytes), SY_ZERO, SY_ANY_NODE,
 	                                      SY_USE_METADATA);
 	struct sy_heap *heap;
 

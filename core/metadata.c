@@ -17,6 +17,7 @@
  */
 #include "metadata.h"
 
+#include "geometry.h"
 #include "list.h"
 #include "page_interface.h"
 
@@ -43,15 +44,6 @@ static unsigned list_of(size_t bytes)
 	while (((size_t)1 << (SMALLEST_SHIFT + list)) < bytes)
 		list++;
 	return list;
-}
-
-static unsigned order_of(size_t bytes)
-{
-	unsigned order = 0;
-
-	while (order <= SY_MAX_ORDER && (SY_PAGE_SIZE << order) < bytes)
-		order++;
-	return order;
 }
 
 static void push(struct sy_metadata *metadata, unsigned list, void *block)
@@ -139,9 +131,9 @@ void *sy__metadata_take(struct sy_heap *heap, size_t bytes)
 
 	if (bytes <= largest_listed())
 		return take_listed(heap, list_of(bytes));
-	if (order_of(bytes) > SY_MAX_ORDER)
+	if (sy__order_of(bytes) > SY_MAX_ORDER)
 		return NULL;
-	page = take_pages(heap, order_of(bytes));
+	page = take_pages(heap, sy__order_of(bytes));
 	return page ? sy__page_address(heap, page) : NULL;
 }
 

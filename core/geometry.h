@@ -1,0 +1,37 @@
+/*
+ * Arithmetic on sizes that several files share. Sizes are in bytes, orders are powers of two of pages; all of it folds to a
+ * few instructions.
+ */
+#ifndef SY_GEOMETRY_H
+#define SY_GEOMETRY_H
+
+#include "types.h"
+
+/* Smallest order whose block holds so many bytes; more than SY_MAX_ORDER when none does. */
+static inline unsigned sy__order_of(size_t bytes)
+{
+	unsigned order = 0;
+
+	while (order <= SY_MAX_ORDER && (SY_PAGE_SIZE << order) < bytes)
+		order++;
+	return order;
+}
+
+/* Objects of one size that a block holds. */
+static inline uint32_t sy__order_objects(unsigned order, size_t size)
+{
+	return (uint32_t)((SY_PAGE_SIZE << order) / size);
+}
+
+/* Number of the highest bit that is set, counted from 1; 0 for 0. Linux: fls(). */
+static inline unsigned sy__highest_bit(uint32_t value)
+{
+	return value ? 32u - (unsigned)__builtin_clz(value) : 0;
+}
+
+static inline size_t sy__align_up(size_t value, size_t align)
+{
+	return (value + align - 1) & ~(align - 1);
+}
+
+#endif

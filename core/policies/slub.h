@@ -1,0 +1,115 @@
+/* What the files of the SLUB policy share. The theory and the locks are in slub.c. */
+#ifndef SY_SLUB_H
+#define SY_SLUB_H
+
+#include "../kmalloc.h"
+#include "../list.h"
+#include "../page_interface.h"
+
+enum sy__slub_tunable { SLUB_MIN_ORDER, SLUB_MAX_ORDER, SLUB_MIN_OBJECTS, SLUB_CPU_PARTIAL, SLUB_MIN_PARTIAL, SLUB_MERGE };
+
+#define SY__SLUB_MOST_OBJECTS 32767u /* in one slab: 15 bits */
+
+/* State of a slab, in the descriptor of its first page. */
+struct sy__slub_slab {
+	struct sy__slub_cache *cache;
+	union {
+		struct sy_list link; /* in sy__slub_node.partial; under the node's lock */
+		struct sy_page *next; /* in sy__slub_slot.partial; the slot's own */
+		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
+	};
+	void *freelist; /* free objects but those on a slot's freelist; under the node's lock, as what follows */
+	uint32_t in_use : 16; /* objects held by clients, or by the freelist of the slot whose active slab this is */
+	uint32_t objects : 15; /* room; 0 while the slab waits for a grace period */
+	uint32_t frozen : 1; /* belongs to a slot: its active slab, or on its partial list */
+};
+SY_ASSERT_SLAB_STATE(struct sy__slub_slab);
+_Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is a pointer to the page");
+
+/* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
+struct sy__slub_slot {
+	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
+	struct sy_page *slab;    /* the active slab, or NULL */
+	int node;                /* of the active slab */
+	uint32_t partial_slabs;  /* in partial */
+	struct sy_page *partial; /* frozen slabs with free objects, newest first */
+};
+
+/* What a check counts, to be compared with what a node counts. */
+struct sy__slub_seen {
+	uint64_t slabs, objects, pages, partial, frozen;
+};
+
+/* The slabs of a cache on one memory node. */
+struct sy__slub_node {
+	sy__lock_t lock;
+	struct sy_list partial; /* slabs that no slot owns, with free and (mostly) used objects */
+	uint64_t partial_slabs; /* in partial */
+	uint64_t slabs, objects, pages; /* all slabs, full and frozen ones too; room in them; their pages */
+	struct sy__slub_seen seen; /* scratch of check */
+};
+
+struct sy__slub_cache {
+	struct sy_cache cache;
+	struct sy__slub_slot *slots; /* one for each slot of the heap */
+	uint32_t offset;       /* bytes from an object's start to its free pointer */
+	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none */
+	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
+	uint32_t page_flags;   /* enum sy_flags for its pages */
+	uint8_t order, least_order; /* of a slab; when there is no memory for that */
+	size_t state_bytes;    /* of slots and nodes, one block of metadata */
+	struct sy__slub_node *nodes; /* one for each memory node of the heap */
+};
+
+struct sy__slub_heap {
+	struct sy_heap heap;
+	struct sy__kmalloc kmalloc;
+};
+
+static inline struct sy__slub_cache *sy__slub_cache(struct sy_cache *cache)
+{
+	return (struct sy__slub_cache *)(void *)cache;
+}
+
+static inline struct sy__slub_slab *sy__slub_slab(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct sy__slub_slab, page);
+}
+
+static inline struct sy_page *sy__slub_page(struct sy__slub_slab *slab)
+{
+	return (struct sy_page *)(void *)slab;
+}
+
+static inline struct sy_page *sy__slub_linked(struct sy_list *link)
+{
+	return sy__slub_page(sy__entry(link, struct sy__slub_slab, link));
+}
+
+/* The free pointer of a free object: where the next free object is. */
+static inline void **sy__slub_next(const struct sy__slub_cache *cache, void *object)
+{
+	return (void **)(void *)((char *)object + cache->offset);
+}
+
+/* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */
+struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
+uint64_t sy__slub_deactivate(struct sy__slub_cache *, unsigned slot, struct sy__slub_slot *);
+void sy__slub_keep(struct sy__slub_cache *, unsigned slot, struct sy_page *);
+void sy__slub_count_out(struct sy__slub_node *, struct sy_page *);
+uint64_t sy__slub_discard(struct sy__slub_cache *, unsigned slot, struct sy_page *);
+void sy__slub_grace_passed(struct sy_heap *, struct sy_deferred *);
+void sy__slub_drain(struct sy_heap *, unsigned slot);
+uint64_t sy__slub_shrink(struct sy_cache *);
+void sy__slub_cache_fini(struct sy_cache *);
+
+/* slub_geometry.c */
+bool sy__slub_cache_init(struct sy_cache *);
+bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
+struct sy_cache *sy__slub_merge(struct sy_heap *, const struct sy_cache *wanted);
+
+/* slub_check.c */
+void sy__slub_counts(struct sy_cache *, struct sy_cache_counts *);
+const char *sy__slub_check(struct sy_heap *);
+
+#endif

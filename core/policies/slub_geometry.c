@@ -1,0 +1,191 @@
+/*
+ * SLUB: how a cache is laid out, and which caches are one.
+ *
+ * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one: in its middle, where
+ * neither an overflow from the object before nor one from its own start reaches first; but behind the object where its
+ * contents must survive being free (a constructor set them, or readers under RCU may still look). Then the size is
+ * rounded up to the alignment.
+ *
+ * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least
+ * 4 * (fls(CPUs) + 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first
+ * wins that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
+ * on. What still finds no order gets one that holds a single object, above the largest order if it must be.
+ *
+ * Merging. Caches whose objects can't be told apart share their slabs, as that fills slabs better: same kind of pages, no
+ * constructor, no grace period, and a size that fits with less than a word to spare. The classes of kmalloc stay
+ * apart, as Linux 6.1 keeps them for its checks on copies from and to user space.
+ */
+#include "../geometry.h"
+#include "../metadata.h"
+#include "slub.h"
+
+#define WORD sizeof(void *)
+#define MIN_PARTIAL_LEAST 5u
+#define MIN_PARTIAL_MOST 10u
+
+/* ---- Slabs ---------------------------------------------------------------------------------------------------- */
+
+/* First order from the least on that holds so many objects and wastes at most 1/fraction; more than most_order: none. */
+static unsigned fitting_order(unsigned least_order, unsigned most_order, size_t size, uint32_t objects, uint32_t fraction)
+{
+	unsigned order = sy__order_of(objects * size);
+
+	if (sy__order_objects(least_order, size) > SY__SLUB_MOST_OBJECTS)
+		return sy__order_of(size * SY__SLUB_MOST_OBJECTS) - 1;
+	for (order = order > least_order ? order : least_order; order <= most_order; order++) {
+		size_t bytes = SY_PAGE_SIZE << order;
+
+		if (bytes % size <= bytes / fraction)
+			break;
+	}
+	return order;
+}
+
+static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
+{
+	if (tunables[SLUB_MIN_OBJECTS] > 0)
+		return (uint32_t)tunables[SLUB_MIN_OBJECTS];
+	return 4 * (sy__highest_bit(cpus) + 1);
+}
+
+/* Order of the slabs of a cache with this final object size; more than SY_MAX_ORDER: impossible. */
+static unsigned slab_order(const int64_t *tunables, unsigned cpus, size_t size)
+{
+	unsigned least = (unsigned)tunables[SLUB_MIN_ORDER], most = (unsigned)tunables[SLUB_MAX_ORDER], order;
+	uint32_t objects = wanted_objects(tunables, cpus), fit = sy__order_objects(most, size);
+
+	for (objects = objects < fit ? objects : fit; objects > 1; objects--) {
+		for (uint32_t fraction = 16; fraction >= 4; fraction /= 2) {
+			order = fitting_order(least, most, size, objects, fraction);
+			if (order <= most)
+				return order;
+		}
+	}
+	order = fitting_order(least, most, size, 1, 1);
+	return order <= most ? order : fitting_order(least, SY_MAX_ORDER, size, 1, 1);
+}
+
+bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
+{
+	unsigned order;
+
+	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
+		return false;
+	order = slab_order(tunables, cpus, size);
+	if (order > SY_MAX_ORDER)
+		return false;
+	geometry->size = (uint32_t)size;
+	geometry->order = order;
+	geometry->objects = sy__order_objects(order, size);
+	geometry->wasted = (uint32_t)((SY_PAGE_SIZE << order) % size);
+	return true;
+}
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+static void lay_out_object(struct sy__slub_cache *slub)
+{
+	struct sy_cache *cache = &slub->cache;
+	size_t size = sy__align_up(cache->object_size, WORD);
+
+	if (cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
+		slub->offset = (uint32_t)size;
+		size += WORD;
+	} else {
+		slub->offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
+	}
+	cache->size = (uint32_t)sy__align_up(size, cache->align);
+}
+
+static uint32_t min_partial(const struct sy__slub_cache *slub)
+{
+	int64_t tunable = slub->cache.heap->tunables[SLUB_MIN_PARTIAL];
+	uint32_t automatic = (sy__highest_bit(slub->cache.size) - 1) / 2;
+
+	if (tunable != SY_TUNABLE_AUTO)
+		return (uint32_t)tunable;
+	if (automatic < MIN_PARTIAL_LEAST)
+		return MIN_PARTIAL_LEAST;
+	return automatic < MIN_PARTIAL_MOST ? automatic : MIN_PARTIAL_MOST;
+}
+
+/* Free objects that a slot may keep in its partial slabs, taking each to be half full. */
+static uint32_t slot_objects(const struct sy__slub_cache *slub)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+
+	if (heap->tunables[SLUB_CPU_PARTIAL] != SY_TUNABLE_AUTO)
+		return (uint32_t)heap->tunables[SLUB_CPU_PARTIAL];
+	if (heap->slots == 1)
+		return 0;
+	if (slub->cache.size >= 4096)
+		return 6;
+	if (slub->cache.size >= 1024)
+		return 24;
+	return slub->cache.size >= 256 ? 52 : 120;
+}
+
+static uint32_t page_flags(uint32_t cache_flags)
+{
+	return (cache_flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (cache_flags & SY_CACHE_DMA ? SY_DMA : 0u) |
+	       (cache_flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
+}
+
+static bool make_state(struct sy__slub_cache *slub)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+	size_t slots_bytes = heap->slots * sizeof(struct sy__slub_slot);
+
+	slub->state_bytes = slots_bytes + heap->nodes * sizeof(struct sy__slub_node);
+	slub->slots = sy__metadata_take(slub->cache.heap, slub->state_bytes);
+	if (!slub->slots)
+		return false;
+	slub->nodes = (struct sy__slub_node *)(void *)((char *)slub->slots + slots_bytes);
+	for (unsigned i = 0; i < heap->nodes; i++) {
+		slub->nodes[i] = (struct sy__slub_node){ .lock = SY__LOCK_INIT };
+		sy__list_init(&slub->nodes[i].partial);
+	}
+	return true;
+}
+
+bool sy__slub_cache_init(struct sy_cache *cache)
+{
+	struct sy__slub_cache *slub = sy__slub_cache(cache);
+	struct sy_geometry geometry;
+
+	lay_out_object(slub);
+	if (!sy__slub_geometry(cache->heap->tunables, cache->heap->slots, cache->size, &geometry))
+		return false;
+	slub->order = (uint8_t)geometry.order;
+	slub->least_order = (uint8_t)sy__order_of(cache->size);
+	slub->min_partial = min_partial(slub);
+	slub->slot_limit = (slot_objects(slub) * 2 + geometry.objects - 1) / geometry.objects;
+	slub->page_flags = page_flags(cache->flags);
+	return make_state(slub);
+}
+
+/* ---- Merging -------------------------------------------------------------------------------------------------- */
+
+#define NEVER_MERGED (SY_CACHE_TYPESAFE_BY_RCU | SY_CACHE_NO_MERGE | SY_CACHE_KMALLOC)
+#define SAME_WHEN_MERGED (SY_CACHE_RECLAIMABLE | SY_CACHE_DMA | SY_CACHE_DMA32 | SY_CACHE_ACCOUNT)
+
+static bool mergeable(const struct sy_cache *cache)
+{
+	return !cache->constructor && !cache->destructor && !(cache->flags & NEVER_MERGED);
+}
+
+struct sy_cache *sy__slub_merge(struct sy_heap *heap, const struct sy_cache *wanted)
+{
+	size_t size = sy__align_up(sy__align_up(wanted->object_size, WORD), wanted->align);
+
+	if (!heap->tunables[SLUB_MERGE] || !mergeable(wanted))
+		return NULL;
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
+		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
+
+		if (mergeable(cache) && !((cache->flags ^ wanted->flags) & SAME_WHEN_MERGED) && size <= cache->size &&
+		    cache->size - size < WORD && cache->size % wanted->align == 0)
+			return cache;
+	}
+	return NULL;
+}

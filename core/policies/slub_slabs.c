@@ -1,0 +1,353 @@
+/*
+ * SLUB: the life of a slab, away from the fast path.
+ *
+ * A slab is born with all its objects constructed and on its freelist in order of address, owned by a slot (frozen). When
+ * its slot gives it up (it is needed for another node, the slot's partial list overflows, or somebody drains the slot) it goes
+ *
+ *   to nobody      when it is full: no list holds full slabs, its next free finds it by the page descriptor;
+ *   to its node    when it has free objects: at the head of the node's list where only its slot used it, as it is warm in
+ *                  that cache; at the tail where others freed into it, and when it comes from a slot's partial list;
+ *   to the pages   when it is empty and the node's list already holds min_partial slabs.
+ *
+ * Leaving for the page allocator: destructors run, and the pages are given back; those of an RCU-typesafe cache
+ * wait in the deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's lock, and
+ * discards it after releasing that lock.
+ *
+ * Shrinking empties all slots, gives back every empty slab, and sorts each node's list so that the fullest slabs are
+ * allocated from first and the emptiest have time to become empty. One pass over 32 buckets does it: a slab with more than
+ * 32 free objects keeps its place behind them.
+ */
+#include "../deferred.h"
+#include "../geometry.h"
+#include "../metadata.h"
+#include "slub.h"
+
+#define SHRINK_BUCKETS 32
+
+/* Flags of a request that its pages inherit. */
+#define REQUEST_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
+
+static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
+{
+	return &cache->nodes[page->node];
+}
+
+/* ---- Birth ---------------------------------------------------------------------------------------------------- */
+
+static struct sy_page *take_pages(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *page;
+
+	flags = (flags & REQUEST_FLAGS) | cache->page_flags;
+	if (cache->order > cache->least_order) {
+		/* Nobody should give up memory for the comfort of a large slab. */
+		page = sy__pages_take(heap, slot, cache->order, flags | SY_NO_RECLAIM, node, SY_USE_SLAB);
+		if (page)
+			return page;
+	}
+	return sy__pages_take(heap, slot, cache->least_order, flags, node, SY_USE_SLAB);
+}
+
+/* Links all objects in order of address, and constructs them; the first. */
+static void *string_objects(struct sy__slub_cache *cache, char *memory, uint32_t objects)
+{
+	const struct sy_cache *common = &cache->cache;
+	char *object = memory;
+
+	for (uint32_t i = 0; i < objects; i++, object += common->size) {
+		if (common->constructor)
+			common->constructor(object, common->object_size);
+		*sy__slub_next(cache, object) = i + 1 < objects ? object + common->size : NULL;
+	}
+	return memory;
+}
+
+/* A slab with every object on its freelist, counted, frozen for whoever asked; NULL: no memory. Called outside local
+ * sections, as it may run every heap's shrink. */
+struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	struct sy_page *page = take_pages(cache, slot, flags, node);
+	struct sy__slub_slab *slab;
+	struct sy__slub_node *home;
+	uint32_t objects;
+
+	if (!page)
+		return NULL;
+	objects = sy__order_objects(page->order, cache->cache.size);
+	slab = sy__slub_slab(page);
+	slab->cache = cache;
+	slab->freelist = string_objects(cache, sy__page_address(cache->cache.heap, page), objects);
+	slab->in_use = 0;
+	slab->objects = objects & SY__SLUB_MOST_OBJECTS;
+	slab->frozen = 1;
+	sy__list_init(&slab->link);
+	home = node_of(cache, page);
+	sy__lock(&home->lock);
+	home->slabs++;
+	home->objects += objects;
+	home->pages += (uint64_t)1 << page->order;
+	sy__unlock(&home->lock);
+	return page;
+}
+
+/* ---- Death ---------------------------------------------------------------------------------------------------- */
+
+/* Takes a slab that is to be discarded out of the node's figures. With the node's lock held. */
+void sy__slub_count_out(struct sy__slub_node *node, struct sy_page *page)
+{
+	node->slabs--;
+	node->objects -= sy__slub_slab(page)->objects;
+	node->pages -= (uint64_t)1 << page->order;
+}
+
+static uint64_t give_back(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+{
+	const struct sy_cache *common = &cache->cache;
+	uint64_t pages = (uint64_t)1 << page->order;
+
+	if (common->destructor) {
+		char *object = sy__page_address(common->heap, page);
+
+		for (uint32_t i = sy__order_objects(page->order, common->size); i; i--, object += common->size)
+			common->destructor(object, common->object_size);
+	}
+	sy__pages_give(common->heap, slot, page);
+	return pages;
+}
+
+/* Ends an empty slab that nobody can find any more. */
+uint64_t sy__slub_discard(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	if (!(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
+		return give_back(cache, slot, page);
+	slab->freelist = NULL;
+	slab->objects = 0;
+	sy__defer(cache->cache.heap, &slab->deferred);
+	return 0;
+}
+
+void sy__slub_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
+{
+	struct sy__slub_slab *slab = sy__entry(entry, struct sy__slub_slab, deferred);
+
+	(void)heap;
+	give_back(slab->cache, 0, sy__slub_page(slab));
+}
+
+/* ---- From a slot to the node ---------------------------------------------------------------------------------- */
+
+/* Puts objects in front of the slab's own free ones; how many. */
+static uint32_t return_objects(struct sy__slub_cache *cache, struct sy__slub_slab *slab, void *objects)
+{
+	uint32_t count = 1;
+	void *last = objects;
+
+	if (!objects)
+		return 0;
+	for (; *sy__slub_next(cache, last); last = *sy__slub_next(cache, last))
+		count++;
+	*sy__slub_next(cache, last) = slab->freelist;
+	slab->freelist = objects;
+	return count;
+}
+
+/* Whether an empty slab is one too many for its node, and if so, takes it out of the node's figures. With its lock held. */
+static bool surplus(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page)
+{
+	if (sy__slub_slab(page)->in_use || node->partial_slabs < cache->min_partial)
+		return false;
+	sy__slub_count_out(node, page);
+	return true;
+}
+
+/* Takes the active slab away from a slot. In the slot's local section. */
+uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)
+{
+	struct sy_page *page = own->slab;
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	struct sy__slub_node *node = node_of(cache, page);
+	bool others_freed, discard;
+
+	sy__lock(&node->lock);
+	others_freed = slab->freelist != NULL;
+	slab->in_use = (slab->in_use - return_objects(cache, slab, own->freelist)) & 0xffffu;
+	slab->frozen = 0;
+	discard = surplus(cache, node, page);
+	if (!discard && slab->freelist) {
+		node->partial_slabs++;
+		sy__list_insert(&slab->link, others_freed ? node->partial.prev : &node->partial,
+		                others_freed ? &node->partial : node->partial.next);
+	}
+	sy__unlock(&node->lock);
+	own->slab = NULL;
+	own->freelist = NULL;
+	return discard ? sy__slub_discard(cache, slot, page) : 0;
+}
+
+/* Moves a chain of frozen slabs, linked through next, to their nodes. */
+static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+{
+	uint64_t pages = 0;
+
+	while (page) {
+		struct sy__slub_slab *slab = sy__slub_slab(page);
+		struct sy__slub_node *node = node_of(cache, page);
+		struct sy_page *next = slab->next;
+		bool discard;
+
+		sy__lock(&node->lock);
+		slab->frozen = 0;
+		discard = surplus(cache, node, page);
+		if (!discard) {
+			sy__list_add_tail(&node->partial, &slab->link);
+			node->partial_slabs++;
+		}
+		sy__unlock(&node->lock);
+		if (discard)
+			pages += sy__slub_discard(cache, slot, page);
+		page = next;
+	}
+	return pages;
+}
+
+static struct sy_page *take_slot_partial(struct sy__slub_slot *own)
+{
+	struct sy_page *chain = own->partial;
+
+	own->partial = NULL;
+	own->partial_slabs = 0;
+	return chain;
+}
+
+/* Puts a frozen slab on the slot's partial list; a list at its limit is moved to the nodes first. */
+void sy__slub_keep(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+{
+	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy_page *overflow = NULL;
+
+	sy__local_begin(slot);
+	if (own->partial_slabs >= cache->slot_limit)
+		overflow = take_slot_partial(own);
+	sy__slub_slab(page)->next = own->partial;
+	own->partial = page;
+	own->partial_slabs++;
+	sy__local_end(slot);
+	unfreeze(cache, slot, overflow);
+}
+
+static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy__slub_slot *own = &cache->slots[slot];
+	uint64_t pages = 0;
+
+	sy__local_begin(slot);
+	if (own->slab)
+		pages += sy__slub_deactivate(cache, slot, own);
+	pages += unfreeze(cache, slot, take_slot_partial(own));
+	sy__local_end(slot);
+	return pages;
+}
+
+void sy__slub_drain(struct sy_heap *heap, unsigned slot)
+{
+	sy__lock(&heap->lock);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		drain_slot(sy__slub_cache(sy__entry(at, struct sy_cache, link)), slot);
+	sy__unlock(&heap->lock);
+}
+
+/* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
+
+static void move_to_head(struct sy_list *list, struct sy_list *link)
+{
+	sy__list_remove(link);
+	sy__list_add_head(list, link);
+}
+
+/* Empties one list into the head of another, keeping the order. */
+static void splice_to_head(struct sy_list *list, struct sy_list *from)
+{
+	while (!sy__list_empty(from))
+		move_to_head(list, from->prev);
+}
+
+/* Sorts the node's list, and takes the empty slabs off it into empties. */
+static void sort_partial(struct sy__slub_node *node, struct sy_list *empties)
+{
+	struct sy_list buckets[SHRINK_BUCKETS], *next;
+
+	for (unsigned i = 0; i < SHRINK_BUCKETS; i++)
+		sy__list_init(&buckets[i]);
+	sy__lock(&node->lock);
+	for (struct sy_list *at = node->partial.next; at != &node->partial; at = next) {
+		struct sy_page *page = sy__slub_linked(at);
+		const struct sy__slub_slab *slab = sy__slub_slab(page);
+		uint32_t free = (uint32_t)slab->objects - slab->in_use;
+
+		next = at->next;
+		if (!slab->in_use) {
+			move_to_head(empties, at);
+			node->partial_slabs--;
+			sy__slub_count_out(node, page);
+		} else if (free <= SHRINK_BUCKETS) {
+			move_to_head(&buckets[free - 1], at);
+		}
+	}
+	for (unsigned i = SHRINK_BUCKETS; i; i--)
+		splice_to_head(&node->partial, &buckets[i - 1]);
+	sy__unlock(&node->lock);
+}
+
+static uint64_t shrink_node(struct sy__slub_cache *cache, struct sy__slub_node *node)
+{
+	struct sy_list empties;
+	uint64_t pages = 0;
+
+	sy__list_init(&empties);
+	sort_partial(node, &empties);
+	while (!sy__list_empty(&empties)) {
+		struct sy_list *link = empties.next;
+
+		sy__list_remove(link);
+		pages += sy__slub_discard(cache, 0, sy__slub_linked(link));
+	}
+	return pages;
+}
+
+uint64_t sy__slub_shrink(struct sy_cache *cache)
+{
+	struct sy__slub_cache *slub = sy__slub_cache(cache);
+	uint64_t pages = 0;
+
+	for (unsigned slot = 0; slot < cache->heap->slots; slot++)
+		pages += drain_slot(slub, slot);
+	for (unsigned node = 0; node < cache->heap->nodes; node++)
+		pages += shrink_node(slub, &slub->nodes[node]);
+	return pages;
+}
+
+static bool belongs_to(const struct sy_deferred *entry, const void *cache)
+{
+	return sy__entry(entry, struct sy__slub_slab, deferred)->cache == cache;
+}
+
+/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever destroys an
+ * RCU-typesafe cache has waited for its readers. */
+void sy__slub_cache_fini(struct sy_cache *cache)
+{
+	struct sy__slub_cache *slub = sy__slub_cache(cache);
+	struct sy_deferred *entry;
+
+	sy__slub_shrink(cache);
+	entry = sy__deferred_extract(cache->heap, belongs_to, cache);
+	while (entry) {
+		struct sy_deferred *next = entry->next;
+
+		sy__slub_grace_passed(cache->heap, entry);
+		entry = next;
+	}
+	sy__metadata_give(cache->heap, slub->slots, slub->state_bytes);
+}
