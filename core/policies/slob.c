@@ -37,6 +37,8 @@
  * here. Never held across a call to the page allocator, to the client or to the log.
  */
 #include "../deferred.h"
+#include "../geometry.h"
+#include "../kmalloc.h"
 #include "../list.h"
 #include "../page_interface.h"
 #include "slob_blocks.h"
@@ -357,47 +359,30 @@ static void block_free(struct slob_heap *slob, unsigned slot, void *block, uint3
 
 /* ---- Objects that are pages ----------------------------------------------------------------------------------- */
 
-/* The smallest order that holds so many bytes; beyond SY_MAX_ORDER: none does. */
-static unsigned order_for(size_t bytes)
-{
-	unsigned order = 0;
-
-	while (order <= SY_MAX_ORDER && (SY_PAGE_SIZE << order) < bytes)
-		order++;
-	return order;
-}
-
 /* live as in block_alloc. */
-static SY__COLD void *large_alloc(struct slob_heap *slob, unsigned slot, size_t bytes, unsigned flags, int node,
+static SY__COLD void *pages_alloc(struct slob_heap *slob, unsigned slot, size_t bytes, unsigned flags, int node,
                                   uint64_t *live)
 {
-	unsigned order = order_for(bytes);
-	struct sy_page *page;
+	void *object = sy__large_alloc(&slob->heap, slot, bytes, flags, node);
 
-	if (order > SY_MAX_ORDER)
+	if (!object)
 		return NULL;
-	page = sy__pages_take(&slob->heap, slot, order, flags, node, SY_USE_LARGE);
-	if (!page)
-		return NULL;
-	page->bytes = bytes;
 	sy__lock(&slob->lock);
-	slob->heap.counters.large_live_bytes += bytes;
 	slob->heap.counters.slow_allocs++;
 	if (live)
 		++*live;
 	sy__unlock(&slob->lock);
-	return sy__page_address(&slob->heap, page);
+	return object;
 }
 
-static SY__COLD void large_free(struct slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
+static SY__COLD void pages_free(struct slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
 {
 	sy__lock(&slob->lock);
-	slob->heap.counters.large_live_bytes -= page->bytes;
 	slob->heap.counters.slow_frees++;
 	if (live)
 		--*live;
 	sy__unlock(&slob->lock);
-	sy__pages_give(&slob->heap, slot, page);
+	sy__large_free(&slob->heap, slot, page);
 }
 
 /* ---- kmalloc -------------------------------------------------------------------------------------------------- */
@@ -410,7 +395,7 @@ static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 	char *block;
 
 	if (sy__unlikely(size >= SY_PAGE_SIZE - HEADER))
-		return large_alloc(slob, slot, size, flags, node, NULL);
+		return pages_alloc(slob, slot, size, flags, node, NULL);
 	bytes = size ? (uint32_t)size : 1; /* a block that is all header would end where its object starts */
 	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;
 	request = request_for(bytes + HEADER, align, HEADER);
@@ -431,7 +416,7 @@ static void slob_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	struct sy_page *page = sy__page_of(heap, object);
 
 	if (sy__unlikely(page->use == SY_USE_LARGE))
-		large_free(slob_of(heap), slot, page, NULL);
+		pages_free(slob_of(heap), slot, page, NULL);
 	else
 		block_free(slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
 }
@@ -454,7 +439,7 @@ static void *slob_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned fl
 	if (sy__likely(cache->size < SY_PAGE_SIZE))
 		object = block_alloc(slob, &own->request, slot, flags, node, &own->live);
 	else
-		object = large_alloc(slob, slot, cache->size, flags, node, &own->live);
+		object = pages_alloc(slob, slot, cache->size, flags, node, &own->live);
 	if (object && cache->constructor)
 		cache->constructor(object, cache->object_size);
 	return object;
@@ -470,7 +455,7 @@ static void object_free(struct slob_cache *own, unsigned slot, void *object, uin
 	if (sy__likely(cache->size < SY_PAGE_SIZE))
 		block_free(slob, slot, object, cache->size, live);
 	else
-		large_free(slob, slot, sy__page_of(&slob->heap, object), live);
+		pages_free(slob, slot, sy__page_of(&slob->heap, object), live);
 }
 
 static struct footer *footer_of(const struct sy_cache *cache, void *object)
@@ -510,12 +495,10 @@ static bool slob_cache_init(struct sy_cache *cache)
 	struct slob_cache *own = (struct slob_cache *)(void *)cache;
 	size_t bytes = cache->object_size;
 
-	if (cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
-		bytes = (bytes + _Alignof(struct footer) - 1) & ~(_Alignof(struct footer) - 1);
-		bytes += sizeof(struct footer);
-	}
-	bytes = (bytes + SY__SLOB_UNIT - 1) & ~(SY__SLOB_UNIT - 1);
-	if (order_for(bytes) > SY_MAX_ORDER)
+	if (cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
+		bytes = sy__align_up(bytes, _Alignof(struct footer)) + sizeof(struct footer);
+	bytes = sy__align_up(bytes, SY__SLOB_UNIT);
+	if (sy__order_of(bytes) > SY_MAX_ORDER)
 		return false;
 	if (cache->align < HEADER)
 		cache->align = HEADER;

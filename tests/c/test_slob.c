@@ -1,0 +1,659 @@
+/*
+ * SLOB by worked examples: every figure below is computed by hand from the rules in the opening comment of slob.c.
+ *
+ * The arithmetic that most of them share: a page is 4096 bytes. A cache of 248-byte objects puts 16 of them into a page (3968
+ * bytes) and leaves 128 bytes at its end. kmalloc's header takes 8 bytes in front of the object. Small requests are those
+ * below 256 bytes, header included.
+ *
+ * Where an object stands is told by its offset in its page, and whether two share a page; never by its address.
+ */
+#include <slabyard/slabyard.h>
+
+#include "core/page_interface.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL_OBJECT 248
+#define PER_PAGE 16
+#define TAIL_OFFSET (PER_PAGE * SMALL_OBJECT)
+
+static unsigned failures;
+
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "%s:%d: %s: not so: %s\n", __FILE__, __LINE__, __func__, #condition); \
+			failures++; \
+		} \
+	} while (0)
+
+#define CHECK_EQUAL(value, expected) \
+	do { \
+		uint64_t is_ = (uint64_t)(value), should_ = (uint64_t)(expected); \
+		if (is_ != should_) { \
+			fprintf(stderr, "%s:%d: %s: %s is %llu, not %llu\n", __FILE__, __LINE__, __func__, #value, \
+			        (unsigned long long)is_, (unsigned long long)should_); \
+			failures++; \
+		} \
+	} while (0)
+
+enum { NEXT, FIRST, BEST };
+
+struct world {
+	struct sy_pages *pages;
+	struct sy_heap *heap;
+};
+
+static uint64_t now;
+
+static uint64_t test_clock(void)
+{
+	return now;
+}
+
+static void set_zone(struct sy_zone_config *zone, const char *name, unsigned node, uint64_t start, uint64_t pages)
+{
+	*zone = (struct sy_zone_config){ .node = node, .start_page = start, .pages = pages };
+	snprintf(zone->name, sizeof(zone->name), "%s", name);
+}
+
+/* A heap on so many nodes of 1024 pages each. */
+static struct world make_world(int64_t fit, int64_t log_every, unsigned nodes)
+{
+	struct sy_pages_config pages_config = { .zone_count = nodes, .slots = 1, .pageblock_order = 9 };
+	struct sy_heap_config config;
+	struct world world;
+
+	for (unsigned i = 0; i < nodes; i++)
+		set_zone(&pages_config.zones[i], "Normal", i, (uint64_t)i * 1024, 1024);
+	world.pages = sy_pages_create(&pages_config);
+	if (!world.pages) {
+		fprintf(stderr, "no page allocator: %s\n", sy_pages_config_error(&pages_config));
+		exit(1);
+	}
+	sy_heap_defaults(sy_policy_find("slob"), &config);
+	config.tunables[0] = fit;
+	config.tunables[1] = log_every;
+	config.nodes = nodes;
+	config.grace_ns = 1000;
+	world.heap = sy_heap_create(world.pages, &config);
+	if (!world.heap) {
+		fprintf(stderr, "no heap\n");
+		exit(1);
+	}
+	return world;
+}
+
+static void end_world(struct world *world)
+{
+	const char *wrong = sy_heap_check(world->heap);
+	struct sy_pages_counts counts;
+
+	if (!wrong)
+		wrong = sy_pages_check(world->pages);
+	if (wrong)
+		fprintf(stderr, "%s\n", wrong);
+	CHECK(!wrong);
+	sy_heap_destroy(world->heap);
+	sy_pages_count(world->pages, &counts);
+	for (unsigned i = 0; i < counts.zone_count; i++) {
+		CHECK_EQUAL(counts.zones[i].used[SY_USE_SLAB], 0);
+		CHECK_EQUAL(counts.zones[i].used[SY_USE_LARGE], 0);
+		CHECK_EQUAL(counts.zones[i].used[SY_USE_METADATA], 0);
+	}
+	sy_pages_destroy(world->pages);
+}
+
+static struct sy_cache *make_cache(struct world *world, size_t size, size_t align, unsigned flags)
+{
+	struct sy_cache_config config = { .name = "test", .size = size, .align = align, .flags = flags };
+	struct sy_cache *cache = sy_cache_create(world->heap, &config);
+
+	if (!cache) {
+		fprintf(stderr, "no cache of %zu bytes\n", size);
+		exit(1);
+	}
+	return cache;
+}
+
+static void *get(struct sy_cache *cache)
+{
+	return sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
+}
+
+static void *kget(struct world *world, size_t size)
+{
+	return sy_kmalloc(world->heap, 0, size, 0, SY_ANY_NODE);
+}
+
+static size_t offset(const void *object)
+{
+	return (size_t)((uintptr_t)object % SY_PAGE_SIZE);
+}
+
+static bool same_page(const void *a, const void *b)
+{
+	return (uintptr_t)a / SY_PAGE_SIZE == (uintptr_t)b / SY_PAGE_SIZE;
+}
+
+/* ---- kmalloc -------------------------------------------------------------------------------------------------- */
+
+static void test_header_and_natural_alignment(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	char *a = kget(&world, 100); /* 108 bytes from 0 */
+	char *b = kget(&world, 7);   /* behind a at 108 the object would be at 116: the block starts at 112, up to 128 */
+	char *c = kget(&world, 64);  /* a power of two: the object is at 192 */
+	char *d = kget(&world, 1);   /* the 4 bytes at 108 are too few; the first fit is the gap before c */
+	char *e = kget(&world, 48);  /* no power of two: 56 bytes don't fit between d and c's header; behind c */
+
+	CHECK_EQUAL(offset(a), 8);
+	CHECK_EQUAL(offset(b), 120);
+	CHECK_EQUAL(offset(c), 192);
+	CHECK_EQUAL(offset(d), 136);
+	CHECK_EQUAL(offset(e), 264);
+	CHECK(same_page(a, e));
+	CHECK_EQUAL(*(uint32_t *)(void *)(a - 8), 100);
+	CHECK_EQUAL(sy_usable_size(world.heap, a), 100);
+	CHECK_EQUAL(sy_usable_size(world.heap, b), 8);
+	CHECK_EQUAL(sy_usable_size(world.heap, d), 2);
+	sy_kfree(world.heap, 0, a);
+	sy_kfree(world.heap, 0, b);
+	sy_kfree(world.heap, 0, c);
+	sy_kfree(world.heap, 0, d);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
+	sy_kfree(world.heap, 0, e);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	end_world(&world);
+}
+
+static void test_every_power_of_two_is_aligned(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+
+	for (size_t size = 8; size <= 8192; size *= 2)
+		for (unsigned i = 0; i < 5; i++)
+			CHECK_EQUAL((uintptr_t)kget(&world, size) % (size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE), 0);
+	end_world(&world);
+}
+
+static void test_break_points(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	void *small = kget(&world, 247);   /* 255 bytes with its header: small */
+	void *medium = kget(&world, 248);  /* 256: medium */
+	void *medium2 = kget(&world, 1015);/* 1023: medium */
+	void *large = kget(&world, 1016);  /* 1024: large */
+
+	CHECK(!same_page(small, medium));
+	CHECK(same_page(medium, medium2));
+	CHECK(!same_page(large, small) && !same_page(large, medium));
+	CHECK(same_page(small, kget(&world, 1)));
+	CHECK(same_page(large, kget(&world, 3000)));
+	CHECK(same_page(small, get(make_cache(&world, 254, 0, 0))));
+	CHECK(same_page(medium, get(make_cache(&world, 255, 0, 0)))); /* 256 in whole units */
+	end_world(&world);
+}
+
+static void test_from_a_page_less_the_header_straight_to_pages(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	struct sy_heap_counters *counters = &world.heap->counters;
+	void *last = kget(&world, 4087), *first = kget(&world, 4088), *three = kget(&world, 3 * 4096);
+
+	CHECK_EQUAL(offset(last), 8);
+	CHECK_EQUAL(counters->slab_pages, 1);
+	CHECK_EQUAL(counters->large_pages, 1 + 4);
+	CHECK_EQUAL(counters->large_live_bytes, 4088 + 3 * 4096);
+	CHECK_EQUAL(sy_usable_size(world.heap, first), 4096);
+	CHECK_EQUAL(sy_usable_size(world.heap, three), 4 * 4096);
+	CHECK(!kget(&world, (SY_PAGE_SIZE << SY_MAX_ORDER) + 1));
+	CHECK(!kget(&world, SIZE_MAX));
+	sy_kfree(world.heap, 0, last);
+	sy_kfree(world.heap, 0, first);
+	sy_kfree(world.heap, 0, three);
+	CHECK_EQUAL(counters->slab_pages + counters->large_pages, 0);
+	CHECK_EQUAL(counters->slow_allocs, 3);
+	CHECK_EQUAL(counters->slow_frees, 3);
+	end_world(&world);
+}
+
+static void test_zero_size_is_unique_and_stays_in_its_page(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	void *a = kget(&world, 0), *b = kget(&world, 0);
+
+	CHECK(a && b && a != b);
+	CHECK_EQUAL(offset(a), 8);
+	CHECK_EQUAL(offset(b), 24); /* a ends at 10; 10 + 8 rounds up to 24 */
+	sy_kfree(world.heap, 0, a);
+	sy_kfree(world.heap, 0, b);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	end_world(&world);
+}
+
+static void test_zero_flag(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	unsigned char *object = kget(&world, 333);
+	unsigned sum = 0;
+
+	memset(object, 0xff, 333);
+	void *keep = kget(&world, 333);
+	sy_kfree(world.heap, 0, object);
+	object = sy_kmalloc(world.heap, 0, 333, SY_ZERO, SY_ANY_NODE);
+	CHECK(same_page(object, keep) && offset(object) == 8);
+	for (size_t i = 0; i < sy_usable_size(world.heap, object); i++)
+		sum += object[i];
+	CHECK_EQUAL(sum, 0);
+	end_world(&world);
+}
+
+/* ---- Which block ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Three full pages of 248-byte objects, A, B and C in order of age: the list of small requests is C, B, A, each with the
+ * 128 bytes at its end. Then A's and B's objects number 5 are freed.
+ */
+static struct sy_cache *three_pages(struct world *world, void *objects[3][PER_PAGE])
+{
+	struct sy_cache *cache = make_cache(world, SMALL_OBJECT, 8, 0);
+
+	for (unsigned page = 0; page < 3; page++)
+		for (unsigned i = 0; i < PER_PAGE; i++)
+			objects[page][i] = get(cache);
+	for (unsigned page = 0; page < 3; page++) {
+		CHECK(same_page(objects[page][0], objects[page][PER_PAGE - 1]));
+		CHECK_EQUAL(offset(objects[page][5]), 5 * SMALL_OBJECT);
+	}
+	CHECK_EQUAL(world->heap->counters.slab_pages, 3);
+	sy_cache_free(cache, 0, objects[0][5]);
+	sy_cache_free(cache, 0, objects[1][5]);
+	return cache;
+}
+
+enum { A, B, C };
+
+static void test_next_fit_begins_where_it_last_served(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	void *objects[3][PER_PAGE];
+	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+
+	/* C has too little room; B serves, and the list becomes B, A, C. */
+	void *one = get(cache);
+	CHECK(same_page(one, objects[B][0]));
+	CHECK_EQUAL(offset(one), 5 * SMALL_OBJECT);
+	/* B's end, then A's hole of 248 (first fit inside the page), the rest of that hole (128), A's end, C's end. */
+	void *two = get(tails), *three = get(tails), *four = get(tails), *five = get(tails), *six = get(tails);
+	CHECK(same_page(two, objects[B][0]) && offset(two) == TAIL_OFFSET);
+	CHECK(same_page(three, objects[A][0]) && offset(three) == 5 * SMALL_OBJECT);
+	CHECK(same_page(four, objects[A][0]) && offset(four) == 5 * SMALL_OBJECT + 120);
+	CHECK(same_page(five, objects[A][0]) && offset(five) == TAIL_OFFSET);
+	CHECK(same_page(six, objects[C][0]) && offset(six) == TAIL_OFFSET);
+	/* Now the list is C, B, A, and only the last 8 bytes of each are free. */
+	void *seven = get(make_cache(&world, 8, 8, 0));
+	CHECK(same_page(seven, objects[C][0]) && offset(seven) == TAIL_OFFSET + 120);
+	end_world(&world);
+}
+
+static void test_first_fit_begins_at_the_front(void)
+{
+	struct world world = make_world(FIRST, 0, 1);
+	void *objects[3][PER_PAGE];
+	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+	void *one = get(cache), *two = get(tails), *three = get(tails), *four = get(tails);
+
+	CHECK(same_page(one, objects[B][0]) && offset(one) == 5 * SMALL_OBJECT);
+	CHECK(same_page(two, objects[C][0]) && offset(two) == TAIL_OFFSET);
+	CHECK(same_page(three, objects[B][0]) && offset(three) == TAIL_OFFSET);
+	CHECK(same_page(four, objects[A][0]) && offset(four) == 5 * SMALL_OBJECT);
+	end_world(&world);
+}
+
+static void test_best_fit_takes_the_tightest_block(void)
+{
+	struct world world = make_world(BEST, 0, 1);
+	void *objects[3][PER_PAGE];
+	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+
+	sy_cache_free(cache, 0, objects[C][5]);
+	/* C's hole of 248 stands before its end of 128, which is tighter; then B's end, A's end, and the holes last. */
+	void *one = get(tails), *two = get(tails), *three = get(tails), *four = get(tails), *five = get(tails);
+	CHECK(same_page(one, objects[C][0]) && offset(one) == TAIL_OFFSET);
+	CHECK(same_page(two, objects[B][0]) && offset(two) == TAIL_OFFSET);
+	CHECK(same_page(three, objects[A][0]) && offset(three) == TAIL_OFFSET);
+	CHECK(same_page(four, objects[C][0]) && offset(four) == 5 * SMALL_OBJECT);
+	/* The 128 bytes that four left are tighter than the holes of B and A. */
+	CHECK(same_page(five, objects[C][0]) && offset(five) == 5 * SMALL_OBJECT + 120);
+	/* An exact fit in the last page wins over a looser one in the first. */
+	void *six = get(cache);
+	CHECK(same_page(six, objects[B][0]) && offset(six) == 5 * SMALL_OBJECT);
+	end_world(&world);
+}
+
+static void test_best_fit_honours_alignment(void)
+{
+	struct world world = make_world(BEST, 0, 1);
+	struct sy_cache *filler = make_cache(&world, 72, 8, 0), *aligned = make_cache(&world, 64, 64, 0);
+	void *fillers[4];
+
+	for (unsigned i = 0; i < 4; i++) /* at 0, 72, 144, 216 */
+		fillers[i] = get(filler);
+	sy_cache_free(filler, 0, fillers[1]);
+	/* The hole of 72 bytes from 72 to 144 has no room for 64 bytes from 128; the rest of the page, from 288, has at 320. */
+	CHECK_EQUAL(offset(get(aligned)), 320);
+	end_world(&world);
+}
+
+static void test_freed_page_joins_the_list_of_the_freed_size(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	struct sy_cache *quarter = make_cache(&world, 1024, 8, 0), *small = make_cache(&world, 64, 8, 0);
+	void *objects[4], *other = get(small);
+
+	for (unsigned i = 0; i < 4; i++)
+		objects[i] = get(quarter); /* exactly a page, full */
+	/* The freed size is of the list of large requests: small ones don't see it, large ones do. */
+	sy_cache_free(quarter, 0, objects[1]);
+	CHECK(same_page(get(small), other));
+	CHECK(get(quarter) == objects[1]);
+	end_world(&world);
+}
+
+static void test_freed_full_page_is_searched_first(void)
+{
+	struct world world = make_world(FIRST, 0, 1);
+	struct sy_cache *half = make_cache(&world, 2048, 8, 0);
+	void *a = get(half), *b = get(half), *c = get(half);
+
+	/* a and b fill a page; c's page has room. Freeing a puts its page before c's. */
+	CHECK(same_page(a, b) && !same_page(a, c));
+	sy_cache_free(half, 0, a);
+	CHECK(get(half) == a);
+	CHECK(same_page(get(half), c));
+	end_world(&world);
+}
+
+/* ---- Freeing -------------------------------------------------------------------------------------------------- */
+
+static void test_coalescing_on_both_sides(void)
+{
+	static const unsigned orders[][3] = { { 1, 2, 3 }, { 3, 2, 1 }, { 1, 3, 2 }, { 2, 1, 3 }, { 2, 3, 1 }, { 3, 1, 2 } };
+
+	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		struct world world = make_world(FIRST, 0, 1);
+		struct sy_cache *cache = make_cache(&world, 40, 8, 0), *joined = make_cache(&world, 120, 8, 0);
+		void *objects[5];
+
+		for (unsigned k = 0; k < 5; k++)
+			objects[k] = get(cache);
+		for (unsigned k = 0; k < 3; k++) {
+			sy_cache_free(cache, 0, objects[orders[i][k]]);
+			CHECK(!sy_heap_check(world.heap));
+		}
+		CHECK(get(joined) == objects[1]);
+		end_world(&world);
+	}
+}
+
+static void test_blocks_of_one_unit(void)
+{
+	struct world world = make_world(FIRST, 0, 1);
+	struct sy_cache *six = make_cache(&world, 6, 8, 0);
+	void *a = get(six), *b = get(six), *c = get(six);
+
+	/* 6 bytes at 0, 8 and 16: what alignment skips between them are free blocks of one unit. */
+	CHECK_EQUAL(offset(a), 0);
+	CHECK_EQUAL(offset(b), 8);
+	CHECK_EQUAL(offset(c), 16);
+	CHECK(!sy_heap_check(world.heap));
+	sy_cache_free(six, 0, b); /* joins the blocks on both sides: 10 bytes from 6 */
+	CHECK(!sy_heap_check(world.heap));
+	CHECK(get(six) == b);
+	CHECK(!sy_heap_check(world.heap));
+	end_world(&world);
+}
+
+static void test_page_goes_back_when_free(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	void *objects[3][PER_PAGE];
+	struct sy_cache *cache = three_pages(&world, objects);
+
+	for (unsigned page = 0; page < 3; page++) {
+		for (unsigned i = 0; i < PER_PAGE; i++)
+			if (page == C || i != 5)
+				sy_cache_free(cache, 0, objects[page][i]);
+		CHECK_EQUAL(world.heap->counters.slab_pages, 2 - page);
+	}
+	CHECK_EQUAL(world.heap->counters.slow_frees, 3);
+	CHECK(sy_cache_destroy(cache, NULL));
+	end_world(&world);
+}
+
+static void test_wait_for_the_grace_period(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	struct sy_cache *cache = make_cache(&world, 100, 0, SY_CACHE_TYPESAFE_BY_RCU);
+	uint64_t alive = 0;
+	char *object;
+
+	now = 5000;
+	sy_platform_set_clock(test_clock);
+	CHECK_EQUAL(cache->size, 104 + 3 * sizeof(uint64_t)); /* the object in whole words, and the footer */
+	object = get(cache);
+	memset(object, 'x', 100);
+	CHECK(!sy_cache_destroy(cache, &alive));
+	CHECK_EQUAL(alive, 1);
+	sy_cache_free(cache, 0, object);
+	CHECK_EQUAL(world.heap->counters.deferred, 1);
+	now = 5999;
+	sy_heap_tick(world.heap);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(object[i] == 'x');
+	now = 6000;
+	sy_heap_tick(world.heap);
+	CHECK_EQUAL(world.heap->counters.deferred, 0);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+
+	/* A cache that is destroyed frees what waits for it; others go on waiting. */
+	struct sy_cache *other = make_cache(&world, 40, 0, SY_CACHE_TYPESAFE_BY_RCU);
+	sy_cache_free(cache, 0, get(cache));
+	sy_cache_free(other, 0, get(other));
+	CHECK(sy_cache_destroy(cache, NULL));
+	CHECK_EQUAL(world.heap->counters.deferred, 1);
+	CHECK(!sy_heap_check(world.heap));
+	sy_platform_set_clock(NULL);
+	end_world(&world);
+}
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+static unsigned constructed, destroyed;
+
+static void construct(void *object, size_t size)
+{
+	memset(object, 7, size);
+	constructed++;
+}
+
+static void destroy(void *object, size_t size)
+{
+	(void)object;
+	(void)size;
+	destroyed++;
+}
+
+static void test_constructed_at_every_allocation(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	struct sy_cache_config config = { "constructed", 100, 0, 0, construct, destroy };
+	struct sy_cache *cache = sy_cache_create(world.heap, &config);
+
+	for (unsigned i = 1; i <= 3; i++) {
+		unsigned char *object = get(cache);
+
+		CHECK_EQUAL(constructed, i);
+		CHECK(object[0] == 7 && object[99] == 7);
+		memset(object, 0, 100);
+		sy_cache_free(cache, 0, object);
+		CHECK_EQUAL(destroyed, i);
+	}
+	end_world(&world);
+}
+
+static void test_cache_objects_of_a_page_and_more(void)
+{
+	struct world world = make_world(NEXT, 0, 1);
+	struct sy_cache *below = make_cache(&world, 4094, 0, 0), *page = make_cache(&world, 4096, 0, 0);
+	struct sy_cache *more = make_cache(&world, 4097, 4096, 0);
+	struct sy_cache_counts counts;
+	uint64_t alive;
+	void *a = get(below), *b = get(page), *c = get(more);
+
+	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
+	CHECK_EQUAL(world.heap->counters.large_pages, 1 + 2);
+	CHECK_EQUAL(offset(c), 0);
+	sy_cache_count(more, &counts);
+	CHECK_EQUAL(counts.objects_in_use, 1);
+	CHECK(!sy_cache_destroy(more, &alive));
+	sy_cache_free(below, 0, a);
+	sy_cache_free(page, 0, b);
+	sy_cache_free(more, 0, c);
+	CHECK(sy_cache_destroy(more, &alive));
+	CHECK_EQUAL(world.heap->counters.slab_pages + world.heap->counters.large_pages, 0);
+	end_world(&world);
+}
+
+static void test_nodes(void)
+{
+	struct world world = make_world(NEXT, 0, 2);
+	struct sy_cache *cache = make_cache(&world, 64, 0, 0);
+	void *here = sy_cache_alloc(cache, 0, 0, 0), *there = sy_cache_alloc(cache, 0, 0, 1);
+	void *here2 = sy_cache_alloc(cache, 0, 0, 0);
+
+	CHECK_EQUAL(sy__page_of(world.heap, here)->node, 0);
+	CHECK_EQUAL(sy__page_of(world.heap, there)->node, 1);
+	CHECK(same_page(here, here2));
+	end_world(&world);
+}
+
+/* ---- Running out ---------------------------------------------------------------------------------------------- */
+
+static void test_out_of_memory(void)
+{
+	for (int64_t fit = NEXT; fit <= BEST; fit++) {
+		struct world world = make_world(fit, 0, 1);
+		struct sy_cache *cache = make_cache(&world, 2048, 0, 0);
+		static void *objects[2 * 1024 + 1];
+		size_t count = 0;
+
+		while ((objects[count] = get(cache)))
+			count++;
+		CHECK(count > 1000 && count <= 2 * 1024);
+		CHECK(!kget(&world, 2048));
+		CHECK(!kget(&world, 3 * 4096));
+		CHECK(!sy_heap_check(world.heap));
+		CHECK(world.heap->counters.page_failures > 0);
+		sy_cache_free(cache, 0, objects[count / 2]);
+		CHECK(get(cache) == objects[count / 2]);
+		while (count)
+			sy_cache_free(cache, 0, objects[--count]);
+		CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+		end_world(&world);
+	}
+}
+
+/* ---- The log -------------------------------------------------------------------------------------------------- */
+
+static char log_text[1000];
+
+static void record_log(void *context, const char *event, const uint64_t *values, unsigned count)
+{
+	char *text = context;
+	size_t used = strlen(text);
+
+	used += (size_t)snprintf(text + used, sizeof(log_text) - used, "%s", event);
+	for (unsigned i = 0; i < count; i++)
+		used += (size_t)snprintf(text + used, sizeof(log_text) - used, " %llu", (unsigned long long)values[i]);
+	snprintf(text + used, sizeof(log_text) - used, "\n");
+}
+
+static void expect_log(const char *expected)
+{
+	if (strcmp(log_text, expected) != 0)
+		fprintf(stderr, "logged:\n%snot:\n%s", log_text, expected);
+	CHECK(strcmp(log_text, expected) == 0);
+	log_text[0] = '\0';
+}
+
+static void test_log_of_best_fit(void)
+{
+	struct world world = make_world(BEST, 1, 1);
+	void *objects[3][PER_PAGE];
+	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+
+	world.heap->log = record_log;
+	world.heap->log_context = log_text;
+	get(tails);
+	expect_log("slob_request 120\nslob_candidates 128 248 128 248 128\nslob_chosen 128\n");
+	/* Pages with too few free units are not looked at, and the exact fit ends the search. */
+	get(cache);
+	expect_log("slob_request 248\nslob_candidates 248\nslob_chosen 248\n");
+	kget(&world, 500);
+	expect_log("slob_request 508\nslob_candidates\nslob_chosen 0\n");
+	end_world(&world);
+}
+
+static void test_log_every_third(void)
+{
+	struct world world = make_world(NEXT, 3, 1);
+	struct sy_cache *cache = make_cache(&world, 1000, 8, 0);
+
+	world.heap->log = record_log;
+	world.heap->log_context = log_text;
+	get(cache);
+	get(cache);
+	expect_log("");
+	get(cache);
+	expect_log("slob_request 1000\nslob_candidates 2096\nslob_chosen 2096\n");
+	for (unsigned i = 0; i < 2; i++)
+		get(cache);
+	expect_log("");
+	get(cache);
+	expect_log("slob_request 1000\nslob_candidates 3096\nslob_chosen 3096\n");
+	end_world(&world);
+}
+
+int main(void)
+{
+	test_header_and_natural_alignment();
+	test_every_power_of_two_is_aligned();
+	test_break_points();
+	test_from_a_page_less_the_header_straight_to_pages();
+	test_zero_size_is_unique_and_stays_in_its_page();
+	test_zero_flag();
+	test_next_fit_begins_where_it_last_served();
+	test_first_fit_begins_at_the_front();
+	test_best_fit_takes_the_tightest_block();
+	test_best_fit_honours_alignment();
+	test_freed_page_joins_the_list_of_the_freed_size();
+	test_freed_full_page_is_searched_first();
+	test_coalescing_on_both_sides();
+	test_blocks_of_one_unit();
+	test_page_goes_back_when_free();
+	test_wait_for_the_grace_period();
+	test_constructed_at_every_allocation();
+	test_cache_objects_of_a_page_and_more();
+	test_nodes();
+	test_out_of_memory();
+	test_log_of_best_fit();
+	test_log_every_third();
+	if (!failures)
+		puts("slob: all worked examples hold");
+	return failures != 0;
+}
