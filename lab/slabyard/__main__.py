@@ -1,0 +1,7 @@
+"""`python -m slabyard` is `slabyard`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,68 @@
+"""GFP flag names and migrate type numbers, as Linux prints them, in the core's terms.
+
+The kernel prints an allocation's flags with composite names first (`GFP_KERNEL|__GFP_ZERO`; linux/gfp_types.h and
+include/trace/events/mmflags.h say what each is made of). Only what changes the behaviour of an allocator matters here:
+
+    __GFP_ZERO                                SY_ZERO
+    __GFP_RECLAIMABLE                         SY_RECLAIMABLE
+    __GFP_MOVABLE, in GFP_HIGHUSER_MOVABLE    SY_MOVABLE
+    __GFP_HIGH without __GFP_DIRECT_RECLAIM   SY_HIGHATOMIC: what Linux lets into the HighAtomic reserve; GFP_ATOMIC is it
+    __GFP_ACCOUNT, in GFP_KERNEL_ACCOUNT      SY_ACCOUNT, as does the `accounted` of the event
+    GFP_DMA, __GFP_DMA                        SY_DMA
+    GFP_DMA32, __GFP_DMA32                    SY_DMA32
+    __GFP_THISNODE                            SY_THISNODE
+"""
+
+from __future__ import annotations
+
+ZERO, RECLAIMABLE, MOVABLE, HIGHATOMIC, ACCOUNT, DMA, DMA32, THISNODE = (1 << bit for bit in range(8))
+IMPLIED = 1 << 31
+
+_DIRECT = {
+    "__GFP_ZERO": ZERO,
+    "__GFP_RECLAIMABLE": RECLAIMABLE,
+    "__GFP_MOVABLE": MOVABLE,
+    "GFP_HIGHUSER_MOVABLE": MOVABLE,
+    "GFP_TRANSHUGE": MOVABLE,
+    "GFP_TRANSHUGE_LIGHT": MOVABLE,
+    "__GFP_ACCOUNT": ACCOUNT,
+    "GFP_KERNEL_ACCOUNT": ACCOUNT,
+    "__GFP_DMA": DMA,
+    "GFP_DMA": DMA,
+    "__GFP_DMA32": DMA32,
+    "GFP_DMA32": DMA32,
+    "__GFP_THISNODE": THISNODE,
+}
+_HIGH = {"__GFP_HIGH", "GFP_ATOMIC"}
+_SLEEPS = {
+    "GFP_KERNEL", "GFP_KERNEL_ACCOUNT", "GFP_NOFS", "GFP_NOIO", "GFP_USER", "GFP_HIGHUSER", "GFP_HIGHUSER_MOVABLE",
+    "GFP_TRANSHUGE", "__GFP_DIRECT_RECLAIM", "__GFP_RECLAIM",
+}  # fmt: skip
+
+UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE = range(4)
+# Linux numbers them unmovable, movable, reclaimable, HighAtomic; CMA and isolated blocks hold movable pages only.
+_MIGRATE = [UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE]
+MIGRATE_NAMES = {
+    "Unmovable": UNMOVABLE,
+    "Movable": MOVABLE_TYPE,
+    "Reclaimable": RECLAIMABLE_TYPE,
+    "HighAtomic": HIGHATOMIC_TYPE,
+}
+
+
+def flags_of(text: str) -> int:
+    """The `enum sy_flags` of a flag text such as `GFP_ATOMIC|__GFP_ZERO`."""
+    names = set(text.split("|"))
+    flags = 0
+    for name in names:
+        flags |= _DIRECT.get(name, 0)
+    if names & _HIGH and not names & _SLEEPS:
+        flags |= HIGHATOMIC
+    return flags
+
+
+def migrate_of(number: int) -> int:
+    """The `enum sy_migrate` of a migrate type as Linux numbers it; -1 (not said) is unmovable, as for a flag-less request."""
+    if number < 0:
+        return UNMOVABLE
+    return _MIGRATE[number] if number < len(_MIGRATE) else MOVABLE_TYPE

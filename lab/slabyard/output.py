@@ -1,0 +1,191 @@
+"""What leaves the program: tables, files and progress.
+
+Standard output carries results alone, so that it can be piped. Progress and notes go to standard error; a progress bar
+and colour only when that is a terminal, and no colour under NO_COLOR (rich sees to that). A file is written under a temporary name
+in its own directory and renamed when it is whole, so nobody ever finds half of one, whatever ends the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import errno
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from .errors import UserError
+
+FORMATS = ("text", "json", "csv", "md")
+Cell = str | int | float | None
+
+
+@dataclass
+class Table:
+    """A table for people and for machines.
+
+    `columns` are the headings; a row has one cell for each. `shown` are the same rows as people read them (rounded,
+    with separators); `rows` are the plain values for CSV.
+    """
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    shown: list[list[str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def cells(self) -> list[list[str]]:
+        """The rows as people read them."""
+        return self.shown or [[show(cell) for cell in row] for row in self.rows]
+
+
+def show(cell: Cell) -> str:
+    """A value for people: thousands separated, three significant digits, `-` for what does not exist."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}" if abs(cell) >= 0.001 else f"{cell:.1g}"
+    return cell
+
+
+def render(tables: Sequence[Table], form: str) -> str:
+    """Tables as `text`, `md` or `csv`. CSV holds the plain values, its first column the title where there are several tables."""
+    if form == "csv":
+        return _csv(tables)
+    parts = []
+    for table in tables:
+        align = ["left"] + ["right" if _numeric(table, i) else "left" for i in range(1, len(table.columns))]
+        body = tabulate(
+            table.cells(),
+            headers=table.columns,
+            tablefmt="github" if form == "md" else "simple",
+            disable_numparse=True,
+            colalign=align if table.rows else None,
+        )
+        body = "\n".join(line.rstrip() for line in body.splitlines())
+        title = f"### {table.title}\n\n" if form == "md" else f"{table.title}\n\n"
+        notes = "".join(f"\n{note}" for note in table.notes)
+        parts.append((title if table.title else "") + body + ("\n" + notes if notes else "") + "\n")
+    return "\n".join(parts)
+
+
+def _numeric(table: Table, column: int) -> bool:
+    cells = [row[column] for row in table.rows if row[column] is not None]
+    return bool(cells) and not any(isinstance(cell, str) and not cell[:1].isdigit() for cell in cells)
+
+
+def _csv(tables: Sequence[Table]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    previous: list[str] | None = None
+    for table in tables:
+        if table.columns != previous:
+            if previous is not None:
+                text.write("\n")
+            writer.writerow((["table"] if len(tables) > 1 else []) + table.columns)
+            previous = table.columns
+        for row in table.rows:
+            writer.writerow(([table.title] if len(tables) > 1 else []) + ["" if cell is None else cell for cell in row])
+    return text.getvalue()
+
+
+def to_json(value: Any) -> str:
+    """JSON with two blanks of indentation and keys in the order given, lists of plain numbers on one line."""
+    return _one_line_lists(value, 0) + "\n"
+
+
+def _one_line_lists(value: Any, depth: int) -> str:
+    pad, inner = "  " * depth, "  " * (depth + 1)
+    if isinstance(value, dict) and value:
+        items = [f"{inner}{json.dumps(str(k))}: {_one_line_lists(v, depth + 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(items) + f"\n{pad}}}"
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return "[\n" + ",\n".join(inner + _one_line_lists(item, depth + 1) for item in value) + f"\n{pad}]"
+    return json.dumps(value)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Gives a temporary name beside `path`; renames it to `path` when the block ends well, removes it otherwise.
+
+    UserError when the directory cannot be written or the disk is full.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise UserError(describe_os_error(error, path)) from error
+    part = Path(name)
+    try:
+        yield part
+        umask = os.umask(0)
+        os.umask(umask)
+        part.chmod(0o666 & ~umask)
+        part.replace(path)
+    except OSError as error:
+        raise UserError(describe_os_error(error, path)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def describe_os_error(error: OSError, path: Path | str) -> str:
+    """One line about a file that could not be read or written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left on the disk of {path}; free some, or name a file on another disk"
+    if error.errno == errno.ENOENT:
+        return f"{path}: no such file or directory"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{path}: permission denied"
+    return f"{path}: {(error.strerror or str(error)).lower()}"
+
+
+def note(message: str) -> None:
+    """One line on standard error, for what the user should know beside the result."""
+    print(f"slabyard: {message}", file=sys.stderr)
+
+
+class Progress:
+    """Steps of a long job on standard error: a bar on a terminal, one line a step elsewhere when `lines` is set."""
+
+    def __init__(self, total: int, lines: bool = False) -> None:
+        self.total, self.done, self.lines = total, 0, lines
+        self.bar: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            self.bar = Bar(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self.task = self.bar.add_task("", total=total)
+
+    def __enter__(self) -> Progress:
+        if self.bar:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar:
+            self.bar.stop()
+
+    def step(self, description: str, advance: int = 1) -> None:
+        """`description` is what is being done now; `advance` steps of the total are behind us once it is done."""
+        self.done += advance
+        if self.bar:
+            self.bar.update(self.task, description=description, completed=self.done)
+        elif self.lines:
+            print(f"[{self.done}/{self.total}] {description}", file=sys.stderr, flush=True)

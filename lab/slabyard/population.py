@@ -1,0 +1,396 @@
+"""What was there before the trace began: objects in the caches, and the state of the page allocator.
+
+A trace that is recorded on a running kernel begins in the middle. Its first snapshot tells what was there; this file turns that
+into what the replay does before the first event. docs/measures.md has the formulas and the error that remains.
+
+Objects. slabinfo counts a cache's active objects at the snapshot. From these:
+
+    older = active - live - cached + freed
+
+`live` are traced allocations that live at the snapshot (none, when the snapshot opens the trace), `freed` are older objects
+that the trace frees before the snapshot, and `cached` are free objects that the kernel counts as active: under SLUB those of
+per-CPU slabs, taken to be half empty; under SLAB half of each CPU's array cache and the whole shared array; under SLUB with sheaves
+half a sheaf more for each CPU. Never less than the older objects that the trace frees, nor less than none.
+
+The replay allocates them in an order that keeps together what was together: older objects that the trace frees and that
+shared a slab in the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache
+held; the rest is spread evenly between these groups. A group stays on one CPU, the next group takes the next.
+
+kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else classes are dealt in
+proportion to their older objects.
+
+Pages. The replayed allocator takes pages of its own for the older objects, so the slabs of the recorded kernel are given back
+first: as free blocks of their orders, unmovable or reclaimable as the cache is, spread over the zones by size. On these the
+older objects are built, and the free lists are then as recorded but for the difference between the two allocators.
+Everything else that is not free is older environment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import gfp, snapshots
+from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, ZONE, Frees, Layout, Translation
+from .snapshots import ORDERS, SlabLine, Zone, ZoneKey
+from .trace import Cache, Metadata, Snapshot
+
+MAX_ORDER = ORDERS - 1
+MAX_ORDER_PAGES = 1 << MAX_ORDER
+DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machine
+KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
+
+
+@dataclass
+class _Kind:
+    """The older objects of one cache: how many, and how to ask for one."""
+
+    count: int
+    per_slab: int  # objects of an average slab of the recorded kernel that were in use
+    slab_pages: int
+    size: int
+    cache: int
+    flags: int
+    size_class: int  # of kmalloc, otherwise 0
+
+
+def older_objects(
+    translation: Translation, snapshot: Snapshot, caches: list[Cache], cpus: int, layout_cpus: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Older objects of the first snapshot.
+
+    `caches` is the metadata's list; caches that only slabinfo knows are appended to it. `cpus` are those of the recorded kernel,
+    `layout_cpus` those of the replay. Returns the objects (dtype OLDER), the handle of each older free (uint32, in the order of the
+    trace; NONE where nothing is known of the object), and the number of handles of the whole replay.
+    """
+    lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
+    frees = translation.traffic.frees
+    if not lines:
+        return np.empty(0, OLDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
+    kinds = _kinds(translation, lines, snapshot.slab_attributes or {}, caches, cpus)
+    owner = _owners(frees, kinds, translation.traffic.page_classes)
+    handles = np.full(len(frees.event), NONE, np.uint32)
+    parts: list[np.ndarray] = []
+    next_handle, turn = translation.handles, 0
+    for number, kind in enumerate(kinds):
+        mine = np.flatnonzero(owner == number)
+        mine = mine[np.argsort(frees.address[mine], kind="stable")]
+        handles[mine] = np.arange(next_handle, next_handle + len(mine), dtype=np.uint32)
+        part, groups = _arranged(kind, frees.address[mine], handles[mine], turn, layout_cpus)
+        next_handle += len(mine)
+        turn += groups
+        parts.append(part)
+    return np.concatenate(parts) if parts else np.empty(0, OLDER), handles, next_handle
+
+
+def _kinds(
+    translation: Translation, lines: list[SlabLine], attributes: dict[str, dict[str, str]], caches: list[Cache], cpus: int
+) -> list[_Kind]:
+    """How many older objects each cache of slabinfo holds."""
+    traffic = translation.traffic
+    numbers = {cache.name: number for number, cache in enumerate(caches) if cache.name}
+    freed = Counter(int(cache) for cache in traffic.frees.cache[traffic.frees.before_snapshot & (traffic.frees.kind != KFREE)])
+    class_active: Counter[int] = Counter()
+    for line in lines:
+        class_active[_class_of(line.name)] += line.active_objects
+    kinds = []
+    for line in lines:
+        per_slab = max(1, min(line.objects_per_slab, -(-line.active_objects // max(1, line.slabs))))
+        size_class = _class_of(line.name)
+        base = line.active_objects - _cached(line, attributes.get(line.name, {}), cpus)
+        if size_class:
+            share = line.active_objects / max(1, class_active[size_class])
+            base -= round(traffic.live_classes.get(size_class, 0) * share)
+            mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
+            kinds.append(_Kind(max(0, base), per_slab, line.pages_per_slab, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
+            continue
+        number = numbers.get(line.name)
+        if number is None:
+            if base <= 0:
+                continue
+            number = len(caches)
+            caches.append(_cache(line, attributes.get(line.name, {})))
+        elif number < len(traffic.live_caches):
+            base += freed[number] - int(traffic.live_caches[number])
+        kinds.append(_Kind(max(0, base), per_slab, line.pages_per_slab, caches[number].object_size, number, 0, 0))
+    # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
+    shown = {kind.cache for kind in kinds}
+    for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
+        kinds.append(_Kind(0, 1, 1, caches[number].object_size, number, 0, 0))
+    return kinds
+
+
+def _class_of(name: str) -> int:
+    """Bytes of the kmalloc class that a cache of slabinfo is; 0 for any other cache."""
+    match = snapshots.KMALLOC.match(name)
+    if not match:
+        return 0
+    return int(match["size"]) * {"": 1, "k": 1 << 10, "M": 1 << 20}[match["unit"]]
+
+
+def _kmalloc_flags(name: str) -> int:
+    match = snapshots.KMALLOC.match(name)
+    if not match:
+        return 0
+    return gfp.DMA if match["dma"] else KMALLOC_FLAGS.get(match["kind"] or "", 0)
+
+
+def _cached(line: SlabLine, attributes: dict[str, str], cpus: int) -> int:
+    """Free objects of a cache that slabinfo counts as active, estimated."""
+    if line.limit:
+        return line.shared_available + min(line.active_objects, cpus * line.limit // 2)
+    slabs = _leading_number(attributes.get("cpu_slabs", ""))
+    if slabs is None:
+        slabs = min(cpus, line.slabs)
+    sheaf = _leading_number(attributes.get("sheaf_capacity", "")) or 0
+    return min(line.active_objects, slabs * line.objects_per_slab // 2 + cpus * sheaf // 2)
+
+
+def _leading_number(text: str) -> int | None:
+    word = text.split()[0] if text.split() else ""
+    return int(word) if word.isdigit() else None
+
+
+def _cache(line: SlabLine, attributes: dict[str, str]) -> Cache:
+    """A cache that only slabinfo knows, in the form of the metadata."""
+
+    def is_set(name: str) -> bool:
+        return attributes.get(name, "0").strip() not in ("", "0")
+
+    return Cache(
+        name=line.name,
+        object_size=_leading_number(attributes.get("object_size", "")) or line.object_size,
+        align=_power_of_two(_leading_number(attributes.get("align", "")) or 0),
+        constructor=is_set("ctor"),
+        typesafe_by_rcu=is_set("destroy_by_rcu"),
+        hwcache_align=is_set("hwcache_align"),
+        reclaimable=is_set("reclaim_account"),
+        dma=is_set("cache_dma"),
+        known=bool(attributes),
+    )
+
+
+def _power_of_two(align: int) -> int:
+    return align if align and not align & (align - 1) else 0
+
+
+def _owners(frees: Frees, kinds: list[_Kind], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """int64[frees]: which kind each older free frees one of; -1: none is known."""
+    owner = np.full(len(frees.event), -1, np.int64)
+    of_kmalloc = frees.kind == KFREE
+    for number, kind in enumerate(kinds):
+        if not kind.size_class:
+            owner[~of_kmalloc & (frees.cache == kind.cache)] = number
+    # Where several caches share a class, the plain one comes first in `first`, and dealing is by population.
+    classes: dict[int, list[int]] = {}
+    for number, kind in enumerate(kinds):
+        if kind.size_class and not kind.flags & gfp.DMA:
+            classes.setdefault(kind.size_class, []).append(number)
+    pages, sizes = page_classes
+    where = np.flatnonzero(of_kmalloc)
+    if len(pages) and len(where):
+        wanted = frees.address[where] >> np.uint64(12)
+        at = np.minimum(np.searchsorted(pages, wanted), len(pages) - 1)
+        size = np.where(pages[at] == wanted, sizes[at], 0)
+        for one, numbers in classes.items():
+            _deal(owner, where[size == one], numbers, kinds)
+    left = where[owner[where] < 0]
+    _deal(owner, left, [number for numbers in classes.values() for number in numbers], kinds)
+    return owner
+
+
+def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[_Kind]) -> None:
+    """Gives frees to kinds in proportion to their populations, evenly mixed over the trace."""
+    if not len(frees) or not numbers:
+        return
+    weights = np.array([kinds[number].count for number in numbers], float)
+    weights = weights if weights.sum() else np.ones(len(numbers))
+    edges = np.cumsum(weights) / weights.sum()
+    # The golden ratio's multiples fill the unit interval evenly, whatever their number.
+    points = (np.arange(len(frees)) * 0.6180339887498949) % 1.0
+    owner[frees] = np.array(numbers)[np.minimum(np.searchsorted(edges, points, side="right"), len(numbers) - 1)]
+
+
+def _arranged(kind: _Kind, addresses: np.ndarray, handles: np.ndarray, turn: int, cpus: int) -> tuple[np.ndarray, int]:
+    """The older objects of one cache in the order of their allocation, and how many CPU turns they took."""
+    freed = len(handles)
+    total = max(kind.count, freed)
+    out = np.zeros(total, OLDER)
+    if not total:
+        return out, 0
+    out["handle"], out["size"], out["cache"], out["flags"] = NONE, kind.size, kind.cache, kind.flags
+    if freed:
+        slab_bytes = np.uint64(kind.slab_pages << 12)
+        _, starts, counts = np.unique(addresses // slab_bytes, return_index=True, return_counts=True)
+        stays = total - freed
+        wanted = np.maximum(0, kind.per_slab - counts)
+        beside = wanted if wanted.sum() <= stays else wanted * stays // max(1, int(wanted.sum()))
+        between = (stays - int(beside.sum())) * np.arange(1, len(starts) + 1) // len(starts)
+        between_before = np.concatenate(([0], between[:-1]))
+        # Objects that stay, before each group: those beside earlier groups and those spread between groups.
+        first = starts + np.concatenate(([0], np.cumsum(beside)[:-1])) + between_before
+        position = np.repeat(first - starts, counts) + np.arange(freed)
+        out["handle"][position] = handles
+    groups = -(-total // kind.per_slab)
+    out["cpu"] = (turn + np.arange(total) // kind.per_slab) % cpus
+    return out, groups
+
+
+# ---- The simulated machine ---------------------------------------------------------------------------------------
+
+
+def machine(metadata: Metadata, cpus: int, nodes: int, memory: int | None, highest_pfn: int, populate: bool) -> tuple[Layout, bool]:
+    """The zones of the replay, populated from the first snapshot where `populate` and they are the recorded ones.
+
+    `memory` in bytes replaces the recorded machine's memory. Returns the layout and whether its pages are populated.
+    """
+    snapshot = next(iter(metadata.snapshots), None)
+    recorded = _recorded_zones(metadata, snapshot)
+    order = metadata.pageblock_order or 9
+    if memory is None and recorded and nodes == max(zone.node for zone in recorded) + 1:
+        zones = [_aligned(zone) for zone in recorded]
+        blocks = _free_blocks(zones, snapshot, order) if populate and snapshot else np.empty(0, FREE_BLOCKS)
+        return Layout(_zone_records(zones), blocks, cpus, nodes, order), bool(len(blocks))
+    pages = memory >> 12 if memory is not None else _total_pages(snapshot, recorded, highest_pfn)
+    names = _zone_names(snapshot) if memory is None and not recorded else []
+    zones = _default_zones(pages, nodes, names)
+    exact = memory is None and nodes == 1 and populate and snapshot is not None
+    blocks = _free_blocks(zones, snapshot, order) if exact and snapshot else np.empty(0, FREE_BLOCKS)
+    return Layout(_zone_records(zones), blocks, cpus, nodes, order), bool(len(blocks))
+
+
+def _recorded_zones(metadata: Metadata, snapshot: Snapshot | None) -> list[Zone]:
+    if metadata.zones:
+        return sorted((zone for zone in metadata.zones if zone.managed), key=lambda zone: zone.start_pfn)
+    return snapshots.parse_zoneinfo(snapshot.files.get("zoneinfo", "")) if snapshot else []
+
+
+def _total_pages(snapshot: Snapshot | None, recorded: list[Zone], highest_pfn: int) -> int:
+    """Pages of the recorded machine: its zones, else what meminfo says rounded up to 128 MiB, else 4 GiB or what the trace shows."""
+    if recorded:
+        return sum(zone.managed for zone in recorded)
+    known = snapshots.parse_meminfo(snapshot.files.get("meminfo", "")).get("MemTotal", 0) >> 2 if snapshot else 0
+    if known:
+        return -(-known // 32768) * 32768
+    return max(DEFAULT_PAGES, 1 << max(0, int(highest_pfn)).bit_length())
+
+
+def _zone_names(snapshot: Snapshot | None) -> list[str]:
+    buddy = snapshots.parse_buddyinfo(snapshot.files.get("buddyinfo", "")) if snapshot else {}
+    return [name for node, name in buddy if node == 0]
+
+
+def _default_zones(pages: int, nodes: int, names: list[str]) -> list[Zone]:
+    """DMA to 16 MiB, DMA32 to 4 GiB, Normal above, spread evenly over the nodes; only the zones in `names`, if there are any."""
+    limits = [("DMA", 4096), ("DMA32", 1 << 20), ("Normal", 1 << 62)]
+    chosen = [(name, limit) for name, limit in limits if not names or name in names] or limits
+    chosen[-1] = (chosen[-1][0], 1 << 62)
+    zones, start = [], 0
+    for node in range(nodes):
+        end = pages if node == nodes - 1 else pages * (node + 1) // nodes // MAX_ORDER_PAGES * MAX_ORDER_PAGES
+        for name, limit in chosen:
+            stop = min(end, limit)
+            if stop > start:
+                zones.append(Zone(node, name, start, stop - start, stop - start))
+                start = stop
+    return zones
+
+
+def _aligned(zone: Zone) -> Zone:
+    """The zone with its start rounded down to a largest block, as the page allocator wants it."""
+    lead = zone.start_pfn % MAX_ORDER_PAGES
+    return Zone(zone.node, zone.name, zone.start_pfn - lead, zone.spanned + lead, zone.managed, zone.min, zone.low, zone.high)
+
+
+def _zone_records(zones: list[Zone]) -> np.ndarray:
+    out = np.zeros(len(zones), ZONE)
+    for number, zone in enumerate(zones):
+        out[number] = (
+            zone.name.encode()[:15], zone.node, 0, zone.start_pfn, zone.spanned, zone.managed, zone.min, zone.low, zone.high,
+        )  # fmt: skip
+    return out
+
+
+def _free_blocks(zones: list[Zone], snapshot: Snapshot, pageblock_order: int) -> np.ndarray:
+    """Free blocks of each zone at the snapshot by migrate type and order, with the recorded slabs given back."""
+    files = snapshot.files
+    free_by_type, blocks_by_type = snapshots.parse_pagetypeinfo(files.get("pagetypeinfo", ""))
+    buddy = snapshots.parse_buddyinfo(files.get("buddyinfo", ""))
+    slabs = _slab_blocks(snapshot)
+    managed = sum(zone.managed for zone in zones if zone.name != "DMA") or 1
+    out = []
+    for number, zone in enumerate(zones):
+        key: ZoneKey = (zone.node, zone.name)
+        if key in free_by_type and key in blocks_by_type:
+            free = _by_migrate(dict(free_by_type[key].items()))
+            blocks = _by_migrate({name: [count] for name, count in blocks_by_type[key].items()})[:, 0]
+        elif key in buddy:
+            blocks = _guessed_pageblocks(zone, files, pageblock_order)
+            free = _split(np.array(buddy[key]), blocks)
+        else:
+            return np.empty(0, FREE_BLOCKS)
+        if zone.name != "DMA":
+            free += _fitting(slabs * zone.managed // managed, free, blocks, pageblock_order)
+        record = np.zeros(1, FREE_BLOCKS)
+        record["zone"], record["free_blocks"][0], record["pageblocks"][0] = number, free, blocks
+        out.append(record)
+    return np.concatenate(out) if out else np.empty(0, FREE_BLOCKS)
+
+
+def _by_migrate(counts: dict[str, list[int]]) -> np.ndarray:
+    """int64[4, ORDERS] of counts by type name; CMA and isolated blocks hold movable pages and count as such."""
+    out = np.zeros((4, ORDERS), np.int64)
+    for name, row in counts.items():
+        out[gfp.MIGRATE_NAMES.get(name, gfp.MOVABLE_TYPE), : len(row)] += row
+    return out
+
+
+def _slab_blocks(snapshot: Snapshot) -> np.ndarray:
+    """int64[4, ORDERS]: the recorded kernel's slabs, by migrate type and order."""
+    out = np.zeros((4, ORDERS), np.int64)
+    attributes = snapshot.slab_attributes or {}
+    for line in snapshots.parse_slabinfo(snapshot.files.get("slabinfo", "")):
+        reclaimable = attributes.get(line.name, {}).get("reclaim_account") == "1" or "-rcl-" in line.name
+        order = min(MAX_ORDER, max(0, line.pages_per_slab.bit_length() - 1))
+        out[gfp.RECLAIMABLE_TYPE if reclaimable else gfp.UNMOVABLE, order] += line.slabs
+    return out
+
+
+def _guessed_pageblocks(zone: Zone, files: dict[str, str], pageblock_order: int) -> np.ndarray:
+    """Pageblocks by type where only buddyinfo is known: unmovable and reclaimable as many as meminfo's users of them fill."""
+    memory = snapshots.parse_meminfo(files.get("meminfo", ""))
+    total = max(1, memory.get("MemTotal", 1))
+    count = zone.spanned >> pageblock_order
+    unmovable = sum(memory.get(name, 0) for name in ("SUnreclaim", "KernelStack", "PageTables")) / total
+    reclaimable = memory.get("SReclaimable", 0) / total
+    blocks = np.zeros(4, np.int64)
+    blocks[gfp.UNMOVABLE] = min(count, -int(-count * unmovable // 1))
+    blocks[gfp.RECLAIMABLE_TYPE] = min(count - blocks[gfp.UNMOVABLE], -int(-count * reclaimable // 1))
+    blocks[gfp.MOVABLE_TYPE] = count - blocks.sum()
+    return blocks
+
+
+def _split(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """int64[4, ORDERS]: free blocks divided among the types in proportion to their pageblocks; the largest order is movable."""
+    total = max(1, int(blocks.sum()))
+    out = counts[None, :] * blocks[:, None] // total
+    out[:, MAX_ORDER] = 0
+    out[gfp.MOVABLE_TYPE] += counts - out.sum(axis=0)
+    return out
+
+
+def _fitting(wanted: np.ndarray, free: np.ndarray, blocks: np.ndarray, pageblock_order: int) -> np.ndarray:
+    """As many of the `wanted` blocks as the pageblocks of each type hold beside the `free` ones.
+
+    A free block below the largest order lies beside one that is in use, else the two were one block: it needs twice its size.
+    """
+    room = np.array([2 << order if order < pageblock_order else 1 << order for order in range(ORDERS)])
+    out = np.zeros_like(wanted)
+    for kind in range(4):
+        left = int(blocks[kind] << pageblock_order) - int((free[kind] * room).sum())
+        needed = int((wanted[kind] * room).sum())
+        if needed and left > 0:
+            out[kind] = wanted[kind] if needed <= left else wanted[kind] * left // needed
+    return out

@@ -1,0 +1,185 @@
+"""The kernel's own figures: /proc/{slabinfo,buddyinfo,pagetypeinfo,meminfo,zoneinfo} and /sys/kernel/slab, parsed.
+
+Every parser takes the text of one file and is lenient about what it does not know: a kernel newer than this program
+adds lines and columns. A text that is no such file at all gives an empty result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ORDERS = 11
+PROC_FILES = ("slabinfo", "buddyinfo", "pagetypeinfo", "meminfo", "vmstat", "zoneinfo")
+KMALLOC = re.compile(r"^(?P<dma>dma-)?kmalloc(?:-(?P<kind>rcl|cg|rnd-\d+|random\d*))?-(?P<size>\d+)(?P<unit>[kM]?)$")
+
+
+@dataclass
+class SlabLine:
+    """One cache of slabinfo. Sizes in bytes; `limit` and `shared_available` are SLAB's array caches, zero under SLUB."""
+
+    name: str
+    active_objects: int
+    objects: int
+    object_size: int
+    objects_per_slab: int
+    pages_per_slab: int
+    limit: int
+    slabs: int
+    shared_available: int
+
+
+@dataclass
+class Zone:
+    """One zone of zoneinfo; page counts, watermarks in free pages."""
+
+    node: int
+    name: str
+    start_pfn: int = 0
+    spanned: int = 0
+    managed: int = 0
+    min: int = 0
+    low: int = 0
+    high: int = 0
+
+
+ZoneKey = tuple[int, str]
+
+
+def parse_slabinfo(text: str) -> list[SlabLine]:
+    """The caches of /proc/slabinfo, version 2.x."""
+    caches = []
+    for line in text.splitlines():
+        if line.startswith(("slabinfo", "#")):
+            continue
+        head, _, rest = line.partition(":")
+        words = head.split()
+        numbers = [int(word) for word in re.findall(r"\d+", rest)]
+        if len(words) < 6 or len(numbers) < 6:
+            continue
+        try:
+            active, total, size, per_slab, pages = (int(word) for word in words[-5:])
+        except ValueError:
+            continue
+        caches.append(SlabLine(" ".join(words[:-5]), active, total, size, per_slab, pages, numbers[0], numbers[4], numbers[5]))
+    return caches
+
+
+def parse_buddyinfo(text: str) -> dict[ZoneKey, list[int]]:
+    """Free blocks by order 0 to 10 of each (node, zone) of /proc/buddyinfo."""
+    zones: dict[ZoneKey, list[int]] = {}
+    for line in text.splitlines():
+        match = re.match(r"Node\s+(\d+), zone\s+(\S+)\s+([\d\s]+)$", line)
+        if match:
+            zones[int(match[1]), match[2]] = _orders([int(word) for word in match[3].split()])
+    return zones
+
+
+def _orders(counts: list[int]) -> list[int]:
+    return (counts + [0] * ORDERS)[:ORDERS]
+
+
+def total_free_blocks(text: str) -> list[int] | None:
+    """buddyinfo summed over its zones, by order; None when the text has none."""
+    zones = parse_buddyinfo(text)
+    return [sum(counts) for counts in zip(*zones.values(), strict=True)] if zones else None
+
+
+def parse_pagetypeinfo(text: str) -> tuple[dict[ZoneKey, dict[str, list[int]]], dict[ZoneKey, dict[str, int]]]:
+    """/proc/pagetypeinfo: (free blocks by type name and order, pageblocks by type name) of each (node, zone)."""
+    free: dict[ZoneKey, dict[str, list[int]]] = {}
+    blocks: dict[ZoneKey, dict[str, int]] = {}
+    names: list[str] = []
+    for line in text.splitlines():
+        match = re.match(r"Node\s+(\d+), zone\s+(\S+), type\s+(\S+)\s+(.*)$", line)
+        if match:
+            # A list longer than the kernel will count is printed as ">100000".
+            counts = [int(word.lstrip(">")) for word in match[4].split() if word.lstrip(">").isdigit()]
+            free.setdefault((int(match[1]), match[2]), {})[match[3]] = _orders(counts)
+        elif line.startswith("Number of blocks type"):
+            names = line.split()[4:]
+        elif names and (match := re.match(r"Node\s+(\d+), zone\s+(\S+)\s+([\d\s]+)$", line)):
+            counts = [int(word) for word in match[3].split()]
+            blocks[int(match[1]), match[2]] = dict(zip(names, counts, strict=False))
+    return free, blocks
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """The lines of /proc/meminfo in kB (huge page counts as they stand)."""
+    return {match[1]: int(match[2]) for match in re.finditer(r"^([^:\n]+):\s+(\d+)", text, re.MULTILINE)}
+
+
+def parse_zoneinfo(text: str) -> list[Zone]:
+    """The zones of /proc/zoneinfo that hold pages, in order of address."""
+    zones: list[Zone] = []
+    keys = {"start_pfn:": "start_pfn", "spanned": "spanned", "managed": "managed", "min": "min", "low": "low", "high": "high"}
+    in_lists = False
+    for line in text.splitlines():
+        match = re.match(r"Node\s+(\d+), zone\s+(\S+)", line)
+        words = line.split()
+        if match:
+            zones.append(Zone(int(match[1]), match[2]))
+            in_lists = False
+        elif words[:1] == ["pagesets"]:
+            in_lists = True
+        elif zones and len(words) == 2 and words[1].isdigit() and (words[0] == "start_pfn:" or (not in_lists and words[0] in keys)):
+            setattr(zones[-1], keys[words[0]], int(words[1]))
+    return sorted((zone for zone in zones if zone.managed), key=lambda zone: zone.start_pfn)
+
+
+def take(name: str, proc: Path = Path("/proc"), sys_slab: Path = Path("/sys/kernel/slab")) -> dict[str, Any]:
+    """The running kernel's figures now, in the form of the trace's metadata. Files that cannot be read are left out."""
+    files = {}
+    for file in PROC_FILES:
+        text = _read(proc / file)
+        if text is not None:
+            files[file] = text
+    return {"name": name, "files": files, "slab_attributes": take_slab_attributes(sys_slab)}
+
+
+def take_slab_attributes(folder: Path) -> dict[str, dict[str, str]] | None:
+    """/sys/kernel/slab as {cache: {attribute: value}}; None where the kernel has none.
+
+    A merged cache is a link to a folder with a made-up name (`:0000064`); its attributes stand under every one of its names.
+    """
+    try:
+        entries = sorted(os.listdir(folder))
+    except OSError:
+        return None
+    known: dict[str, dict[str, str]] = {}
+    caches: dict[str, dict[str, str]] = {}
+    linked = {os.path.realpath(folder / entry) for entry in entries if (folder / entry).is_symlink()}
+    for entry in entries:
+        target = os.path.realpath(folder / entry)
+        if entry.startswith(":") and target in linked:
+            continue
+        if target not in known:
+            known[target] = _attributes(Path(target))
+        caches[entry] = known[target]
+    return caches
+
+
+# The attributes that describe a cache and its population; the rest of the folder is statistics of the kernel's own.
+_ATTRIBUTES = (
+    "align", "cache_dma", "cpu_slabs", "ctor", "destroy_by_rcu", "hwcache_align", "object_size", "objects", "objs_per_slab", "order",
+    "reclaim_account", "sheaf_capacity", "slab_size", "usersize",
+)  # fmt: skip
+
+
+def _attributes(folder: Path) -> dict[str, str]:
+    values = {}
+    for name in _ATTRIBUTES:
+        text = _read(folder / name)
+        if text is not None:
+            values[name] = text.strip()
+    return values
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return None
