@@ -1,0 +1,197 @@
+"""What a report shows, out of result records: workloads, the series of each, and how both are called.
+
+A record is one allocator's run of one workload (`run`, `exact`, `timed`). Records that share a workload's name and
+trace hash make one section of the report; the record whose allocator is `recorded` is the real kernel that the trace was
+taken on: it is drawn and listed, never ranked, since its time was not measured and its requests include untraced ones.
+
+A series is one allocator throughout the report. It keeps one style number, given in order of first appearance over all
+workloads, so that an allocator has one colour and one dash pattern in every chart. The style sheet turns the number into a
+colour for light and for dark; this file knows no colours. Six colours that people with colour-blindness tell apart are all
+that is to be had on both backgrounds, so the dash pattern (hatching in bars) changes after each six.
+
+Two records of one workload may carry the same allocator: on 2 and on 4 CPUs, say, or from two machines. Each then gets the
+fields in which they differ in its label. Nothing is averaged and nothing dropped.
+
+Records come from files that others may have made, so no field is taken for granted: `number`, `numbers` and `estimate` give
+None, or an empty list, where a measure is missing or of another type, and the page shows an en dash for it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+RECORDED = "recorded"
+PAGE_BYTES = 4096
+DISTINGUISHING = ("cpus", "nodes", "start", "substrate", "repetition", "seed", "machine", "versions")
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured value with the ends of its 95% interval; None where there were too few runs for one."""
+
+    median: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One allocator in one workload: `key` and `style` are the same in every workload."""
+
+    key: str
+    label: str
+    style: int | None
+    record: Record
+
+    @property
+    def recorded(self) -> bool:
+        """Whether this is the real kernel of the trace."""
+        return self.style is None
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        """The record's `run` group."""
+        return group(self.record, "run")
+
+    @property
+    def exact(self) -> Mapping[str, Any]:
+        """The record's deterministic measures."""
+        return group(self.record, "exact")
+
+    @property
+    def timed(self) -> Mapping[str, Any]:
+        """The record's measured times."""
+        return group(self.record, "timed")
+
+
+@dataclass
+class Workload:
+    """One section of the report: `ident` is fit for an HTML id, `series` has the recorded kernel last."""
+
+    ident: str
+    name: str
+    trace_sha256: str
+    series: list[Series] = field(default_factory=list)
+
+    @property
+    def replayed(self) -> list[Series]:
+        """The series that are compared with each other."""
+        return [one for one in self.series if not one.recorded]
+
+    @property
+    def recorded(self) -> Series | None:
+        """The real kernel's series, if there is one."""
+        return next((one for one in self.series if one.recorded), None)
+
+
+def group(record: Record, name: str) -> Mapping[str, Any]:
+    """A record's group, empty where it is missing or no object."""
+    value = record.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def number(value: Any) -> float | int | None:
+    """The finite number that `value` is, or None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return value
+
+
+def numbers(value: Any) -> list[float | int | None]:
+    """A list's numbers, None for what is none; empty for what is no list."""
+    return [number(one) for one in value] if isinstance(value, (list, tuple)) else []
+
+
+def rows(value: Any) -> list[Mapping[str, Any]]:
+    """A list's objects."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []
+
+
+def estimate(timed: Mapping[str, Any], *path: str) -> Estimate | None:
+    """A time of a record's `timed` group, by its name or the names on the way to it.
+
+    The value is a number, whose interval stands under the dotted name in `intervals`, or {"median", "low", "high"}.
+    """
+    value: Any = timed
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        median, bounds = number(value.get("median")), [number(value.get("low")), number(value.get("high"))]
+    else:
+        median, bounds = number(value), numbers(group(timed, "intervals").get(".".join(path)))
+    if median is None:
+        return None
+    return Estimate(median, bounds[0], bounds[1]) if len(bounds) == 2 and None not in bounds else Estimate(median, None, None)
+
+
+def allocator_label(run: Mapping[str, Any]) -> str:
+    """The allocator as a user writes it: `slub`, `slob:fit=best`, `malloc:system`."""
+    name = str(run.get("allocator") or "unnamed")
+    tunables = run.get("tunables")
+    if ":" in name or not isinstance(tunables, Mapping) or not tunables:
+        return name
+    return f"{name}:{','.join(f'{key}={value}' for key, value in tunables.items())}"
+
+
+def plain(value: Any) -> str:
+    """A run field as text: strings as they are, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def workload_name(run: Mapping[str, Any]) -> str:
+    """The name of a workload: a trace's file name without folder and suffix, or the command that was recorded."""
+    name = plain(run.get("workload") or "unnamed workload")
+    if name.endswith(".parquet"):
+        name = name.removesuffix(".parquet").rsplit("/", 1)[-1]
+    return name
+
+
+def distinct_labels(records: list[Record]) -> list[str]:
+    """Labels of a workload's records, with the run fields that tell records of one allocator apart."""
+    runs = [group(record, "run") for record in records]
+    names = [allocator_label(run) for run in runs]
+    labels = []
+    for index, (name, run) in enumerate(zip(names, runs, strict=True)):
+        twins = [other for other, twin in zip(runs, names, strict=True) if twin == name]
+        differing = [key for key in DISTINGUISHING if len({plain(twin.get(key)) for twin in twins}) > 1]
+        label = name
+        if differing:
+            label += f" [{', '.join(f'{key}={plain(run.get(key))[:40]}' for key in differing)}]"
+        elif len(twins) > 1:
+            label += f" [{names[:index].count(name) + 1}]"
+        labels.append(label)
+    return labels
+
+
+def workloads(records: Iterable[Record]) -> list[Workload]:
+    """Sections in order of appearance, each with its series; styles are shared between sections."""
+    sections: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        run = group(record, "run")
+        sections.setdefault((workload_name(run), plain(run.get("trace_sha256") or "")), []).append(record)
+    styles: dict[str, int] = {}
+    found = []
+    for place, ((name, digest), members) in enumerate(sections.items()):
+        workload = Workload(f"w{place}", name, digest)
+        for label, record in zip(distinct_labels(members), members, strict=True):
+            real = group(record, "run").get("allocator") == RECORDED
+            style = None if real else styles.setdefault(label, len(styles))
+            workload.series.append(Series(label if real else f"a{style}", label, style, record))
+        workload.series.sort(key=lambda one: one.recorded)
+        found.append(workload)
+    return found
+
+
+def page_bytes(workload: Workload) -> int:
+    """The page size of the recorded kernel, 4096 where the records don't say."""
+    for one in workload.series:
+        size = number(one.run.get("page_size"))
+        if size is not None and size > 0:
+            return int(size)
+    return PAGE_BYTES
