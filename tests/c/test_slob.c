@@ -9,35 +9,12 @@
  */
 #include <slabyard/slabyard.h>
 
+#include "check.h"
 #include "core/page_interface.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SMALL_OBJECT 248
 #define PER_PAGE 16
 #define TAIL_OFFSET (PER_PAGE * SMALL_OBJECT)
-
-static unsigned failures;
-
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "%s:%d: %s: not so: %s\n", __FILE__, __LINE__, __func__, #condition); \
-			failures++; \
-		} \
-	} while (0)
-
-#define CHECK_EQUAL(value, expected) \
-	do { \
-		uint64_t is_ = (uint64_t)(value), should_ = (uint64_t)(expected); \
-		if (is_ != should_) { \
-			fprintf(stderr, "%s:%d: %s: %s is %llu, not %llu\n", __FILE__, __LINE__, __func__, #value, \
-			        (unsigned long long)is_, (unsigned long long)should_); \
-			failures++; \
-		} \
-	} while (0)
 
 enum { NEXT, FIRST, BEST };
 
@@ -93,9 +70,7 @@ static void end_world(struct world *world)
 
 	if (!wrong)
 		wrong = sy_pages_check(world->pages);
-	if (wrong)
-		fprintf(stderr, "%s\n", wrong);
-	CHECK(!wrong);
+	CHECK_TEXT(wrong, NULL);
 	sy_heap_destroy(world->heap);
 	sy_pages_count(world->pages, &counts);
 	for (unsigned i = 0; i < counts.zone_count; i++) {
@@ -392,7 +367,7 @@ static void test_coalescing_on_both_sides(void)
 			objects[k] = get(cache);
 		for (unsigned k = 0; k < 3; k++) {
 			sy_cache_free(cache, 0, objects[orders[i][k]]);
-			CHECK(!sy_heap_check(world.heap));
+			CHECK_TEXT(sy_heap_check(world.heap), NULL);
 		}
 		CHECK(get(joined) == objects[1]);
 		end_world(&world);
@@ -409,11 +384,11 @@ static void test_blocks_of_one_unit(void)
 	CHECK_EQUAL(offset(a), 0);
 	CHECK_EQUAL(offset(b), 8);
 	CHECK_EQUAL(offset(c), 16);
-	CHECK(!sy_heap_check(world.heap));
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
 	sy_cache_free(six, 0, b); /* joins the blocks on both sides: 10 bytes from 6 */
-	CHECK(!sy_heap_check(world.heap));
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
 	CHECK(get(six) == b);
-	CHECK(!sy_heap_check(world.heap));
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
 	end_world(&world);
 }
 
@@ -466,7 +441,7 @@ static void test_wait_for_the_grace_period(void)
 	sy_cache_free(other, 0, get(other));
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(world.heap->counters.deferred, 1);
-	CHECK(!sy_heap_check(world.heap));
+	CHECK_TEXT(sy_heap_check(world.heap), NULL);
 	sy_platform_set_clock(NULL);
 	end_world(&world);
 }
@@ -557,7 +532,7 @@ static void test_out_of_memory(void)
 		CHECK(count > 1000 && count <= 2 * 1024);
 		CHECK(!kget(&world, 2048));
 		CHECK(!kget(&world, 3 * 4096));
-		CHECK(!sy_heap_check(world.heap));
+		CHECK_TEXT(sy_heap_check(world.heap), NULL);
 		CHECK(world.heap->counters.page_failures > 0);
 		sy_cache_free(cache, 0, objects[count / 2]);
 		CHECK(get(cache) == objects[count / 2]);
@@ -585,9 +560,7 @@ static void record_log(void *context, const char *event, const uint64_t *values,
 
 static void expect_log(const char *expected)
 {
-	if (strcmp(log_text, expected) != 0)
-		fprintf(stderr, "logged:\n%snot:\n%s", log_text, expected);
-	CHECK(strcmp(log_text, expected) == 0);
+	CHECK_TEXT(log_text, expected);
 	log_text[0] = '\0';
 }
 
@@ -653,7 +626,5 @@ int main(void)
 	test_out_of_memory();
 	test_log_of_best_fit();
 	test_log_every_third();
-	if (!failures)
-		puts("slob: all worked examples hold");
-	return failures != 0;
+	return check_result();
 }
