@@ -22,10 +22,6 @@
 
 const uint16_t sy__kmalloc_sizes[SY__KMALLOC_CLASSES] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };
 
-const uint8_t sy__kmalloc_small[25] = {
-	0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6,
-};
-
 static const char *const size_names[SY__KMALLOC_CLASSES] = { "8",   "16",  "32",  "64", "96", "128", "192",
 	                                                         "256", "512", "1k", "2k", "4k", "8k" };
 

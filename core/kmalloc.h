@@ -17,11 +17,15 @@ enum sy__kmalloc_type {
 };
 
 struct sy__kmalloc {
-	struct sy_cache *classes[SY__KMALLOC_TYPES][SY__KMALLOC_CLASSES];
+	struct sy_cache *classes[SY__KMALLOC_TYPES][16]; /* SY__KMALLOC_CLASSES of them; 16, so that a shift finds a type */
 };
 
 extern const uint16_t sy__kmalloc_sizes[SY__KMALLOC_CLASSES]; /* bytes, ascending */
-extern const uint8_t sy__kmalloc_small[25]; /* class of ceil(size / 8) for sizes up to 192 */
+
+/* Class of ceil(size / 8) for sizes up to 192. Here, as it is on the fast path. */
+static const uint8_t sy__kmalloc_small[25] = {
+	0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6,
+};
 
 /* Class of a size of at most SY__KMALLOC_LARGEST. */
 static inline unsigned sy__kmalloc_class(size_t size)
@@ -31,13 +35,20 @@ static inline unsigned sy__kmalloc_class(size_t size)
 	return 31u - (unsigned)__builtin_clz((unsigned)size - 1);
 }
 
+/* Of a request with any of these three flags. */
 static inline enum sy__kmalloc_type sy__kmalloc_type(unsigned flags)
 {
-	if (sy__likely(!(flags & (SY_DMA | SY_RECLAIMABLE | SY_ACCOUNT))))
-		return SY__KMALLOC_NORMAL;
 	if (flags & SY_DMA)
 		return SY__KMALLOC_DMA;
 	return flags & SY_RECLAIMABLE ? SY__KMALLOC_RECLAIMABLE : SY__KMALLOC_ACCOUNT;
+}
+
+/* The cache that serves a request of at most SY__KMALLOC_LARGEST. */
+static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
+{
+	if (sy__likely(!(flags & (SY_DMA | SY_RECLAIMABLE | SY_ACCOUNT))))
+		return kmalloc->classes[SY__KMALLOC_NORMAL][sy__kmalloc_class(size)];
+	return kmalloc->classes[sy__kmalloc_type(flags)][sy__kmalloc_class(size)];
 }
 
 /* Creates the caches of all classes in the heap's list; false: no memory (what was created stays in the list). */

@@ -1,0 +1,57 @@
+/*
+ * What every C test uses. A test program calls its tests from main and ends with `return check_result();`. A check that
+ * does not hold is printed with its place and values, counted, and the program goes on: one run shows all that is wrong.
+ */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned check_failures;
+
+#define CHECK(condition) check_that((condition) ? 1 : 0, __FILE__, __LINE__, __func__, #condition)
+
+/* Integers of any width, compared and printed as 64 bits. */
+#define CHECK_EQUAL(is, should) \
+	check_equal((uint64_t)(is), (uint64_t)(should), __FILE__, __LINE__, __func__, #is)
+
+/* Texts or NULL. */
+#define CHECK_TEXT(is, should) check_text((is), (should), __FILE__, __LINE__, __func__, #is)
+
+static inline void check_that(int holds, const char *file, int line, const char *test, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "%s:%d: %s: not so: %s\n", file, line, test, what);
+	check_failures++;
+}
+
+static inline void check_equal(uint64_t is, uint64_t should, const char *file, int line, const char *test, const char *what)
+{
+	if (is == should)
+		return;
+	fprintf(stderr, "%s:%d: %s: %s is %" PRIu64 ", not %" PRIu64 "\n", file, line, test, what, is, should);
+	check_failures++;
+}
+
+static inline void check_text(const char *is, const char *should, const char *file, int line, const char *test,
+                              const char *what)
+{
+	if (is == should || (is && should && !strcmp(is, should)))
+		return;
+	fprintf(stderr, "%s:%d: %s: %s is \"%s\", not \"%s\"\n", file, line, test, what, is ? is : "(none)",
+	        should ? should : "(none)");
+	check_failures++;
+}
+
+static inline int check_result(void)
+{
+	if (check_failures)
+		fprintf(stderr, "%u checks failed\n", check_failures);
+	return check_failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif

@@ -1,0 +1,811 @@
+/*
+ * SLUB by worked examples: where objects and slabs are after each step, by the rules in the opening comment of slub.c. Every
+ * step ends with the checks of the heap and of the page allocator.
+ *
+ * Most examples use a cache of 1024 bytes on one CPU: 8 objects to a slab of 2 pages. With two CPUs it is 16 objects and
+ * 4 pages, and a slot keeps 24 objects' worth of half-full slabs: 3 of them.
+ */
+#include "check.h"
+
+#include <slabyard/slabyard.h>
+
+#include "core/pages/pages.h"
+#include "core/policies/slub.h"
+
+#define MANY 256
+
+struct world {
+	struct sy_pages *pages;
+	struct sy_heap *heap;
+};
+
+static uint64_t now;
+
+static uint64_t test_clock(void)
+{
+	return now;
+}
+
+static struct sy_pages *make_pages(unsigned slots, unsigned nodes)
+{
+	struct sy_pages_config config = { .zone_count = nodes, .slots = slots, .pageblock_order = 9, .cpu_lists = true };
+
+	for (unsigned i = 0; i < nodes; i++)
+		config.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * 16384u, .pages = 16384 };
+	return sy_pages_create(&config);
+}
+
+static struct world make(unsigned slots, unsigned nodes, const char *tunable, int64_t value)
+{
+	const struct sy_policy *slub = sy_policy_find("slub");
+	struct sy_heap_config config;
+	struct world world;
+
+	sy_heap_defaults(slub, &config);
+	config.slots = slots;
+	config.nodes = nodes;
+	config.grace_ns = 1000;
+	for (unsigned i = 0; tunable && i < slub->tunable_count; i++)
+		if (!strcmp(slub->tunables[i].name, tunable))
+			config.tunables[i] = value;
+	world.pages = make_pages(slots, nodes);
+	world.heap = sy_heap_create(world.pages, &config);
+	CHECK(world.heap != NULL);
+	return world;
+}
+
+static void check(const struct world *world)
+{
+	CHECK_TEXT(sy_heap_check(world->heap), NULL);
+	CHECK_TEXT(sy_pages_check(world->pages), NULL);
+}
+
+static void end(struct world *world)
+{
+	struct sy_pages_counts counts;
+
+	check(world);
+	sy_heap_destroy(world->heap);
+	sy_pages_count(world->pages, &counts);
+	for (unsigned i = 0; i < counts.zone_count; i++) {
+		CHECK_EQUAL(counts.zones[i].used[SY_USE_SLAB], 0);
+		CHECK_EQUAL(counts.zones[i].used[SY_USE_LARGE], 0);
+		CHECK_EQUAL(counts.zones[i].used[SY_USE_METADATA], 0);
+	}
+	CHECK_TEXT(sy_pages_check(world->pages), NULL);
+	sy_pages_destroy(world->pages);
+}
+
+static struct sy_cache *cache_of(struct world *world, size_t size, size_t align, unsigned flags)
+{
+	struct sy_cache_config config = { .name = "test", .size = size, .align = align, .flags = flags };
+	struct sy_cache *cache = sy_cache_create(world->heap, &config);
+
+	CHECK(cache != NULL);
+	return cache;
+}
+
+static struct sy__slub_node *node_of(struct sy_cache *cache, unsigned node)
+{
+	return &sy__slub_cache(cache)->nodes[node];
+}
+
+static struct sy__slub_slot *slot_of(struct sy_cache *cache, unsigned slot)
+{
+	return &sy__slub_cache(cache)->slots[slot];
+}
+
+/* The position of a slab on its node's list, from 0; or -1. */
+static int position(struct sy_cache *cache, unsigned node, struct sy_page *page)
+{
+	struct sy_list *list = &node_of(cache, node)->partial;
+	int i = 0;
+
+	for (struct sy_list *at = list->next; at != list; at = at->next, i++)
+		if (sy__slub_linked(at) == page)
+			return i;
+	return -1;
+}
+
+static struct sy_page *slab_of(struct sy_cache *cache, void *object)
+{
+	return sy__head_of(cache->heap, object);
+}
+
+/* Fills `count` slabs of `each` objects by slot 0: objects[slab * each + i]. */
+static void fill(struct sy_cache *cache, void **objects, unsigned count, unsigned each)
+{
+	for (unsigned i = 0; i < count * each; i++) {
+		objects[i] = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
+		CHECK(objects[i] != NULL);
+		CHECK(slab_of(cache, objects[i]) == slab_of(cache, objects[i / each * each]));
+	}
+}
+
+static void free_all(struct sy_cache *cache, unsigned slot, void **objects, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		sy_cache_free(cache, slot, objects[i]);
+}
+
+static struct sy_cache_counts counts_of(struct sy_cache *cache)
+{
+	struct sy_cache_counts counts;
+
+	sy_cache_count(cache, &counts);
+	return counts;
+}
+
+/* ---- One CPU -------------------------------------------------------------------------------------------------- */
+
+static void test_objects_come_in_order_of_address_and_go_last_in_first_out(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	char *objects[8];
+
+	for (unsigned i = 0; i < 8; i++) {
+		objects[i] = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
+		CHECK(objects[i] == objects[0] + 1024 * i);
+	}
+	check(&world);
+	CHECK_EQUAL(world.heap->counters.slow_allocs, 1);
+	sy_cache_free(cache, 0, objects[3]);
+	sy_cache_free(cache, 0, objects[6]);
+	CHECK_EQUAL(world.heap->counters.slow_frees, 0);
+	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) == objects[6]);
+	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) == objects[3]);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 2);
+	end(&world);
+}
+
+static void test_zeroed_when_asked(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	char *object = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
+
+	memset(object, 0xa5, 1024);
+	sy_cache_free(cache, 0, object);
+	CHECK(sy_cache_alloc(cache, 0, SY_ZERO, SY_ANY_NODE) == object);
+	for (unsigned i = 0; i < 1024; i++)
+		CHECK_EQUAL(object[i], 0);
+	end(&world);
+}
+
+static void test_full_slab_goes_to_the_tail_at_its_first_free(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	fill(cache, objects, 4, 8);
+	check(&world);
+	CHECK_EQUAL(node_of(cache, 0)->partial_slabs, 0);
+	CHECK_EQUAL(counts_of(cache).full_slabs, 4);
+	for (unsigned slab = 0; slab < 3; slab++) {
+		sy_cache_free(cache, 0, objects[(2 - slab) * 8]);
+		check(&world);
+	}
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[2 * 8])), 0);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[1 * 8])), 1);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[0])), 2);
+	CHECK_EQUAL(world.heap->counters.slow_frees, 3);
+	/* The next allocation finds the active slab full, and takes the head of the list. */
+	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) == objects[2 * 8]);
+	CHECK(slot_of(cache, 0)->slab == slab_of(cache, objects[2 * 8]));
+	check(&world);
+	CHECK_EQUAL(counts_of(cache).slabs, 4);
+	CHECK_EQUAL(counts_of(cache).objects_in_use, 30);
+	end(&world);
+}
+
+static void test_empty_slabs_beyond_min_partial_go_back(void)
+{
+	struct world world = make(1, 1, "min_partial", 2);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	fill(cache, objects, 5, 8);
+	CHECK_EQUAL(counts_of(cache).slabs, 5);
+	free_all(cache, 0, objects, 8); /* alone on the list: stays, though empty */
+	CHECK_EQUAL(counts_of(cache).slabs, 5);
+	CHECK_EQUAL(counts_of(cache).empty_slabs, 1);
+	check(&world);
+	free_all(cache, 0, objects + 8, 8); /* the list has 2 slabs when it becomes empty: it goes */
+	CHECK_EQUAL(counts_of(cache).slabs, 4);
+	free_all(cache, 0, objects + 16, 8);
+	CHECK_EQUAL(counts_of(cache).slabs, 3);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 6);
+	check(&world);
+	CHECK_EQUAL(sy_cache_shrink(cache), 2); /* pages of the one that stayed */
+	CHECK_EQUAL(counts_of(cache).slabs, 2);
+	check(&world);
+	free_all(cache, 0, objects + 24, 16);
+	check(&world);
+	CHECK(sy_cache_destroy(cache, NULL));
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	end(&world);
+}
+
+static void test_default_min_partial(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+
+	CHECK_EQUAL(sy__slub_cache(cache_of(&world, 64, 0, 0))->min_partial, 5);
+	CHECK_EQUAL(sy__slub_cache(cache_of(&world, 4096, 0, 0))->min_partial, 6);
+	CHECK_EQUAL(sy__slub_cache(cache_of(&world, 16384, 0, 0))->min_partial, 7);
+	CHECK_EQUAL(sy__slub_cache(cache_of(&world, (size_t)4 << 20, 0, 0))->min_partial, 10);
+	end(&world);
+}
+
+static void test_drain_puts_the_active_slab_at_the_head(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	fill(cache, objects, 2, 8);
+	sy_cache_free(cache, 0, objects[0]);
+	fill(cache, objects + 16, 1, 1); /* takes that one back: the first slab is active and full */
+	sy_cache_free(cache, 0, objects[8]);
+	sy_cache_free(cache, 0, objects[1]);
+	cache->policy->drain(world.heap, 0);
+	check(&world);
+	CHECK(slot_of(cache, 0)->slab == NULL);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[1])), 0);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[8])), 1);
+	CHECK_EQUAL(counts_of(cache).objects_cached, 0);
+	end(&world);
+}
+
+static void test_shrink_sorts_by_use(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	fill(cache, objects, 4, 8);
+	free_all(cache, 0, objects, 5);
+	free_all(cache, 0, objects + 8, 2);
+	free_all(cache, 0, objects + 16, 7);
+	CHECK_EQUAL(sy_cache_shrink(cache), 0);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[15])), 0);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[7])), 1);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[23])), 2);
+	check(&world);
+	end(&world);
+}
+
+static void test_no_memory_for_a_large_slab_takes_the_smallest(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *object;
+
+	sy_pages_fail_after(world.pages, 1);
+	object = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
+	CHECK(object != NULL);
+	CHECK_EQUAL(slab_of(cache, object)->order, 0);
+	CHECK_EQUAL(counts_of(cache).objects, 4);
+	CHECK_EQUAL(world.heap->counters.page_failures, 1);
+	check(&world);
+	end(&world);
+}
+
+static void test_no_memory_at_all(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 64, 0, 0); /* its slabs are of order 0: there is no smaller one */
+
+	sy_pages_fail_after(world.pages, 1);
+	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) == NULL);
+	check(&world);
+	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) != NULL);
+	check(&world);
+	end(&world);
+}
+
+static void test_all_memory_can_be_used_and_reclaimed(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 4096, 4096, 0), *other = cache_of(&world, 2048, 0, 0);
+	void **last = NULL, *object;
+	uint64_t count = 0;
+
+	while ((object = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE)) != NULL) {
+		*(void **)object = last;
+		last = object;
+		count++;
+	}
+	CHECK(count > 15000);
+	CHECK(sy_cache_alloc(other, 0, 0, SY_ANY_NODE) == NULL);
+	check(&world);
+	while (last) {
+		object = last;
+		last = *(void **)object;
+		sy_cache_free(cache, 0, object);
+	}
+	check(&world);
+	CHECK(counts_of(cache).slabs <= 8);
+	CHECK(sy_cache_alloc(other, 0, 0, SY_ANY_NODE) != NULL);
+	end(&world);
+}
+
+/* ---- Several CPUs --------------------------------------------------------------------------------------------- */
+
+static void test_first_free_of_a_full_slab_freezes_it_for_the_freeing_slot(void)
+{
+	struct world world = make(2, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	CHECK_EQUAL(sy__slub_cache(cache)->slot_limit, 3);
+	fill(cache, objects, 5, 16);
+	for (unsigned slab = 0; slab < 3; slab++) {
+		sy_cache_free(cache, 1, objects[slab * 16]);
+		check(&world);
+		CHECK(slot_of(cache, 1)->partial == slab_of(cache, objects[slab * 16]));
+		CHECK_EQUAL(slot_of(cache, 1)->partial_slabs, slab + 1);
+	}
+	CHECK_EQUAL(node_of(cache, 0)->partial_slabs, 0);
+	CHECK_EQUAL(counts_of(cache).objects_cached, 3);
+	/* A fourth overflows the list: the three go to the node, newest first. */
+	sy_cache_free(cache, 1, objects[3 * 16]);
+	check(&world);
+	CHECK_EQUAL(slot_of(cache, 1)->partial_slabs, 1);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[2 * 16])), 0);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[1 * 16])), 1);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[0])), 2);
+	/* Frees into a frozen slab only collect, even to the last one. */
+	free_all(cache, 0, objects + 3 * 16 + 1, 15);
+	check(&world);
+	CHECK_EQUAL(slot_of(cache, 1)->partial_slabs, 1);
+	CHECK_EQUAL(counts_of(cache).empty_slabs, 1);
+	CHECK_EQUAL(node_of(cache, 0)->partial_slabs, 3);
+	CHECK_EQUAL(counts_of(cache).slabs, 5);
+	end(&world);
+}
+
+static void test_allocation_takes_kept_slabs_first_and_then_more_from_the_node(void)
+{
+	struct world world = make(2, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	fill(cache, objects, 7, 16);
+	for (unsigned slab = 0; slab < 6; slab++)
+		sy_cache_free(cache, 1, objects[slab * 16]);
+	check(&world);
+	/* Slot 1 keeps slabs 5, 4, 3; the node has 2, 1, 0. */
+	for (unsigned slab = 6; slab-- > 3;)
+		CHECK(sy_cache_alloc(cache, 1, 0, SY_ANY_NODE) == objects[slab * 16]);
+	check(&world);
+	CHECK_EQUAL(slot_of(cache, 1)->partial_slabs, 0);
+	CHECK_EQUAL(node_of(cache, 0)->partial_slabs, 3);
+	/* From the node: one to use, and two to keep, as 2 is more than half of 3. */
+	CHECK(sy_cache_alloc(cache, 1, 0, SY_ANY_NODE) == objects[2 * 16]);
+	CHECK_EQUAL(slot_of(cache, 1)->partial_slabs, 2);
+	CHECK(slot_of(cache, 1)->partial == slab_of(cache, objects[0]));
+	CHECK_EQUAL(node_of(cache, 0)->partial_slabs, 0);
+	check(&world);
+	end(&world);
+}
+
+static void test_what_others_free_is_found_when_the_own_list_is_empty(void)
+{
+	struct world world = make(2, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	fill(cache, objects, 1, 16);
+	sy_cache_free(cache, 1, objects[4]);
+	sy_cache_free(cache, 1, objects[9]);
+	check(&world);
+	CHECK(slot_of(cache, 0)->freelist == NULL);
+	CHECK(slot_of(cache, 1)->partial == NULL); /* frozen: it stays with slot 0 */
+	CHECK_EQUAL(counts_of(cache).objects_cached, 2);
+	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) == objects[9]);
+	CHECK(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE) == objects[4]);
+	CHECK_EQUAL(world.heap->counters.slow_allocs, 2);
+	check(&world);
+	end(&world);
+}
+
+static void test_a_slab_that_others_freed_into_goes_to_the_tail(void)
+{
+	struct world world = make(2, 1, "cpu_partial", 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *objects[MANY];
+
+	fill(cache, objects, 2, 16);
+	sy_cache_free(cache, 1, objects[0]); /* no slot keeps slabs: straight to the node */
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[0])), 0);
+	sy_cache_free(cache, 0, objects[16]);
+	sy_cache_free(cache, 1, objects[17]);
+	cache->policy->drain(world.heap, 0);
+	check(&world);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[0])), 0);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, objects[16])), 1);
+	end(&world);
+}
+
+static void test_slot_limits_by_size(void)
+{
+	struct world world = make(2, 1, NULL, 0);
+	static const uint32_t expected[][2] = { { 64, 4 }, { 248, 15 }, { 256, 7 }, { 512, 7 }, { 1024, 3 }, { 4096, 2 } };
+
+	/* 120 objects * 2 / 64; 240 / 16; 104 / 16; 104 / 16; 48 / 16; 12 / 8: all rounded up. */
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		CHECK_EQUAL(sy__slub_cache(cache_of(&world, expected[i][0], 0, SY_CACHE_NO_MERGE))->slot_limit, expected[i][1]);
+	end(&world);
+}
+
+/* ---- Nodes ---------------------------------------------------------------------------------------------------- */
+
+static void test_memory_of_the_node_that_is_asked_for(void)
+{
+	struct world world = make(2, 2, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	void *near = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE), *far, *again;
+
+	CHECK_EQUAL(slab_of(cache, near)->node, 0);
+	far = sy_cache_alloc(cache, 0, 0, 1);
+	CHECK_EQUAL(slab_of(cache, far)->node, 1);
+	check(&world);
+	CHECK_EQUAL(position(cache, 0, slab_of(cache, near)), 0); /* deactivated */
+	CHECK_EQUAL(world.heap->counters.slow_allocs, 2);
+	again = sy_cache_alloc(cache, 0, 0, 1);
+	CHECK(slab_of(cache, again) == slab_of(cache, far));
+	CHECK_EQUAL(world.heap->counters.slow_allocs, 2); /* the right node is no reason to leave the fast path */
+	again = sy_cache_alloc(cache, 0, SY_THISNODE, 0);
+	CHECK(slab_of(cache, again) == slab_of(cache, near));
+	CHECK(sy_cache_alloc(cache, 0, SY_THISNODE, 7) == NULL);
+	CHECK(sy_cache_alloc(cache, 0, 0, 7) != NULL);
+	check(&world);
+	end(&world);
+}
+
+static void test_other_nodes_give_only_beyond_min_partial(void)
+{
+	struct world world = make(2, 2, "min_partial", 1);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, SY_CACHE_NO_MERGE);
+	void *objects[MANY], *object;
+
+	sy__slub_cache(cache)->slot_limit = 0; /* as with cpu_partial=0, so that slabs go to the nodes at once */
+	fill(cache, objects, 3, 16);           /* node 0 */
+	sy_cache_free(cache, 1, objects[0]);
+	object = sy_cache_alloc(cache, 1, 0, SY_ANY_NODE);
+	CHECK_EQUAL(slab_of(cache, object)->node, 1); /* node 0 has one partial slab, and needs it */
+	sy_cache_free(cache, 1, objects[16]);
+	cache->policy->drain(world.heap, 1);
+	sy_cache_free(cache, 1, object);
+	sy_cache_shrink(cache);
+	check(&world);
+	object = sy_cache_alloc(cache, 1, 0, SY_ANY_NODE);
+	CHECK_EQUAL(slab_of(cache, object)->node, 0); /* now it has two */
+	check(&world);
+	end(&world);
+}
+
+/* ---- Constructors, RCU, merging ------------------------------------------------------------------------------- */
+
+static unsigned constructed, destructed;
+
+static void construct(void *object, size_t size)
+{
+	memset(object, 0x3c, size);
+	constructed++;
+}
+
+static void destruct(void *object, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		CHECK_EQUAL(((unsigned char *)object)[i], 0x3c);
+	destructed++;
+}
+
+static void test_objects_stay_constructed(void)
+{
+	struct world world = make(1, 1, "min_partial", 0);
+	struct sy_cache_config config = { .name = "made", .size = 1000, .constructor = construct, .destructor = destruct };
+	struct sy_cache *cache = sy_cache_create(world.heap, &config);
+	void *objects[MANY];
+
+	constructed = destructed = 0;
+	CHECK_EQUAL(cache->size, 1008); /* the free pointer is behind the object */
+	fill(cache, objects, 2, 8);
+	CHECK_EQUAL(constructed, 16);
+	for (unsigned round = 0; round < 3; round++) {
+		free_all(cache, 0, objects + 3, 4);
+		for (unsigned i = 3; i < 7; i++) {
+			objects[i] = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
+			for (unsigned byte = 0; byte < 1000; byte++)
+				CHECK_EQUAL(((unsigned char *)objects[i])[byte], 0x3c);
+		}
+		check(&world);
+	}
+	free_all(cache, 0, objects, 16);
+	check(&world);
+	CHECK(sy_cache_destroy(cache, NULL));
+	CHECK_EQUAL(constructed, destructed);
+	end(&world);
+}
+
+static void test_rcu_typesafe_slabs_wait_for_the_grace_period(void)
+{
+	struct world world = make(1, 1, "min_partial", 0);
+	struct sy_cache *cache = cache_of(&world, 1016, 0, SY_CACHE_TYPESAFE_BY_RCU);
+	void *objects[MANY];
+
+	now = 5000;
+	sy_platform_set_clock(test_clock);
+	CHECK_EQUAL(cache->size, 1024);
+	fill(cache, objects, 3, 8);
+	free_all(cache, 0, objects, 8);
+	check(&world);
+	CHECK_EQUAL(counts_of(cache).slabs, 2);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 6); /* still there */
+	CHECK_EQUAL(world.heap->counters.deferred, 1);
+	now = 5999;
+	sy_heap_tick(world.heap);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 6);
+	free_all(cache, 0, objects + 8, 8);
+	CHECK_EQUAL(world.heap->counters.deferred, 2);
+	check(&world);
+	now = 6000;
+	sy_heap_tick(world.heap);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 4);
+	CHECK_EQUAL(world.heap->counters.deferred, 1);
+	check(&world);
+	/* Whoever destroys the cache has waited. */
+	free_all(cache, 0, objects + 16, 8);
+	CHECK(sy_cache_destroy(cache, NULL));
+	CHECK_EQUAL(world.heap->counters.deferred, 0);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	sy_platform_set_clock(NULL);
+	end(&world);
+}
+
+static void test_alike_caches_are_one(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *a = cache_of(&world, 60, 0, 0), *b = cache_of(&world, 63, 0, 0), *c;
+	uint64_t alive = 0;
+
+	CHECK(a == b);
+	CHECK_EQUAL(a->users, 2);
+	CHECK_EQUAL(a->object_size, 63);
+	CHECK_EQUAL(a->size, 64);
+	CHECK(cache_of(&world, 56, 0, 0) != a);                    /* a word to spare */
+	CHECK(cache_of(&world, 50, 64, 0) == a);                   /* 64 bytes when aligned */
+	CHECK(cache_of(&world, 40, 64, 0) == a);
+	CHECK(cache_of(&world, 64, 0, SY_CACHE_NO_MERGE) != a);
+	CHECK(cache_of(&world, 64, 0, SY_CACHE_TYPESAFE_BY_RCU) != a);
+	c = cache_of(&world, 64, 0, SY_CACHE_RECLAIMABLE);
+	CHECK(c != a);
+	CHECK(cache_of(&world, 64, 0, SY_CACHE_RECLAIMABLE) == c);
+	CHECK(cache_of(&world, 64, 0, SY_CACHE_ACCOUNT) != c);
+	CHECK(cache_of(&world, 1024, 0, 0) != cache_of(&world, 1024, 0, SY_CACHE_DMA));
+	CHECK(sy_cache_alloc(a, 0, 0, SY_ANY_NODE) != NULL);
+	CHECK_EQUAL(a->users, 4);
+	for (unsigned users = 4; users > 1; users--)
+		CHECK(sy_cache_destroy(a, &alive));
+	CHECK(!sy_cache_destroy(a, &alive));
+	CHECK_EQUAL(alive, 1);
+	check(&world);
+	end(&world);
+}
+
+static void test_merging_can_be_off(void)
+{
+	struct world world = make(1, 1, "merge", 0);
+
+	CHECK(cache_of(&world, 64, 0, 0) != cache_of(&world, 64, 0, 0));
+	end(&world);
+}
+
+/* ---- kmalloc -------------------------------------------------------------------------------------------------- */
+
+static void test_kmalloc_classes(void)
+{
+	static const size_t sizes[] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };
+	struct world world = make(1, 1, NULL, 0);
+	size_t class = 0;
+
+	for (size_t size = 0; size <= 8192; size++) {
+		void *object = sy_kmalloc(world.heap, 0, size, 0, SY_ANY_NODE);
+
+		if (size > sizes[class])
+			class++;
+		CHECK_EQUAL(sy_usable_size(world.heap, object), sizes[class]);
+		if (!(sizes[class] & (sizes[class] - 1)))
+			CHECK_EQUAL((size_t)((char *)object - ((struct sy_pages_base *)(void *)world.pages)->memory) % sizes[class], 0);
+		sy_kfree(world.heap, 0, object);
+	}
+	CHECK_EQUAL(world.heap->counters.large_pages, 0);
+	check(&world);
+	end(&world);
+}
+
+static const char *name_of(struct world *world, unsigned flags, size_t size)
+{
+	void *object = sy_kmalloc(world->heap, 0, size, flags, SY_ANY_NODE);
+	const char *name = sy__slub_slab(sy__head_of(world->heap, object))->cache->cache.name;
+
+	sy_kfree(world->heap, 0, object);
+	return name;
+}
+
+static void test_kmalloc_types(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+
+	CHECK_TEXT(name_of(&world, 0, 100), "kmalloc-128");
+	CHECK_TEXT(name_of(&world, SY_RECLAIMABLE, 1000), "kmalloc-rcl-1k");
+	CHECK_TEXT(name_of(&world, SY_ACCOUNT, 193), "kmalloc-cg-256");
+	CHECK_TEXT(name_of(&world, SY_ACCOUNT | SY_RECLAIMABLE, 8192), "kmalloc-rcl-8k");
+	CHECK_TEXT(name_of(&world, SY_DMA | SY_ACCOUNT, 8), "dma-kmalloc-8");
+	end(&world);
+}
+
+static void test_large_allocations_are_pages(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	void *object = sy_kmalloc(world.heap, 0, 8193, SY_ZERO, SY_ANY_NODE), *largest;
+
+	CHECK_EQUAL(world.heap->counters.large_pages, 4);
+	CHECK_EQUAL(world.heap->counters.large_live_bytes, 8193);
+	CHECK_EQUAL(sy_usable_size(world.heap, object), 16384);
+	for (unsigned i = 0; i < 8193; i++)
+		CHECK_EQUAL(((char *)object)[i], 0);
+	check(&world);
+	largest = sy_kmalloc(world.heap, 0, (size_t)4 << 20, 0, SY_ANY_NODE);
+	CHECK(largest != NULL);
+	CHECK(sy_kmalloc(world.heap, 0, ((size_t)4 << 20) + 1, 0, SY_ANY_NODE) == NULL);
+	check(&world);
+	sy_kfree(world.heap, 0, object);
+	sy_kfree(world.heap, 0, largest);
+	sy_kfree(world.heap, 0, NULL);
+	CHECK_EQUAL(world.heap->counters.large_pages, 0);
+	CHECK_EQUAL(world.heap->counters.large_live_bytes, 0);
+	CHECK_EQUAL(world.heap->counters.held_peak, 4 + 1024);
+	end(&world);
+}
+
+/* ---- Random programs ------------------------------------------------------------------------------------------ */
+
+#define LIVE 4000
+#define CACHES 6
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t bound)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (uint32_t)(random_state >> 32) % bound;
+}
+
+struct live {
+	unsigned char *object;
+	struct sy_cache *cache; /* NULL: kmalloc */
+	size_t size;
+	unsigned char fill;
+};
+
+static void random_alloc(struct world *world, struct live *live, struct sy_cache **caches)
+{
+	unsigned slot = random_below(world->heap->slots);
+	int node = random_below(4) ? SY_ANY_NODE : (int)random_below(world->heap->nodes);
+
+	live->cache = random_below(2) ? caches[random_below(CACHES)] : NULL;
+	live->fill = (unsigned char)random_below(256);
+	if (live->cache) {
+		live->size = live->cache->object_size;
+		live->object = sy_cache_alloc(live->cache, slot, 0, node);
+	} else {
+		live->size = random_below(50) ? random_below(600) : random_below(30000);
+		live->object = sy_kmalloc(world->heap, slot, live->size, random_below(8) ? 0 : SY_RECLAIMABLE, node);
+	}
+	if (live->object)
+		memset(live->object, live->fill, live->size);
+}
+
+static void random_free(struct world *world, struct live *live)
+{
+	unsigned slot = random_below(world->heap->slots);
+
+	for (size_t i = 0; i < live->size; i++)
+		if (live->object[i] != live->fill)
+			CHECK(!"an object's contents changed");
+	if (live->cache)
+		sy_cache_free(live->cache, slot, live->object);
+	else
+		sy_kfree(world->heap, slot, live->object);
+	live->object = NULL;
+}
+
+static void test_random_programs(unsigned slots, unsigned nodes, uint64_t seed, const char *tunable, int64_t value)
+{
+	static const size_t sizes[CACHES] = { 24, 200, 640, 1500, 4096, 10000 };
+	static struct live live[LIVE];
+	struct world world = make(slots, nodes, tunable, value);
+	struct sy_cache *caches[CACHES];
+
+	random_state = seed;
+	sy_platform_set_clock(test_clock);
+	for (unsigned i = 0; i < CACHES; i++)
+		caches[i] = cache_of(&world, sizes[i], 0, i == 1 ? SY_CACHE_TYPESAFE_BY_RCU : 0);
+	for (unsigned step = 0; step < 60000; step++) {
+		/* The number of live objects swells and shrinks, so that slabs fill and empty. */
+		struct live *at = &live[random_below(step / 10000 % 2 ? LIVE / 8 : LIVE)];
+
+		if (at->object)
+			random_free(&world, at);
+		else
+			random_alloc(&world, at, caches);
+		if (step % 10000 == 9999)
+			for (unsigned i = LIVE / 8; i < LIVE; i++)
+				if (live[i].object)
+					random_free(&world, &live[i]);
+		if (random_below(2000) == 0)
+			sy_heap_shrink(world.heap);
+		if (random_below(2000) == 0)
+			world.heap->policy->drain(world.heap, random_below(slots));
+		if (random_below(500) == 0)
+			sy_pages_fail_after(world.pages, 1 + random_below(3));
+		if (random_below(500) == 0)
+			check(&world);
+		now += random_below(20);
+		sy_heap_tick(world.heap);
+	}
+	for (unsigned i = 0; i < LIVE; i++)
+		if (live[i].object)
+			random_free(&world, &live[i]);
+	check(&world);
+	for (unsigned i = 0; i < CACHES; i++) {
+		CHECK_EQUAL(counts_of(caches[i]).objects_in_use, 0);
+		CHECK(sy_cache_destroy(caches[i], NULL));
+	}
+	sy_heap_shrink(world.heap);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	CHECK_EQUAL(world.heap->counters.large_pages, 0);
+	sy_platform_set_clock(NULL);
+	end(&world);
+}
+
+int main(void)
+{
+	test_objects_come_in_order_of_address_and_go_last_in_first_out();
+	test_zeroed_when_asked();
+	test_full_slab_goes_to_the_tail_at_its_first_free();
+	test_empty_slabs_beyond_min_partial_go_back();
+	test_default_min_partial();
+	test_drain_puts_the_active_slab_at_the_head();
+	test_shrink_sorts_by_use();
+	test_no_memory_for_a_large_slab_takes_the_smallest();
+	test_no_memory_at_all();
+	test_all_memory_can_be_used_and_reclaimed();
+	test_first_free_of_a_full_slab_freezes_it_for_the_freeing_slot();
+	test_allocation_takes_kept_slabs_first_and_then_more_from_the_node();
+	test_what_others_free_is_found_when_the_own_list_is_empty();
+	test_a_slab_that_others_freed_into_goes_to_the_tail();
+	test_slot_limits_by_size();
+	test_memory_of_the_node_that_is_asked_for();
+	test_other_nodes_give_only_beyond_min_partial();
+	test_objects_stay_constructed();
+	test_rcu_typesafe_slabs_wait_for_the_grace_period();
+	test_alike_caches_are_one();
+	test_merging_can_be_off();
+	test_kmalloc_classes();
+	test_kmalloc_types();
+	test_large_allocations_are_pages();
+	test_random_programs(1, 1, 1, NULL, 0);
+	test_random_programs(4, 1, 2, NULL, 0);
+	test_random_programs(8, 3, 3, NULL, 0);
+	test_random_programs(3, 2, 4, "cpu_partial", 1);
+	test_random_programs(4, 2, 5, "min_partial", 0);
+	return check_result();
+}
