@@ -1,6 +1,7 @@
 /*
  * What every C test uses. A test program calls its tests from main and ends with `return check_result();`. A check that
  * does not hold is printed with its place and values, counted, and the program goes on: one run shows all that is wrong.
+ * However a program ends, its exit status is not 0 when a check did not hold.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -21,12 +22,27 @@ static unsigned check_failures;
 /* Texts or NULL. */
 #define CHECK_TEXT(is, should) check_text((is), (should), __FILE__, __LINE__, __func__, #is)
 
+/* For functions that return NULL, or what is wrong. */
+#define CHECK_FINE(expression) CHECK_TEXT((expression), NULL)
+
+static inline void check_exit(void)
+{
+	fflush(NULL);
+	_Exit(EXIT_FAILURE);
+}
+
+static inline void check_failed(void)
+{
+	if (!check_failures++)
+		atexit(check_exit);
+}
+
 static inline void check_that(int holds, const char *file, int line, const char *test, const char *what)
 {
 	if (holds)
 		return;
 	fprintf(stderr, "%s:%d: %s: not so: %s\n", file, line, test, what);
-	check_failures++;
+	check_failed();
 }
 
 static inline void check_equal(uint64_t is, uint64_t should, const char *file, int line, const char *test, const char *what)
@@ -34,7 +50,7 @@ static inline void check_equal(uint64_t is, uint64_t should, const char *file, i
 	if (is == should)
 		return;
 	fprintf(stderr, "%s:%d: %s: %s is %" PRIu64 ", not %" PRIu64 "\n", file, line, test, what, is, should);
-	check_failures++;
+	check_failed();
 }
 
 static inline void check_text(const char *is, const char *should, const char *file, int line, const char *test,
@@ -44,7 +60,16 @@ static inline void check_text(const char *is, const char *should, const char *fi
 		return;
 	fprintf(stderr, "%s:%d: %s: %s is \"%s\", not \"%s\"\n", file, line, test, what, is ? is : "(none)",
 	        should ? should : "(none)");
-	check_failures++;
+	check_failed();
+}
+
+/* Random numbers that are the same everywhere: xorshift64*. The state must not be 0. */
+static inline uint64_t check_random(uint64_t *random)
+{
+	*random ^= *random >> 12;
+	*random ^= *random << 25;
+	*random ^= *random >> 27;
+	return *random * UINT64_C(2685821657736338717);
 }
 
 static inline int check_result(void)
