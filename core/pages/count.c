@@ -1,0 +1,129 @@
+/*
+ * Counters, and giving memory back to the source.
+ *
+ * Counters live where they are written: in the zones, and in the per-CPU lists as differences. Reading adds them up under each
+ * list's own lock, so every figure is exact when nobody else is at work, and never torn when somebody is.
+ *
+ * Releasing goes through the free lists. A page whose memory was handed to a heap since it was last given back carries a
+ * mark; runs of such pages are discarded. The blocks stay free, and their memory reads zero when it is used again.
+ */
+#include "pages.h"
+
+static void add_used(uint64_t *sum, const int64_t *used)
+{
+	unsigned use;
+
+	for (use = 0; use < SY_USES; use++)
+		sum[use] += (uint64_t)used[use]; /* differences may be negative; the sum is not */
+}
+
+static uint64_t count_cpu_lists(struct sy__zone *zone, uint64_t *used)
+{
+	uint64_t served = 0;
+	unsigned slot;
+
+	for (slot = 0; zone->cpu && slot < zone->pages->slots; slot++) {
+		struct sy__cpu_list *cpu = &zone->cpu[slot];
+
+		sy__lock(&cpu->lock);
+		add_used(used, cpu->used);
+		served += cpu->served;
+		sy__unlock(&cpu->lock);
+	}
+	return served;
+}
+
+/* Everything of a zone; requests that it served. */
+static uint64_t count_zone(struct sy__zone *zone, struct sy_zone_counts *counts)
+{
+	uint64_t served = count_cpu_lists(zone, counts->used);
+	unsigned order, type;
+
+	sy__lock(&zone->lock);
+	sy__copy(counts->name, zone->name, sizeof(counts->name));
+	counts->node = zone->node;
+	counts->pages = zone->span;
+	counts->managed = zone->managed;
+	counts->ungrown = (uint64_t)zone->ungrown_blocks << SY_MAX_ORDER;
+	add_used(counts->used, zone->used);
+	for (order = 0; order < SY_ORDERS; order++)
+		for (type = 0; type < SY_MIGRATE_TYPES; type++)
+			counts->free_blocks[type][order] = zone->free[order][type].count;
+	counts->free_blocks[SY_MOVABLE_TYPE][SY_MAX_ORDER] += zone->ungrown_blocks;
+	sy__copy(counts->pageblocks, zone->pageblocks, sizeof(counts->pageblocks));
+	counts->min = zone->marks[SY__MARK_MIN];
+	counts->low = zone->marks[SY__MARK_LOW];
+	counts->high = zone->marks[SY__MARK_HIGH];
+	served += zone->served;
+	sy__unlock(&zone->lock);
+	return served;
+}
+
+void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
+{
+	unsigned i;
+
+	sy__fill(counts, 0, sizeof(*counts));
+	counts->zone_count = pages->zone_count;
+	for (i = 0; i < pages->zone_count; i++) {
+		counts->requests += count_zone(&pages->zones[i], &counts->zones[i]);
+		sy__lock(&pages->zones[i].lock);
+		counts->fallbacks += pages->zones[i].fallbacks;
+		counts->fallbacks_changing_ownership += pages->zones[i].fallbacks_changing;
+		sy__unlock(&pages->zones[i].lock);
+	}
+	sy__lock(&pages->account_lock);
+	counts->failures = pages->failures;
+	sy__unlock(&pages->account_lock);
+	counts->requests += counts->failures;
+	sy__lock(&pages->source_lock);
+	counts->committed_pages = pages->committed_pages;
+	sy__unlock(&pages->source_lock);
+}
+
+/* Discards the marked pages of a free block; how many. */
+static uint64_t release_block(struct sy_pages *pages, struct sy_page *block)
+{
+	uint64_t number = sy__number(pages, block), released = 0;
+	size_t size = (size_t)1 << block->order, from, to;
+
+	if (!__atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED))
+		return 0;
+	for (from = 0; from < size; from = to + 1) {
+		for (to = from; to < size && block[to].flags & SY__PAGE_BACKED; to++)
+			block[to].flags &= (uint8_t)~SY__PAGE_BACKED;
+		if (to > from)
+			sy__source_discard(pages->base.memory + ((size_t)(number + from) << SY_PAGE_SHIFT),
+			                   (to - from) << SY_PAGE_SHIFT);
+		released += to - from;
+	}
+	return released;
+}
+
+static uint64_t release_zone(struct sy__zone *zone, unsigned min_order)
+{
+	struct sy_page *block;
+	uint64_t released = 0;
+	unsigned order, type;
+
+	sy__lock(&zone->lock);
+	for (order = min_order; order < SY_ORDERS; order++)
+		for (type = 0; type < SY_MIGRATE_TYPES; type++)
+			for (block = zone->free[order][type].first; block; block = block->free.next)
+				released += release_block(zone->pages, block);
+	sy__unlock(&zone->lock);
+	return released;
+}
+
+uint64_t sy_pages_release(struct sy_pages *pages, unsigned min_order)
+{
+	uint64_t released = 0;
+	unsigned i;
+
+	for (i = 0; i < pages->zone_count; i++)
+		released += release_zone(&pages->zones[i], min_order);
+	sy__lock(&pages->source_lock);
+	pages->committed_pages -= released;
+	sy__unlock(&pages->source_lock);
+	return released;
+}

@@ -1,0 +1,305 @@
+/*
+ * The page allocator: its structures, and how they work together. Private to core/pages/; policies see page_interface.h,
+ * programs slabyard.h. Behaviour is that of Linux 6.1, whose figures (/proc/buddyinfo, pagetypeinfo, zoneinfo) it explains.
+ *
+ * 1. Buddies. A zone is a run of pages. Free memory is kept as blocks of 2^order pages that start at multiples of their
+ *    size. To serve a request the smallest block that fits is halved, upper halves going to the free lists, until the
+ *    order is right; a freed block joins with its buddy (the one whose number differs in the bit of the order) while that is
+ *    free and of the same order. Blocks at the start of a zone are handed out first, as a kernel does which frees its
+ *    boot memory in ascending order.
+ * 2. Mobility. There is a free list for each order and migrate type, and each pageblock (512 pages on x86-64) has a type, so
+ *    that pages that can never move do not pepper all of memory. A type that has run out takes from another: fallback.c.
+ * 3. Per-CPU lists stand before the zones for small orders: cpulist.c. They are the fast path; one short lock, no search.
+ * 4. Zones and nodes. A request walks the zones that may serve it, the nearest node's first and the highest zone first in each
+ *    node, and takes from the first whose free pages stay above a watermark: alloc.c.
+ * 5. Growth. Of a zone that was never populated, maximal blocks beyond `next_ungrown` are only a count. They are
+ *    free and movable like all others, but come into existence, descriptors and all, when the movable list of the
+ *    largest order runs dry. Linux has them on that list in ascending order, so nobody can tell the difference.
+ *    Descriptors are committed per maximal block when it grows, memory when a heap first gets a page of it: pages of
+ *    the environment are never touched. Every table here reads zero where it was never written, and zero means pristine.
+ * 6. Older pages are those of a populated zone (populate.c) that its snapshot had in use. They have no descriptor; a bitmap
+ *    tells those that have been freed since (older.c).
+ *
+ * Invariants, verified by sy_pages_check():
+ *   - every page of a zone is in exactly one block, or older, or ungrown, or unmanaged; the counters by use add up;
+ *   - the first page of a maximal block that has grown, and every page after a block, heads a block or is older;
+ *   - a block and its buddy are never both free unless they are in pageblocks whose types must not mix (HighAtomic);
+ *   - a free block is on the list of its order and migrate type, once; a block on a per-CPU list likewise.
+ *
+ * Locks, in the order of types.h: sy_pages.heaps_lock (above everything: held while heaps are asked for memory), then per-CPU
+ * list, zone, source; account_lock is taken alone. Fields marked [r] are written under their lock and read without
+ * one, with relaxed atomic accesses: a request may act on a watermark of a moment ago, as in a kernel.
+ */
+#ifndef SY_PAGES_H
+#define SY_PAGES_H
+
+#include "../page_interface.h"
+#include "../list.h"
+#include "../../include/slabyard/slabyard.h"
+
+#define SY__MAX_BLOCK ((uint64_t)1 << SY_MAX_ORDER) /* pages of a maximal block */
+#define SY__CPU_TYPES 3 /* unmovable, movable and reclaimable have per-CPU lists */
+#define SY__CPU_LISTS (SY__CPU_TYPES * SY_CPU_LIST_ORDERS)
+#define SY__EVENTS 64 /* fallbacks that one request can cause: as many as one refill of a per-CPU list has blocks */
+
+_Static_assert(SY_UNMOVABLE < SY__CPU_TYPES && SY_MOVABLE_TYPE < SY__CPU_TYPES && SY_RECLAIMABLE_TYPE < SY__CPU_TYPES,
+               "the types with per-CPU lists come first");
+
+/* sy_page.flags: memory of this page was handed to a heap and not discarded since. */
+#define SY__PAGE_BACKED 1u
+
+/* Which requests a zone may serve: those whose own kind is at least as high. From the zone's name. */
+enum sy__kind { SY__KIND_DMA, SY__KIND_DMA32, SY__KIND_NORMAL, SY__KIND_HIGHMEM, SY__KIND_MOVABLE, SY__KINDS };
+
+enum sy__mark { SY__MARK_MIN, SY__MARK_LOW, SY__MARK_HIGH, SY__MARKS };
+
+/* A list of blocks through sy_page.free, first and last NULL when empty. */
+struct sy__blocks {
+	struct sy_page *first, *last;
+	size_t count; /* [r] */
+};
+
+/* Free blocks that one CPU slot keeps of one zone. Of its own cache lines, as other slots never write it. */
+struct sy__cpu_list {
+	_Alignas(SY_CACHE_LINE) sy__lock_t lock;
+	uint8_t free_factor;     /* doublings of the batch that is freed, while nothing is allocated */
+	uint32_t pages;          /* on all lists */
+	uint64_t served;         /* requests */
+	int64_t used[SY_USES];   /* what this slot changed in the zone's pages by use */
+	struct sy__blocks lists[SY__CPU_LISTS]; /* order * SY__CPU_TYPES + type */
+};
+
+struct sy__zone {
+	_Alignas(SY_CACHE_LINE) sy__lock_t lock; /* protects everything but the fields that creation fixes */
+
+	/* fixed at creation (present, at population) */
+	struct sy_pages *pages;
+	struct sy__cpu_list *cpu; /* by slot; NULL: no per-CPU lists */
+	uint64_t start, span;     /* frame number of the first page; pages */
+	uint64_t managed;         /* pages that may ever be handed out */
+	uint64_t present;         /* from the start: pages that exist */
+	size_t marks[SY__MARKS];  /* watermarks in pages */
+	size_t reserve[SY__KINDS]; /* pages kept from requests that a higher zone could serve, by the request's kind */
+	unsigned batch, cpu_high; /* pages moved at once, and at most, on a per-CPU list */
+	uint8_t index, node, kind;
+	bool populated;
+	char name[SY_ZONE_NAME_BYTES];
+
+	/* free memory */
+	size_t free_pages;        /* [r] on the free lists, and ungrown */
+	struct sy__blocks free[SY_ORDERS][SY_MIGRATE_TYPES];
+	size_t ungrown_blocks;    /* [r] */
+	uint64_t next_ungrown;    /* frame number of the first */
+	uint64_t pageblocks[SY_MIGRATE_TYPES];
+	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
+
+	/* older pages, see older.c */
+	uint64_t older;           /* that may still be freed */
+	uint32_t older_none;      /* bit k: no aligned block of order k is left */
+
+	/* counters; those of the per-CPU lists add to them */
+	int64_t used[SY_USES];
+	uint64_t served, fallbacks, fallbacks_changing;
+};
+
+struct sy_pages {
+	struct sy_pages_base base; /* first, as page_interface.h says */
+
+	/* fixed at creation */
+	unsigned zone_count, slots, nodes, pageblock_order;
+	uint8_t lowest_kind; /* of any zone: what requests for DMA get where there is no such zone */
+	uint8_t walk[SY_MAX_NODES][SY_MAX_ZONES]; /* zones in the order in which a request near this node tries them */
+	uint8_t restraint[SY_MAX_NODES][SY__KINDS]; /* order below which such a request first falls back on no block, see alloc.c */
+	uint64_t block_count; /* maximal blocks in the range */
+
+	/* tables over the whole range; zero where nothing happened */
+	uint8_t *pageblock_types; /* [r] migrate type ^ SY_MOVABLE_TYPE, so that zero is movable; zone lock */
+	uint8_t *committed;       /* [r] of maximal blocks: whether the memory is; source_lock */
+	uint64_t *older_gone;     /* a bit per page: not older any more; zone lock */
+	uint8_t *older_limit;     /* of maximal blocks: no aligned older block above SY_MAX_ORDER - this; zone lock */
+
+	void (*on_fallback)(void *context, const struct sy_fallback_event *);
+	void *fallback_context;
+	size_t fail_after; /* [r] requests until one fails; 0: never */
+
+	sy__lock_t source_lock;
+	uint64_t committed_pages; /* source_lock */
+
+	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
+	uint64_t failures;
+
+	sy__lock_t heaps_lock;    /* heaps, reclaim_wait, reclaim_skip */
+	struct sy_list heaps;     /* through sy_heap.link */
+	unsigned reclaiming;      /* [r] */
+	unsigned reclaim_wait, reclaim_skip; /* see sy__reclaim */
+
+	/* how to give everything back */
+	void *memory_reserved, *table_reserved;
+	size_t memory_bytes, table_bytes, self_bytes;
+
+	struct sy__zone zones[SY_MAX_ZONES];
+};
+
+struct sy__events {
+	unsigned count;
+	struct sy_fallback_event list[SY__EVENTS];
+};
+
+/* One request on its way through the zones. */
+struct sy__request {
+	unsigned slot, order, flags; /* enum sy_flags */
+	uint8_t migrate, use, kind;
+	unsigned node;
+	bool harder;         /* may use the HighAtomic reserve, and goes deeper below the watermarks */
+	unsigned min_fallback; /* blocks below this order are not taken from another type */
+	struct sy__events *events;
+};
+
+/* ---- Small helpers -------------------------------------------------------------------------------------------- */
+
+static inline size_t sy__read(const size_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static inline void sy__add(size_t *counter, size_t amount)
+{
+	__atomic_store_n(counter, *counter + amount, __ATOMIC_RELAXED);
+}
+
+static inline void sy__subtract(size_t *counter, size_t amount)
+{
+	__atomic_store_n(counter, *counter - amount, __ATOMIC_RELAXED);
+}
+
+/* The owner of a block writes its use and type without the zone's lock, while walks of the pageblock may read them. */
+static inline unsigned sy__use(const struct sy_page *page)
+{
+	return __atomic_load_n(&page->use, __ATOMIC_RELAXED);
+}
+
+static inline void sy__set_use(struct sy_page *page, unsigned use)
+{
+	__atomic_store_n(&page->use, (uint8_t)use, __ATOMIC_RELAXED);
+}
+
+static inline unsigned sy__migrate(const struct sy_page *page)
+{
+	return __atomic_load_n(&page->migrate, __ATOMIC_RELAXED);
+}
+
+static inline void sy__set_migrate(struct sy_page *page, unsigned migrate)
+{
+	__atomic_store_n(&page->migrate, (uint8_t)migrate, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t sy__number(const struct sy_pages *pages, const struct sy_page *page)
+{
+	return (uint64_t)(page - pages->base.table);
+}
+
+static inline struct sy_page *sy__page(const struct sy_pages *pages, uint64_t number)
+{
+	return pages->base.table + (size_t)number;
+}
+
+static inline uint64_t sy__pageblock_pages(const struct sy_pages *pages)
+{
+	return (uint64_t)1 << pages->pageblock_order;
+}
+
+static inline unsigned sy__pageblock_type(const struct sy_pages *pages, uint64_t number)
+{
+	return __atomic_load_n(&pages->pageblock_types[number >> pages->pageblock_order], __ATOMIC_RELAXED) ^ SY_MOVABLE_TYPE;
+}
+
+static inline bool sy__older_gone(const struct sy_pages *pages, uint64_t number)
+{
+	return (pages->older_gone[number / 64] >> (number % 64)) & 1;
+}
+
+static inline void sy__blocks_add_first(struct sy__blocks *list, struct sy_page *page)
+{
+	page->free.prev = NULL;
+	page->free.next = list->first;
+	if (list->first)
+		list->first->free.prev = page;
+	else
+		list->last = page;
+	list->first = page;
+	sy__add(&list->count, 1);
+}
+
+static inline void sy__blocks_add_last(struct sy__blocks *list, struct sy_page *page)
+{
+	page->free.next = NULL;
+	page->free.prev = list->last;
+	if (list->last)
+		list->last->free.next = page;
+	else
+		list->first = page;
+	list->last = page;
+	sy__add(&list->count, 1);
+}
+
+static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *page)
+{
+	if (page->free.prev)
+		page->free.prev->free.next = page->free.next;
+	else
+		list->first = page->free.next;
+	if (page->free.next)
+		page->free.next->free.prev = page->free.prev;
+	else
+		list->last = page->free.prev;
+	sy__subtract(&list->count, 1);
+}
+
+/* ---- zone.c: buddies; all with the zone's lock held ------------------------------------------------------------ */
+
+void sy__zone_add_first(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
+void sy__zone_add_last(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
+void sy__zone_move_last(struct sy__zone *, struct sy_page *, unsigned migrate);
+bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no memory for descriptors */
+bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* grows the zone when that provides one */
+struct sy_page *sy__zone_smallest(struct sy__zone *, unsigned order, unsigned migrate); /* or NULL */
+void sy__zone_free(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
+void sy__zone_start(struct sy__zone *); /* pristine: all managed pages free and movable */
+void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no descriptor written */
+
+/* ---- fallback.c; zone's lock held, but for the reserve -------------------------------------------------------- */
+
+struct sy_page *sy__zone_take(struct sy__zone *, const struct sy__request *); /* or NULL */
+void sy__set_pageblock_type(struct sy__zone *, uint64_t number, unsigned migrate);
+void sy__highatomic_reserve(struct sy__zone *, const struct sy_page *); /* takes the lock */
+bool sy__highatomic_unreserve(struct sy__zone *, unsigned migrate);     /* takes the lock; false: nothing given up */
+
+/* ---- older.c; zone's lock held ---------------------------------------------------------------------------------- */
+
+void sy__older_remove(struct sy__zone *, uint64_t number, uint64_t count); /* these pages are not older (any more) */
+
+/* ---- cpulist.c -------------------------------------------------------------------------------------------------- */
+
+struct sy_page *sy__cpu_take(struct sy__zone *, const struct sy__request *); /* or NULL */
+void sy__cpu_give(struct sy__zone *, unsigned slot, struct sy_page *, unsigned order, unsigned from_use);
+void sy__cpu_drain(struct sy__zone *, unsigned slot);
+void sy__cpu_size(struct sy__zone *, unsigned local_slots, const struct sy_pages_config *);
+
+/* ---- alloc.c ------------------------------------------------------------------------------------------------------ */
+
+/* Takes a block for any use. Its head has use, order, migrate, zone, node and heap (NULL) set; or NULL. node < 0: node of
+ * the slot. */
+struct sy_page *sy__block_take(struct sy_pages *, unsigned slot, unsigned order, unsigned flags, int node,
+                               enum sy_page_use use);
+void sy__block_give(struct sy_pages *, unsigned slot, struct sy_page *, unsigned order, unsigned from_use);
+
+/* For tests: the request that comes as number `requests` from now fails, once; 0: none does. */
+void sy_pages_fail_after(struct sy_pages *, uint64_t requests);
+
+/* ---- reclaim.c ---------------------------------------------------------------------------------------------------- */
+
+/* Ask every heap to give memory back; pages that they gave. No lock may be held. The urgent one never skips its turn. */
+uint64_t sy__reclaim(struct sy_pages *);
+uint64_t sy__reclaim_urgent(struct sy_pages *);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * Asking heaps for memory. Caches keep empty slabs and per-CPU objects for later; when a zone falls below its low watermark
+ * the page allocator asks every heap on it to give those up (a policy's shrink), as a kernel's reclaim daemon does.
+ *
+ * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving pages back
+ * comes through here again. A heap that asks for pages while it gives some back finds `reclaiming` set and is not asked
+ * again; so is another thread, which goes on with what it finds.
+ *
+ * Between the low and the min watermark every request would ask. After an asking that brought nothing the next requests
+ * skip it: 1, 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any case.
+ */
+#include "pages.h"
+
+#define MOST_SKIPPED 1024u
+
+static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap)
+{
+	struct sy_list *link;
+	uint64_t given = 0;
+
+	if (!heap->policy->shrink)
+		return 0;
+	sy__lock(&heap->lock);
+	for (link = heap->caches.next; link != &heap->caches; link = link->next)
+		given += heap->policy->shrink(sy__entry(link, struct sy_cache, link));
+	sy__unlock(&heap->lock);
+	sy__lock(&pages->account_lock);
+	heap->counters.reclaimed_pages += given;
+	sy__unlock(&pages->account_lock);
+	return given;
+}
+
+/* With heaps_lock held. */
+static uint64_t ask_all(struct sy_pages *pages)
+{
+	struct sy_list *link;
+	uint64_t given = 0;
+
+	__atomic_store_n(&pages->reclaiming, 1u, __ATOMIC_RELAXED);
+	for (link = pages->heaps.next; link != &pages->heaps; link = link->next)
+		given += ask_heap(pages, sy__entry(link, struct sy_heap, link));
+	__atomic_store_n(&pages->reclaiming, 0u, __ATOMIC_RELAXED);
+	if (given)
+		pages->reclaim_wait = 0;
+	else if (pages->reclaim_wait < MOST_SKIPPED)
+		pages->reclaim_wait = pages->reclaim_wait ? pages->reclaim_wait * 2 : 1;
+	pages->reclaim_skip = pages->reclaim_wait;
+	return given;
+}
+
+static bool is_reclaiming(struct sy_pages *pages)
+{
+	return __atomic_load_n(&pages->reclaiming, __ATOMIC_RELAXED);
+}
+
+uint64_t sy__reclaim(struct sy_pages *pages)
+{
+	uint64_t given = 0;
+
+	if (is_reclaiming(pages))
+		return 0;
+	sy__lock(&pages->heaps_lock);
+	if (pages->reclaim_skip)
+		pages->reclaim_skip--;
+	else
+		given = ask_all(pages);
+	sy__unlock(&pages->heaps_lock);
+	return given;
+}
+
+uint64_t sy__reclaim_urgent(struct sy_pages *pages)
+{
+	uint64_t given;
+
+	if (is_reclaiming(pages))
+		return 0;
+	sy__lock(&pages->heaps_lock);
+	given = ask_all(pages);
+	sy__unlock(&pages->heaps_lock);
+	return given;
+}
+
+void sy__pages_attach(struct sy_pages *pages, struct sy_heap *heap)
+{
+	sy__lock(&pages->heaps_lock);
+	sy__list_add_tail(&pages->heaps, &heap->link);
+	sy__unlock(&pages->heaps_lock);
+}
+
+void sy__pages_detach(struct sy_pages *pages, struct sy_heap *heap)
+{
+	sy__lock(&pages->heaps_lock);
+	sy__list_remove(&heap->link);
+	sy__unlock(&pages->heaps_lock);
+}

@@ -1,0 +1,76 @@
+/*
+ * What heaps ask about all of the page allocator: which blocks are theirs, and how many nodes there are.
+ *
+ * A walk goes over the descriptors that exist, zone by zone, from block to block by their orders: in a populated zone
+ * over all of it, passing over older pages, which have none, by their bitmap; in any other over what has grown, and over the
+ * remainder that never was part of a maximal block. Its cost is that of the pages in existence, not of the reserved
+ * range. It is meant for checks and for destroying a heap, when nobody else works on that heap. Other heaps may: a block that
+ * changes hands behind the walk's back is not this heap's, and is passed over by whatever order it has.
+ */
+#include "pages.h"
+
+#define BITMAP_PAGES 64
+
+struct walk {
+	struct sy_heap *heap;
+	bool (*visit)(void *context, struct sy_page *head);
+	void *context;
+};
+
+static bool is_held(unsigned use)
+{
+	return use == SY_USE_SLAB || use == SY_USE_LARGE || use == SY_USE_METADATA;
+}
+
+/* Pages to pass over from here on, as they are older. */
+static uint64_t older_pages(const struct sy__zone *zone, uint64_t number)
+{
+	if (!zone->populated)
+		return 0;
+	if (number % BITMAP_PAGES == 0 && !zone->pages->older_gone[number / BITMAP_PAGES])
+		return BITMAP_PAGES;
+	return sy__older_gone(zone->pages, number) ? 0 : 1;
+}
+
+/* Whether to go on. */
+static bool walk_range(const struct walk *walk, const struct sy__zone *zone, uint64_t number, uint64_t end)
+{
+	while (number < end) {
+		uint64_t pages = older_pages(zone, number);
+
+		if (!pages) {
+			struct sy_page *page = sy__page(zone->pages, number);
+
+			pages = (uint64_t)1 << page->order % SY_ORDERS;
+			if (is_held(sy__use(page)) && page->heap == walk->heap && !walk->visit(walk->context, page))
+				return false;
+		}
+		number += pages;
+	}
+	return true;
+}
+
+static bool walk_zone(const struct walk *walk, const struct sy__zone *zone)
+{
+	uint64_t end = zone->start + zone->present;
+	uint64_t remainder = zone->start + (zone->managed & ~(SY__MAX_BLOCK - 1));
+
+	if (zone->populated)
+		return walk_range(walk, zone, zone->start, end);
+	return walk_range(walk, zone, zone->start, zone->next_ungrown) && walk_range(walk, zone, remainder, end);
+}
+
+void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy_page *head), void *context)
+{
+	const struct walk walk = { heap, visit, context };
+	const struct sy_pages *pages = heap->pages;
+
+	for (unsigned zone = 0; zone < pages->zone_count; zone++)
+		if (!walk_zone(&walk, &pages->zones[zone]))
+			return;
+}
+
+unsigned sy__pages_nodes(const struct sy_pages *pages)
+{
+	return pages->nodes;
+}

@@ -1,0 +1,188 @@
+/*
+ * The buddies of one zone: free lists, splitting, joining, growth. Everything here runs with the zone's lock held.
+ *
+ * sy__zone_smallest is the heart: the first block of the smallest sufficient order of one migrate type, halved until it fits.
+ * sy__zone_free is its inverse. A freed block joins its buddy as long as that is free, and the result goes to the front of
+ * its list, to be used next while the caches are warm; unless the buddy of the block that it would next be part of is free
+ * already. Then it is likely to join soon, and goes to the back, so that it is not handed out just before it could.
+ *
+ * Pageblocks whose pages are reserved for HighAtomic requests do not join with others: the reserve would leak away.
+ *
+ * The use of a page is written at heads of blocks only. Joining leaves stale words behind inside blocks, which
+ * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.
+ */
+#include "pages.h"
+
+static void set_free(struct sy_page *page, unsigned order, unsigned migrate)
+{
+	sy__set_use(page, SY_USE_FREE);
+	page->order = (uint8_t)order;
+	sy__set_migrate(page, migrate);
+}
+
+void sy__zone_add_first(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate)
+{
+	set_free(page, order, migrate);
+	sy__blocks_add_first(&zone->free[order][migrate], page);
+}
+
+void sy__zone_add_last(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate)
+{
+	set_free(page, order, migrate);
+	sy__blocks_add_last(&zone->free[order][migrate], page);
+}
+
+void sy__zone_move_last(struct sy__zone *zone, struct sy_page *page, unsigned migrate)
+{
+	sy__blocks_remove(&zone->free[page->order][sy__migrate(page)], page);
+	sy__zone_add_last(zone, page, page->order, migrate);
+}
+
+static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
+{
+	return sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
+}
+
+bool sy__zone_grow(struct sy__zone *zone)
+{
+	uint64_t number = zone->next_ungrown;
+
+	if (!zone->ungrown_blocks || !commit_descriptors(zone->pages, number))
+		return false;
+	sy__subtract(&zone->ungrown_blocks, 1);
+	zone->next_ungrown += SY__MAX_BLOCK;
+	zone->used[SY_USE_FREE] += (int64_t)SY__MAX_BLOCK;
+	sy__zone_add_last(zone, sy__page(zone->pages, number), SY_MAX_ORDER, SY_MOVABLE_TYPE);
+	return true;
+}
+
+bool sy__zone_has(struct sy__zone *zone, unsigned order, unsigned migrate)
+{
+	if (zone->free[order][migrate].first)
+		return true;
+	return order == SY_MAX_ORDER && migrate == SY_MOVABLE_TYPE && sy__zone_grow(zone);
+}
+
+struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigned migrate)
+{
+	struct sy_page *page;
+	unsigned at = order;
+
+	while (!sy__zone_has(zone, at, migrate))
+		if (++at > SY_MAX_ORDER)
+			return NULL;
+	page = zone->free[at][migrate].first;
+	sy__blocks_remove(&zone->free[at][migrate], page);
+	while (at > order) {
+		at--;
+		sy__zone_add_first(zone, page + ((size_t)1 << at), at, migrate);
+	}
+	page->order = (uint8_t)order;
+	sy__subtract(&zone->free_pages, (size_t)1 << order);
+	return page;
+}
+
+/* The buddy of a block, if it is free as a whole; else NULL. It lies in the same maximal block, hence has a descriptor. */
+static struct sy_page *free_buddy(struct sy_pages *pages, uint64_t number, unsigned order)
+{
+	struct sy_page *buddy = sy__page(pages, number ^ (uint64_t)1 << order);
+
+	return sy__use(buddy) == SY_USE_FREE && buddy->order == order ? buddy : NULL;
+}
+
+/* Types of whole pageblocks forbid joining when either is reserved. */
+static bool may_join(struct sy_pages *pages, const struct sy_page *buddy, unsigned order, unsigned migrate)
+{
+	unsigned other;
+
+	if (order < pages->pageblock_order)
+		return true;
+	other = sy__pageblock_type(pages, sy__number(pages, buddy));
+	return migrate == other || (migrate < SY__CPU_TYPES && other < SY__CPU_TYPES);
+}
+
+static bool likely_to_join(struct sy_pages *pages, uint64_t number, unsigned order)
+{
+	return order + 2 <= SY_MAX_ORDER && free_buddy(pages, number & ~((uint64_t)1 << order), order + 1);
+}
+
+void sy__zone_free(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate)
+{
+	struct sy_pages *pages = zone->pages;
+	uint64_t number = sy__number(pages, page);
+	struct sy_page *buddy;
+
+	sy__add(&zone->free_pages, (size_t)1 << order);
+	while (order < SY_MAX_ORDER) {
+		buddy = free_buddy(pages, number, order);
+		if (!buddy || !may_join(pages, buddy, order, migrate))
+			break;
+		sy__blocks_remove(&zone->free[order][sy__migrate(buddy)], buddy);
+		number &= ~((uint64_t)1 << order);
+		order++;
+	}
+	if (likely_to_join(pages, number, order))
+		sy__zone_add_last(zone, sy__page(pages, number), order, migrate);
+	else
+		sy__zone_add_first(zone, sy__page(pages, number), order, migrate);
+}
+
+/* The last managed pages, fewer than a maximal block: grown at once, as smaller blocks. Without memory for their descriptors
+ * they are never managed. */
+static void start_remainder(struct sy__zone *zone, uint64_t number, uint64_t count)
+{
+	struct sy_pages *pages = zone->pages;
+	unsigned order = SY_MAX_ORDER;
+
+	if (!commit_descriptors(pages, number)) {
+		zone->managed -= count;
+		zone->present -= count;
+		return;
+	}
+	zone->used[SY_USE_FREE] = (int64_t)count;
+	while (order-- > 0)
+		if (count & (uint64_t)1 << order) {
+			sy__zone_add_last(zone, sy__page(pages, number), order, SY_MOVABLE_TYPE);
+			number += (uint64_t)1 << order;
+		}
+}
+
+void sy__zone_start(struct sy__zone *zone)
+{
+	uint64_t remainder = zone->managed % SY__MAX_BLOCK;
+
+	zone->present = zone->managed;
+	zone->next_ungrown = zone->start;
+	zone->ungrown_blocks = (size_t)(zone->managed / SY__MAX_BLOCK);
+	zone->pageblocks[SY_MOVABLE_TYPE] = (zone->span + sy__pageblock_pages(zone->pages) - 1) >> zone->pages->pageblock_order;
+	if (remainder)
+		start_remainder(zone, zone->start + zone->managed - remainder, remainder);
+	zone->free_pages = (size_t)zone->managed;
+	zone->used[SY_USE_OLDER] = (int64_t)(zone->span - zone->managed);
+}
+
+void sy__zone_clear(struct sy__zone *zone)
+{
+	struct sy_pages *pages = zone->pages;
+	uint64_t end = zone->start + zone->span;
+	uint64_t first = zone->start >> pages->pageblock_order;
+	uint64_t last = (end - 1) >> pages->pageblock_order;
+	unsigned order, type;
+	struct sy_page *page;
+
+	for (order = 0; order < SY_ORDERS; order++)
+		for (type = 0; type < SY_MIGRATE_TYPES; type++)
+			while ((page = zone->free[order][type].first)) {
+				sy__blocks_remove(&zone->free[order][type], page);
+				sy__fill(page, 0, sizeof(*page));
+			}
+	sy__fill(&pages->pageblock_types[first], 0, (size_t)(last - first + 1));
+	sy__fill(&pages->older_gone[zone->start / 64], 0, (size_t)((end - zone->start + 63) / 64) * sizeof(uint64_t));
+	sy__fill(zone->pageblocks, 0, sizeof(zone->pageblocks));
+	sy__fill(zone->used, 0, sizeof(zone->used));
+	zone->free_pages = 0;
+	zone->highatomic_pages = 0;
+	zone->ungrown_blocks = 0;
+	zone->older = 0;
+	zone->populated = false;
+}
