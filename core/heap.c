@@ -125,9 +125,14 @@ static void tear_down(struct sy_heap *heap)
 	give_up_house(heap);
 }
 
+static unsigned at_least(unsigned value, unsigned least)
+{
+	return value > least ? value : least;
+}
+
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
-	unsigned slots = config->slots ? config->slots : 1, nodes = config->nodes ? config->nodes : 1;
+	unsigned slots = config->slots ? config->slots : 1, nodes = at_least(config->nodes, sy__pages_nodes(pages));
 	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
 	                         .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
@@ -135,7 +140,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	if (!config_fits(config, slots, nodes))
 		return NULL;
 	for (unsigned i = 0; i < slots; i++)
-		draft.slot_node[i] = config->slot_nodes ? config->slot_nodes[i] : (uint8_t)(i * nodes / slots);
+		draft.slot_node[i] = (uint8_t)(config->slot_nodes ? config->slot_nodes[i] : i * nodes / slots);
 	for (unsigned i = 0; i < config->policy->tunable_count; i++)
 		draft.tunables[i] = config->tunables[i];
 

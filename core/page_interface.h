@@ -31,6 +31,9 @@ void sy__pages_detach(struct sy_pages *, struct sy_heap *);
  * destroying heaps: visits every grown page. */
 void sy__pages_walk(struct sy_heap *, bool (*visit)(void *context, struct sy_page *head), void *context);
 
+/* Memory nodes that pages may come from: sy_page.node is below this. */
+unsigned sy__pages_nodes(const struct sy_pages *);
+
 /* What every implementation of the page interface keeps first, so that address and descriptor convert inline. */
 struct sy_pages_base {
 	char *memory;          /* address of page 0 */
