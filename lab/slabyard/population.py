@@ -241,23 +241,21 @@ def _arranged(kind: _Kind, addresses: np.ndarray, handles: np.ndarray, turn: int
 # ---- The simulated machine ---------------------------------------------------------------------------------------
 
 
-def machine(metadata: Metadata, cpus: int, nodes: int, memory: int | None, highest_pfn: int, populate: bool) -> tuple[Layout, bool]:
+def machine(metadata: Metadata, cpus: int, nodes: int, memory: int | None, populate: bool) -> tuple[Layout, bool]:
     """The zones of the replay, populated from the first snapshot where `populate` and they are the recorded ones.
 
     `memory` in bytes replaces the recorded machine's memory. Returns the layout and whether its pages are populated.
     """
-    snapshot = next(iter(metadata.snapshots), None)
+    snapshot = next((one for one in metadata.snapshots if one.files), None)
     recorded = _recorded_zones(metadata, snapshot)
     order = metadata.pageblock_order or 9
-    if memory is None and recorded and nodes == max(zone.node for zone in recorded) + 1:
+    as_recorded = memory is None and nodes == max(1, metadata.nodes)
+    if as_recorded and recorded:
         zones = [_aligned(zone) for zone in recorded]
-        blocks = _free_blocks(zones, snapshot, order) if populate and snapshot else np.empty(0, FREE_BLOCKS)
-        return Layout(_zone_records(zones), blocks, cpus, nodes, order), bool(len(blocks))
-    pages = memory >> 12 if memory is not None else _total_pages(snapshot, recorded, highest_pfn)
-    names = _zone_names(snapshot) if memory is None and not recorded else []
-    zones = _default_zones(pages, nodes, names)
-    exact = memory is None and nodes == 1 and populate and snapshot is not None
-    blocks = _free_blocks(zones, snapshot, order) if exact and snapshot else np.empty(0, FREE_BLOCKS)
+    else:
+        pages = memory >> 12 if memory is not None else _total_pages(snapshot, recorded)
+        zones = _default_zones(pages, nodes, _zone_names(snapshot) if as_recorded else [])
+    blocks = _free_blocks(zones, snapshot, order) if populate and as_recorded and snapshot else np.empty(0, FREE_BLOCKS)
     return Layout(_zone_records(zones), blocks, cpus, nodes, order), bool(len(blocks))
 
 
@@ -267,14 +265,14 @@ def _recorded_zones(metadata: Metadata, snapshot: Snapshot | None) -> list[Zone]
     return snapshots.parse_zoneinfo(snapshot.files.get("zoneinfo", "")) if snapshot else []
 
 
-def _total_pages(snapshot: Snapshot | None, recorded: list[Zone], highest_pfn: int) -> int:
-    """Pages of the recorded machine: its zones, else what meminfo says rounded up to 128 MiB, else 4 GiB or what the trace shows."""
+def _total_pages(snapshot: Snapshot | None, recorded: list[Zone]) -> int:
+    """Pages of the recorded machine: its zones, else what meminfo says rounded up to 128 MiB, else 4 GiB."""
     if recorded:
         return sum(zone.managed for zone in recorded)
     known = snapshots.parse_meminfo(snapshot.files.get("meminfo", "")).get("MemTotal", 0) >> 2 if snapshot else 0
     if known:
         return -(-known // 32768) * 32768
-    return max(DEFAULT_PAGES, 1 << max(0, int(highest_pfn)).bit_length())
+    return DEFAULT_PAGES
 
 
 def _zone_names(snapshot: Snapshot | None) -> list[str]:

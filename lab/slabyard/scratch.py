@@ -114,6 +114,7 @@ class Translation:
     span: int
     snapshots: int
     call_sites: list[str]
+    requests: int  # recorded allocations of objects
     traffic: Traffic
     fallback_times: np.ndarray  # int64: when the recorded kernel had a fallback event, ns
 
@@ -156,10 +157,10 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
     frees = _Frees()
     live = np.zeros(caches + 1, np.int64)
     classes: dict[int, int] = {}
-    requests: dict[int, list[int]] = {}
+    asked_bytes: dict[int, list[int]] = {}
     pages: list[np.ndarray] = []
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
-    written = handles = snapshots = 0
+    written = handles = snapshots = requests = 0
     span = balance = peak = 0
     first_snapshot: int | None = None
     first_cost: int | None = None
@@ -209,6 +210,8 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             _check(event, older, kind, column, caches)
 
             snapshot_rows = np.flatnonzero(kind == SNAPSHOT)
+            asked = (kind == KMALLOC) | (kind == CACHE_ALLOC)
+            requests += int((asked & (origin == trace.RECORDED)).sum())
             until = len(rows)
             if len(snapshot_rows):
                 snapshots = max(snapshots, int(event["handle"][snapshot_rows].max()) + 1)
@@ -221,7 +224,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
                 handles = max(handles, int(event["handle"][joined].max()) + 1)
             before = np.arange(len(rows)) < until if first_snapshot is None else np.zeros(len(rows), bool)
             frees.add(*(part[older_object] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)))
-            _account(kind, older, column, before, live, classes, requests)
+            _account(kind, older, column, before, live, classes, asked_bytes)
             if (kind == KMALLOC).any():
                 pages.append(_page_classes(kind, column))
             if first_snapshot is None and len(snapshot_rows):
@@ -231,10 +234,10 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             event.tofile(out)
             written += len(rows)
     traffic = Traffic(
-        frees.whole(), live[:caches], classes, {size: total // count for size, (total, count) in requests.items()},
+        frees.whole(), live[:caches], classes, {size: total // count for size, (total, count) in asked_bytes.items()},
         _joined_pages(pages), first_snapshot, first_cost, peak >> PAGE_SHIFT,
     )  # fmt: skip
-    return Translation(path, written, handles, span, snapshots, sites.texts, traffic, np.concatenate(fallbacks))
+    return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
 
 def _flags(column: pa.Array, texts: Vocabulary) -> np.ndarray:
@@ -256,7 +259,7 @@ def _check(event: np.ndarray, older: np.ndarray, kind: np.ndarray, column: dict[
 
 def _account(
     kind: np.ndarray, older: np.ndarray, column: dict[str, np.ndarray], before: np.ndarray,
-    live: np.ndarray, classes: dict[int, int], requests: dict[int, list[int]],
+    live: np.ndarray, classes: dict[int, int], asked_bytes: dict[int, list[int]],
 ) -> None:  # fmt: skip
     """Adds a group's traffic to what lives at the first snapshot, and to the mean request of each kmalloc class."""
     for wanted, sign in ((CACHE_ALLOC, 1), (CACHE_FREE, -1)):
@@ -272,7 +275,7 @@ def _account(
         sizes, inverse = np.unique(made[asked], return_inverse=True)
         totals = np.bincount(inverse, weights=column["size"][asked])
         for size, total, count in zip(sizes, totals, np.bincount(inverse), strict=True):
-            sums = requests.setdefault(int(size), [0, 0])
+            sums = asked_bytes.setdefault(int(size), [0, 0])
             sums[0] += int(total)
             sums[1] += int(count)
 

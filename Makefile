@@ -1,0 +1,106 @@
+# Everything happens in this folder: .venv/ holds the Python side and the command, build/ the C side.
+#
+#   make compare   replay the bundled traces under every allocator, print the tables, write report.html
+#   make test      C tests (plain and with sanitizers) and Python tests
+#   make lint      style and types of the Python code
+#   make lock      write requirements/*.lock again, from requirements/*.in
+#   make clean     remove all of it
+#
+# Each step leaves a stamp in .venv/ and is done again only when what it was made from has changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS := $(shell nproc 2>/dev/null || echo 2)
+TRACES := hackbench find spike fileio build
+TRACE_FILES := $(TRACES:%=traces/%.parquet)
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
+CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
+SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import lab -type f ! -name '*.pyc')
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: compare test test-c test-sanitize test-python lint lock clean install
+.DELETE_ON_ERROR:
+
+compare: $(VENV)/.slabyard
+	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html
+
+install: $(VENV)/.slabyard
+
+test: test-c test-sanitize test-python
+
+test-c: $(VENV)/.tools
+	@echo "C tests"
+	@mkdir -p build
+	@cmake -S . -B build/test -DSLABYARD_WERROR=ON >build/test.log 2>&1 || { cat build/test.log; exit 1; }
+	@cmake --build build/test -j $(JOBS) >>build/test.log 2>&1 || { cat build/test.log; exit 1; }
+	@ctest --test-dir build/test --output-on-failure -j $(JOBS)
+
+test-sanitize: $(VENV)/.tools
+	@echo "C tests with address and undefined sanitizers"
+	@mkdir -p build
+	@cmake -S . -B build/sanitize -DSLABYARD_SANITIZE=address,undefined >build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
+	@cmake --build build/sanitize -j $(JOBS) >>build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
+	@ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+
+test-python: $(VENV)/.slabyard $(VENV)/.test
+	@echo "Python tests"
+	@$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.slabyard $(VENV)/.lint
+	@$(BIN)/ruff check lab tests/python
+	@$(BIN)/mypy lab/slabyard
+
+clean:
+	rm -rf .venv build report.html .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+# ---- Steps ---------------------------------------------------------------------------------------------------
+
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing; install Python 3.11 or newer (Debian: apt install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$$($(PYTHON) --version 2>&1) is too old; name Python 3.11 or newer, as in: make PYTHON=python3.12 compare" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module; install it (Debian: apt install python3-venv)" >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null || { echo "no C compiler ($${CC:-cc}); install one (Debian: apt install gcc libc6-dev)" >&2; exit 1; }
+	@rm -rf $(VENV)
+	@echo "Making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: requirements/run.lock $(VENV)/.made
+	@echo "Installing the Python packages of requirements/run.lock"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/run.lock
+	@touch $@
+
+$(VENV)/.cmake: requirements/cmake.lock $(VENV)/.made
+	@echo "Installing cmake, as this machine has none that is new enough"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/cmake.lock
+	@touch $@
+
+$(VENV)/.slabyard: $(SOURCES) $(VENV)/.run $(CMAKE_STAMP)
+	@echo "Building and installing slabyard"
+	@$(PIP) install --no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.made $(CMAKE_STAMP)
+	@touch $@
+
+$(VENV)/.test: requirements/test.lock $(VENV)/.made
+	@echo "Installing what the tests need"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/test.lock
+	@touch $@
+
+$(VENV)/.lint: requirements/lint.lock $(VENV)/.made
+	@echo "Installing the linters"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/lint.lock
+	@touch $@
+
+lock: $(VENV)/.made
+	@$(PIP) install pip-tools==7.6.2
+	@for part in run cmake test lint; do \
+		$(BIN)/pip-compile -q --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+			--no-header --no-annotate --strip-extras --allow-unsafe \
+			--output-file requirements/$$part.lock requirements/$$part.in || exit 1; \
+	done

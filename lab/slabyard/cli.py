@@ -1,0 +1,434 @@
+"""The command line: `slabyard VERB`.
+
+One function for each verb, one parser for each, with an example. Whatever goes wrong ends here: a UserError is printed as its
+one line; Ctrl-C, a closed pipe and a full disk likewise; any other exception is a bug of slabyard's, told in one
+line with how to see where it happened (SLABYARD_DEBUG=1). No child and no half-written file is left behind in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import __version__, programs
+from .errors import DONE, INCOMPLETE, INTERRUPTED, USAGE, UserError
+from .output import FORMATS, Progress, Table, describe_os_error, note, render, to_json, whole_file
+
+STATUSES = """\
+exit status:
+  0  done
+  1  a regression was found, where asked to look for one
+  2  wrong usage or input
+  3  done, but the trace is incomplete: events were lost
+  4  a privilege or a tool is missing; the message says which, and how to get it
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command line; the exit status."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        status = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return status
+    except UserError as error:
+        return _fail(error.message, error.status)
+    except KeyboardInterrupt:
+        programs.kill_children()
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone; what is still in the buffer must not be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except MemoryError:
+        return _fail("out of memory; close other programs, or use a smaller trace", USAGE)
+    except OSError as error:
+        if os.environ.get("SLABYARD_DEBUG"):
+            raise
+        return _fail(describe_os_error(error, error.filename or "standard output"), USAGE)
+    except Exception as error:
+        if os.environ.get("SLABYARD_DEBUG"):
+            raise
+        text = " ".join(str(error).split()) or "no message"
+        return _fail(f"unexpected {type(error).__name__}: {text[:200]} (a bug; SLABYARD_DEBUG=1 shows where)", USAGE)
+
+
+def _terminated(_signal: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"slabyard: {' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+def _run(argv: list[str]) -> int:
+    # What stands after -- is the command to record, and none of our options.
+    command: list[str] | None = None
+    if "--" in argv:
+        at = argv.index("--")
+        argv, command = argv[:at], argv[at + 1 :]
+    parser = _parser()
+    options = parser.parse_args(argv)
+    options.command = command
+    if options.verb is None:
+        parser.print_help()
+        return USAGE
+    if command is not None and options.verb not in ("record", "compare"):
+        raise UserError(f"{options.verb} takes no command after --; see slabyard {options.verb} --help")
+    run: Callable[[argparse.Namespace], int] = options.run
+    return run(options)
+
+
+# ---- Parsers -----------------------------------------------------------------------------------------------------
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="slabyard",
+        description="Which kernel allocator suits this workload, what it costs in time, memory and fragmentation, and why.",
+        epilog=STATUSES + "\nslabyard VERB --help tells more, with an example.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"slabyard {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+
+    verb = _verb(verbs, "list", "the allocators and their tunables", _list, "slabyard list\n  slabyard list --format json")
+    _format(verb)
+
+    verb = _verb(
+        verbs, "record", "record every kernel allocation while a command runs", _record,
+        "slabyard record -o make.parquet -- make -j2",
+        "Needs perf, tracefs and the right to trace (root). Records the whole machine.",
+    )  # fmt: skip
+    verb.add_argument("-o", "--output", type=Path, required=True, metavar="T.parquet", help="the trace to write")
+    verb.usage = "slabyard record -o T.parquet -- CMD..."
+
+    verb = _verb(
+        verbs, "import", "make a trace of perf.data, perf script text or tracefs text", _import,
+        "slabyard import perf.data -o t.parquet\n  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
+    )  # fmt: skip
+    verb.add_argument("capture", type=Path, metavar="CAPTURE", help="perf.data, or text from perf script or tracefs; - for standard input")
+    verb.add_argument("-o", "--output", type=Path, required=True, metavar="T.parquet", help="the trace to write")
+    verb.add_argument(
+        "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",
+        help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
+    )  # fmt: skip
+    verb.add_argument("--cpus", type=_count(256), metavar="N", help="CPUs of the recorded machine, where the capture does not tell")
+
+    verb = _verb(verbs, "info", "what a trace holds", _info, "slabyard info t.parquet\n  slabyard info t.parquet --format json")
+    verb.add_argument("trace", type=Path, metavar="T.parquet")
+    verb.add_argument("--caches", action="store_true", help="all caches, not the busiest alone")
+    _format(verb)
+
+    verb = _verb(
+        verbs, "replay", "one trace under one allocator", _replay,
+        "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json",
+    )  # fmt: skip
+    verb.add_argument("trace", type=Path, metavar="T.parquet")
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...], malloc:system or malloc:LIB.so")
+    verb.add_argument("--runs", type=_count(1000), default=1, metavar="N", help="timed repetitions (default: 1; intervals from 6 on)")
+    verb.add_argument("--caches", action="store_true", help="also show each cache's slabs")
+    _machine(verb)
+    _format(verb)
+
+    verb = _verb(
+        verbs, "compare", "several allocators on traces, or on a command", _compare,
+        "slabyard compare a.parquet b.parquet --report report.html\n"
+        "  slabyard compare a.parquet --allocators slub,slub:max_order=0\n"
+        "  slabyard compare -- make -j2",
+        "Replays each trace under each allocator, times them interleaved, ranks them.",
+    )  # fmt: skip
+    verb.add_argument("traces", type=Path, nargs="*", metavar="T.parquet")
+    verb.add_argument(
+        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: slub,slob,slob:fit=first,slob:fit=best)"
+    )
+    verb.add_argument(
+        "--runs", type=_count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)"
+    )
+    verb.add_argument("--warmup", type=_count(1000, 0), default=1, metavar="N", help="untimed repetitions first (default: 1)")
+    verb.add_argument(
+        "--jobs", type=_count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
+    )
+    verb.add_argument("--report", type=Path, metavar="FILE.html", help="write a report, one self-contained page")
+    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
+    _machine(verb)
+    _format(verb)
+    verb.usage = "slabyard compare [options] T.parquet... | slabyard compare [options] -- CMD..."
+
+    verb = _verb(
+        verbs, "geometry", "slab geometry by object size", _geometry,
+        "slabyard geometry --allocator slub --cpus 2 64 192 2048",
+    )  # fmt: skip
+    verb.add_argument("--allocator", required=True, metavar="SPEC")
+    verb.add_argument("--cpus", type=_count(256), default=os.cpu_count() or 1, metavar="N", help="present CPUs (default: this machine's)")
+    verb.add_argument("sizes", type=_count(1 << 22), nargs="+", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
+    _format(verb)
+    return parser
+
+
+def _verb(
+    verbs: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], example: str, more: str = ""
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + "." + (f" {more}" if more else ""),
+        epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the output (default: text)")
+
+
+def _machine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cpus", type=_count(256), metavar="N", help="CPU slots (default: as recorded)")
+    parser.add_argument("--nodes", type=_count(16), metavar="N", help="memory nodes (default: as recorded)")
+    parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="of the simulated machine, as in 512M or 64G (default: as recorded)")
+    parser.add_argument(
+        "--start", choices=("recorded", "empty"), help="what is there before the trace (default: as recorded, where a snapshot tells)"
+    )
+
+
+def _count(most: int, least: int = 1) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)(i?B)?", text, re.IGNORECASE)
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2].upper()] if match else 0
+    if not 1 << 20 <= size <= 1 << 40:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size from 1M to 1T (as in 512M or 64G)")
+    return size
+
+
+def _specs(text: str) -> list[str]:
+    """Specs out of a list separated by commas, which also separate a spec's tunables: `slub,slob:fit=best,log_every=9`."""
+    specs: list[str] = []
+    for item in text.split(","):
+        if specs and "=" in item and ":" not in item:
+            specs[-1] += f",{item}"
+        elif item:
+            specs.append(item)
+    if not specs:
+        raise UserError("--allocators names no allocator; slabyard list shows them")
+    repeated = [spec for at, spec in enumerate(specs) if spec in specs[:at]]
+    if repeated:
+        raise UserError(f"--allocators names {repeated[0]} twice")
+    return specs
+
+
+# ---- Verbs -------------------------------------------------------------------------------------------------------
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from .replay import policies
+
+    found = policies()
+    if options.format == "json":
+        _print(to_json(found))
+        return DONE
+    tables = [Table("", ["allocator", "what it is", "paper"], [[one["name"], one["summary"], one["paper"]] for one in found])]
+    if options.format == "text":
+        _print(_list_text(found))
+        return DONE
+    for one in found:
+        if one["tunables"]:
+            rows = [[item["name"], str(item["default"]), _range(item), item["meaning"]] for item in one["tunables"]]
+            tables.append(Table(one["name"], ["tunable", "default", "range", "meaning"], rows))
+    _print(render(tables, options.format))
+    return DONE
+
+
+def _list_text(found: list[dict[str, Any]]) -> str:
+    import textwrap
+
+    lines = []
+    for one in found:
+        lines.append(one["name"])
+        lines += textwrap.wrap(f"{one['summary']} ({one['paper']})", 78, initial_indent="  ", subsequent_indent="  ")
+        for item in one["tunables"]:
+            head = f"  {item['name']}={item['default']}"
+            lines += textwrap.wrap(f"{item['meaning']} ({_range(item)})", 80, initial_indent=f"{head:<24}", subsequent_indent=" " * 24)
+        lines.append("")
+    lines += ["malloc:system, malloc:/path/lib.so", "  the object events through a malloc library", ""]
+    return "\n".join(lines)
+
+
+def _range(item: dict[str, Any]) -> str:
+    return ", ".join(item["choices"]) if item.get("choices") else f"{item['min']} to {item['max']}"
+
+
+def _record(options: argparse.Namespace) -> int:
+    from .record import check
+
+    _writable(options.output)
+    check(options.command or [])
+    return _record_to(options.command or [], options.output, None)
+
+
+def _record_to(command: list[str], output: Path, stdout: int | None) -> int:
+    """Records a command into a trace; the exit status of the verb."""
+    from .importer import import_recording
+    from .record import record
+
+    with whole_file(output) as part, record(command, output, stdout) as recording:
+        metadata = import_recording(recording, command, part)
+    if recording.status:
+        note(f"{command[0]} exited with status {recording.status}")
+    events = sum(metadata.events.values())
+    note(f"{output}: {events:,} events of {metadata.span_seconds:,.2f} s")
+    if metadata.incomplete:
+        note(f"the trace is incomplete: {metadata.incomplete}")
+        return INCOMPLETE
+    return DONE
+
+
+def _import(options: argparse.Namespace) -> int:
+    raise UserError("not wired")
+
+
+def _writable(path: Path) -> None:
+    """Refuses an output before the work for it is done."""
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path}: permission denied")
+
+
+def _info(options: argparse.Namespace) -> int:
+    from . import info
+
+    about = info.describe(options.trace)
+    _print(to_json(about) if options.format == "json" else render(info.tables(about, options.caches), options.format))
+    if about["incomplete"]:
+        note(f"{options.trace} is incomplete: {about['incomplete']}")
+        return INCOMPLETE
+    return DONE
+
+
+def _options(options: argparse.Namespace) -> Any:
+    from .replay import Options
+
+    return Options(options.cpus, options.nodes, options.memory, options.start)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from . import compare, records
+    from .replay import Workload
+
+    with Workload(options.trace, _options(options)) as workload, Progress(1 + options.runs) as progress:
+        progress.step(f"{workload.name}: exact figures", 0)
+        exact = workload.exact(options.allocator)
+        samples = []
+        for turn in range(options.runs):
+            progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs}")
+            samples.append({**workload.timed(options.allocator), **workload.latency(options.allocator)})
+        record = workload.record(options.allocator, exact, records.summarise(samples))
+        incomplete = workload.metadata.incomplete
+    if options.format == "json":
+        _print(to_json(record))
+    elif options.format == "csv":
+        _print(render([compare.flat([record])], "csv"))
+    else:
+        _print(render(compare.details(record, options.caches), options.format))
+    return _completeness({str(options.trace): incomplete})
+
+
+def _completeness(incomplete: dict[str, str | None]) -> int:
+    status = DONE
+    for name, reason in incomplete.items():
+        if reason:
+            note(f"{name} is incomplete: {reason}")
+            status = INCOMPLETE
+    return status
+
+
+def _compare(options: argparse.Namespace) -> int:
+    import tempfile
+
+    if options.command is not None and options.traces:
+        raise UserError("compare takes traces, or a command after --, not both")
+    if options.command is None and not options.traces:
+        raise UserError("compare needs a trace, or a command after --; see slabyard compare --help")
+    for path in (options.report, options.export_json):
+        if path is not None:
+            _writable(path)
+    if options.command is None:
+        return _compare_traces(options, options.traces)
+    from .record import check
+
+    check(options.command)
+    with tempfile.TemporaryDirectory(prefix="slabyard-") as folder:
+        trace = Path(folder) / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
+        # The command's own output must not mix with the comparison.
+        _record_to(options.command, trace, sys.stderr.fileno())
+        return _compare_traces(options, [trace])
+
+
+def _compare_traces(options: argparse.Namespace, traces: list[Path]) -> int:
+    from . import compare
+    from .trace import Trace
+
+    specs = _specs(options.allocators) if options.allocators is not None else compare.ALLOCATORS
+    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options))
+    incomplete = {}
+    for path in traces:
+        with Trace(path) as trace:
+            incomplete[str(path)] = trace.metadata.incomplete
+    with Progress(compare.steps(len(traces), plan)) as progress:
+        found = compare.compare(traces, plan, progress)
+    if options.export_json:
+        with whole_file(options.export_json) as part:
+            part.write_text(to_json(found))
+    if options.report:
+        from .records import with_estimates
+        from .report import write_report
+
+        write_report([with_estimates(record) for record in found], options.report)
+    if options.format == "json":
+        _print(to_json(found))
+    elif options.format == "csv":
+        _print(render([compare.flat(found)], "csv"))
+    else:
+        _print(render(compare.tables(found), options.format))
+    if options.report:
+        note(f"wrote {options.report}")
+    return _completeness(incomplete)
+
+
+def _geometry(options: argparse.Namespace) -> int:
+    from .replay import geometry
+
+    found = geometry(options.allocator, options.cpus, options.sizes)
+    if options.format == "json":
+        _print(to_json(found))
+        return DONE
+    columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
+    _print(render([Table("", columns, [[one[name] for name in columns] for one in found])], options.format))
+    return DONE

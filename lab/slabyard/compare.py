@@ -1,0 +1,235 @@
+"""Several allocators on several traces: runs them fairly, and says what came out.
+
+Order of work, for each trace: the exact pass of every allocator once (these may run side by side, they time nothing), then the timed
+passes alone on the machine and interleaved, A B C A B C, so that whatever slows the machine for a while slows all of
+them. Warm-up rounds come first and are thrown away. Each timed round also takes the latency percentiles.
+
+A comparison's output is a list of records (see records.py), one for each allocator and trace, and one for the recorded kernel; the tables, the
+ranking, the sentences and the report are made of these alone. Ranks and sentences are report_ranks', so that the terminal and
+the report never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import measures, records, report_ranks
+from .output import Cell, Progress, Table, show
+from .records import Record
+from .replay import Options, Workload
+from .report_model import Workload as Section
+from .report_model import workloads
+
+ALLOCATORS = ("slub", "slob", "slob:fit=first", "slob:fit=best")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to compare."""
+
+    allocators: Sequence[str] = ALLOCATORS
+    runs: int = measures.FEWEST_RUNS
+    warmup: int = 1
+    jobs: int = 1
+    options: Options = Options()
+
+
+def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Record]:
+    """Replays every trace under every allocator; records in the order of traces, then allocators, then the recorded kernel."""
+    found: list[Record] = []
+    for path in traces:
+        progress.step(f"{path.name}: preparing", 0)
+        with Workload(path, plan.options) as workload:
+            found += _one(workload, plan, progress)
+    return found
+
+
+def steps(traces: int, plan: Plan) -> int:
+    """How many steps `compare` will report."""
+    return traces * len(plan.allocators) * (1 + plan.warmup + plan.runs)
+
+
+def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
+    exact: dict[str, dict[str, Any]] = {}
+    with ThreadPoolExecutor(max_workers=max(1, plan.jobs)) as pool:
+        pending = {spec: pool.submit(workload.exact, spec) for spec in plan.allocators}
+        try:
+            for spec, future in pending.items():
+                exact[spec] = future.result()
+                progress.step(f"{workload.name}: {spec}, exact figures")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    samples: dict[str, list[dict[str, Any]]] = {spec: [] for spec in plan.allocators}
+    for turn in range(plan.warmup + plan.runs):
+        for spec in plan.allocators:
+            timed = workload.timed(spec)
+            if turn >= plan.warmup:
+                samples[spec].append({**timed, **workload.latency(spec)})
+            kind = "warm-up" if turn < plan.warmup else f"timed run {turn - plan.warmup + 1} of {plan.runs}"
+            progress.step(f"{workload.name}: {spec}, {kind}")
+    found = [workload.record(spec, exact[spec], records.summarise(samples[spec])) for spec in plan.allocators]
+    return [*found, workload.recorded()]
+
+
+# ---- What it shows -----------------------------------------------------------------------------------------------
+
+COLUMNS = ["allocator", "ns/op [95%]", "p99 ns", "peak KiB", "end KiB", "frag %", "events"]
+LEGEND = (
+    "ns/op: median time of one allocation or free, with the 95% interval of the median.",
+    "p99 ns: 99 of 100 operations are no slower. peak, end KiB: held by slabs and large",
+    "allocations. frag %: of the memory held at the peak, what was not asked for. events:",
+    "mm_page_alloc_extfrag, blocks of another migrate type taken. Memory and events are",
+    "deterministic and have no interval. recorded: the kernel that the trace was taken on.",
+)
+
+
+def tables(found: Sequence[Record]) -> list[Table]:
+    """One table for each trace, with its sentence, and the ranking."""
+    sections = workloads([records.with_estimates(record) for record in found])
+    by_workload: dict[tuple[str, str], list[Record]] = {}
+    for record in found:
+        by_workload.setdefault((record["run"]["workload"], record["run"]["trace_sha256"]), []).append(record)
+    out = [_table(group, section) for group, section in zip(by_workload.values(), sections, strict=True)]
+    if any(len(section.replayed) > 1 for section in sections):
+        out += _ranking(sections)
+    return out
+
+
+def _table(group: Sequence[Record], section: Section) -> Table:
+    run = group[0]["run"]
+    rows: list[list[Cell]] = []
+    shown: list[list[str]] = []
+    for record in group:
+        cells, texts = _row(record)
+        rows.append(cells)
+        shown.append(texts)
+    requests = group[0]["exact"].get("requests")
+    title = f"{run['workload']}: {show(requests)} requests on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {run['start']}"
+    notes = _wrapped(report_ranks.sentence(section))
+    for record in group:
+        failures = record["exact"].get("failures", 0) or 0
+        refused = failures + (record["exact"].get("environment_failures") or 0)
+        if refused:
+            notes += _wrapped(f"{record['run']['allocator']} refused {refused:,} requests: the simulated memory was full.")
+    if run["lost"]:
+        notes += _wrapped(f"Incomplete: {run['lost']:,} events were lost while this trace was recorded.")
+    return Table(title, COLUMNS, rows, shown, notes)
+
+
+def _row(record: Record) -> tuple[list[Cell], list[str]]:
+    exact, timed = record["exact"], record["timed"]
+    median = timed.get("ns_per_operation")
+    bounds = timed.get("intervals", {}).get("ns_per_operation")
+    p99 = timed.get("latency_ns", {}).get("p99")
+    peak, end = (None if exact.get(name) is None else exact[name] * 4 for name in ("held_pages_peak", "held_pages_end"))
+    share = exact.get("total_fragmentation_peak")
+    events = exact.get("fragmentation_events")
+    time = "-" if median is None else f"{median:.1f}"
+    if bounds:
+        time += f" [{bounds[0]:.1f}, {bounds[1]:.1f}]"
+    percent = None if share is None else round(100 * share, 1)
+    cells: list[Cell] = [record["run"]["allocator"], median, p99, peak, end, percent, events]
+    texts = [
+        cells[0],
+        time,
+        "-" if p99 is None else f"{p99:,.0f}",
+        show(peak),
+        show(end),
+        "-" if percent is None else f"{percent:.1f}",
+        show(events),
+    ]
+    return cells, [str(text) for text in texts]
+
+
+def _ranking(sections: Sequence[Section]) -> list[Table]:
+    """One table: for each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3."""
+    columns = ["rank by", "allocator", *(section.name for section in sections)]
+    ranked = [report_ranks.rank_table(section) for section in sections]
+    names: dict[str, str] = {}
+    for section in sections:
+        names.update({series.key: series.label for series in section.replayed})
+    rows: list[list[Cell]] = []
+    for measure in report_ranks.MEASURES:
+        for place, (key, label) in enumerate(names.items()):
+            ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
+            rows.append([measure.key if place == 0 else "", label, *ranks])
+    return [Table("Ranking (1 is best; equal ranks where intervals or figures don't differ)", columns, rows, notes=list(LEGEND))]
+
+
+def _wrapped(text: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, 80)
+
+
+def flat(found: Sequence[Record]) -> Table:
+    """One row for each record with every scalar measure: for CSV."""
+    names = [measure for measure in measures.MEASURES]
+    columns = ["workload", "allocator", "cpus", "start"]
+    for measure in names:
+        columns.append(measure.name)
+        if measure.group == "timed":
+            columns += [f"{measure.name}_low", f"{measure.name}_high"]
+    rows: list[list[Cell]] = []
+    for record in found:
+        run = record["run"]
+        row: list[Cell] = [run["workload"], run["allocator"], run["cpus"], run["start"]]
+        for measure in names:
+            row.append(record[measure.group].get(measure.name))
+            if measure.group == "timed":
+                row += record["timed"].get("intervals", {}).get(measure.name) or [None, None]
+        rows.append(row)
+    return Table("", columns, rows)
+
+
+def details(record: Record, caches: bool) -> list[Table]:
+    """One record in full, for people: its measures, its figures at the snapshots, its caches."""
+    run, exact = record["run"], record["exact"]
+    rows: list[list[Cell]] = []
+    for measure in measures.MEASURES:
+        value = record[measure.group].get(measure.name)
+        if value is not None:
+            rows.append([measure.title, _in_unit(value, measure.unit), _unit(measure.unit)])
+    for name, title in (("alloc_ns", "allocation"), ("free_ns", "free")):
+        for key, words in (("median", "median"), ("p99", "99th percentile"), ("p999", "99.9th percentile")):
+            value = record["timed"].get(name, {}).get(key)
+            if value is not None:
+                rows.append([f"{title}, {words}", value, "ns"])
+    title = f"{run['allocator']} on {run['workload']}: {run['cpus']} CPUs, {run['nodes']} node, start {run['start']}"
+    out = [Table(title, ["measure", "value", "unit"], rows)]
+    orders: list[list[Cell]] = []
+    for name, words in (("free_blocks_before", "free blocks before"), ("free_blocks_after", "free blocks after")):
+        if exact.get(name):
+            orders.append([words, *exact[name]])
+    if orders:
+        out.append(Table("", ["order", *map(str, range(len(orders[0]) - 1))], orders))
+    if exact.get("snapshots"):
+        points: list[list[Cell]] = [
+            [
+                one["name"],
+                one["slab_pages"] * 4,
+                one["large_pages"] * 4,
+                (one["slab_pages"] + one["large_pages"]) * 4,
+                one["recorded_slab_kb"],
+            ]
+            for one in exact["snapshots"]
+        ]
+        out.append(Table("", ["snapshot", "slabs KiB", "large KiB", "held KiB", "recorded kernel KiB"], points))
+    if caches:
+        columns = ["name", "size", "live", "peak_bytes", "slabs", "partial_slabs", "full_slabs", "pages"]
+        body = sorted(exact.get("caches", []), key=lambda cache: -cache["pages"])
+        out.append(Table("", ["cache", *columns[1:]], [[cache[name] for name in columns] for cache in body]))
+    return out
+
+
+def _in_unit(value: Any, unit: str) -> Cell:
+    return round(100 * value, 2) if unit == "share" else value
+
+
+def _unit(unit: str) -> str:
+    return "%" if unit == "share" else unit

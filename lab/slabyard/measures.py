@@ -1,0 +1,78 @@
+"""What is measured: every scalar measure's name, unit and better direction, and the statistics of repeated times.
+
+docs/measures.md defines each measure once. Names are those of the records: `exact.NAME` or `timed.NAME`.
+
+A time is reported as the median of its repetitions with a 95% confidence interval of the median. The interval is made of two of
+the repetitions themselves (order statistics): whatever the distribution, the true median lies between the k-th smallest and the k-th
+largest of n with probability 1 - 2·P(Bin(n, 1/2) < k), and k is the largest for which that is at least 95%. That takes six
+repetitions; of fewer there is no such interval, and none is given.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CONFIDENCE = 0.95
+FEWEST_RUNS = 6  # from which on an interval exists
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A scalar measure of a record. `better` is "less", "more" or "" where neither is."""
+
+    name: str
+    group: str
+    unit: str
+    better: str
+    title: str
+
+
+MEASURES = (
+    Measure("seconds", "timed", "s", "less", "time of the whole replay"),
+    Measure("ns_per_operation", "timed", "ns", "less", "time per allocation or free"),
+    Measure("events_per_second", "timed", "1/s", "more", "events replayed a second"),
+    Measure("requests", "exact", "", "", "allocation requests"),
+    Measure("failures", "exact", "", "less", "requests refused"),
+    Measure("unknown_frees", "exact", "", "", "frees of what nothing is known of"),
+    Measure("implied_frees", "exact", "", "", "frees that the trace proves"),
+    Measure("implied_allocations", "exact", "", "", "allocations that the trace proves"),
+    Measure("held_pages_peak", "exact", "pages", "less", "pages held at the peak"),
+    Measure("held_pages_end", "exact", "pages", "less", "pages held at the end"),
+    Measure("held_pages_mean", "exact", "pages", "less", "pages held, mean over time"),
+    Measure("slab_pages_peak", "exact", "pages", "less", "slab pages at the peak"),
+    Measure("slab_pages_end", "exact", "pages", "less", "slab pages at the end"),
+    Measure("large_pages_peak", "exact", "pages", "less", "pages of large allocations at the peak"),
+    Measure("large_pages_end", "exact", "pages", "less", "pages of large allocations at the end"),
+    Measure("metadata_pages_peak", "exact", "pages", "less", "metadata pages at the peak"),
+    Measure("metadata_pages_end", "exact", "pages", "less", "metadata pages at the end"),
+    Measure("requested_bytes_peak", "exact", "bytes", "", "live bytes requested, at the peak"),
+    Measure("requested_bytes_end", "exact", "bytes", "", "live bytes requested, at the end"),
+    Measure("total_fragmentation_peak", "exact", "share", "less", "total fragmentation at the peak of memory"),
+    Measure("total_fragmentation_end", "exact", "share", "less", "total fragmentation at the end"),
+    Measure("internal_fragmentation_end", "exact", "share", "less", "internal fragmentation at the end"),
+    Measure("unused_ratio_end", "exact", "share", "less", "unused memory in slabs at the end"),
+    Measure("fragmentation_events", "exact", "", "less", "fallback events of the page allocator"),
+    Measure("fast_path_share", "exact", "share", "more", "operations on the fast path"),
+    Measure("environment_failures", "exact", "", "less", "page requests of the environment refused"),
+)
+
+
+def interval(samples: Sequence[float]) -> tuple[float, float] | None:
+    """The 95% interval of the median; None for fewer samples than FEWEST_RUNS."""
+    count = len(samples)
+    ordered = sorted(samples)
+    best = None
+    for k in range(1, count // 2 + 1):
+        outside = 2 * sum(math.comb(count, i) for i in range(k)) / 2**count
+        if 1 - outside < CONFIDENCE:
+            break
+        best = (ordered[k - 1], ordered[count - k])
+    return best
+
+
+def median(samples: Sequence[float]) -> float:
+    """The median of at least one sample."""
+    return statistics.median(samples)

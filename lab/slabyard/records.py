@@ -1,0 +1,128 @@
+"""The result record: one workload under one allocator, with everything needed to repeat it.
+
+docs/results-format.md is the schema in words. A record has three groups: `run` says what was done, `exact` holds the measures
+that are the same to the byte on every machine, `timed` the medians of what was timed, with their intervals and
+samples. Tables and reports are made from records alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow
+
+from . import __version__, measures
+from .errors import UserError
+from .output import describe_os_error
+
+SCHEMA = 1
+RECORDED = "recorded"
+
+Record = dict[str, Any]
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file, in hexadecimal."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(describe_os_error(error, path)) from error
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """The machine that this runs on."""
+    return {"cpu": _cpu_model(), "cpus": os.cpu_count() or 1, "arch": platform.machine(), "kernel": platform.release()}
+
+
+def _cpu_model() -> str:
+    try:
+        with Path("/proc/cpuinfo").open() as file:
+            for line in file:
+                if line.startswith(("model name", "Model")):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made the record."""
+    return {
+        "slabyard": __version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "pyarrow": pyarrow.__version__,
+    }
+
+
+def tunables(spec: str) -> dict[str, str]:
+    """The tunables that a spec sets: `slob:fit=best` gives {"fit": "best"}."""
+    name, _, rest = spec.partition(":")
+    if name == "malloc" or not rest:
+        return {}
+    return {key: value for key, _, value in (item.partition("=") for item in rest.split(","))}
+
+
+def summarise(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The `timed` group from one dictionary a repetition: medians under the names themselves, `intervals`, `samples`.
+
+    A nested dictionary (`alloc_ns` with its percentiles) is summarised likewise, its names joined by a dot in `intervals` and `samples`.
+    """
+    if not samples:
+        return {}
+    flat = [_flat(sample) for sample in samples]
+    out: dict[str, Any] = {}
+    intervals: dict[str, list[float]] = {}
+    kept: dict[str, list[float]] = {}
+    for name, first in flat[0].items():
+        values = [sample[name] for sample in flat if name in sample]
+        if isinstance(first, str):
+            _set(out, name, first)
+            continue
+        if all(value == first for value in values) and isinstance(first, int):
+            _set(out, name, first)
+            continue
+        _set(out, name, measures.median(values))
+        kept[name] = values
+        bounds = measures.interval(values)
+        if bounds:
+            intervals[name] = list(bounds)
+    return {**out, "runs": len(samples), "intervals": intervals, "samples": kept}
+
+
+def _flat(sample: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in sample.items():
+        out.update(_flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value})
+    return out
+
+
+def _set(out: dict[str, Any], name: str, value: Any) -> None:
+    *outer, last = name.split(".")
+    for key in outer:
+        out = out.setdefault(key, {})
+    out[last] = value
+
+
+def with_estimates(record: Record) -> Record:
+    """The record with each time as {"median", "low", "high"}, which tables and reports rank by.
+
+    Times without an interval are left out: nothing may be said about which is less.
+    """
+    timed = record["timed"]
+    estimates: dict[str, Any] = {}
+    for name, (low, high) in timed.get("intervals", {}).items():
+        value: Any = timed
+        for key in name.split("."):
+            value = value[key]
+        _set(estimates, name, {"median": value, "low": low, "high": high})
+    return {**record, "timed": estimates}

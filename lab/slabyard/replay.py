@@ -1,0 +1,216 @@
+"""One trace under one allocator: prepares the trace once, replays it as often as asked, makes result records.
+
+A Workload is an open trace, turned into a scratch file in a temporary directory, with the options that all its replays share (CPUs,
+nodes, memory, start). Exact figures and times come from separate passes of the replay program; the exact pass is
+the same to the byte whenever and wherever it runs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import population, programs, records, scratch, snapshots
+from .errors import UserError
+from .output import describe_os_error
+from .records import Record
+from .trace import Trace, recorded_curve
+
+POINTS = 256  # of a time series
+MAX_NODES = 16
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set for every replay of a workload; None: as recorded."""
+
+    cpus: int | None = None
+    nodes: int | None = None
+    memory: int | None = None  # bytes
+    start: str | None = None  # "recorded" or "empty"
+
+
+class Workload:
+    """A trace, ready to be replayed. A context manager: the scratch file lives as long as it is open."""
+
+    def __init__(self, path: Path, options: Options) -> None:
+        """Raises UserError when the file is no trace or the options do not fit it."""
+        self.path, self.options = path, options
+        self.trace = Trace(path)
+        self.metadata = self.trace.metadata
+        self.sha256 = records.sha256(path)
+        self.cpus = options.cpus or max(1, min(self.metadata.cpus, scratch.MAX_CPUS))
+        self.nodes = options.nodes or max(1, min(self.metadata.nodes, MAX_NODES))
+        known = any(snapshot.files for snapshot in self.metadata.snapshots)
+        if options.start == "recorded" and not known:
+            raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
+        self.start = options.start or ("recorded" if known else "empty")
+        self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
+        self.scratch = Path(self._folder.name) / "trace.scratch"
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Workload:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deletes the scratch file."""
+        self._folder.cleanup()
+        self.trace.close()
+
+    @property
+    def name(self) -> str:
+        """What the workload is called in tables: the trace's file name without its suffix."""
+        return self.path.name.removesuffix(".parquet")
+
+    def _prepare(self) -> None:
+        caches = list(self.metadata.caches)
+        snapshot = next((one for one in self.metadata.snapshots if one.files), None)
+        populate = self.start == "recorded"
+        layout, pages_known = population.machine(self.metadata, self.cpus, self.nodes, self.options.memory, populate)
+        try:
+            at_start = populate and pages_known and _opens_with_snapshot(self.trace)
+            if not at_start:
+                layout.free_blocks = layout.free_blocks[:0]
+            self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes, populate, at_start)
+            older, handles = np.empty(0, scratch.OLDER), self.translation.handles
+            if populate and snapshot:
+                older, of_frees, handles = population.older_objects(self.translation, snapshot, caches, self.metadata.cpus, self.cpus)
+                scratch.patch_older(self.translation, of_frees)
+            scratch.finish(self.translation, scratch.cache_records(caches), layout, older, handles)
+        except OSError as error:
+            raise UserError(describe_os_error(error, self.scratch)) from error
+        self.older_objects = len(older)
+        self.pages_populated = at_start
+        self._check_memory(layout, older)
+
+    def _check_memory(self, layout: scratch.Layout, older: np.ndarray) -> None:
+        """Refuses a trace that no allocator could serve in this memory."""
+        if self.pages_populated:
+            return
+        pages = int(layout.zones["managed"].sum())
+        needed = self.translation.traffic.peak_pages + (int(older["size"].astype(np.int64).sum()) >> scratch.PAGE_SHIFT)
+        if needed > pages:
+            raise UserError(
+                f"{self.path}: needs at least {_size(needed)} at once, more than the simulated memory of {_size(pages)}; "
+                f"give more with --memory"
+            )
+
+    def _replay(self, spec: str, mode: str, *more: str) -> Any:
+        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", mode, *more]
+        return programs.run_json(argv)
+
+    def exact(self, spec: str) -> dict[str, Any]:
+        """The `exact` group under an allocator, with names in place of numbers."""
+        exact: dict[str, Any] = self._replay(spec, "exact", "--points", str(POINTS))["exact"]
+        for site in exact.get("call_sites", []):
+            number = site["call_site"]
+            site["call_site"] = self.translation.call_sites[number] or "(unknown)"
+        exact["snapshots"] = [self._snapshot(point) for point in exact.get("snapshots", [])]
+        return exact
+
+    def _snapshot(self, point: dict[str, Any]) -> dict[str, Any]:
+        """A replay's figures at a snapshot, with the kernel's own beside them."""
+        taken = self.metadata.snapshots[point["number"]]
+        return {"name": taken.name, **point, **_kernel_figures(taken.files)}
+
+    def timed(self, spec: str) -> dict[str, Any]:
+        """The times of one replay."""
+        timed: dict[str, Any] = self._replay(spec, "timed")["timed"]
+        return timed
+
+    def latency(self, spec: str) -> dict[str, Any]:
+        """The latency percentiles of one replay."""
+        timed: dict[str, Any] = self._replay(spec, "latency")["timed"]
+        return timed
+
+    def record(self, spec: str, exact: dict[str, Any], timed: dict[str, Any]) -> Record:
+        """A result record."""
+        run = {
+            "allocator": spec,
+            "tunables": records.tunables(spec),
+            "workload": self.name,
+            "substrate": "replay",
+            "trace_sha256": self.sha256,
+            "cpus": self.cpus,
+            "nodes": self.nodes,
+            "memory": self.options.memory,
+            "start": self.start,
+            "seed": 0,
+            "repetition": timed.get("runs", 1),
+            "page_size": self.metadata.page_size,
+            "command": self.metadata.command,
+            "lost": self.metadata.lost,
+            "versions": records.versions(),
+            "machine": records.machine(),
+        }
+        return {"schema": records.SCHEMA, "run": run, "exact": exact, "timed": timed}
+
+    def recorded(self) -> Record:
+        """The recorded kernel itself as a record: its allocator's own pages over time, and its snapshots' figures."""
+        curve = recorded_curve(self.trace)
+        span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
+        points = np.linspace(0, span, POINTS).astype(np.int64)
+        at = np.searchsorted(curve.times, points, side="right") - 1
+        pages = np.where(at >= 0, curve.pages[np.maximum(at, 0)], 0) if len(curve.pages) else np.zeros(POINTS, np.int64)
+        fallbacks = np.searchsorted(np.sort(self.translation.fallback_times), points, side="right")
+        taken = self.metadata.snapshots
+        free = [blocks for one in taken if (blocks := snapshots.total_free_blocks(one.files.get("buddyinfo", "")))]
+        exact = {
+            "requests": self.translation.requests,
+            "held_pages_end": curve.end,
+            "held_pages_peak": curve.peak,
+            "held_pages_mean": curve.mean,
+            "fragmentation_events": len(self.translation.fallback_times),
+            "free_blocks_before": free[0] if len(free) > 1 else None,
+            "free_blocks_after": free[-1] if free else None,
+            "snapshots": [{"name": one.name, "held_pages": curve.snapshots.get(one.name), **_kernel_figures(one.files)} for one in taken],
+            "series": {"time": points.tolist(), "held_pages": pages.tolist(), "fragmentation_events": fallbacks.tolist()},
+        }
+        record = self.record(records.RECORDED, exact, {})
+        record["run"]["substrate"] = "kernel"
+        record["run"]["kernel"] = self.metadata.kernel
+        return record
+
+
+def _kernel_figures(files: dict[str, str]) -> dict[str, Any]:
+    return {
+        "recorded_slab_kb": snapshots.parse_meminfo(files.get("meminfo", "")).get("Slab"),
+        "recorded_free_blocks": snapshots.total_free_blocks(files.get("buddyinfo", "")),
+    }
+
+
+def _opens_with_snapshot(trace: Trace) -> bool:
+    """Whether the first row is a snapshot: then the kernel's figures in it are the state at the start."""
+    for batch in trace.batches(["kind"]):
+        if batch.num_rows:
+            return bool(batch["kind"][0].as_py() == "snapshot")
+    return False
+
+
+def _size(pages: int) -> str:
+    mebibytes = pages / 256
+    return f"{mebibytes:,.0f} MiB" if mebibytes >= 10 else f"{mebibytes:,.1f} MiB"
+
+
+def policies() -> list[dict[str, Any]]:
+    """The policies with their tunables, as the replay program lists them."""
+    found: list[dict[str, Any]] = programs.run_json([programs.program("slabyard-replay"), "--list"])
+    return found
+
+
+def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:
+    """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`."""
+    argv = [programs.program("slabyard-replay"), "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes)]
+    found: list[dict[str, int]] = programs.run_json(argv)
+    return found
