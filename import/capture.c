@@ -1,0 +1,172 @@
+/*
+ * All inputs as one sequence of records. Each input was scanned by a thread of its own, with its own numbers for texts;
+ * here the texts are merged, and numbers are translated as records are read. Inputs are consecutive slices of one
+ * capture, so one follows the other; should slices overlap after all, a time that goes back is raised to the last one.
+ *
+ * A first and a last mark, which `record` asks for, are records like those that the capture itself has.
+ */
+#include "import.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BUFFER = 16384 };
+
+/* ---- Joining ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t *merge(struct interner *into, const struct interner *from)
+{
+	uint32_t *numbers = zeroed(from->count, sizeof *numbers);
+	for (uint32_t i = 0; i < from->count; i++)
+		numbers[i] = intern(into, from->texts[i], from->lengths[i]);
+	return numbers;
+}
+
+/* For 16-bit numbers; a text that does not fit any more becomes `full`. */
+static uint16_t *merge_short(struct interner *into, const struct interner *from, uint16_t full)
+{
+	uint16_t *numbers = zeroed(from->count, sizeof *numbers);
+	for (uint32_t i = 0; i < from->count; i++) {
+		uint32_t number = intern(into, from->texts[i], from->lengths[i]);
+		numbers[i] = number == NONE ? full : (uint16_t)number;
+	}
+	return numbers;
+}
+
+void capture_join(struct capture *capture, const char *first_mark, const char *last_mark)
+{
+	struct texts *texts = &capture->texts;
+	uint64_t records = (uint64_t)(first_mark != NULL) + (last_mark != NULL);
+	intern_init(&texts->call_sites, NONE - 1);
+	intern_init(&texts->gfp, NO_TEXT - 1);
+	intern_init(&texts->names, NO_TEXT - 1);
+	intern_init(&texts->marks, NONE - 1);
+	capture->first_mark = first_mark ? intern(&texts->marks, first_mark, strlen(first_mark)) : NONE;
+	capture->numbers = zeroed(capture->scan_count, sizeof *capture->numbers);
+	capture->first_time = UINT64_MAX;
+	for (uint32_t i = 0; i < capture->scan_count; i++) {
+		struct scan *scan = &capture->scans[i];
+		capture->numbers[i] = (struct numbers){
+			.call_sites = merge(&texts->call_sites, &scan->texts.call_sites),
+			.marks = merge(&texts->marks, &scan->texts.marks),
+			.gfp = merge_short(&texts->gfp, &scan->texts.gfp, 0),
+			.names = merge_short(&texts->names, &scan->texts.names, NO_TEXT),
+		};
+		records += scan->spool.records;
+		if (scan->first_time < capture->first_time)
+			capture->first_time = scan->first_time;
+		if (scan->last_time > capture->last_time)
+			capture->last_time = scan->last_time;
+	}
+	capture->last_mark = last_mark ? intern(&texts->marks, last_mark, strlen(last_mark)) : NONE;
+	if (records >= NONE)
+		die("more than 4,294,967,294 events; import the capture in parts");
+	capture->records = (uint32_t)records;
+	capture->buffer = grow(NULL, BUFFER, sizeof *capture->buffer);
+}
+
+static void texts_free(struct texts *texts)
+{
+	intern_free(&texts->call_sites);
+	intern_free(&texts->gfp);
+	intern_free(&texts->names);
+	intern_free(&texts->marks);
+}
+
+void capture_close(struct capture *capture)
+{
+	for (uint32_t i = 0; i < capture->scan_count; i++) {
+		spool_close(&capture->scans[i].spool);
+		texts_free(&capture->scans[i].texts);
+		intern_free(&capture->scans[i].unknown);
+		free(capture->numbers[i].call_sites);
+		free(capture->numbers[i].marks);
+		free(capture->numbers[i].gfp);
+		free(capture->numbers[i].names);
+	}
+	texts_free(&capture->texts);
+	free(capture->numbers);
+	free(capture->scans);
+	free(capture->buffer);
+}
+
+/* ---- Reading ---------------------------------------------------------------------------------------------------- */
+
+void capture_rewind(struct capture *capture)
+{
+	capture->input = capture->taken = capture->buffered = capture->next = 0;
+	capture->at = 0;
+	capture->last = capture->first_time;
+}
+
+/* The next records of the current input; 0 at its end. */
+static uint32_t fill(struct capture *capture)
+{
+	const struct spool *spool = &capture->scans[capture->input].spool;
+	uint64_t left = spool->records - capture->at;
+	uint32_t count = left < BUFFER ? (uint32_t)left : BUFFER;
+	char *to = (char *)capture->buffer;
+	size_t bytes = count * sizeof *capture->buffer;
+	off_t from = (off_t)(capture->at * sizeof *capture->buffer);
+	while (bytes) {
+		ssize_t got = pread(spool->fd, to, bytes, from);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			die("cannot read the temporary file back: %s", got ? strerror(errno) : "it was cut off");
+		to += got;
+		from += got;
+		bytes -= (size_t)got;
+	}
+	capture->at += count;
+	return count;
+}
+
+static struct record *mark(struct capture *capture, uint32_t number)
+{
+	capture->mark = (struct record){
+		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+	capture->taken++;
+	return &capture->mark;
+}
+
+static void translate(const struct numbers *numbers, struct record *record)
+{
+	if (record->call_site != NONE)
+		record->call_site = numbers->call_sites[record->call_site];
+	if (record->name != NO_TEXT)
+		record->name = numbers->names[record->name];
+	if (record->gfp)
+		record->gfp = numbers->gfp[record->gfp];
+	if (record->kind == SNAPSHOT)
+		record->address = numbers->marks[record->address];
+}
+
+struct record *capture_next(struct capture *capture)
+{
+	if (unlikely(capture->taken == 0 && capture->first_mark != NONE))
+		return mark(capture, capture->first_mark);
+	while (unlikely(capture->next == capture->buffered)) {
+		capture->next = 0;
+		capture->buffered = capture->input < capture->scan_count ? fill(capture) : 0;
+		if (capture->buffered)
+			break;
+		if (capture->input < capture->scan_count) {
+			capture->input++;
+			capture->at = 0;
+		} else if (capture->last_mark != NONE && capture->taken + 1 == capture->records) {
+			return mark(capture, capture->last_mark);
+		} else {
+			return NULL;
+		}
+	}
+	struct record *record = &capture->buffer[capture->next++];
+	translate(&capture->numbers[capture->input], record);
+	if (unlikely(record->time < capture->last))
+		record->time = capture->last;
+	capture->last = record->time;
+	capture->taken++;
+	return record;
+}

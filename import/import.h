@@ -1,0 +1,376 @@
+/*
+ * slabyard-import: kmem events as text on standard input (or several inputs), a resolved trace as binary blocks on
+ * standard output. lab/slabyard/importer.py starts it and writes the Parquet file.
+ *
+ * How it works, in passes over a temporary file of fixed-size records, so that memory grows with what lives at one
+ * time and never with the length of the capture:
+ *
+ *   1. scan     (scan.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
+ *                                   each input: inputs are consecutive slices of one capture.
+ *   2. base     (base.c)            pointers are virtual, pages are frame numbers: vote for the direct map's base.
+ *   3. resolve  (resolve.c)         walk pages (pages.c) and live objects (live.c) to learn which page runs are slabs,
+ *                                   which objects share a cache (caches.c), and which frees and allocations must have
+ *                                   happened unseen: the list of implied events.
+ *   4. emit     (emit.c, rows.c)    walk again, implied events merged in, everything decided; write the rows.
+ *
+ * The capture is taken as it comes: a line that cannot be read is counted, never fatal. What is fatal (no memory, a full
+ * disk, no kmem event at all) ends in die(): one line on standard error, exit status 2, nothing on standard output
+ * that importer.py could mistake for a trace, because the closing block is missing.
+ */
+#ifndef SLABYARD_IMPORT_H
+#define SLABYARD_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define NONE UINT32_MAX
+#define NO_CACHE UINT16_MAX
+#define NO_TEXT UINT16_MAX
+#define PAGE_SHIFT 12
+#define LAST_POINTER_OF_NOTHING 16 /* NULL and ZERO_SIZE_PTR are no objects */
+#define MAX_PFN ((uint64_t)1 << 44)
+#define MAX_ORDER 19 /* page orders above it are misread lines; 4096 << 19 bytes fit 32 bits */
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+enum kind { KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT, KINDS };
+enum origin { RECORDED, IMPLIED, OLDER };
+enum owner { OWNER_NOT_A_PAGE, OWNER_SLAB, OWNER_LARGE, OWNER_ENVIRONMENT, OWNER_UNKNOWN };
+
+/* One event of the capture. A record's ordinal is its place in the spools, from 0. */
+struct record {
+	uint64_t time;      /* ns, as recorded; never decreasing once in the spool */
+	uint64_t address;   /* object: pointer; page: frame number; snapshot: the name's number in struct texts.marks */
+	uint32_t size;      /* bytes_req */
+	uint32_t allocated; /* bytes_alloc */
+	uint32_t call_site; /* in struct texts.call_sites; NONE for pages */
+	uint16_t gfp;       /* in struct texts.gfp */
+	uint16_t name;      /* in struct texts.names, or NO_TEXT where the event prints none */
+	uint16_t cpu;
+	uint8_t kind;
+	uint8_t order;
+	int8_t migrate;
+	int8_t node;
+	uint8_t accounted;
+	uint8_t unused;
+};
+_Static_assert(sizeof(struct record) == 40, "records have no padding");
+
+static inline bool is_object(uint8_t kind) { return kind <= CACHE_FREE; }
+static inline bool is_alloc(uint8_t kind) { return kind == KMALLOC || kind == CACHE_ALLOC; }
+
+/* ---- main.c: what every pass may end with ----------------------------------------------------------------------- */
+
+_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void *grow(void *memory, size_t count, size_t bytes); /* realloc(memory, count * bytes) or die */
+void *zeroed(size_t count, size_t bytes);
+
+/* Makes room for one more element of an array; doubles. */
+#define RESERVE(array, count, room) \
+	do { \
+		if ((count) == (room)) { \
+			(room) = (room) ? 2 * (room) : 64; \
+			(array) = grow((array), (room), sizeof *(array)); \
+		} \
+	} while (0)
+
+/* ---- intern.c: texts as numbers --------------------------------------------------------------------------------- */
+
+struct interner {
+	char **texts; /* each ends with NUL */
+	size_t *lengths;
+	uint32_t *hashes;
+	uint32_t count, room;
+	uint32_t limit;  /* numbers stay below it */
+	uint32_t *slots; /* text number + 1, 0: empty; a power of two of them */
+	uint32_t mask;
+	uint32_t recent[256]; /* text number + 1 by hash: most texts repeat at once */
+};
+
+void intern_init(struct interner *, uint32_t limit);
+void intern_free(struct interner *);
+uint32_t intern(struct interner *, const char *text, size_t length); /* NONE when the limit is reached */
+
+struct texts {
+	struct interner call_sites, gfp, names, marks;
+};
+
+/* ---- spool.c: records in an unlinked temporary file -------------------------------------------------------------- */
+
+struct spool {
+	int fd;
+	uint64_t records;    /* put so far */
+	struct record *buffer;
+	uint32_t held;       /* records in buffer, not yet written */
+	uint64_t floor_time; /* of the last record written */
+	uint64_t reordered;  /* records that came out of order in time */
+};
+
+void spool_open(struct spool *);
+void spool_put(struct spool *, const struct record *);
+void spool_finish(struct spool *); /* writes what is held */
+void spool_close(struct spool *);
+
+/* ---- scan.c: pass 1 ---------------------------------------------------------------------------------------------- */
+
+enum event_name { /* as the kernel names them; see kinds_of_names in scan.c */
+	EVENT_KMALLOC,
+	EVENT_KMALLOC_NODE,
+	EVENT_KFREE,
+	EVENT_CACHE_ALLOC,
+	EVENT_CACHE_ALLOC_NODE,
+	EVENT_CACHE_FREE,
+	EVENT_PAGE_ALLOC,
+	EVENT_PAGE_FREE,
+	EVENT_EXTFRAG,
+	EVENT_MARK,
+	EVENT_NAMES
+};
+
+/* One input and everything learnt from it. */
+struct scan {
+	int fd;
+	uint64_t from, to; /* ns: a report of lost events counts when from <= its time < to; slices repeat such reports */
+	struct spool spool;
+	struct texts texts;
+	uint64_t events[EVENT_NAMES];
+	struct interner unknown;     /* names of events that are none of ours */
+	uint64_t unknown_counts[64]; /* by number in unknown */
+	uint64_t lines, unparsed, lost;
+	uint64_t null_frees, failed_allocs;
+	uint64_t first_time, last_time; /* of all events, counted-apart ones too */
+	uint32_t cpus, nodes;  /* largest seen + 1 */
+	uint32_t pageblock_order; /* NONE: no extfrag event */
+	uint64_t least_pfn, most_pfn;
+	bool tracefs;   /* tracefs text rather than perf script's */
+	bool truncated; /* the last line has no end, and could not be read */
+	bool foreign;   /* looks binary: not text at all */
+};
+
+void scan_input(struct scan *);
+void scan_line(struct scan *, const char *line, const char *end); /* end: where the newline is */
+extern const char *const event_names[EVENT_NAMES];
+
+/* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */
+
+struct capture {
+	struct scan *scans;
+	uint32_t scan_count;
+	struct texts texts; /* merged */
+	struct numbers {
+		uint32_t *call_sites, *marks;
+		uint16_t *gfp, *names;
+	} *numbers; /* of each input: number in its own texts -> number in the merged ones */
+	uint32_t first_mark, last_mark; /* in texts.marks, or NONE */
+	uint32_t records;               /* with the two marks */
+	uint64_t first_time, last_time;
+	/* Where capture_next() stands. */
+	struct record *buffer, mark;
+	uint32_t input, taken, buffered, next;
+	uint64_t at, last;
+};
+
+/* Merges the texts of all inputs. The marks (or NULL) become snapshots before the first and after the last event. */
+void capture_join(struct capture *, const char *first_mark, const char *last_mark);
+void capture_close(struct capture *);
+void capture_rewind(struct capture *);
+struct record *capture_next(struct capture *); /* NULL at the end; valid until the next call */
+
+/* ---- base.c: pass 2 ---------------------------------------------------------------------------------------------- */
+
+struct base {
+	bool known;
+	uint64_t address; /* of page frame 0, modulo 2^64 */
+
+};
+
+void base_find(struct capture *, struct base *);
+
+/* ---- pages.c: which run a page is in ------------------------------------------------------------------------------ */
+
+enum { PAGE_UNSEEN, PAGE_FREED, PAGE_FIRST_RUN }; /* values of a page's entry: PAGE_FIRST_RUN + run */
+
+struct chunk;
+struct page_map {
+	struct chunk **slots; /* hash by frame number / pages of a chunk */
+	uint32_t mask, count;
+	struct chunk *recent;
+};
+
+void page_map_init(struct page_map *);
+void page_map_free(struct page_map *);
+uint32_t page_get(struct page_map *, uint64_t pfn);
+void page_fill(struct page_map *, uint64_t pfn, uint64_t count, uint32_t entry);
+
+/* ---- live.c: what lives at an address ------------------------------------------------------------------------------ */
+
+/* The number of an entry is the `object` column: small, reused. Objects and pages are in two maps over one pool. */
+struct live {
+	uint64_t key;       /* address, or page frame number */
+	uint32_t chain;     /* next in the hash chain, or in the free list */
+	uint32_t size, allocated;
+	uint32_t class;     /* resolve: its class, or NONE for a kmalloc; emit: its cache */
+	uint32_t run;       /* resolve: the live run that it is in, or NONE */
+	uint32_t next, prev;/* resolve: objects of that run */
+	uint32_t since;     /* resolve: ordinal of the record that allocated it */
+	uint32_t serial;    /* resolve: how many cache allocations came before it */
+	uint8_t kind, order, owner;
+	bool implied;       /* emit: its allocation is implied */
+};
+
+struct live_map {
+	uint32_t *buckets;
+	uint32_t mask, count;
+};
+
+struct live_pool {
+	struct live *entries;
+	uint32_t count, room, free;
+};
+
+void live_map_init(struct live_map *);
+void live_map_free(struct live_map *);
+void live_pool_free(struct live_pool *);
+uint32_t live_find(const struct live_map *, const struct live_pool *, uint64_t key); /* NONE: not there */
+uint32_t live_add(struct live_map *, struct live_pool *, uint64_t key);              /* must not be there */
+void live_remove(struct live_map *, struct live_pool *, uint32_t entry);
+
+/* ---- caches.c: which allocations are of one cache ------------------------------------------------------------------- */
+
+/* Allocations that print alike: same sizes, same call site, same name. */
+struct class {
+	uint32_t parent; /* union-find: classes of one cache */
+	uint32_t size, allocated, call_site;
+	uint32_t free_votes;
+	uint16_t name;      /* printed on the allocation, or NO_TEXT */
+	uint16_t free_name; /* majority vote of the names that its objects' frees print */
+	uint16_t cache;     /* once settled */
+};
+
+struct cache {
+	uint16_t name;      /* in texts.names, or NO_TEXT: none known */
+	uint32_t size;      /* largest bytes_req */
+	uint32_t allocated; /* largest bytes_alloc */
+	uint64_t allocs, frees; /* recorded; filled in by emit */
+};
+
+/* What the frees at one call site free: what they freed last, for frees whose object's allocation was not seen. */
+struct free_site {
+	uint32_t class;             /* or NONE */
+	uint32_t size, allocated;   /* of a kmalloc; 0: none */
+};
+
+struct caches {
+	struct class *classes;
+	uint32_t class_count, class_room;
+	uint32_t *slots, mask; /* hash: class + 1 */
+	struct free_site *free_sites; /* by number of the call site */
+	uint32_t free_site_count;
+	struct cache *list;
+	uint32_t count, room;
+	uint16_t *by_name; /* number of the name -> cache, or NO_CACHE */
+	uint32_t name_count;
+};
+
+void caches_init(struct caches *, const struct texts *);
+void caches_free(struct caches *);
+uint32_t class_of(struct caches *, const struct record *);      /* of a cache allocation */
+void class_join(struct caches *, uint32_t a, uint32_t b);       /* one cache, when their sizes are equal */
+void class_named(struct caches *, uint32_t class, uint16_t name); /* a free printed it */
+void caches_settle(struct caches *, bool shared_pages);         /* fills list and class.cache */
+uint16_t cache_named(struct caches *, uint16_t name);           /* made when it is not there */
+
+/* ---- resolve.c: pass 3 ----------------------------------------------------------------------------------------------- */
+
+enum implied_kind { IMPLIED_OBJECT_FREE, IMPLIED_OBJECT_ALLOC, IMPLIED_PAGE_FREE, IMPLIED_PAGE_ALLOC };
+
+/* An event that the capture proves but does not show. It happens just before the record of ordinal `before`. */
+struct implied {
+	uint64_t address;  /* object: pointer; page: frame number */
+	uint32_t before;
+	uint32_t sequence; /* keeps the order of those before one record */
+	uint32_t history;  /* allocations: of the run */
+	uint32_t call_site;/* object allocation: of the free that proves it */
+	uint32_t size, allocated; /* object allocation, once settled */
+	uint16_t cache;    /* object allocation, once settled: NO_CACHE for a kmalloc */
+	uint16_t name;     /* object allocation: as its free prints it, or NO_TEXT */
+	uint8_t kind;      /* enum implied_kind */
+	uint8_t free_kind; /* object allocation: KFREE or CACHE_FREE */
+	uint8_t order;
+	int8_t migrate;
+	bool dropped;      /* nothing tells how large the object was: its free counts as older */
+};
+
+/* What is known of a page run after its life. */
+struct history {
+	uint32_t class;   /* of a cache that has objects in it, or NONE */
+	uint32_t kmalloc_size, kmalloc_allocated; /* bytes_req and bytes_alloc of the kmalloc last seen in it, or 0 */
+	uint16_t name;    /* printed by frees of its objects, or NO_TEXT */
+	uint8_t owner;    /* enum owner */
+};
+
+/* What is learnt of one cache allocation after it happened. */
+struct cache_alloc {
+	uint32_t history; /* of its page run, or NONE */
+	uint32_t class;
+	uint16_t name;    /* printed by its free, or NO_TEXT */
+	uint16_t cache;   /* once settled */
+};
+
+struct resolution {
+	struct implied *implied; /* in the order in which they happen */
+	uint32_t implied_count, implied_room;
+	struct history *histories;
+	uint32_t history_count, history_room;
+	uint32_t *page_events;   /* by number of the page event: its run's history */
+	uint32_t page_event_count, page_event_room;
+	struct cache_alloc *cache_allocs; /* by number of the recorded cache allocation */
+	uint32_t cache_alloc_count, cache_alloc_room;
+	uint32_t *strange_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
+	uint32_t strange_free_count, strange_free_room;
+	uint64_t explained, older_objects, unexplained; /* object events, see trace.py DirectMap */
+	bool shared_pages;       /* objects of different sizes share page runs, as SLOB's do */
+	struct caches caches;
+};
+
+void resolve(struct capture *, const struct base *, struct resolution *);
+void resolution_free(struct resolution *);
+uint16_t cache_of_run(const struct resolution *, uint32_t history); /* NO_CACHE when nothing tells */
+
+/* ---- emit.c, rows.c: pass 4 ------------------------------------------------------------------------------------------- */
+
+struct row {
+	uint64_t time, address;
+	uint32_t object, size, allocated, call_site;
+	uint16_t cpu, cache, gfp;
+	uint8_t kind, origin, order, owner;
+	int8_t migrate, node;
+	uint8_t accounted;
+};
+
+struct counts {
+	uint64_t rows, unknown_frees, implied_frees, implied_allocs, implied_page_frees, implied_page_allocs;
+	uint64_t pages_of_unknown_owner;
+	struct snapshot_mark {
+		uint64_t time;
+		uint32_t mark; /* in texts.marks */
+	} *snapshot_marks;
+	uint32_t snapshots, snapshot_room;
+};
+
+/* One stream at a time: the program has one standard output. */
+void rows_begin(FILE *);
+void rows_put(const struct row *);
+void rows_end(void);
+
+void emit(struct capture *, struct resolution *, struct counts *, FILE *); /* fills in the counts, of caches too */
+
+/* ---- header.c: JSON before and after the rows ------------------------------------------------------------------------- */
+
+void header_write(const struct capture *, const struct base *, const struct resolution *, FILE *);
+void trailer_write(const struct resolution *, const struct counts *, FILE *);
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * slabyard-import [--input FD[:FROM:TO]]... [--first-mark NAME] [--last-mark NAME]
+ *
+ * Reads kmem events as text from the inputs (default: standard input), which are consecutive slices of one capture, and
+ * writes the resolved trace to standard output: see import.h for the passes, header.c and rows.c for what is written.
+ * FROM and TO, in ns of the capture's clock, say which reports of lost events a slice counts: `perf script --time`
+ * repeats them all in each slice. The marks add a snapshot before the first and after the last event.
+ *
+ * Exit status 0 when everything was written, 2 with one line on standard error otherwise.
+ */
+#include "import.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void die(const char *format, ...)
+{
+	va_list arguments;
+	fputs("slabyard-import: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	_exit(2);
+}
+
+void *grow(void *memory, size_t count, size_t bytes)
+{
+	void *larger = count > SIZE_MAX / bytes ? NULL : realloc(memory, count * bytes);
+	if (!larger)
+		die("out of memory (%zu elements of %zu bytes); import the capture in parts", count, bytes);
+	return larger;
+}
+
+void *zeroed(size_t count, size_t bytes)
+{
+	void *memory = calloc(count ? count : 1, bytes);
+	if (!memory)
+		die("out of memory (%zu elements of %zu bytes); import the capture in parts", count, bytes);
+	return memory;
+}
+
+static void *scan_thread(void *scan)
+{
+	scan_input(scan);
+	return NULL;
+}
+
+static void scan_all(struct capture *capture)
+{
+	pthread_t *threads = zeroed(capture->scan_count, sizeof *threads);
+	for (uint32_t i = 1; i < capture->scan_count; i++)
+		if (pthread_create(&threads[i], NULL, scan_thread, &capture->scans[i]) != 0)
+			die("cannot start a thread: %s", strerror(errno));
+	scan_input(&capture->scans[0]);
+	for (uint32_t i = 1; i < capture->scan_count; i++)
+		pthread_join(threads[i], NULL);
+	free(threads);
+}
+
+/* Nothing to import is a mistake of the user's; say which. */
+static void refuse_nothing(const struct capture *capture)
+{
+	uint64_t lines = 0, events = 0;
+	bool foreign = false;
+	for (uint32_t i = 0; i < capture->scan_count; i++) {
+		const struct scan *scan = &capture->scans[i];
+		lines += scan->lines;
+		foreign |= scan->foreign;
+		for (unsigned name = 0; name < EVENT_MARK; name++)
+			events += scan->events[name];
+	}
+	if (foreign)
+		die("the input is binary, neither perf script nor tracefs text");
+	if (!lines)
+		die("the input is empty");
+	if (!events)
+		die("no kmem event in the input; record the events kmem:kmalloc, kmem:kfree, kmem:kmem_cache_alloc, ...");
+}
+
+static void add_input(struct capture *capture, const char *text)
+{
+	struct scan scan = {.to = UINT64_MAX};
+	char *rest;
+	scan.fd = (int)strtol(text, &rest, 10);
+	if (*rest == ':')
+		scan.from = strtoull(rest + 1, &rest, 10);
+	if (*rest == ':')
+		scan.to = strtoull(rest + 1, &rest, 10);
+	if (*rest || rest == text)
+		die("--input takes FD or FD:FROM:TO, not '%s'", text);
+	capture->scans = grow(capture->scans, capture->scan_count + 1, sizeof *capture->scans);
+	capture->scans[capture->scan_count++] = scan;
+}
+
+static void resolve_verified(struct capture *capture, struct base *base, struct resolution *resolution)
+{
+	resolve(capture, base, resolution);
+	if (!base->known || resolution->unexplained <= resolution->explained + resolution->older_objects)
+		return;
+	/* The base that won the vote contradicts the trace: pointers are hashed, and the win was chance. */
+	resolution_free(resolution);
+	base->known = false;
+	resolve(capture, base, resolution);
+}
+
+int main(int argc, char **argv)
+{
+	struct capture capture = {0};
+	const char *first_mark = NULL, *last_mark = NULL;
+	for (int i = 1; i < argc; i++) {
+		if (i + 1 == argc)
+			die("unknown or incomplete option '%s'", argv[i]);
+		if (!strcmp(argv[i], "--input"))
+			add_input(&capture, argv[++i]);
+		else if (!strcmp(argv[i], "--first-mark"))
+			first_mark = argv[++i];
+		else if (!strcmp(argv[i], "--last-mark"))
+			last_mark = argv[++i];
+		else
+			die("unknown or incomplete option '%s'", argv[i]);
+	}
+	if (!capture.scan_count)
+		add_input(&capture, "0");
+
+	scan_all(&capture);
+	refuse_nothing(&capture);
+	capture_join(&capture, first_mark, last_mark);
+
+	struct base base = {0};
+	base_find(&capture, &base);
+	struct resolution resolution = {0};
+	resolve_verified(&capture, &base, &resolution);
+
+	struct counts counts = {0};
+	header_write(&capture, &base, &resolution, stdout);
+	emit(&capture, &resolution, &counts, stdout);
+	trailer_write(&resolution, &counts, stdout);
+	if (fflush(stdout) || ferror(stdout))
+		die("cannot write the result: %s", strerror(errno));
+	resolution_free(&resolution);
+	free(counts.snapshot_marks);
+	capture_close(&capture);
+	return 0;
+}

@@ -1,0 +1,510 @@
+/*
+ * Pass 3: what the capture proves but does not show.
+ *
+ * The pass walks the capture with two views of the same memory: page runs, from mm_page_alloc to mm_page_free, and live
+ * objects, each in the run that holds it. It learns:
+ *
+ * Owners. A run in which an object was allocated or freed while the run lived is the recorded allocator's: `slab`, or
+ * `large` when its one allocation is a kmalloc that begins the run and fills it. Every other run is the environment's. A
+ * page older than the trace is a run of one page, made when an object is first seen in it.
+ *
+ * Implied events. Some traffic fires no event: bulk allocation and bulk free, frees of whole RCU batches, page frees while
+ * events were lost. What stands in the capture contradicts itself then, and the contradiction is the proof:
+ *   - an address is allocated that is still live: it was freed before;
+ *   - a page run is freed, or handed out again, while objects in it are live: they were all freed before;
+ *   - an object is freed that was never allocated, in a run younger than the trace: it was allocated before;
+ *   - a page is handed out that is part of a live run: that run was freed before;
+ *   - a page is freed that was freed already: it was allocated before;
+ *   - part of a run is freed: the run was split (split_page) into pieces of that size.
+ * place_free() and place_alloc() say where in between such an event goes; docs/trace-format.md says why.
+ *
+ * Older events. A free of an object in a page older than the trace, or of a page that the trace did not see before, frees
+ * something that was there when the trace began.
+ *
+ * Caches, see caches.c.
+ */
+#include "import.h"
+
+#include <stdlib.h>
+
+/* A page run that lives now. */
+struct run {
+	uint64_t pfn;
+	uint32_t history;
+	uint32_t born;         /* ordinal of the record that allocated it */
+	uint32_t first_object; /* live ones, linked through struct live; NONE */
+	uint32_t stride;       /* bytes_alloc of the first object allocated in it, 0: none yet */
+	uint8_t order, allocs; /* allocations of objects, saturating at 2 */
+	int8_t migrate;
+	bool older, mixed, in_use;
+};
+
+struct walk {
+	struct resolution *result;
+	const struct base *base;
+	struct page_map pages;
+	struct run *runs;
+	uint32_t run_count, run_room, free_run; /* free list through history, numbered from 1 */
+	struct live_map objects;
+	struct live_pool pool;
+	uint32_t now; /* ordinal of the record */
+	uint64_t runs_judged, runs_mixed; /* with two objects or more; of these, with different strides */
+};
+
+/* ---- Placement -------------------------------------------------------------------------------------------------- */
+
+/* An object allocated by record `since` was freed at some time before record `proof`. */
+static uint32_t place_free(uint32_t since, uint32_t proof)
+{
+	(void)since;
+	return proof;
+}
+
+/* An object that record `proof` frees was allocated at some time after its run, by record `born`. */
+static uint32_t place_alloc(uint32_t born, uint32_t proof)
+{
+	(void)born;
+	return proof;
+}
+
+static struct implied *imply(struct walk *walk, enum implied_kind kind, uint64_t address, uint32_t before)
+{
+	struct resolution *result = walk->result;
+	RESERVE(result->implied, result->implied_count, result->implied_room);
+	struct implied *implied = &result->implied[result->implied_count];
+	*implied = (struct implied){
+		.address = address, .before = before, .sequence = result->implied_count, .history = NONE, .call_site = NONE,
+		.cache = NO_CACHE, .name = NO_TEXT, .kind = (uint8_t)kind, .migrate = -1,
+	};
+	result->implied_count++;
+	return implied;
+}
+
+/* ---- Objects in runs -------------------------------------------------------------------------------------------- */
+
+static void put_into_run(struct walk *walk, uint32_t object, uint32_t run)
+{
+	struct live *live = &walk->pool.entries[object];
+	live->run = run;
+	live->prev = NONE;
+	live->next = NONE;
+	if (run == NONE)
+		return;
+	live->next = walk->runs[run].first_object;
+	if (live->next != NONE)
+		walk->pool.entries[live->next].prev = object;
+	walk->runs[run].first_object = object;
+}
+
+static void object_gone(struct walk *walk, uint32_t object)
+{
+	const struct live *live = &walk->pool.entries[object];
+	if (live->next != NONE)
+		walk->pool.entries[live->next].prev = live->prev;
+	if (live->prev != NONE)
+		walk->pool.entries[live->prev].next = live->next;
+	else if (live->run != NONE)
+		walk->runs[live->run].first_object = live->next;
+	live_remove(&walk->objects, &walk->pool, object);
+}
+
+static void imply_free(struct walk *walk, uint32_t object)
+{
+	const struct live *live = &walk->pool.entries[object];
+	imply(walk, IMPLIED_OBJECT_FREE, live->key, place_free(live->since, walk->now));
+	object_gone(walk, object);
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t new_history(struct walk *walk, enum owner owner)
+{
+	struct resolution *result = walk->result;
+	RESERVE(result->histories, result->history_count, result->history_room);
+	result->histories[result->history_count] = (struct history){.class = NONE, .name = NO_TEXT, .owner = (uint8_t)owner};
+	return result->history_count++;
+}
+
+static uint32_t new_run(struct walk *walk, uint64_t pfn, uint8_t order, uint32_t history)
+{
+	uint32_t number = walk->free_run;
+	if (number) {
+		number--;
+		walk->free_run = walk->runs[number].history;
+	} else {
+		RESERVE(walk->runs, walk->run_count, walk->run_room);
+		number = walk->run_count++;
+	}
+	walk->runs[number] = (struct run){
+		.pfn = pfn, .history = history, .born = walk->now, .first_object = NONE, .order = order, .migrate = -1, .in_use = true};
+	page_fill(&walk->pages, pfn, (uint64_t)1 << order, PAGE_FIRST_RUN + number);
+	return number;
+}
+
+static void judge(struct walk *walk, const struct run *run)
+{
+	walk->runs_judged += run->allocs > 1;
+	walk->runs_mixed += run->mixed;
+}
+
+/* The run ends; objects that still live in it must have been freed. */
+static void end_run(struct walk *walk, uint32_t number)
+{
+	struct run *run = &walk->runs[number];
+	while (run->first_object != NONE)
+		imply_free(walk, run->first_object);
+	judge(walk, run);
+	page_fill(&walk->pages, run->pfn, (uint64_t)1 << run->order, PAGE_FREED);
+	run->in_use = false;
+	run->history = walk->free_run;
+	walk->free_run = number + 1;
+}
+
+/* The live run that the object's page is in, made when the page is older than the trace. NONE when nothing tells the page. */
+static uint32_t run_of_object(struct walk *walk, uint64_t address)
+{
+	struct resolution *result = walk->result;
+	if (!walk->base->known)
+		return NONE;
+	uint64_t pfn = (address - walk->base->address) >> PAGE_SHIFT;
+	if (pfn >= MAX_PFN) {
+		result->unexplained++;
+		return NONE;
+	}
+	uint32_t entry = page_get(&walk->pages, pfn), number = entry - PAGE_FIRST_RUN;
+	if (likely(entry >= PAGE_FIRST_RUN)) {
+		if (walk->runs[number].older) {
+			result->older_objects++;
+			return number;
+		}
+		result->explained++;
+		struct history *history = &result->histories[walk->runs[number].history];
+		if (history->owner != OWNER_LARGE)
+			history->owner = OWNER_SLAB;
+		return number;
+	}
+	if (entry == PAGE_FREED)
+		result->unexplained++;
+	else
+		result->older_objects++;
+	number = new_run(walk, pfn, 0, new_history(walk, OWNER_SLAB));
+	walk->runs[number].older = true;
+	return number;
+}
+
+static void allocated_in_run(struct walk *walk, const struct record *record, struct run *run, uint32_t class)
+{
+	struct history *history = &walk->result->histories[run->history];
+	uint64_t start = walk->base->address + (run->pfn << PAGE_SHIFT);
+	bool fills = !run->older && record->kind == KMALLOC && record->address == start &&
+	             record->allocated == (uint64_t)1 << (PAGE_SHIFT + run->order);
+	history->owner = fills && !run->allocs ? OWNER_LARGE : OWNER_SLAB;
+	run->allocs = run->allocs ? 2 : 1;
+	if (!run->stride)
+		run->stride = record->allocated;
+	run->mixed |= run->stride != record->allocated;
+	if (class == NONE) {
+		history->kmalloc_size = record->size;
+		history->kmalloc_allocated = record->allocated;
+	} else if (history->class == NONE) {
+		history->class = class;
+	} else {
+		class_join(&walk->result->caches, history->class, class);
+	}
+}
+
+/* ---- Object events ---------------------------------------------------------------------------------------------- */
+
+static uint32_t remember_cache_alloc(struct walk *walk, uint32_t class, uint32_t history)
+{
+	struct resolution *result = walk->result;
+	RESERVE(result->cache_allocs, result->cache_alloc_count, result->cache_alloc_room);
+	result->cache_allocs[result->cache_alloc_count] =
+		(struct cache_alloc){.history = history, .class = class, .name = NO_TEXT, .cache = NO_CACHE};
+	return result->cache_alloc_count++;
+}
+
+static void object_alloc(struct walk *walk, const struct record *record)
+{
+	uint32_t object = live_find(&walk->objects, &walk->pool, record->address);
+	if (unlikely(object != NONE))
+		imply_free(walk, object);
+	uint32_t run = run_of_object(walk, record->address);
+	uint32_t class = record->kind == CACHE_ALLOC ? class_of(&walk->result->caches, record) : NONE;
+	if (run != NONE)
+		allocated_in_run(walk, record, &walk->runs[run], class);
+	object = live_add(&walk->objects, &walk->pool, record->address);
+	struct live *live = &walk->pool.entries[object];
+	live->class = class;
+	live->size = record->size;
+	live->allocated = record->allocated;
+	live->since = walk->now;
+	if (class != NONE)
+		live->serial = remember_cache_alloc(walk, class, run == NONE ? NONE : walk->runs[run].history);
+	put_into_run(walk, object, run);
+}
+
+/* What the free of a live object says of its cache and of its call site. */
+static void learn_from_free(struct walk *walk, const struct record *record, const struct live *live)
+{
+	struct resolution *result = walk->result;
+	struct free_site *site = &result->caches.free_sites[record->call_site];
+	if (live->class == NONE) {
+		site->size = live->size;
+		site->allocated = live->allocated;
+		return;
+	}
+	if (record->kind == CACHE_FREE && site->class != NONE && record->name == NO_TEXT)
+		class_join(&result->caches, site->class, live->class);
+	site->class = live->class;
+	if (record->name != NO_TEXT) {
+		result->cache_allocs[live->serial].name = record->name;
+		class_named(&result->caches, live->class, record->name);
+	}
+}
+
+static void strange_free(struct walk *walk, const struct record *record, uint32_t run)
+{
+	struct resolution *result = walk->result;
+	RESERVE(result->strange_frees, result->strange_free_count, result->strange_free_room);
+	result->strange_frees[result->strange_free_count++] = run == NONE ? NONE : walk->runs[run].history;
+	if (run == NONE || walk->runs[run].older)
+		return;
+	struct implied *implied =
+		imply(walk, IMPLIED_OBJECT_ALLOC, record->address, place_alloc(walk->runs[run].born, walk->now));
+	implied->history = walk->runs[run].history;
+	implied->call_site = record->call_site;
+	implied->name = record->name;
+	implied->free_kind = record->kind;
+}
+
+static void object_free(struct walk *walk, const struct record *record)
+{
+	uint32_t object = live_find(&walk->objects, &walk->pool, record->address);
+	uint32_t run = run_of_object(walk, record->address);
+	if (run != NONE && record->name != NO_TEXT)
+		walk->result->histories[walk->runs[run].history].name = record->name;
+	if (unlikely(object == NONE)) {
+		strange_free(walk, record, run);
+		return;
+	}
+	learn_from_free(walk, record, &walk->pool.entries[object]);
+	object_gone(walk, object);
+}
+
+/* ---- Page events ------------------------------------------------------------------------------------------------ */
+
+static void remember_page_event(struct walk *walk, uint32_t history)
+{
+	struct resolution *result = walk->result;
+	RESERVE(result->page_events, result->page_event_count, result->page_event_room);
+	result->page_events[result->page_event_count++] = history;
+}
+
+static void imply_page_free(struct walk *walk, uint32_t run)
+{
+	uint64_t pfn = walk->runs[run].pfn;
+	bool older = walk->runs[run].older;
+	end_run(walk, run);
+	if (!older)
+		imply(walk, IMPLIED_PAGE_FREE, pfn, walk->now);
+}
+
+static uint32_t imply_page_alloc(struct walk *walk, uint64_t pfn, uint8_t order, uint32_t history, int8_t migrate)
+{
+	struct implied *implied = imply(walk, IMPLIED_PAGE_ALLOC, pfn, walk->now);
+	implied->order = order;
+	implied->history = history;
+	implied->migrate = migrate;
+	uint32_t run = new_run(walk, pfn, order, history);
+	walk->runs[run].migrate = migrate;
+	return run;
+}
+
+static void page_alloc(struct walk *walk, const struct record *record)
+{
+	uint64_t end = record->address + ((uint64_t)1 << record->order);
+	for (uint64_t pfn = record->address; pfn < end; pfn++) {
+		uint32_t entry = page_get(&walk->pages, pfn);
+		if (unlikely(entry >= PAGE_FIRST_RUN))
+			imply_page_free(walk, entry - PAGE_FIRST_RUN);
+	}
+	uint32_t history = new_history(walk, walk->base->known ? OWNER_ENVIRONMENT : OWNER_UNKNOWN);
+	uint32_t run = new_run(walk, record->address, record->order, history);
+	walk->runs[run].migrate = record->migrate;
+	remember_page_event(walk, history);
+}
+
+/* split_page() made pieces of a run, and now one is freed. */
+static void split(struct walk *walk, uint32_t number, uint8_t order)
+{
+	struct run run = walk->runs[number];
+	imply_page_free(walk, number);
+	for (uint64_t pfn = run.pfn; pfn < run.pfn + ((uint64_t)1 << run.order); pfn += (uint64_t)1 << order)
+		imply_page_alloc(walk, pfn, order, run.history, run.migrate);
+}
+
+/* Ends what lives in the range that is freed, and says how to count the free. Slow path: it is not one whole run. */
+static uint32_t free_range(struct walk *walk, const struct record *record)
+{
+	uint64_t end = record->address + ((uint64_t)1 << record->order);
+	bool slab = false;
+	for (uint64_t pfn = record->address; pfn < end; pfn++) {
+		uint32_t entry = page_get(&walk->pages, pfn), number = entry - PAGE_FIRST_RUN;
+		if (entry < PAGE_FIRST_RUN)
+			continue;
+		struct run *run = &walk->runs[number];
+		if (run->older) {
+			slab = true;
+			end_run(walk, number);
+		} else if (run->order > record->order && run->first_object == NONE && run->pfn % ((uint64_t)1 << record->order) ==
+		           record->address % ((uint64_t)1 << record->order)) {
+			uint32_t history = run->history;
+			split(walk, number, record->order);
+			end_run(walk, page_get(&walk->pages, record->address) - PAGE_FIRST_RUN);
+			return history;
+		} else {
+			imply_page_free(walk, number);
+		}
+	}
+	page_fill(&walk->pages, record->address, (uint64_t)1 << record->order, PAGE_FREED);
+	return new_history(walk, !walk->base->known ? OWNER_UNKNOWN : slab ? OWNER_SLAB : OWNER_ENVIRONMENT);
+}
+
+static void page_free(struct walk *walk, const struct record *record)
+{
+	uint32_t entry = page_get(&walk->pages, record->address), number = entry - PAGE_FIRST_RUN;
+	if (unlikely(entry == PAGE_FREED)) {
+		uint32_t history = new_history(walk, walk->base->known ? OWNER_ENVIRONMENT : OWNER_UNKNOWN);
+		free_range(walk, record); /* whatever else lives in the range */
+		number = imply_page_alloc(walk, record->address, record->order, history, -1);
+		entry = number + PAGE_FIRST_RUN;
+	}
+	if (likely(entry >= PAGE_FIRST_RUN && walk->runs[number].pfn == record->address &&
+	           walk->runs[number].order == record->order && !walk->runs[number].older)) {
+		remember_page_event(walk, walk->runs[number].history);
+		end_run(walk, number);
+	} else {
+		remember_page_event(walk, free_range(walk, record));
+	}
+}
+
+/* ---- The pass --------------------------------------------------------------------------------------------------- */
+
+uint16_t cache_of_run(const struct resolution *result, uint32_t number)
+{
+	if (number == NONE || result->shared_pages)
+		return NO_CACHE;
+	const struct history *history = &result->histories[number];
+	if (history->name != NO_TEXT)
+		return result->caches.by_name[history->name];
+	return history->class != NONE ? result->caches.classes[history->class].cache : NO_CACHE;
+}
+
+static void settle_cache_allocs(struct resolution *result)
+{
+	struct caches *caches = &result->caches;
+	for (uint32_t i = 0; i < result->history_count; i++)
+		if (result->histories[i].name != NO_TEXT)
+			cache_named(caches, result->histories[i].name);
+	for (uint32_t i = 0; i < result->cache_alloc_count; i++) {
+		struct cache_alloc *alloc = &result->cache_allocs[i];
+		const struct class *class = &caches->classes[alloc->class];
+		alloc->cache = class->cache;
+		if (class->name == NO_TEXT) {
+			uint16_t by_run = cache_of_run(result, alloc->history);
+			if (alloc->name != NO_TEXT)
+				alloc->cache = cache_named(caches, alloc->name);
+			else if (by_run != NO_CACHE)
+				alloc->cache = by_run;
+		}
+		struct cache *cache = &caches->list[alloc->cache];
+		cache->size = class->size > cache->size ? class->size : cache->size;
+		cache->allocated = class->allocated > cache->allocated ? class->allocated : cache->allocated;
+	}
+}
+
+/* What an object was whose allocation was not seen: by the name on its free, its slab, or what its call site frees. */
+static void settle_implied_alloc(struct resolution *result, struct implied *implied)
+{
+	const struct history *history = &result->histories[implied->history];
+	const struct free_site *site = &result->caches.free_sites[implied->call_site];
+	implied->cache = implied->name != NO_TEXT ? cache_named(&result->caches, implied->name) : cache_of_run(result, implied->history);
+	if (implied->cache == NO_CACHE && !result->shared_pages && history->kmalloc_size) {
+		implied->size = history->kmalloc_size;
+		implied->allocated = history->kmalloc_allocated;
+		return;
+	}
+	if (implied->cache == NO_CACHE && implied->free_kind == KFREE) {
+		implied->size = site->size ? site->size : history->kmalloc_size;
+		implied->allocated = site->size ? site->allocated : history->kmalloc_allocated;
+	}
+	if (implied->cache == NO_CACHE && !implied->size && site->class != NONE)
+		implied->cache = result->caches.classes[site->class].cache;
+	if (implied->cache == NO_CACHE && implied->free_kind == CACHE_FREE && history->class != NONE)
+		implied->cache = result->caches.classes[history->class].cache;
+	if (implied->cache != NO_CACHE) {
+		implied->size = result->caches.list[implied->cache].size;
+		implied->allocated = result->caches.list[implied->cache].allocated;
+	}
+	implied->dropped = !implied->size;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct implied *one = a, *other = b;
+	if (one->before != other->before)
+		return one->before < other->before ? -1 : 1;
+	return (one->sequence > other->sequence) - (one->sequence < other->sequence);
+}
+
+static void settle(struct walk *walk)
+{
+	struct resolution *result = walk->result;
+	for (uint32_t i = 0; i < walk->run_count; i++)
+		if (walk->runs[i].in_use)
+			judge(walk, &walk->runs[i]);
+	result->shared_pages = walk->runs_mixed > walk->runs_judged / 4;
+	caches_settle(&result->caches, result->shared_pages);
+	settle_cache_allocs(result);
+	for (uint32_t i = 0; i < result->implied_count; i++)
+		if (result->implied[i].kind == IMPLIED_OBJECT_ALLOC)
+			settle_implied_alloc(result, &result->implied[i]);
+	if (result->implied_count)
+		qsort(result->implied, result->implied_count, sizeof *result->implied, by_time);
+}
+
+void resolve(struct capture *capture, const struct base *base, struct resolution *result)
+{
+	struct walk walk = {.result = result, .base = base};
+	*result = (struct resolution){0};
+	page_map_init(&walk.pages);
+	live_map_init(&walk.objects);
+	caches_init(&result->caches, &capture->texts);
+	capture_rewind(capture);
+	for (const struct record *record; (record = capture_next(capture)) != NULL; walk.now++) {
+		switch (record->kind) {
+		case KMALLOC:
+		case CACHE_ALLOC: object_alloc(&walk, record); break;
+		case KFREE:
+		case CACHE_FREE: object_free(&walk, record); break;
+		case PAGE_ALLOC: page_alloc(&walk, record); break;
+		case PAGE_FREE: page_free(&walk, record); break;
+		}
+	}
+	settle(&walk);
+	page_map_free(&walk.pages);
+	live_map_free(&walk.objects);
+	live_pool_free(&walk.pool);
+	free(walk.runs);
+}
+
+void resolution_free(struct resolution *result)
+{
+	free(result->implied);
+	free(result->histories);
+	free(result->page_events);
+	free(result->cache_allocs);
+	free(result->strange_frees);
+	caches_free(&result->caches);
+}

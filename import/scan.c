@@ -1,0 +1,597 @@
+/*
+ * Pass 1: lines of text into records, by hand: this is where half of an import's time goes (perf script aside), so each
+ * byte of a line is looked at once or twice. scan_line() is the fast path.
+ *
+ * The two forms of a line, perf script's with or without task and process, `kmem:`, and tracefs's:
+ *
+ *     ls  1234 [001]   227.770745123:      kmem:kmalloc: call_site=single_open+0x2a ptr=0xffff8881027dbb60 bytes_req=32 ...
+ *     ls-1234 [001] d..2.   227.770745: kmalloc: call_site=single_open+0x2a/0x90 ptr=00000000852a4d20 bytes_req=32 ...
+ *
+ * So: the CPU is the first bracketed number; then comes the time, perhaps after one word of tracefs's flags; then the
+ * event; then key=value words in any order, of which each event takes those that it knows. Kernels before 6.1 print no
+ * node= and accounted=, page frames in decimal, and call sites as addresses, perhaps with a symbol in parentheses
+ * before or after; newer ones print name= on allocations too. Pointers are hexadecimal with or without 0x, or (nil).
+ *
+ * Everything else that such a text holds: comments, call chains (an address and a symbol, indented) and blank lines are
+ * skipped; reports of lost events are added up; events that are none of ours are counted by name; what is none of these,
+ * or lacks a field that its event must have, is counted as unparsed.
+ */
+#include "import.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCK = 1 << 20 };
+
+const char *const event_names[EVENT_NAMES] = {
+	"kmalloc", "kmalloc_node", "kfree", "kmem_cache_alloc", "kmem_cache_alloc_node", "kmem_cache_free",
+	"mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag", "tracing_mark_write",
+};
+static const uint8_t kinds_of_names[EVENT_NAMES] = {
+	KMALLOC, KMALLOC, KFREE, CACHE_ALLOC, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT,
+};
+
+/* ---- Words and numbers -------------------------------------------------------------------------------------------- */
+
+struct word {
+	const char *start, *end;
+};
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+	while (at < end && (*at == ' ' || *at == '\t'))
+		at++;
+	return at;
+}
+
+static const char *word_end(const char *at, const char *end)
+{
+	while (at < end && *at != ' ' && *at != '\t')
+		at++;
+	return at;
+}
+
+static bool word_is(struct word word, const char *text, size_t length)
+{
+	return (size_t)(word.end - word.start) == length && memcmp(word.start, text, length) == 0;
+}
+#define WORD_IS(word, text) word_is(word, text, sizeof(text) - 1)
+
+static bool decimal(struct word word, uint64_t *value)
+{
+	uint64_t sum = 0;
+	if (word.start == word.end || word.end - word.start > 20)
+		return false;
+	for (const char *at = word.start; at < word.end; at++) {
+		unsigned digit = (unsigned char)*at - (unsigned)'0';
+		if (digit > 9)
+			return false;
+		sum = sum * 10 + digit;
+	}
+	*value = sum;
+	return true;
+}
+
+static bool hexadecimal(struct word word, uint64_t *value)
+{
+	uint64_t sum = 0;
+	if (word.start == word.end || word.end - word.start > 16)
+		return false;
+	for (const char *at = word.start; at < word.end; at++) {
+		unsigned digit = (unsigned char)*at - (unsigned)'0';
+		if (digit > 9) {
+			digit = ((unsigned char)*at | 0x20u) - (unsigned)'a' + 10;
+			if (digit < 10 || digit > 15)
+				return false;
+		}
+		sum = sum << 4 | digit;
+	}
+	*value = sum;
+	return true;
+}
+
+static bool has_0x(struct word word)
+{
+	return word.end - word.start > 2 && word.start[0] == '0' && (word.start[1] | 0x20) == 'x';
+}
+
+static struct word after(struct word word, unsigned characters)
+{
+	return (struct word){word.start + characters, word.end};
+}
+
+static bool pointer(struct word word, uint64_t *value)
+{
+	if (has_0x(word))
+		return hexadecimal(after(word, 2), value);
+	if (WORD_IS(word, "(nil)") || WORD_IS(word, "(null)")) {
+		*value = 0;
+		return true;
+	}
+	return hexadecimal(word, value);
+}
+
+static bool frame_number(struct word word, uint64_t *value)
+{
+	return has_0x(word) ? hexadecimal(after(word, 2), value) : decimal(word, value);
+}
+
+static bool small_signed(struct word word, int8_t *value)
+{
+	uint64_t number;
+	bool negative = word.start < word.end && *word.start == '-';
+	if (!decimal(negative ? after(word, 1) : word, &number) || number > INT8_MAX)
+		return false;
+	*value = negative ? (int8_t)-(int)number : (int8_t)number;
+	return true;
+}
+
+static uint32_t clamped(uint64_t value)
+{
+	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+/* Seconds with a fraction, as ns; a number without one is taken for ns (counting clocks). The colon is cut off. */
+static bool time_of(struct word word, uint64_t *ns)
+{
+	static const uint32_t scale[10] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
+	uint64_t seconds, fraction;
+	if (word.start == word.end || word.end[-1] != ':')
+		return false;
+	word.end--;
+	const char *dot = memchr(word.start, '.', (size_t)(word.end - word.start));
+	if (!dot)
+		return decimal(word, ns);
+	size_t digits = (size_t)(word.end - dot - 1);
+	if (digits > 9 || dot - word.start > 10 || !decimal((struct word){word.start, dot}, &seconds) ||
+	    !decimal((struct word){dot + 1, word.end}, &fraction))
+		return false;
+	*ns = seconds * 1000000000 + fraction * scale[digits];
+	return true;
+}
+
+/* ---- The fields of an event ------------------------------------------------------------------------------------- */
+
+enum field {
+	HAS_PTR = 1u << 0,
+	HAS_REQ = 1u << 1,
+	HAS_PFN = 1u << 2,
+	HAS_ORDER = 1u << 3,
+	IS_WRONG = 1u << 4,
+};
+
+struct fields {
+	unsigned has;
+	uint64_t req, alloc;
+	struct word call_site, symbol, gfp, name;
+};
+
+static void unsigned_field(struct word value, uint64_t *to, unsigned bit, struct fields *fields)
+{
+	fields->has |= decimal(value, to) ? bit : IS_WRONG;
+}
+
+static void order_field(struct word value, struct record *record, struct fields *fields)
+{
+	uint64_t order;
+	bool good = decimal(value, &order) && order <= MAX_ORDER;
+	if (good)
+		record->order = (uint8_t)order;
+	fields->has |= good ? HAS_ORDER : IS_WRONG;
+}
+
+/* One key=value. Keys are told apart by length first, which leaves one or two candidates. */
+static void take_field(struct scan *scan, struct record *record, struct fields *fields, struct word key, struct word value)
+{
+	uint64_t block_order;
+	switch (key.end - key.start) {
+	case 3:
+		if (WORD_IS(key, "ptr"))
+			fields->has |= pointer(value, &record->address) ? HAS_PTR : IS_WRONG;
+		else if (WORD_IS(key, "pfn") && !is_object(record->kind))
+			fields->has |= frame_number(value, &record->address) ? HAS_PFN : IS_WRONG;
+		break;
+	case 4:
+		if (WORD_IS(key, "name"))
+			fields->name = value;
+		else if (WORD_IS(key, "node") && !small_signed(value, &record->node))
+			fields->has |= IS_WRONG;
+		break;
+	case 5:
+		if (WORD_IS(key, "order"))
+			order_field(value, record, fields);
+		break;
+	case 9:
+		if (WORD_IS(key, "call_site"))
+			fields->call_site = value;
+		else if (WORD_IS(key, "bytes_req"))
+			unsigned_field(value, &fields->req, HAS_REQ, fields);
+		else if (WORD_IS(key, "gfp_flags"))
+			fields->gfp = value;
+		else if (WORD_IS(key, "accounted"))
+			record->accounted = WORD_IS(value, "true");
+		break;
+	case 11:
+		if (WORD_IS(key, "bytes_alloc"))
+			unsigned_field(value, &fields->alloc, 0, fields);
+		else if (WORD_IS(key, "migratetype") && !small_signed(value, &record->migrate))
+			fields->has |= IS_WRONG;
+		else if (WORD_IS(key, "alloc_order"))
+			order_field(value, record, fields);
+		break;
+	case 15:
+		if (WORD_IS(key, "pageblock_order") && decimal(value, &block_order) && block_order <= MAX_ORDER)
+			scan->pageblock_order = (uint32_t)block_order;
+		break;
+	case 17:
+		if (WORD_IS(key, "alloc_migratetype") && !small_signed(value, &record->migrate))
+			fields->has |= IS_WRONG;
+		break;
+	}
+}
+
+static void take_fields(struct scan *scan, struct record *record, struct fields *fields, const char *at, const char *end)
+{
+	for (;;) {
+		at = skip_blanks(at, end);
+		if (at == end)
+			return;
+		const char *start = at, *equals = NULL;
+		for (; at < end && *at != ' ' && *at != '\t'; at++)
+			if (*at == '=' && !equals)
+				equals = at;
+		if (equals)
+			take_field(scan, record, fields, (struct word){start, equals}, (struct word){equals + 1, at});
+		else if (*start == '(' && at[-1] == ')' && at - start > 2)
+			fields->symbol = (struct word){start + 1, at - 1};
+	}
+}
+
+/* `function+0x2a`: without tracefs's function length, and a symbol rather than an address where there is one. */
+static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
+{
+	struct word site = fields->call_site;
+	uint64_t address;
+	if (fields->symbol.start && pointer(site, &address))
+		site = fields->symbol;
+	for (const char *at = site.end; at > site.start + 2; at--)
+		if (at[-1] == '/') {
+			site.end = at - 1;
+			break;
+		}
+	return intern(&scan->texts.call_sites, site.start ? site.start : "", (size_t)(site.end - site.start));
+}
+
+/* Text 0 is the empty one; `(nil)` is how no flags at all print. */
+static uint16_t flags_text(struct scan *scan, struct word word)
+{
+	if (word.start == word.end || *word.start == '(')
+		return 0;
+	uint32_t number = intern(&scan->texts.gfp, word.start, (size_t)(word.end - word.start));
+	return number == NONE ? 0 : (uint16_t)number;
+}
+
+static uint16_t name_text(struct scan *scan, struct word word)
+{
+	if (word.start == word.end)
+		return NO_TEXT;
+	uint32_t number = intern(&scan->texts.names, word.start, (size_t)(word.end - word.start));
+	return number == NONE ? NO_TEXT : (uint16_t)number;
+}
+
+/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
+static bool flags_account(struct word gfp)
+{
+	for (const char *at = gfp.start; at && gfp.end - at >= 7; at++)
+		if (*at == 'A' && memcmp(at, "ACCOUNT", 7) == 0)
+			return true;
+	return false;
+}
+
+static bool take_object(struct scan *scan, struct record *record, const struct fields *fields)
+{
+	bool alloc = is_alloc(record->kind);
+	if ((fields->has & (HAS_PTR | IS_WRONG)) != HAS_PTR || (alloc && !(fields->has & HAS_REQ)))
+		return false;
+	record->size = clamped(fields->req);
+	record->allocated = clamped(fields->alloc);
+	record->call_site = call_site_of(scan, fields);
+	record->gfp = alloc ? flags_text(scan, fields->gfp) : 0;
+	record->name = name_text(scan, fields->name);
+	record->accounted = record->accounted || (alloc && flags_account(fields->gfp));
+	if (record->address > LAST_POINTER_OF_NOTHING)
+		spool_put(&scan->spool, record);
+	else if (alloc)
+		scan->failed_allocs++;
+	else
+		scan->null_frees++;
+	return true;
+}
+
+static bool take_page(struct scan *scan, struct record *record, const struct fields *fields)
+{
+	if ((fields->has & (HAS_PFN | HAS_ORDER | IS_WRONG)) != (HAS_PFN | HAS_ORDER))
+		return false;
+	/* A page allocation that failed prints frame 0, or -1 in some kernels. */
+	if (record->kind == PAGE_ALLOC && (record->address == 0 || record->address == UINT64_MAX)) {
+		scan->failed_allocs++;
+		return true;
+	}
+	if (record->address >= MAX_PFN)
+		return false;
+	record->gfp = record->kind == PAGE_ALLOC ? flags_text(scan, fields->gfp) : 0;
+	if (record->address < scan->least_pfn)
+		scan->least_pfn = record->address;
+	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)
+		scan->most_pfn = record->address + ((uint64_t)1 << record->order) - 1;
+	spool_put(&scan->spool, record);
+	return true;
+}
+
+static bool take_mark(struct scan *scan, struct record *record, const char *at, const char *end)
+{
+	at = skip_blanks(at, end);
+	while (end > at && (end[-1] == ' ' || end[-1] == '\r'))
+		end--;
+	uint32_t number = intern(&scan->texts.marks, at, (size_t)(end - at));
+	if (number == NONE)
+		return false;
+	record->address = number;
+	spool_put(&scan->spool, record);
+	return true;
+}
+
+/* ---- Lines ------------------------------------------------------------------------------------------------------ */
+
+static enum event_name event_of(struct word word)
+{
+	switch (word.end - word.start) {
+	case 5: return WORD_IS(word, "kfree") ? EVENT_KFREE : EVENT_NAMES;
+	case 7: return WORD_IS(word, "kmalloc") ? EVENT_KMALLOC : EVENT_NAMES;
+	case 12:
+		return WORD_IS(word, "mm_page_free") ? EVENT_PAGE_FREE : WORD_IS(word, "kmalloc_node") ? EVENT_KMALLOC_NODE : EVENT_NAMES;
+	case 13: return WORD_IS(word, "mm_page_alloc") ? EVENT_PAGE_ALLOC : EVENT_NAMES;
+	case 15: return WORD_IS(word, "kmem_cache_free") ? EVENT_CACHE_FREE : EVENT_NAMES;
+	case 16: return WORD_IS(word, "kmem_cache_alloc") ? EVENT_CACHE_ALLOC : EVENT_NAMES;
+	case 18: return WORD_IS(word, "tracing_mark_write") ? EVENT_MARK : EVENT_NAMES;
+	case 21:
+		return WORD_IS(word, "mm_page_alloc_extfrag")   ? EVENT_EXTFRAG
+		       : WORD_IS(word, "kmem_cache_alloc_node") ? EVENT_CACHE_ALLOC_NODE
+		                                                : EVENT_NAMES;
+	}
+	return EVENT_NAMES;
+}
+
+/* The number in `PERF_RECORD_LOST lost 12` and the like; the report itself stands for at least one event. */
+static void count_lost(struct scan *scan, uint64_t time, const char *at, const char *end)
+{
+	uint64_t lost = 1;
+	for (; at < end; at++)
+		if (*at >= '0' && *at <= '9') {
+			const char *digits = at;
+			while (at < end && *at >= '0' && *at <= '9')
+				at++;
+			decimal((struct word){digits, at}, &lost);
+			break;
+		}
+	if (time >= scan->from && time < scan->to)
+		scan->lost += lost;
+}
+
+/* `CPU:0 [LOST 12 EVENTS]`, and tracefs's heading of what its buffer holds of what was written. */
+static bool take_remark(struct scan *scan, const char *line, const char *end)
+{
+	static const char heading[] = "entries-in-buffer/entries-written:";
+	size_t length = (size_t)(end - line);
+	const char *bracket = memchr(line, '[', length);
+	if (bracket && end - bracket > 6 && memcmp(bracket, "[LOST ", 6) == 0) {
+		count_lost(scan, scan->from, bracket, end);
+		return true;
+	}
+	if (!length || *line != '#')
+		return false;
+	for (const char *at = line; end - at > (ptrdiff_t)sizeof heading; at++) {
+		struct word kept, written;
+		uint64_t a, b;
+		if (memcmp(at, heading, sizeof heading - 1) != 0)
+			continue;
+		scan->tracefs = true;
+		kept.start = skip_blanks(at + sizeof heading - 1, end);
+		for (kept.end = kept.start; kept.end < end && *kept.end != '/'; kept.end++) {}
+		if (kept.end < end) {
+			written = (struct word){kept.end + 1, word_end(kept.end + 1, end)};
+			if (decimal(kept, &a) && decimal(written, &b) && b > a)
+				scan->lost += b - a;
+		}
+		break;
+	}
+	return true;
+}
+
+/* Blank, or of a call chain: indented, an address, then anything or nothing. */
+static bool is_skipped(const char *line, const char *end)
+{
+	uint64_t address;
+	const char *at = skip_blanks(line, end);
+	if (at == end || (end - at == 1 && *at == '\r'))
+		return true;
+	return at > line && hexadecimal((struct word){at, word_end(at, end)}, &address);
+}
+
+/* What follows the bracketed CPU number; false when there is none in the line. */
+static bool find_cpu(const char *line, const char *end, const char **at, uint64_t *cpu)
+{
+	for (const char *open = line; (open = memchr(open, '[', (size_t)(end - open))) != NULL;) {
+		const char *close = ++open;
+		while (close < end && *close >= '0' && *close <= '9')
+			close++;
+		if (close < end && *close == ']' && decimal((struct word){open, close}, cpu)) {
+			*at = close + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void count_unknown(struct scan *scan, struct word event)
+{
+	uint32_t number = intern(&scan->unknown, event.start, (size_t)(event.end - event.start));
+	if (number == NONE) /* more kinds than anybody reads: the last place takes the rest */
+		number = scan->unknown.limit - 1;
+	scan->unknown_counts[number]++;
+}
+
+static void take_time(struct scan *scan, uint64_t time)
+{
+	if (time < scan->first_time)
+		scan->first_time = time;
+	if (time > scan->last_time)
+		scan->last_time = time;
+}
+
+/* A line with CPU, time and event. False: it cannot be read. */
+static bool take_event(struct scan *scan, const char *at, const char *end, uint64_t cpu)
+{
+	struct record record = {.cpu = (uint16_t)cpu, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+	struct word word;
+	word.start = skip_blanks(at, end);
+	word.end = word_end(word.start, end);
+	if (word.start < end && (unsigned char)(*word.start - '0') > 9) {
+		word.start = skip_blanks(word.end, end);
+		word.end = word_end(word.start, end);
+	}
+	if (cpu >= UINT16_MAX || !time_of(word, &record.time))
+		return false;
+
+	word.start = skip_blanks(word.end, end);
+	word.end = word_end(word.start, end);
+	if (word.end - word.start >= 16 && memcmp(word.start, "PERF_RECORD_LOST", 16) == 0) { /* or …_LOST_SAMPLES */
+		count_lost(scan, record.time, word.end, end);
+		return true;
+	}
+	if (word.end - word.start < 2 || word.end[-1] != ':')
+		return false;
+	at = word.end--;
+	if (word.end - word.start > 5 && memcmp(word.start, "kmem:", 5) == 0)
+		word.start += 5;
+	enum event_name event = event_of(word);
+	if (event == EVENT_NAMES) {
+		count_unknown(scan, word);
+		return true;
+	}
+
+	struct fields fields = {0};
+	record.kind = kinds_of_names[event];
+	bool good;
+	if (event == EVENT_MARK) {
+		good = take_mark(scan, &record, at, end);
+	} else {
+		take_fields(scan, &record, &fields, at, end);
+		good = is_object(record.kind) ? take_object(scan, &record, &fields) : take_page(scan, &record, &fields);
+	}
+	if (!good)
+		return false;
+	scan->events[event]++;
+	take_time(scan, record.time);
+	if (cpu >= scan->cpus)
+		scan->cpus = (uint32_t)cpu + 1;
+	if (record.node >= (int)scan->nodes)
+		scan->nodes = (uint32_t)record.node + 1;
+	return true;
+}
+
+void scan_line(struct scan *scan, const char *line, const char *end)
+{
+	const char *at;
+	uint64_t cpu;
+	scan->lines++;
+	if (end > line && end[-1] == '\r')
+		end--;
+	if (likely(end > line && *line != '#' && find_cpu(line, end, &at, &cpu))) {
+		if (unlikely(!take_event(scan, at, end, cpu)))
+			scan->unparsed++;
+	} else if (!is_skipped(line, end) && !take_remark(scan, line, end)) {
+		scan->unparsed++;
+	}
+}
+
+/* ---- Input ------------------------------------------------------------------------------------------------------ */
+
+static size_t read_some(int fd, char *to, size_t room)
+{
+	for (;;) {
+		ssize_t got = read(fd, to, room);
+		if (got >= 0)
+			return (size_t)got;
+		if (errno != EINTR)
+			die("cannot read the input: %s", strerror(errno));
+	}
+}
+
+/* Text has no NUL, and few other control characters; perf.data, archives and random bytes have. */
+static bool looks_binary(const char *text, size_t length)
+{
+	size_t control = 0;
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (c == 0)
+			return true;
+		control += c < 32 && c != '\n' && c != '\t' && c != '\r';
+	}
+	return control > length / 16;
+}
+
+static void scan_open(struct scan *scan)
+{
+	spool_open(&scan->spool);
+	intern_init(&scan->texts.call_sites, NONE - 1);
+	intern_init(&scan->texts.gfp, NO_TEXT - 1);
+	intern_init(&scan->texts.names, NO_TEXT - 1);
+	intern_init(&scan->texts.marks, NO_TEXT);
+	intern_init(&scan->unknown, sizeof scan->unknown_counts / sizeof *scan->unknown_counts);
+	intern(&scan->texts.gfp, "", 0);
+	scan->nodes = 1;
+	scan->pageblock_order = NONE;
+	scan->least_pfn = scan->first_time = UINT64_MAX;
+}
+
+void scan_input(struct scan *scan)
+{
+	char *block = grow(NULL, BLOCK, 1);
+	size_t held = 0;
+	bool skipping = false; /* inside a line longer than the block */
+	scan_open(scan);
+	for (;;) {
+		size_t got = read_some(scan->fd, block + held, BLOCK - held);
+		if (!got)
+			break;
+		if (!scan->lines && looks_binary(block, held + got)) {
+			scan->foreign = true;
+			held = 0;
+			break;
+		}
+		const char *line = block, *end = block + held + got, *newline;
+		const char *search = block + held;
+		while ((newline = memchr(search, '\n', (size_t)(end - search))) != NULL) {
+			if (!skipping)
+				scan_line(scan, line, newline);
+			skipping = false;
+			line = search = newline + 1;
+		}
+		held = (size_t)(end - line);
+		if (held == BLOCK) {
+			scan->unparsed += !skipping;
+			scan->lines += !skipping;
+			skipping = true;
+			held = 0;
+		}
+		memmove(block, line, held);
+	}
+	/* A last line without an end was cut off. What is left of it may well read like a line, with half a pointer. */
+	scan->truncated = held > 0;
+	scan->unparsed += held > 0 && !skipping;
+	free(block);
+	spool_finish(&scan->spool);
+}
