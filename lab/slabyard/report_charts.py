@@ -51,6 +51,11 @@ def memory_unit(workload: Workload) -> tuple[str, int]:
     return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 10 << 20 else ("MiB", 1 << 20)
 
 
+def memory_format(unit: str) -> str:
+    """The d3 format in which the charts' labels show memory."""
+    return ",.0f" if unit == "KiB" else ",.2f"
+
+
 def thinned(vector: Sequence[Any]) -> Sequence[Any]:
     """At most MAX_POINTS evenly spread elements, the last one always among them."""
     if len(vector) <= MAX_POINTS:
@@ -116,7 +121,7 @@ class TimeCharts:
             "title": "Memory held over time",
             "note": "Pages of slabs and large allocations; dotted: live bytes that clients asked for.",
             "x": {"title": "time in the trace (s)", "name": "seconds"},
-            "y": {"title": f"memory ({self.unit})", "unit": self.unit},
+            "y": {"title": f"memory ({self.unit})", "unit": self.unit, "format": memory_format(self.unit)},
             "traces": traces,
         }
 
@@ -128,7 +133,7 @@ class TimeCharts:
             "title": "Fragmentation events over time",
             "note": "Page allocations that fell back to another migrate type's pages, cumulative.",
             "x": {"title": "time in the trace (s)", "name": "seconds"},
-            "y": {"title": "events (cumulative)", "unit": "events", "whole": True},
+            "y": {"title": "events (cumulative)", "unit": "events", "whole": True, "format": ",d"},
             "traces": self.lines("fragmentation_events", 1),
         }
 
@@ -158,7 +163,7 @@ def free_blocks(workload: Workload, pool: Pool) -> Chart:
         "title": "Free blocks per order, before and after",
         "note": note,
         "x": {"title": "order (blocks of 2^order pages)", "name": "order"},
-        "y": {"title": "free blocks (log scale)", "unit": "blocks", "log": True, "whole": True},
+        "y": {"title": "free blocks (log scale)", "unit": "blocks", "log": True, "format": ",d"},
         "traces": starts[:1] + ends,
     }
 
@@ -172,7 +177,7 @@ def unusable(workload: Workload, pool: Pool) -> Chart:
         "title": "Unusable free space index per order",
         "note": "At the end: share of free memory in blocks too small for a request of that order; 0 is best.",
         "x": {"title": "order of the request", "name": "order"},
-        "y": {"title": "index (0 to 1)", "unit": "", "range": [0, 1]},
+        "y": {"title": "index (0 to 1)", "unit": "", "range": [0, 1], "format": ".3f"},
         "traces": [trace for trace in found if trace],
     }
 
@@ -233,7 +238,7 @@ def caches(workload: Workload, unit: str, unit_bytes: int) -> Chart:
         "title": "Memory per cache at the end",
         "note": f"The {len(names)} largest: pages held, and live bytes asked for in grey. "
         "Allocators that mix caches in one page (SLOB) hold no pages per cache.",
-        "x": {"title": f"memory ({unit})", "unit": unit},
+        "x": {"title": f"memory ({unit})", "unit": unit, "format": memory_format(unit)},
         "y": {"title": "", "name": "cache"},
         "names": names,
         "traces": traces,
@@ -252,7 +257,7 @@ def call_sites(workload: Workload) -> Chart:
         "kind": "hbar",
         "title": "Requested memory per call site",
         "note": f"The {len(names)} call sites with the highest peak; bytes asked for, the same under every allocator.",
-        "x": {"title": "requested (KiB)", "unit": "KiB"},
+        "x": {"title": "requested (KiB)", "unit": "KiB", "format": memory_format("KiB")},
         "y": {"title": "", "name": "call site"},
         "names": names,
         "traces": [

@@ -18,7 +18,7 @@ factor to the worst allocator, since that is what tells whether the choice matte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .report_model import Estimate, Series, Workload, estimate, number, page_bytes
@@ -84,26 +84,35 @@ def bytes_text(count: float) -> str:
     return f"{count / 1024:,.0f} KiB" if count < 10 << 20 else f"{count / (1 << 20):,.1f} MiB"
 
 
-def ratio_text(best: float, worst: float) -> str:
-    """How far the worst is from the best, as a percentage or a factor; empty when there is no ratio."""
-    if best <= 0 or worst <= best:
+def behind(best: float, worst: float) -> str:
+    """How far the worst is from the best, as a percentage or a factor; empty where neither says anything."""
+    if best <= 0 or worst < 1.005 * best:
         return ""
-    return f"{worst / best:.1f} times" if worst >= 2 * best else f"{(worst / best - 1) * 100:.0f}% above"
+    return f", {worst / best:.1f} times that" if worst >= 2 * best else f", {(worst / best - 1) * 100:.0f}% more"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Who leads in one measure and who is last, with their medians."""
+    """Who leads in one measure and who is last, with their medians, of how many."""
 
     leaders: list[str]
     best: float
     last: str
     worst: float
-    all_level: bool
+    count: int
+
+    @property
+    def level(self) -> bool:
+        """Whether several are compared and none is better than another."""
+        return self.count > 1 and len(self.leaders) == self.count
+
+    def leading(self, one: str, several: str) -> str:
+        """The leaders as a subject, with the verb in singular or plural."""
+        return f"{listed(self.leaders)} {one if len(self.leaders) == 1 else several}"
 
 
 def standing(series: Sequence[Series], measure: str) -> Standing | None:
-    """The standing in a measure; None if no series has it."""
+    """The standing in a measure; None if no series has a rank in it."""
     found = values(series, measure)
     placed = [
         (rank, value.median, one.label)
@@ -113,18 +122,8 @@ def standing(series: Sequence[Series], measure: str) -> Standing | None:
     if not placed:
         return None
     leaders = [label for rank, _, label in placed if rank == 1]
-    last = max(placed)
-    best = min(median for rank, median, _ in placed if rank == 1)
-    return Standing(leaders, best, last[2], last[1], len(leaders) == len(placed))
-
-
-def comparison_tail(at: Standing, texts: Mapping[str, str]) -> str:
-    """`, 34% above slub`-like remark on the last allocator; empty if nobody is behind."""
-    ratio = ratio_text(at.best, at.worst)
-    if at.all_level or not ratio:
-        return ""
-    joined = f"{ratio} that" if ratio.endswith("times") else f"{ratio}"
-    return f"; {at.last} {texts['verb']} {texts['worst']}, {joined}"
+    _, worst, last = max(placed)
+    return Standing(leaders, min(median for rank, median, _ in placed if rank == 1), last, worst, len(placed))
 
 
 def time_clause(series: Sequence[Series]) -> str:
@@ -133,12 +132,13 @@ def time_clause(series: Sequence[Series]) -> str:
     if at is None:
         return ""
     single = time_name(series) == "ns_per_operation"
-    value = f"{at.best:,.1f} ns an operation" if single else f"{at.best:,.3g} s"
+    best = f"{at.best:,.1f} ns an operation" if single else f"{at.best:,.3g} s"
     worst = f"{at.worst:,.1f} ns" if single else f"{at.worst:,.3g} s"
-    if at.all_level and len(series) > 1:
-        return f"no allocator is measurably faster than another (best median {value})"
-    lead = f"{listed(at.leaders)} {'is fastest' if len(at.leaders) == 1 else 'are level as the fastest'} ({value}"
-    return f"{lead}{comparison_tail(at, {'verb': 'needs', 'worst': worst})})"
+    if at.count == 1:
+        return f"{at.last} needs {best}"
+    if at.level:
+        return f"no allocator is measurably faster than another (best median {best})"
+    return f"{at.leading('is fastest', 'are level as the fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
 def memory_clause(workload: Workload) -> str:
@@ -147,12 +147,12 @@ def memory_clause(workload: Workload) -> str:
     if at is None:
         return ""
     size = page_bytes(workload)
-    if at.all_level and len(at.leaders) > 1:
-        clause = f"all hold {bytes_text(at.best * size)} at the peak"
+    best, worst = bytes_text(at.best * size), bytes_text(at.worst * size)
+    if at.level or at.count == 1:
+        clause = f"{'all hold' if at.level else f'{at.last} holds'} {best} at the peak"
     else:
-        verb = "holds" if len(at.leaders) == 1 else "hold"
-        clause = f"{listed(at.leaders)} {verb} least memory at the peak ({bytes_text(at.best * size)}"
-        clause += comparison_tail(at, {"verb": "holds", "worst": bytes_text(at.worst * size)}) + ")"
+        lead = at.leading("holds", "hold")
+        clause = f"{lead} least memory at the peak ({best}; {at.last} holds {worst}{behind(at.best, at.worst)})"
     real = workload.recorded
     peak = number(real.exact.get("held_pages_peak")) if real else None
     return clause if peak is None else f"{clause}, the recorded kernel held {bytes_text(peak * size)}"
@@ -163,12 +163,10 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     at = standing(series, "fragmentation")
     if at is None:
         return ""
-    if at.all_level:
-        count = f"{at.best:,.0f} fragmentation {'event' if at.best == 1 else 'events'}"
-        count = "no fragmentation event" if at.best == 0 else count
-        return f"{'each' if len(at.leaders) > 1 else at.leaders[0]} causes {count}"
-    verb = "causes" if len(at.leaders) == 1 else "cause"
-    return f"{listed(at.leaders)} {verb} fewest fragmentation events ({at.best:,.0f}; {at.last} {at.worst:,.0f})"
+    if at.level or at.count == 1:
+        count = "no fragmentation event" if at.best == 0 else f"{at.best:,.0f} fragmentation event{'' if at.best == 1 else 's'}"
+        return f"{'each' if at.level else at.last} causes {count}"
+    return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {at.last} {at.worst:,.0f})"
 
 
 def sentence(workload: Workload) -> str:

@@ -55,7 +55,7 @@ def interval(value: Estimate | None) -> str:
         return DASH
     if value.low is None or value.high is None:
         return significant(value.median)
-    bounds = f"{significant(value.low)} to {significant(value.high)}"
+    bounds = f"{significant(value.low)}{DASH}{significant(value.high)}"
     return f'{significant(value.median)}<span class="interval">{bounds}</span>'
 
 
@@ -102,6 +102,16 @@ def timed_text(*path: str) -> Callable[[Series], str]:
     return lambda one: interval(estimate(one.timed, *path))
 
 
+def percentile(name: str) -> Callable[[Series], str]:
+    """A function from a series to a latency percentile; its interval stands among all measures."""
+
+    def shown(one: Series) -> str:
+        found = estimate(one.timed, "latency_ns", name)
+        return DASH if found is None else significant(found.median)
+
+    return shown
+
+
 def share(key: str) -> Callable[[Series], str]:
     """A function from a series to an exact share as a percentage."""
     return lambda one: percent(one.exact.get(key))
@@ -126,9 +136,9 @@ def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
         (
             "Latency (ns)",
             [
-                ("median", "Median over single operations", timed_text("latency_ns", "median"), None),
-                ("p99", "99th percentile", timed_text("latency_ns", "p99"), None),
-                ("p99.9", "99.9th percentile", timed_text("latency_ns", "p999"), None),
+                ("median", "Median over single operations", percentile("median"), None),
+                ("p99", "99th percentile", percentile("p99"), None),
+                ("p99.9", "99.9th percentile", percentile("p999"), None),
             ],
         ),
         (
@@ -153,11 +163,8 @@ def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
                 ("unused", "Free bytes in slab pages (Kyritsis et al.)", share("unused_ratio_end"), None),
             ],
         ),
-        (
-            "Pages",
-            [("frag. events", "Fallbacks to another migrate type", count("fragmentation_events"), "fragmentation")],
-        ),
-        ("Path", [("fast (%)", "Share of operations on the fast path", share("fast_path_share"), None)]),
+        ("Frag.", [("events", "Page allocations that fell back to another migrate type", count("fragmentation_events"), "fragmentation")]),
+        ("Fast path", [("%", "Share of operations on the fast path", share("fast_path_share"), None)]),
     ]
 
 
@@ -271,15 +278,25 @@ def flattened(prefix: str, values: Mapping[str, Any]) -> Iterable[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
+def with_interval(one: Series, name: str, value: Any) -> str:
+    """A measure and, of a time that has one, its interval; `name` is the measure's dotted name."""
+    group_name, *path = name.split(".")
+    found = estimate(one.timed, *path) if group_name == "timed" else None
+    if found is None or found.low is None or found.high is None:
+        return measure_text(value)
+    return f"{measure_text(found.median)} ({measure_text(found.low)}{DASH}{measure_text(found.high)})"
+
+
 def every_measure(workload: Workload) -> str:
     """All measures of the records, transposed: one row for each measure."""
     columns = [dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) for one in workload.series]
     names = list(dict.fromkeys(name for column in columns for name in column))
     head = "".join(f'<th scope="col">{swatch(one.style)}{text(one.label)}</th>' for one in workload.series)
-    body = "".join(
-        f'<tr><th scope="row"><code>{text(name)}</code></th>{"".join(data_cell(measure_text(column.get(name))) for column in columns)}</tr>'
-        for name in names
-    )
+
+    def cells(name: str) -> str:
+        return "".join(data_cell(with_interval(one, name, column.get(name))) for one, column in zip(workload.series, columns, strict=True))
+
+    body = "".join(f'<tr><th scope="row"><code>{text(name)}</code></th>{cells(name)}</tr>' for name in names)
     return (
         '<details class="figures"><summary>All measures of these runs</summary><div class="scroll tall"><table><thead>'
         f'<tr><th scope="col">Measure</th>{head}</tr></thead><tbody>{body}</tbody></table></div></details>'

@@ -69,11 +69,11 @@
     const drawn = { name: label(one.name), visible: !workload.hidden.has(one.key) };
     if (chart.kind === 'hbar') {
       return { ...drawn, type: 'bar', orientation: 'h', x: one.y, y: chart.names.map((_, place) => place),
-               customdata: chart.names.map(label), hovertemplate: `%{customdata}: %{x:,} ${chart.x.unit}<extra>%{fullData.name}</extra>`,
+               customdata: chart.names.map(label), hovertemplate: `%{customdata}: %{x:${chart.x.format}} ${chart.x.unit}<extra>%{fullData.name}</extra>`,
                marker: bars(its) };
     }
     const points = { ...drawn, x: workload.pool[one.x], y: one.y,
-                     hovertemplate: `%{y:,} ${chart.y.unit}<extra>%{fullData.name}</extra>` };
+                     hovertemplate: `%{y:${chart.y.format}} ${chart.y.unit}<extra>%{fullData.name}</extra>` };
     if (chart.kind === 'bar') {
       return { ...points, type: 'bar',
                marker: bars(its) };
@@ -90,8 +90,11 @@
   // From below 1, so that a single block has a bar.
   const logRange = (chart) => [Math.log10(0.6), Math.log10(2 * Math.max(5, ...chart.traces.flatMap((one) => one.y)))];
 
+  // Without a fraction of an event on the axis.
+  const fewEvents = (chart) => (Math.max(0, ...chart.traces.flatMap((one) => one.y)) < 5 ? { dtick: 1, range: [0, 5], autorange: false } : {});
+
   const height = (chart, workload) => {
-    if (chart.kind !== 'hbar') return 320;
+    if (chart.kind !== 'hbar') return printing ? 270 : 320;
     const bars = chart.traces.filter((one) => !workload.hidden.has(one.key)).length || 1;
     return 64 + chart.names.length * Math.max(20, 8 + bars * 7);
   };
@@ -99,7 +102,7 @@
   const layout = (chart, workload, width) => {
     const common = {
       width, height: height(chart, workload), showlegend: false, uirevision: 'kept', bargap: 0.22, bargroupgap: 0,
-      margin: { l: 8, r: 12, t: 8, b: 8 }, paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)',
+      margin: { l: 8, r: 12, t: 8, b: 8 }, paper_bgcolor: colour('paper'), plot_bgcolor: colour('paper'),
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour('ink') },
       hoverlabel: { bgcolor: colour('paper'), bordercolor: colour('quiet'), font: { color: colour('ink'), size: 11 }, namelength: 40 },
       hovermode: chart.kind === 'hbar' ? 'closest' : 'x unified', dragmode: matchMedia('(pointer: coarse)').matches ? false : 'zoom',
@@ -112,13 +115,14 @@
         yaxis: axis('', { autorange: 'reversed', tickmode: 'array', tickvals: chart.names.map((_, place) => place), showgrid: false,
                           ticktext: chart.names.map((name) => label(shortened(name, room))), ticklabelstandoff: 4 }) };
     }
+    const spike = { showspikes: true, spikemode: 'across', spikesnap: 'cursor', spikecolor: colour('quiet'), spikethickness: 1, spikedash: 'solid' };
     const byOrder = chart.kind === 'bar' || chart.kind === 'line';
     return { ...common,
-      xaxis: axis(chart.x.title, byOrder ? { dtick: 1, showgrid: false, hoverformat: 'd', unifiedhovertitle: { text: 'order %{x}' } }
-                                         : { showgrid: false, unifiedhovertitle: { text: '%{x} s' }, nticks: Math.max(4, Math.floor(width / 90)) }),
+      xaxis: axis(chart.x.title, byOrder ? { ...spike, dtick: 1, showgrid: false, hoverformat: 'd', unifiedhovertitle: { text: 'order %{x}' } }
+                                         : { ...spike, showgrid: false, unifiedhovertitle: { text: '%{x} s' }, nticks: Math.max(4, Math.floor(width / 90)) }),
       yaxis: axis(chart.y.title, chart.y.log
         ? { type: 'log', dtick: 1, exponentformat: 'none', separatethousands: true, range: logRange(chart), autorange: false }
-        : { rangemode: 'tozero', separatethousands: true, ...(chart.y.whole ? { tickformat: ',d' } : {}),
+        : { rangemode: 'tozero', separatethousands: true, ...(chart.y.whole ? { tickformat: ',d', ...fewEvents(chart) } : {}),
             ...(chart.y.range ? { range: [-0.02, 1.04], autorange: false } : {}) }) };
   };
 
@@ -209,8 +213,9 @@
       element('summary', {}, `${title}: ${data.rows.length.toLocaleString('en')} rows, sortable`));
     once(details, () => {
       let column = 1 + data.columns.findIndex((one) => one.startsWith('peak')) + 1, descending = true;
-      const several = data.series.length > 1;
-      const select = element('select', { 'aria-label': 'Allocator' }, ...data.series.map((one, place) => element('option', { value: place }, one)));
+            const listed = new Set(data.rows.map((row) => row[0]));
+      const select = element('select', { 'aria-label': 'Allocator' },
+        ...[...listed].map((place) => element('option', { value: place }, data.series[place])));
       const search = element('input', { type: 'search', placeholder: `find a ${first}`, 'aria-label': `Find a ${first}` });
       const header = [first, ...data.columns];
       const heads = header.map((one, place) => {
@@ -237,7 +242,7 @@
       search.addEventListener('input', update);
       const omitted = data.left_out ? `${data.left_out.toLocaleString('en')} smaller rows are left out to keep the file small.` : '';
       details.append(
-        element('div', { class: 'tools' }, ...(several ? [select] : []), search,
+        element('div', { class: 'tools' }, ...(listed.size > 1 ? [select] : []), search,
                 csvLink(`${workload.name}-${name}`, () => ({ header: ['allocator', ...header], rows: data.rows.map((row) => [data.series[row[0]], ...row.slice(1)]) })),
                 element('span', {}, omitted)),
         element('div', { class: 'scroll tall', tabindex: '0' },

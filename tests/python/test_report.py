@@ -1,0 +1,298 @@
+"""The report's file: that it holds what the records say, escapes what others wrote, and is written whole or not at all.
+
+No browser is needed here; what a browser makes of the file is test_report_browser's.
+"""
+
+from __future__ import annotations
+
+import copy
+import errno
+import gzip
+import html.parser
+import json
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slabyard import report, report_charts, report_model, report_ranks, report_tables
+from slabyard.errors import UserError
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "report_records.json"
+HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">&amp;'\u2028"
+
+
+@pytest.fixture
+def records() -> list[dict[str, Any]]:
+    return json.loads(DATA.read_text("utf-8"))
+
+
+def record(allocator: str, **changes: Any) -> dict[str, Any]:
+    """A record with little in it: `exact` and `timed` from `changes`, the rest goes to `run`."""
+    groups = {name: changes.pop(name, {}) for name in ("exact", "timed")}
+    return {"schema": 1, "run": {"allocator": allocator, "workload": "w", "trace_sha256": "ab", **changes}, **groups}
+
+
+def timed(median: float, low: float, high: float) -> dict[str, Any]:
+    return {"ns_per_operation": median, "intervals": {"ns_per_operation": [low, high]}, "runs": 6}
+
+
+def section(*members: dict[str, Any]) -> report_model.Workload:
+    (only,) = report_model.workloads(members)
+    return only
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+class Scripts(html.parser.HTMLParser):
+    """Counts the elements that could run or fetch something, as a browser's parser would see them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[dict[str, str | None]] = []
+        self.handlers: list[str] = []
+        self.addresses: list[str] = []
+        self.opened: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.opened[tag] = self.opened.get(tag, 0) + 1
+        if tag == "script":
+            self.scripts.append(dict(attrs))
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action", "data")]
+
+
+def parsed(page: str) -> Scripts:
+    parser = Scripts()
+    parser.feed(page)
+    return parser
+
+
+def test_the_file_is_whole_small_and_the_same_each_time(records: list[dict[str, Any]], tmp_path: Path) -> None:
+    report.write_report(records, tmp_path / "a.html")
+    report.write_report(records, tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    assert (tmp_path / "a.html").stat().st_size < 3_000_000
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.html", "b.html"]
+
+
+def test_a_large_comparison_stays_below_six_megabytes(records: list[dict[str, Any]], tmp_path: Path) -> None:
+    large = []
+    template = next(one for one in records if one["run"]["allocator"] == "slub")
+    for workload in range(5):
+        for allocator in range(12):
+            one = copy.deepcopy(template)
+            one["run"].update(allocator=f"allocator-{allocator}", workload=f"workload-{workload}", trace_sha256=str(workload))
+            series = one["exact"]["series"]
+            series["time"] = [point * 12_345_678 for point in range(256)]
+            for name in ("held_pages", "requested_bytes", "fragmentation_events"):
+                series[name] = [10_000_019 * (allocator + 3) + point * 7_919 * (workload + 1) for point in range(256)]
+            row = one["exact"]["caches"][0]
+            one["exact"]["caches"] = [{**row, "name": f"a_rather_long_cache_name_{place:05}"} for place in range(400)]
+            site = one["exact"]["call_sites"][0]
+            one["exact"]["call_sites"] = [{**site, "call_site": f"some_function_of_the_kernel_{n:05}+0x1a4"} for n in range(400)]
+            large.append(one)
+    report.write_report(large, tmp_path / "large.html")
+    assert (tmp_path / "large.html").stat().st_size < 6_000_000
+    assert data_of((tmp_path / "large.html").read_text("utf-8"))["workloads"][0]["tables"]["caches"]["left_out"] == 12 * 200
+
+
+def test_nothing_is_fetched_and_only_known_scripts_run(records: list[dict[str, Any]]) -> None:
+    page = report.page(records)
+    seen = parsed(page)
+    assert [one.get("type") for one in seen.scripts] == ["application/json", "text/plain", None]
+    assert not any("src" in one for one in seen.scripts)
+    assert not seen.handlers
+    assert all(address.startswith(("#", "data:,")) for address in seen.addresses)
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert found
+    assert found[1].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in found[1]
+    assert "http" not in found[1]
+    assert "url(" not in report.template("report.css")
+
+
+def test_plotly_travels_whole(records: list[dict[str, Any]]) -> None:
+    found = re.search(r'<script type="text/plain" id="plotly">([^<]*)</script>', report.page(records))
+    assert found
+    assert gzip.decompress(b64decode(found[1])).decode() == report.plotly_source()
+
+
+def test_what_others_wrote_is_escaped(records: list[dict[str, Any]]) -> None:
+    plain = parsed(report.page(records))
+    for one in records:
+        for row in one["exact"].get("caches", []):
+            row["name"] = HOSTILE
+        for row in one["exact"].get("call_sites", []):
+            row["call_site"] = HOSTILE
+        for row in one["exact"].get("snapshots", []):
+            row["name"] = HOSTILE
+        one["run"]["workload"] = HOSTILE + one["run"]["workload"]
+        one["run"]["machine"] = {HOSTILE: HOSTILE}
+        one["run"][HOSTILE] = [HOSTILE]
+        one["exact"][HOSTILE] = HOSTILE
+        if one["run"]["allocator"] != "recorded":
+            one["run"]["allocator"] += HOSTILE
+    page = report.page(records)
+    seen = parsed(page)
+    assert len(seen.scripts) == len(plain.scripts)
+    assert seen.opened.get("img", 0) == 0
+    assert not seen.handlers
+    assert data_of(page)["workloads"][0]["tables"]["caches"]["rows"][0][1] == HOSTILE
+
+
+def test_lone_surrogates_and_odd_numbers_do_not_stop_the_report(tmp_path: Path) -> None:
+    odd = record(
+        "slub",
+        machine="\udcff",
+        exact={
+            "held_pages_peak": float("nan"),
+            "series": {"time": [0, None, 2], "held_pages": [1, 2, float("inf")]},
+            "caches": [3, {"name": "\udc80"}],
+        },
+        timed="none",
+    )
+    report.write_report([odd], tmp_path / "odd.html")
+    chart = data_of((tmp_path / "odd.html").read_text("utf-8"))["workloads"][0]["charts"][0]
+    assert chart["traces"][0]["y"] == [4, None]
+
+
+def test_missing_measures_are_dashes_and_zero_is_zero() -> None:
+    bare = section(record("slub", exact={"fragmentation_events": 0}), record("slob"))
+    cells = re.findall(r"<tr>.*?</tr>", report_tables.comparison(bare))[-2:]
+    assert cells[0].count("<td>\u2013</td>") == 2 + 13
+    assert ">0</td>" in cells[0]
+    assert cells[1].count("<td>\u2013</td>") == 3 + 14
+    assert report_ranks.sentence(section(record("slub"))) == "The records hold no measure to compare."
+    report.page([record("slub"), {}, {"run": None, "exact": [], "timed": 4}])
+
+
+def test_no_record_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError):
+        report.write_report([], tmp_path / "none.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_leaves_the_old_report(records: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("the old one")
+
+    def full(*_: Any, **__: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(UserError) as raised:
+        report.write_report(records, path)
+    assert "no space left" in raised.value.message
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_bytes() == b"the old one"
+
+
+def test_a_missing_folder_is_a_user_error(records: list[dict[str, Any]], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="missing"):
+        report.write_report(records, tmp_path / "missing" / "report.html")
+
+
+def test_overlapping_intervals_tie_as_in_a_race() -> None:
+    compared = section(
+        record("a", timed=timed(10, 9, 12)),
+        record("b", timed=timed(11, 10, 13)),
+        record("c", timed=timed(20, 19, 21)),
+        record("d", timed={"ns_per_operation": 5.0}),
+        record("recorded", exact={"held_pages_peak": 1}),
+    )
+    table = report_ranks.rank_table(compared)
+    assert [ranks["time"] for ranks in table.values()] == [1, 1, 3, None]
+    assert len(table) == 4
+    assert report_ranks.sentence(compared).startswith(
+        "a and b are level as the fastest (10.0 ns an operation; c needs 20.0 ns, 2.0 times that)"
+    )
+
+
+def test_deterministic_measures_tie_only_when_equal() -> None:
+    compared = section(
+        record("a", exact={"held_pages_peak": 100, "fragmentation_events": 3}),
+        record("b", exact={"held_pages_peak": 100, "fragmentation_events": 4}),
+        record("c", exact={"held_pages_peak": 99, "fragmentation_events": 4}),
+    )
+    table = report_ranks.rank_table(compared)
+    assert [ranks["memory"] for ranks in table.values()] == [2, 2, 1]
+    assert [ranks["fragmentation"] for ranks in table.values()] == [1, 2, 2]
+    assert "c holds least memory at the peak (396 KiB; b holds 400 KiB, 1% more)" in report_ranks.sentence(compared)
+    assert report_tables.rank_text(2, table, "memory") == "2="
+
+
+def test_a_time_is_read_in_both_forms() -> None:
+    assert report_model.estimate({"s": {"median": 2, "low": 1, "high": 3}}, "s") == report_model.Estimate(2, 1, 3)
+    assert report_model.estimate({"l": {"p99": 2}, "intervals": {"l.p99": [1, 3]}}, "l", "p99") == report_model.Estimate(2, 1, 3)
+    assert report_model.estimate({"s": 2}, "s") == report_model.Estimate(2, None, None)
+    assert report_model.estimate({"s": True}, "s") is None
+
+
+def test_an_allocator_keeps_its_style_and_twins_are_told_apart() -> None:
+    found = report_model.workloads(
+        [
+            record("slub", workload="x"),
+            record("slob", workload="x", tunables={"fit": "best"}),
+            record("slob:fit=best", workload="y", tunables={"fit": "best"}),
+            record("slub", workload="y", cpus=2),
+            record("slub", workload="y", cpus=4),
+            record("recorded", workload="y"),
+        ]
+    )
+    assert [[(one.label, one.style) for one in each.series] for each in found] == [
+        [("slub", 0), ("slob:fit=best", 1)],
+        [("slob:fit=best", 1), ("slub [cpus=2]", 2), ("slub [cpus=4]", 3), ("recorded", None)],
+    ]
+
+
+def test_charts_hold_the_records_figures(records: list[dict[str, Any]]) -> None:
+    first = report_model.workloads(records)[0]
+    drawn = report_charts.payload(first, 50)
+    memory = drawn["charts"][0]
+    assert [one["name"] for one in memory["traces"]] == [*(one.label for one in first.series), "requested bytes"]
+    source = first.series[0].exact["series"]
+    assert memory["traces"][0]["y"] == [pages * 4 for pages in source["held_pages"]]
+    assert drawn["pool"][memory["traces"][0]["x"]] == pytest.approx([time / 1e9 for time in source["time"]], abs=1e-4)
+    blocks = next(one for one in drawn["charts"] if one["id"] == "blocks")
+    assert blocks["traces"][0]["y"] == first.series[0].exact["free_blocks_before"]
+    assert len(blocks["traces"]) == 1 + len(first.series)
+
+
+def test_long_series_are_thinned_and_keep_their_end() -> None:
+    assert report_charts.thinned(range(5000))[-1] == 4999
+    assert len(report_charts.thinned(range(5000))) == report_charts.MAX_POINTS
+
+
+def test_the_command_repeats_the_comparison(records: list[dict[str, Any]]) -> None:
+    text = report_tables.command(report_model.workloads(records)[0])
+    assert text.startswith("slabyard compare hackbench.parquet --allocator slub --allocator slob ")
+    assert text.endswith(" --runs 8")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.01412, "0.0141"), (1.234, "1.23"), (24.66, "24.7"), (105.6, "106"), (2900.7, "2,901")]
+)
+def test_significant_digits(value: float, text: str) -> None:
+    assert report_tables.significant(value) == text
+
+
+def test_the_sentence_fits_one_allocator_and_equals() -> None:
+    exact = {"held_pages_peak": 2, "fragmentation_events": 1}
+    real = record("recorded", exact={"held_pages_peak": 5000})
+    alone = section(record("slub", exact=exact, timed=timed(10, 9, 12)), real)
+    assert report_ranks.sentence(alone) == (
+        "slub needs 10.0 ns an operation; slub holds 8 KiB at the peak, the recorded kernel held 19.5 MiB; "
+        "slub causes 1 fragmentation event."
+    )
+    equal = section(record("a", exact=exact, timed=timed(10, 9, 12)), record("b", exact=exact, timed=timed(11, 9, 12)))
+    assert report_ranks.sentence(equal) == (
+        "No allocator is measurably faster than another (best median 10.0 ns an operation); all hold 8 KiB at the peak; "
+        "each causes 1 fragmentation event."
+    )
