@@ -12,8 +12,9 @@
  * on. What still finds no order gets one that holds a single object, above the largest order if it must be.
  *
  * Merging. Caches whose objects can't be told apart share their slabs, as that fills slabs better: same kind of pages, no
- * constructor, no grace period, and a size that fits with less than a word to spare. The classes of kmalloc stay
- * apart, as Linux 6.1 keeps them for its checks on copies from and to user space.
+ * constructor, no grace period, and with less than a word to spare, which for sizes in words means the same final size (so
+ * that the alignments agree as well). The classes of kmalloc stay apart, as Linux 6.1 keeps them for its checks on copies
+ * from and to user space.
  */
 #include "../geometry.h"
 #include "../metadata.h"
@@ -52,8 +53,11 @@ static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
 static unsigned slab_order(const int64_t *tunables, unsigned cpus, size_t size)
 {
 	unsigned least = (unsigned)tunables[SLUB_MIN_ORDER], most = (unsigned)tunables[SLUB_MAX_ORDER], order;
-	uint32_t objects = wanted_objects(tunables, cpus), fit = sy__order_objects(most, size);
+	uint32_t objects = wanted_objects(tunables, cpus), fit;
 
+	while (most > least && sy__order_objects(most, size) > SY__SLUB_MOST_OBJECTS)
+		most--;
+	fit = sy__order_objects(most, size);
 	for (objects = objects < fit ? objects : fit; objects > 1; objects--) {
 		for (uint32_t fraction = 16; fraction >= 4; fraction /= 2) {
 			order = fitting_order(least, most, size, objects, fraction);
@@ -183,8 +187,7 @@ struct sy_cache *sy__slub_merge(struct sy_heap *heap, const struct sy_cache *wan
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
 
-		if (mergeable(cache) && !((cache->flags ^ wanted->flags) & SAME_WHEN_MERGED) && size <= cache->size &&
-		    cache->size - size < WORD && cache->size % wanted->align == 0)
+		if (mergeable(cache) && !((cache->flags ^ wanted->flags) & SAME_WHEN_MERGED) && size == cache->size)
 			return cache;
 	}
 	return NULL;
