@@ -91,6 +91,5 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	__atomic_fetch_sub(&heap->counters.large_live_bytes, head->bytes, __ATOMIC_RELAXED);
-	head->bytes = 0;
 	sy__pages_give(heap, slot, head);
 }

@@ -175,32 +175,44 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 	}
 }
 
-/* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it. */
-static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_node *node)
+/* Takes the first slab off a node's list, frozen. With the node's lock held, as the next two. */
+static struct sy_page *first_partial(struct sy__slub_node *node)
 {
-	uint32_t kept = 0;
+	struct sy_page *page = sy__slub_linked(node->partial.next);
+	struct sy__slub_slab *slab = sy__slub_slab(page);
 
+	sy__list_remove(&slab->link);
+	node->partial_slabs--;
+	slab->frozen = 1;
+	return page;
+}
+
+static void use_partial(struct sy__slub_slot *own, struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	activate(own, page);
+	own->freelist = slab->freelist;
+	slab->freelist = NULL;
+	slab->in_use = slab->objects;
+}
+
+static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
+{
+	sy__slub_slab(page)->next = own->partial;
+	own->partial = page;
+	own->partial_slabs++;
+}
+
+/* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list that has
+ * more than `spared` slabs. */
+static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_node *node, uint32_t spared)
+{
 	sy__lock(&node->lock);
-	while (!sy__list_empty(&node->partial) && (!own->slab || kept <= cache->slot_limit / 2)) {
-		struct sy_page *page = sy__slub_linked(node->partial.next);
-		struct sy__slub_slab *slab = sy__slub_slab(page);
-
-		sy__list_remove(&slab->link);
-		node->partial_slabs--;
-		slab->frozen = 1;
-		if (!own->slab) {
-			activate(own, page);
-			own->freelist = slab->freelist;
-			slab->freelist = NULL;
-			slab->in_use = slab->objects;
-			if (!cache->slot_limit)
-				break;
-		} else {
-			slab->next = own->partial;
-			own->partial = page;
-			own->partial_slabs++;
-			kept++;
-		}
+	if (node->partial_slabs > spared) {
+		use_partial(own, first_partial(node));
+		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
+			keep_partial(own, first_partial(node));
 	}
 	sy__unlock(&node->lock);
 	return own->slab != NULL;
@@ -214,7 +226,7 @@ static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_s
 	for (unsigned i = 1; i < nodes; i++) {
 		struct sy__slub_node *node = &cache->nodes[(nearest + i) % nodes];
 
-		if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) > cache->min_partial && take_partial(cache, own, node))
+		if (take_partial(cache, own, node, cache->min_partial))
 			return true;
 	}
 	return false;
@@ -225,7 +237,7 @@ static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int n
 {
 	struct sy__slub_slot *own = &cache->slots[slot];
 	unsigned nearest = cache->cache.heap->slot_node[slot];
-	bool taken = take_partial(cache, own, &cache->nodes[node == SY_ANY_NODE ? nearest : (unsigned)node]);
+	bool taken = take_partial(cache, own, &cache->nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
 
 	if (!taken && node == SY_ANY_NODE)
 		taken = take_foreign_partial(cache, own, nearest);

@@ -597,6 +597,34 @@ static void test_alike_caches_are_one(void)
 	end(&world);
 }
 
+static void test_pages_are_of_the_kind_that_the_cache_says(void)
+{
+	struct sy_pages_config config = {
+		.zone_count = 2,
+		.zones = { { .name = "DMA", .start_page = 0, .pages = 4096 }, { .name = "Normal", .start_page = 4096, .pages = 8192 } },
+		.slots = 1,
+		.pageblock_order = 9,
+	};
+	struct sy_heap_config heap_config;
+	struct world world = { .pages = sy_pages_create(&config) };
+	struct sy_cache *caches[3];
+	struct sy_page *slabs[3];
+
+	sy_heap_defaults(sy_policy_find("slub"), &heap_config);
+	world.heap = sy_heap_create(world.pages, &heap_config);
+	caches[0] = cache_of(&world, 64, 0, 0);
+	caches[1] = cache_of(&world, 64, 0, SY_CACHE_RECLAIMABLE);
+	caches[2] = cache_of(&world, 64, 0, SY_CACHE_DMA);
+	for (unsigned i = 0; i < 3; i++)
+		slabs[i] = slab_of(caches[i], sy_cache_alloc(caches[i], 0, 0, SY_ANY_NODE));
+	CHECK_EQUAL(slabs[0]->migrate, SY_UNMOVABLE);
+	CHECK_EQUAL(slabs[1]->migrate, SY_RECLAIMABLE_TYPE);
+	CHECK_EQUAL(slabs[0]->zone, 1);
+	CHECK_EQUAL(slabs[1]->zone, 1);
+	CHECK_EQUAL(slabs[2]->zone, 0);
+	end(&world);
+}
+
 static void test_merging_can_be_off(void)
 {
 	struct world world = make(1, 1, "merge", 0);
@@ -798,6 +826,7 @@ int main(void)
 	test_objects_stay_constructed();
 	test_rcu_typesafe_slabs_wait_for_the_grace_period();
 	test_alike_caches_are_one();
+	test_pages_are_of_the_kind_that_the_cache_says();
 	test_merging_can_be_off();
 	test_kmalloc_classes();
 	test_kmalloc_types();
