@@ -1,0 +1,387 @@
+/*
+ * What runs a trace's requests against one allocator.
+ *
+ * The machine. Zones come from the trace, or, where it knows none, are those of a PC: DMA up to 16 MiB, DMA32 up to 4 GiB,
+ * Normal up to the end of memory. A zone that the recorded kernel reports from its first usable page on is extended to whole
+ * blocks of the largest order; its managed pages stay as they were. Where the trace has the kernel's free lists, the zones
+ * start with these (sy_pages_populate), otherwise pristine.
+ *
+ * CPU slots. One thread drives all of them: an event runs on the slot of its recorded CPU, modulo the slots there are. So a
+ * replay is a deterministic simulation of per-CPU state, without any contention.
+ *
+ * Time is the trace's. It stands still between ticks, one before the first event of every new millisecond: a tick sets the clock
+ * and lets the heap free what waited for a grace period. Kernels do that from their timer tick as well.
+ *
+ * Steps. Events are translated into steps once, before any pass begins: 16 bytes each, with the slot worked out, page
+ * flags and migrate type merged, and ticks between them. Every event has exactly one step. All passes run the same steps,
+ * so that the times of one belong to the figures of the other.
+ *
+ * Order of creation: pages, heap, caches in the order of the trace's metadata (merging depends on it), older objects, all on
+ * the slots that the trace names.
+ *
+ * A failed allocation leaves NULL in the live table; its free then finds nothing to do.
+ */
+#define _GNU_SOURCE /* madvise */
+#include "driver.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "../core/page_interface.h"
+
+#define TICK_NS 1000000u
+#define DEFAULT_MEMORY ((uint64_t)8 << 30)
+#define BLOCK ((uint64_t)1 << SY_MAX_ORDER) /* pages; zones begin and end at multiples */
+
+/* ---- Time ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t trace_time; /* of the one replay that runs in this program */
+
+static uint64_t trace_clock(void)
+{
+	return trace_time;
+}
+
+void driver_tick(struct driver *driver, uint64_t time)
+{
+	trace_time = time;
+	if (driver->heap)
+		sy_heap_tick(driver->heap);
+}
+
+/* ---- Pages of the environment --------------------------------------------------------------------------------- */
+
+/* The flags that make the page allocator choose this migrate type. */
+static uint16_t page_flags(const struct scratch_event *event)
+{
+	static const unsigned by_type[SY_MIGRATE_TYPES] = {
+		[SY_UNMOVABLE] = 0,
+		[SY_MOVABLE_TYPE] = SY_MOVABLE,
+		[SY_RECLAIMABLE_TYPE] = SY_RECLAIMABLE,
+		[SY_HIGHATOMIC_TYPE] = SY_HIGHATOMIC,
+	};
+	unsigned others = event->flags & 0xffffu & ~(unsigned)(SY_MOVABLE | SY_RECLAIMABLE);
+
+	return (uint16_t)(others | by_type[event->migrate]);
+}
+
+bool driver_pages(struct driver *driver, const struct step *step)
+{
+	void **live = &driver->live[step->handle];
+
+	if (!driver->pages)
+		return true;
+	switch (step->kind) {
+	case EVENT_PAGE_ALLOC:
+		*live = sy_pages_alloc(driver->pages, step->slot, step->order, step->flags, step->node);
+		return *live != NULL;
+	case EVENT_PAGE_FREE:
+		if (*live)
+			sy_pages_free(driver->pages, step->slot, *live);
+		*live = NULL;
+		return true;
+	default:
+		return sy_pages_free_older(driver->pages, step->slot, step->order, step->size);
+	}
+}
+
+bool driver_refuse_memory(const struct driver *driver, uint64_t event, struct fault *fault)
+{
+	return refuse(fault, "the trace needs more than the %llu MiB of simulated memory (first failed at event %llu): raise --memory",
+	              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)), (unsigned long long)event);
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------------------------- */
+
+static struct step tick_step(uint64_t time)
+{
+	return (struct step){ .size = (uint32_t)time, .flags = (uint16_t)(time >> 32), .cache = (uint16_t)(time >> 48),
+		              .kind = STEP_TICK };
+}
+
+static struct step event_step(const struct scratch_event *event, unsigned slots)
+{
+	struct step step = { .handle = event->handle, .size = event->size, .flags = (uint16_t)event->flags,
+		             .cache = event->cache, .slot = (uint8_t)(event->cpu % slots), .kind = event->kind,
+		             .order = event->order, .node = event->node };
+
+	switch (event->kind) {
+	case EVENT_PAGE_ALLOC:
+		step.flags = page_flags(event);
+		break;
+	case EVENT_OLDER_PAGE_FREE: /* what stands in the handle is a page frame number */
+		step.size = event->handle;
+		step.handle = 0;
+		break;
+	case EVENT_SNAPSHOT:
+	case EVENT_UNKNOWN_FREE:
+		step.handle = 0;
+		break;
+	default:
+		break;
+	}
+	return step;
+}
+
+/* The ticks that a trace needs, with one at its end. */
+static uint64_t count_ticks(const struct scratch *scratch)
+{
+	uint64_t ticks = 1, last = 0;
+
+	for (uint64_t i = 0; i < scratch->event_count; i++) {
+		uint64_t now = scratch->events[i].time_ns / TICK_NS;
+
+		ticks += now != last;
+		last = now;
+	}
+	return ticks;
+}
+
+static bool make_steps(struct driver *driver, struct fault *fault)
+{
+	const struct scratch *scratch = driver->scratch;
+	uint64_t count = scratch->event_count + count_ticks(scratch), last = 0;
+	struct step *step = calloc(count + STEPS_AHEAD, sizeof *step);
+
+	if (!step)
+		return refuse(fault, "no memory for a trace of %llu events", (unsigned long long)scratch->event_count);
+	driver->steps = step;
+	driver->step_count = count;
+	for (uint64_t i = 0; i < scratch->event_count; i++) {
+		const struct scratch_event *event = &scratch->events[i];
+
+		if (event->time_ns / TICK_NS != last)
+			*step++ = tick_step(event->time_ns);
+		last = event->time_ns / TICK_NS;
+		*step++ = event_step(event, scratch->run->cpus);
+	}
+	*step = tick_step(driver->span_ns);
+	return true;
+}
+
+uint64_t driver_event_of(const struct driver *driver, const struct step *step)
+{
+	uint64_t event = 0;
+
+	for (const struct step *at = driver->steps; at < step; at++)
+		event += at->kind != STEP_TICK;
+	return event;
+}
+
+/* ---- The machine ---------------------------------------------------------------------------------------------- */
+
+static void recorded_zones(struct sy_pages_config *config, const struct scratch *scratch)
+{
+	config->zone_count = (unsigned)scratch->zone_count;
+	for (unsigned i = 0; i < config->zone_count; i++) {
+		const struct scratch_zone *from = &scratch->zones[i];
+		struct sy_zone_config *zone = &config->zones[i];
+		uint64_t end = (from->start_page + from->pages + BLOCK - 1) & ~(BLOCK - 1);
+
+		memcpy(zone->name, from->name, sizeof zone->name);
+		zone->node = from->node;
+		zone->start_page = from->start_page & ~(BLOCK - 1);
+		zone->pages = end - zone->start_page;
+		zone->managed = from->managed ? from->managed : from->pages;
+		zone->min = from->min;
+		zone->low = from->low;
+		zone->high = from->high;
+	}
+}
+
+/* A PC's zones, on node 0. */
+static void default_zones(struct sy_pages_config *config, uint64_t memory)
+{
+	static const struct {
+		const char *name;
+		uint64_t end; /* bytes */
+	} layout[] = { { "DMA", (uint64_t)16 << 20 }, { "DMA32", (uint64_t)4 << 30 }, { "Normal", UINT64_MAX } };
+	uint64_t pages = (memory >> SY_PAGE_SHIFT) & ~(BLOCK - 1), start = 0;
+
+	for (unsigned i = 0; start < pages; i++) {
+		uint64_t end = layout[i].end >> SY_PAGE_SHIFT;
+		struct sy_zone_config *zone = &config->zones[config->zone_count++];
+
+		snprintf(zone->name, sizeof zone->name, "%s", layout[i].name);
+		zone->start_page = start;
+		zone->pages = (end < pages ? end : pages) - start;
+		zone->managed = zone->pages;
+		start += zone->pages;
+	}
+}
+
+static bool populate_zones(struct driver *driver, struct fault *fault)
+{
+	const struct scratch *scratch = driver->scratch;
+
+	for (uint64_t i = 0; i < scratch->free_block_count; i++) {
+		const struct scratch_free_blocks *blocks = &scratch->free_blocks[i];
+
+		if (!sy_pages_populate(driver->pages, blocks->zone, blocks->free_blocks, blocks->pageblocks))
+			return refuse(fault, "the recorded free blocks do not fit zone %u (%s): replay with --start empty",
+			              blocks->zone, scratch->zones[blocks->zone].name);
+	}
+	return true;
+}
+
+static void back_by_huge_pages(struct sy_pages *pages)
+{
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)pages;
+
+	madvise(base->memory, (size_t)base->page_count << SY_PAGE_SHIFT, MADV_HUGEPAGE); /* only a wish */
+}
+
+static bool create_pages(struct driver *driver, const struct driver_options *options, struct fault *fault)
+{
+	const struct scratch *scratch = driver->scratch;
+	struct sy_pages_config config = { .slots = scratch->run->cpus, .pageblock_order = scratch->run->pageblock_order,
+		                          .cpu_lists = true };
+	const char *error;
+
+	if (scratch->zone_count && options->memory)
+		return refuse(fault, "--memory is given, but the scratch file has zones of its own");
+	if (scratch->zone_count)
+		recorded_zones(&config, scratch);
+	else
+		default_zones(&config, options->memory ? options->memory : DEFAULT_MEMORY);
+	for (unsigned i = 0; i < config.zone_count; i++)
+		driver->memory_pages += config.zones[i].managed;
+	error = sy_pages_config_error(&config);
+	if (error)
+		return refuse(fault, "the simulated machine is impossible: %s", error);
+	driver->pages = sy_pages_create(&config);
+	if (!driver->pages)
+		return refuse(fault, "no address space for %llu MiB of simulated memory: lower --memory or raise ulimit -v",
+		              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+	if (options->huge_pages)
+		back_by_huge_pages(driver->pages);
+	return populate_zones(driver, fault);
+}
+
+/* ---- The allocator -------------------------------------------------------------------------------------------- */
+
+static bool create_heap(struct driver *driver, const struct driver_options *options, struct fault *fault)
+{
+	const struct scratch_run *run = driver->scratch->run;
+	struct sy_heap_config config;
+
+	sy_heap_defaults(driver->spec->policy, &config);
+	config.slots = run->cpus;
+	config.nodes = run->nodes;
+	config.grace_ns = run->grace_ns;
+	memcpy(config.tunables, driver->spec->tunables, sizeof config.tunables);
+	driver->heap = sy_heap_create(driver->pages, &config);
+	if (!driver->heap)
+		return refuse(fault, "%s cannot start with these tunables in %llu MiB of simulated memory: raise --memory",
+		              driver->spec->policy->name,
+		              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+	driver->heap->log = options->log;
+	return true;
+}
+
+static bool create_caches(struct driver *driver, struct fault *fault)
+{
+	const struct scratch *scratch = driver->scratch;
+
+	driver->caches = calloc(scratch->cache_count + 1, sizeof(struct sy_cache *));
+	if (!driver->caches)
+		return refuse(fault, "no memory for %llu caches", (unsigned long long)scratch->cache_count);
+	for (uint64_t i = 0; i < scratch->cache_count; i++) {
+		const struct scratch_cache *from = &scratch->caches[i];
+		struct sy_cache_config config = { .name = from->name, .size = from->object_size, .align = from->align,
+			                          .flags = from->flags,
+			                          .constructor = from->constructor ? replay_constructor : NULL };
+
+		driver->caches[i] = sy_cache_create(driver->heap, &config);
+		if (!driver->caches[i])
+			return refuse(fault, "%s cannot make cache %llu (%s) of %u-byte objects in %llu MiB of simulated memory: raise --memory",
+			              driver->spec->policy->name, (unsigned long long)i, from->name, from->object_size,
+			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+	}
+	return true;
+}
+
+static bool create_allocator(struct driver *driver, const struct driver_options *options, struct fault *fault)
+{
+	if (!driver->spec->policy)
+		return malloc_target_open(&driver->malloc, driver->spec->library, driver->scratch, fault);
+	return create_pages(driver, options, fault) && create_heap(driver, options, fault) && create_caches(driver, fault);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------ */
+
+static bool create_tables(struct driver *driver, struct fault *fault)
+{
+	const struct scratch *scratch = driver->scratch;
+
+	driver->live = calloc((size_t)scratch->run->handles + 1, sizeof(void *));
+	driver->older = calloc((size_t)scratch->older_count + 1, sizeof(void *));
+	if (!driver->live || !driver->older)
+		return refuse(fault, "no memory for %u handles", scratch->run->handles);
+	return make_steps(driver, fault);
+}
+
+bool driver_create(struct driver *driver, const struct scratch *scratch, const struct spec *spec,
+                   const struct driver_options *options, struct fault *fault)
+{
+	*driver = (struct driver){ .scratch = scratch, .spec = spec, .span_ns = scratch->run->span_ns };
+	if (scratch->event_count && scratch->events[scratch->event_count - 1].time_ns > driver->span_ns)
+		driver->span_ns = scratch->events[scratch->event_count - 1].time_ns;
+	trace_time = 0;
+	sy_platform_set_clock(trace_clock);
+	if (create_tables(driver, fault) && create_allocator(driver, options, fault))
+		return true;
+	driver_destroy(driver);
+	return false;
+}
+
+bool driver_populate(struct driver *driver, void (*watch)(void *context, const struct scratch_older *, void *object),
+                     void *context, struct fault *fault)
+{
+	const struct scratch *scratch = driver->scratch;
+
+	for (uint64_t i = 0; i < scratch->older_count; i++) {
+		const struct scratch_older *older = &scratch->older[i];
+		struct step step = { .size = older->size, .flags = (uint16_t)older->flags, .cache = older->cache,
+			             .slot = (uint8_t)(older->cpu % scratch->run->cpus),
+			             .kind = older->cache == NO_CACHE ? EVENT_KMALLOC : EVENT_CACHE_ALLOC, .node = SY_ANY_NODE };
+		void *object = driver_alloc(driver, &step);
+
+		if (!object)
+			return refuse(fault, "the objects older than the trace need more than the %llu MiB of simulated memory: raise --memory",
+			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
+		if (older->handle == NO_HANDLE)
+			driver->older[driver->older_kept++] = object;
+		else
+			driver->live[older->handle] = object;
+		if (watch)
+			watch(context, older, object);
+	}
+	return true;
+}
+
+/* A malloc has no heap to destroy: what lives is freed one by one. The live table has objects alone, as it has no pages. */
+static void free_all(struct driver *driver)
+{
+	for (uint64_t i = 0; i < driver->older_kept; i++)
+		driver->malloc.free(driver->older[i]);
+	for (uint64_t i = 0; i < driver->scratch->run->handles; i++)
+		driver->malloc.free(driver->live[i]);
+}
+
+void driver_destroy(struct driver *driver)
+{
+	if (driver->malloc.free)
+		free_all(driver);
+	if (driver->heap)
+		sy_heap_destroy(driver->heap);
+	if (driver->pages)
+		sy_pages_destroy(driver->pages);
+	malloc_target_close(&driver->malloc);
+	sy_platform_set_clock(NULL);
+	free(driver->caches);
+	free(driver->live);
+	free(driver->older);
+	free(driver->steps);
+	*driver = (struct driver){ 0 };
+}

@@ -1,0 +1,109 @@
+/* What runs a trace's requests against one allocator; shared by the exact, the timed and the latency pass. See driver.c. */
+#ifndef REPLAY_DRIVER_H
+#define REPLAY_DRIVER_H
+
+#include "malloc_target.h"
+#include "scratch.h"
+#include "spec.h"
+
+/* One step of the replay: an event without what only the exact pass needs, or time that passes. 16 bytes, so that the timed
+ * loop reads half of what the trace has. */
+struct step {
+	uint32_t handle;
+	uint32_t size;  /* bytes; of a tick: the low 32 bits of its time */
+	uint16_t flags; /* enum sy_flags; of a tick: bits 32 to 47 */
+	uint16_t cache; /* of a tick: bits 48 to 63 */
+	uint8_t slot, kind, order;
+	int8_t node;
+};
+_Static_assert(sizeof(struct step) == 16, "two steps in the room of one event");
+
+enum { STEP_TICK = EVENT_KINDS }; /* beyond enum event_kind */
+#define STEPS_AHEAD 16u /* steps behind the last one that may be read */
+
+static inline uint64_t step_time(const struct step *step)
+{
+	return step->size | (uint64_t)step->flags << 32 | (uint64_t)step->cache << 48;
+}
+
+/* An allocator, ready to serve the first event, and the steps that it is to serve. */
+struct driver {
+	const struct scratch *scratch;
+	const struct spec *spec;
+	struct sy_pages *pages; /* of a policy; NULL for a malloc */
+	struct sy_heap *heap;   /* likewise */
+	struct malloc_target malloc;
+	struct sy_cache **caches; /* by number in the trace; NULL for a malloc */
+	void **live;              /* by handle: object or struct sy_page; NULL: none */
+	void **older;             /* older objects that no event frees */
+	uint64_t older_kept;
+	struct step *steps; /* step_count, then STEPS_AHEAD empty ones */
+	uint64_t step_count;
+	uint64_t memory_pages; /* simulated */
+	uint64_t span_ns;      /* length of the trace, at least the time of its last event */
+};
+
+/* Options that the command line may give beside the allocator. */
+struct driver_options {
+	uint64_t memory; /* bytes of simulated memory where the trace has no zones; 0: the default */
+	bool huge_pages; /* back simulated memory by huge pages where the system can: for measuring time */
+	void (*log)(void *, const char *event, const uint64_t *values, unsigned count); /* of the policy; or NULL */
+};
+
+/* Sets up the machine, the allocator and its caches. False: see fault; nothing is left. */
+bool driver_create(struct driver *, const struct scratch *, const struct spec *, const struct driver_options *,
+                   struct fault *);
+void driver_destroy(struct driver *);
+
+/* Allocates what is older than the trace: the state before the first event. watch is called with each object, unless it is
+ * NULL. False: see fault; the driver is still to be destroyed. */
+bool driver_populate(struct driver *, void (*watch)(void *context, const struct scratch_older *, void *object),
+                     void *context, struct fault *);
+
+/* Lets the trace's time pass. */
+void driver_tick(struct driver *, uint64_t time);
+
+/* An environment page step, kinds EVENT_PAGE_ALLOC, EVENT_PAGE_FREE and EVENT_OLDER_PAGE_FREE. False: it failed. */
+bool driver_pages(struct driver *, const struct step *);
+
+/* The number of the event that a step belongs to. */
+uint64_t driver_event_of(const struct driver *, const struct step *);
+
+/* The line that says that the simulated memory is too small. Always false. */
+bool driver_refuse_memory(const struct driver *, uint64_t event, struct fault *);
+
+/* ---- Object steps --------------------------------------------------------------------------------------------- */
+
+static inline bool step_allocates(const struct step *step)
+{
+	return step->kind == EVENT_KMALLOC || step->kind == EVENT_CACHE_ALLOC;
+}
+
+static inline bool step_frees(const struct step *step)
+{
+	return step->kind == EVENT_KFREE || step->kind == EVENT_CACHE_FREE;
+}
+
+/* Serves an allocation of an object; NULL: no memory. */
+static inline void *driver_alloc(struct driver *driver, const struct step *step)
+{
+	if (!driver->heap)
+		return malloc_target_alloc(&driver->malloc, step->kind == EVENT_CACHE_ALLOC ? (int)step->cache : -1, step->size,
+		                           step->flags);
+	if (step->kind == EVENT_KMALLOC)
+		return sy_kmalloc(driver->heap, step->slot, step->size, step->flags, step->node);
+	return sy_cache_alloc(driver->caches[step->cache], step->slot, step->flags, step->node);
+}
+
+/* Serves the free of an object. */
+static inline void driver_free(struct driver *driver, const struct step *step, void *object)
+{
+	if (!driver->heap)
+		driver->malloc.free(object);
+	else if (step->kind == EVENT_KFREE)
+		sy_kfree(driver->heap, step->slot, object);
+	else
+		sy_cache_free(driver->caches[step->cache], step->slot, object);
+}
+
+#endif

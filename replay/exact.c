@@ -1,0 +1,442 @@
+/*
+ * The exact pass: every measure that follows from the trace alone.
+ *
+ * It serves the same steps as the timed pass and looks after each of them. All it keeps are integers, and all it reads
+ * are counters of the core and offsets in pages, never addresses or clocks: the result is the same to the byte on every run and
+ * machine. docs/measures.md defines the measures; here is where they come from.
+ *
+ *   requests, frees ...   events, by kind and by the implied mark. A free of a request that failed counts as nothing.
+ *   requested bytes       sizes asked for by live objects; those older than the trace count too
+ *   given bytes           what live objects occupy: the distance between objects of a cache or size class, the pages of a
+ *                         large allocation, the bytes that may be written where a policy has no size classes
+ *   pages                 the heap's own counters, read after every step. A peak is the highest value after any step; the
+ *                         mean weighs each value by the trace time for which it held.
+ *   fast path             operations less those that the policy counted as having left it
+ *   fallbacks, free lists the page allocator's counters; walking its zones is slow, so they are read at points alone
+ *
+ * Points of the time series lie at equal distances of trace time from its begin to its end; each is the state after
+ * the last event that is not later. Peaks between points are in the peak measures.
+ *
+ * Who asked. Every request is counted for its call site and for a row: its cache, or, for kmalloc, the heap's size class that
+ * serves such a request, found by size and by the kind of memory (DMA before reclaimable before accounted); kmalloc of a policy without
+ * classes has one row, and kmalloc in pages of its own another.
+ */
+#include "exact.h"
+
+#include <stdlib.h>
+
+#include "../core/list.h"
+#include "../core/page_interface.h"
+
+/* ---- Looking -------------------------------------------------------------------------------------------------- */
+
+void exact_count_pages(const struct exact *exact, struct sy_pages_counts *counts)
+{
+	memset(counts, 0, sizeof *counts);
+	if (exact->driver.pages)
+		sy_pages_count(exact->driver.pages, counts);
+}
+
+static void add_free_blocks(const struct sy_pages_counts *counts, uint64_t free_blocks[SY_ORDERS])
+{
+	for (unsigned zone = 0; zone < counts->zone_count; zone++)
+		for (unsigned type = 0; type < SY_MIGRATE_TYPES; type++)
+			for (unsigned order = 0; order < SY_ORDERS; order++)
+				free_blocks[order] += counts->zones[zone].free_blocks[type][order];
+}
+
+void exact_look(struct exact *exact, struct point *point)
+{
+	struct sy_pages_counts counts;
+
+	*point = (struct point){ .time = exact->now, .requested_bytes = exact->requested_bytes };
+	if (!exact->driver.heap)
+		return;
+	exact_count_pages(exact, &counts);
+	point->slab_pages = exact->driver.heap->counters.slab_pages;
+	point->large_pages = exact->driver.heap->counters.large_pages;
+	point->metadata_pages = exact->driver.heap->counters.metadata_pages;
+	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
+	add_free_blocks(&counts, point->free_blocks);
+}
+
+static uint64_t held_pages(const struct exact *exact)
+{
+	const struct sy_heap *heap = exact->driver.heap;
+
+	return heap ? heap->counters.slab_pages + heap->counters.large_pages : 0;
+}
+
+static void raise(uint64_t *peak, uint64_t value)
+{
+	if (value > *peak)
+		*peak = value;
+}
+
+static void look_for_peaks(struct exact *exact)
+{
+	const struct sy_heap *heap = exact->driver.heap;
+
+	raise(&exact->requested_peak, exact->requested_bytes);
+	if (!heap)
+		return;
+	raise(&exact->slab_peak, heap->counters.slab_pages);
+	raise(&exact->large_peak, heap->counters.large_pages);
+	raise(&exact->metadata_peak, heap->counters.metadata_pages);
+	if (held_pages(exact) > exact->held_peak) {
+		exact->held_peak = held_pages(exact);
+		exact->requested_at_held_peak = exact->requested_bytes;
+	}
+}
+
+/* ---- Time ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t time_of_point(const struct exact *exact, unsigned number)
+{
+	uint64_t span = exact->driver.span_ns, steps = exact->point_count - 1;
+
+	return span / steps * number + span % steps * number / steps;
+}
+
+static void add_product(struct wide *sum, uint64_t a, uint64_t b)
+{
+	sum->low += a * (b & UINT32_MAX);
+	sum->high += a * (b >> 32) + (sum->low >> 32);
+	sum->low &= UINT32_MAX;
+}
+
+/* The state of now holds until then. */
+static void pass_time(struct exact *exact, uint64_t until)
+{
+	while (exact->points_taken < exact->point_count && time_of_point(exact, exact->points_taken) < until) {
+		struct point *point = &exact->points[exact->points_taken];
+
+		exact_look(exact, point);
+		point->time = time_of_point(exact, exact->points_taken++);
+	}
+	add_product(&exact->held_by_time, held_pages(exact), until - exact->now);
+	exact->now = until;
+}
+
+/* ---- Objects -------------------------------------------------------------------------------------------------- */
+
+static unsigned kind_of_memory(unsigned flags, unsigned dma, unsigned reclaimable, unsigned account)
+{
+	return flags & dma ? 3 : flags & reclaimable ? 2 : flags & account ? 1 : 0;
+}
+
+/* The size class of a kmalloc that may use so many bytes; class_count: none. A policy may serve a kind of memory that
+ * it has no classes for from its plain ones. */
+static unsigned class_of(const struct exact *exact, size_t usable, unsigned flags)
+{
+	unsigned wanted = kind_of_memory(flags, SY_DMA, SY_RECLAIMABLE, SY_ACCOUNT), plain = exact->class_count;
+
+	for (unsigned i = 0; i < exact->class_count; i++) {
+		const struct sy_cache *class = exact->classes[i];
+		unsigned kind = kind_of_memory(class->flags, SY_CACHE_DMA, SY_CACHE_RECLAIMABLE, SY_CACHE_ACCOUNT);
+
+		if (class->object_size == usable && kind == wanted)
+			return i;
+		if (class->object_size == usable && kind == 0)
+			plain = i;
+	}
+	return plain;
+}
+
+static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t size, unsigned flags,
+                           const void *object)
+{
+	struct sy_heap *heap = exact->driver.heap;
+	struct note note = { .size = size, .row = cache == NO_CACHE ? exact_kmalloc_row(exact) : cache };
+	const struct sy_page *head;
+
+	if (!heap)
+		return note;
+	head = sy__head_of(heap, object);
+	if (head->use == SY_USE_LARGE) {
+		note.large = true;
+		note.given = (uint32_t)(SY_PAGE_SIZE << head->order);
+		if (cache == NO_CACHE)
+			note.row = exact_large_row(exact);
+	} else if (cache != NO_CACHE) {
+		note.given = exact->driver.caches[cache]->size;
+	} else {
+		note.given = (uint32_t)sy_usable_size(heap, object);
+		note.row = exact_class_row(exact, class_of(exact, note.given, flags));
+	}
+	return note;
+}
+
+static void tally_alloc(struct tally *tally, uint32_t size)
+{
+	tally->live++;
+	tally->live_bytes += size;
+	raise(&tally->peak_bytes, tally->live_bytes);
+}
+
+static void tally_free(struct tally *tally, uint32_t size)
+{
+	tally->live--;
+	tally->live_bytes -= size;
+}
+
+static void count_alloc(struct exact *exact, const struct note *note)
+{
+	exact->requested_bytes += note->size;
+	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) += note->given;
+	tally_alloc(&exact->rows[note->row], note->size);
+	if (note->call_site != NO_SITE)
+		tally_alloc(&exact->call_sites[note->call_site], note->size);
+}
+
+static void count_free(struct exact *exact, const struct note *note)
+{
+	exact->requested_bytes -= note->size;
+	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) -= note->given;
+	tally_free(&exact->rows[note->row], note->size);
+	if (note->call_site != NO_SITE)
+		tally_free(&exact->call_sites[note->call_site], note->size);
+}
+
+/* An object older than the trace; the watch of driver_populate. */
+static void count_older(void *context, const struct scratch_older *older, void *object)
+{
+	struct exact *exact = context;
+	struct note note = note_of(exact, older->cache, older->size, older->flags, object);
+
+	note.call_site = NO_SITE;
+	count_alloc(exact, &note);
+	if (older->handle != NO_HANDLE)
+		exact->notes[older->handle] = note;
+}
+
+static void note_failure(struct exact *exact, uint64_t event)
+{
+	if (!exact->failed)
+		exact->first_failed = event;
+	exact->failed = true;
+}
+
+static void run_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event)
+{
+	bool implied = event->flags & EVENT_IMPLIED;
+	void *object = driver_alloc(&exact->driver, step);
+	struct note *note = &exact->notes[step->handle];
+
+	exact->driver.live[step->handle] = object;
+	*(implied ? &exact->implied_allocations : &exact->requests) += 1;
+	exact->call_sites[event->call_site].requests += !implied;
+	if (!object) {
+		exact->failures++;
+		if (step->kind == EVENT_CACHE_ALLOC)
+			exact->rows[step->cache].requests += !implied;
+		note_failure(exact, (uint64_t)(event - exact->driver.scratch->events));
+		return;
+	}
+	*note = note_of(exact, step->kind == EVENT_CACHE_ALLOC ? step->cache : NO_CACHE, step->size, step->flags, object);
+	note->call_site = event->call_site;
+	exact->operations++;
+	exact->rows[note->row].requests += !implied;
+	count_alloc(exact, note);
+}
+
+static void run_free(struct exact *exact, const struct step *step, const struct scratch_event *event)
+{
+	void *object = exact->driver.live[step->handle];
+
+	if (!object)
+		return; /* its allocation failed */
+	*(event->flags & EVENT_IMPLIED ? &exact->implied_frees : &exact->frees) += 1;
+	exact->operations++;
+	count_free(exact, &exact->notes[step->handle]);
+	driver_free(&exact->driver, step, object);
+	exact->driver.live[step->handle] = NULL;
+}
+
+/* ---- Pages and marks ------------------------------------------------------------------------------------------ */
+
+static void run_page_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event)
+{
+	*(event->flags & EVENT_IMPLIED ? &exact->implied_page_allocations : &exact->environment_requests) += 1;
+	if (!exact->driver.pages)
+		return;
+	if (driver_pages(&exact->driver, step)) {
+		exact->environment_pages += (uint64_t)1 << step->order;
+	} else {
+		exact->environment_failures++;
+		note_failure(exact, (uint64_t)(event - exact->driver.scratch->events));
+	}
+}
+
+static void run_page_free(struct exact *exact, const struct step *step, const struct scratch_event *event)
+{
+	const struct sy_page *page = exact->driver.live[step->handle];
+
+	if (exact->driver.pages && !page)
+		return; /* its allocation failed */
+	*(event->flags & EVENT_IMPLIED ? &exact->implied_page_frees : &exact->environment_frees) += 1;
+	if (page)
+		exact->environment_pages -= (uint64_t)1 << page->order;
+	driver_pages(&exact->driver, step);
+}
+
+static void run_older_page_free(struct exact *exact, const struct step *step)
+{
+	*(driver_pages(&exact->driver, step) ? &exact->older_page_frees : &exact->older_page_frees_missed) += 1;
+}
+
+static void take_snapshot(struct exact *exact, const struct scratch_event *event)
+{
+	struct snapshot *snapshot = &exact->snapshots[exact->snapshot_count++];
+
+	exact_look(exact, &snapshot->at);
+	snapshot->number = event->handle;
+}
+
+static void run_step(struct exact *exact, const struct step *step, const struct scratch_event *event)
+{
+	switch (step->kind) {
+	case EVENT_KMALLOC:
+	case EVENT_CACHE_ALLOC:
+		run_alloc(exact, step, event);
+		break;
+	case EVENT_KFREE:
+	case EVENT_CACHE_FREE:
+		run_free(exact, step, event);
+		break;
+	case EVENT_PAGE_ALLOC:
+		run_page_alloc(exact, step, event);
+		break;
+	case EVENT_PAGE_FREE:
+		run_page_free(exact, step, event);
+		break;
+	case EVENT_OLDER_PAGE_FREE:
+		run_older_page_free(exact, step);
+		break;
+	case EVENT_SNAPSHOT:
+		take_snapshot(exact, event);
+		break;
+	default:
+		exact->unknown_frees++;
+	}
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------ */
+
+static void run_steps(struct exact *exact)
+{
+	const struct driver *driver = &exact->driver;
+	const struct scratch_event *event = driver->scratch->events;
+
+	for (const struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
+		if (step->kind == STEP_TICK) {
+			pass_time(exact, step_time(step));
+			driver_tick(&exact->driver, step_time(step));
+		} else {
+			pass_time(exact, event->time_ns);
+			run_step(exact, step, event++);
+		}
+		look_for_peaks(exact);
+	}
+	for (; exact->points_taken < exact->point_count; exact->points_taken++)
+		exact_look(exact, &exact->points[exact->points_taken]);
+}
+
+/* The heap's size classes, in its own order. */
+static bool find_classes(struct exact *exact)
+{
+	struct sy_heap *heap = exact->driver.heap;
+	unsigned count = 0;
+
+	if (!heap)
+		return true;
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		count += (sy__entry(at, struct sy_cache, link)->flags & SY_CACHE_KMALLOC) != 0;
+	exact->classes = calloc(count + 1, sizeof(struct sy_cache *));
+	if (!exact->classes)
+		return false;
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
+		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
+
+		if (cache->flags & SY_CACHE_KMALLOC)
+			exact->classes[exact->class_count++] = cache;
+	}
+	return true;
+}
+
+static bool make_tables(struct exact *exact, unsigned points, struct fault *fault)
+{
+	const struct scratch *scratch = exact->driver.scratch;
+	uint64_t snapshots = 0;
+
+	for (uint64_t i = 0; i < scratch->event_count; i++)
+		snapshots += scratch->events[i].kind == EVENT_SNAPSHOT;
+	if (find_classes(exact)) {
+		exact->rows = calloc((size_t)exact_large_row(exact) + 1, sizeof *exact->rows);
+		exact->call_sites = calloc((size_t)scratch->run->call_sites + 1, sizeof *exact->call_sites);
+		exact->notes = calloc((size_t)scratch->run->handles + 1, sizeof *exact->notes);
+		exact->points = calloc(points, sizeof *exact->points);
+		exact->snapshots = calloc((size_t)snapshots + 1, sizeof *exact->snapshots);
+	}
+	exact->point_count = points;
+	if (!exact->rows || !exact->call_sites || !exact->notes || !exact->points || !exact->snapshots)
+		return refuse(fault, "no memory for the figures of %u handles and %u call sites", scratch->run->handles,
+		              scratch->run->call_sites);
+	return true;
+}
+
+/* Notes where counters stand before the first event. */
+static void look_before(struct exact *exact)
+{
+	struct sy_pages_counts counts;
+
+	exact_count_pages(exact, &counts);
+	exact->fallbacks_before = counts.fallbacks;
+	add_free_blocks(&counts, exact->free_blocks_before);
+	if (exact->driver.heap)
+		exact->slow_before = exact->driver.heap->counters.slow_allocs + exact->driver.heap->counters.slow_frees;
+	look_for_peaks(exact);
+}
+
+bool exact_run(struct exact *exact, const struct scratch *scratch, const struct spec *spec,
+               const struct pass_options *options, struct fault *fault)
+{
+	*exact = (struct exact){ 0 };
+	if (!driver_create(&exact->driver, scratch, spec, &options->driver, fault))
+		return false;
+	if (!make_tables(exact, options->points, fault) || !driver_populate(&exact->driver, count_older, exact, fault)) {
+		exact_release(exact);
+		return false;
+	}
+	look_before(exact);
+	run_steps(exact);
+	if (exact->failed && !options->allow_failures) {
+		driver_refuse_memory(&exact->driver, exact->first_failed, fault);
+		exact_release(exact);
+		return false;
+	}
+	return true;
+}
+
+void exact_release(struct exact *exact)
+{
+	driver_destroy(&exact->driver);
+	free(exact->rows);
+	free(exact->classes);
+	free(exact->call_sites);
+	free(exact->notes);
+	free(exact->points);
+	free(exact->snapshots);
+}
+
+bool exact_pass(struct json *json, const struct scratch *scratch, const struct spec *spec,
+                const struct pass_options *options, struct fault *fault)
+{
+	struct exact exact;
+
+	if (!exact_run(&exact, scratch, spec, options, fault))
+		return false;
+	exact_write(json, &exact);
+	exact_release(&exact);
+	return true;
+}

@@ -1,0 +1,108 @@
+/* What the exact pass collects (exact.c) and what is written of it (exact_write.c, procfmt.c). */
+#ifndef REPLAY_EXACT_H
+#define REPLAY_EXACT_H
+
+#include "replay.h"
+
+/* Who asks: a cache, a size class, a call site. */
+struct tally {
+	uint64_t requests; /* recorded */
+	uint64_t live, live_bytes, peak_bytes;
+};
+
+/* What is known of a live object, by handle. */
+struct note {
+	uint32_t size;  /* bytes asked for */
+	uint32_t given; /* bytes that it occupies, of a slab or in pages */
+	uint32_t call_site; /* NO_SITE: older than the trace */
+	uint32_t row;
+	bool large; /* in pages of its own */
+};
+#define NO_SITE UINT32_MAX
+
+/* The state at one moment. */
+struct point {
+	uint64_t time; /* ns */
+	uint64_t slab_pages, large_pages, metadata_pages, requested_bytes, fragmentation_events;
+	uint64_t free_blocks[SY_ORDERS];
+};
+
+struct snapshot {
+	uint32_t number;
+	struct point at;
+};
+
+/* A sum of products beyond 64 bits: high * 2^32 + low. */
+struct wide {
+	uint64_t high, low;
+};
+
+struct exact {
+	struct driver driver;
+
+	/* Events. */
+	uint64_t requests, frees, failures;
+	uint64_t implied_allocations, implied_frees, unknown_frees;
+	uint64_t environment_requests, environment_frees, environment_failures, environment_pages;
+	uint64_t implied_page_allocations, implied_page_frees, older_page_frees, older_page_frees_missed;
+	uint64_t operations; /* allocations and frees of objects that were served */
+	bool failed;
+	uint64_t first_failed; /* number of the event */
+
+	/* Memory now. */
+	uint64_t requested_bytes, given_slab_bytes, given_large_bytes;
+
+	/* Memory over time. */
+	uint64_t now;
+	struct wide held_by_time; /* held pages times nanoseconds */
+	uint64_t held_peak, slab_peak, large_peak, metadata_peak, requested_peak;
+	uint64_t requested_at_held_peak;
+
+	/* Counters before the first event. */
+	uint64_t slow_before, fallbacks_before;
+	uint64_t free_blocks_before[SY_ORDERS];
+
+	/* Rows: the trace's caches, then the heap's size classes, then kmalloc without a class, then kmalloc in pages. */
+	struct tally *rows;
+	struct sy_cache **classes;
+	unsigned class_count;
+	struct tally *call_sites;
+	struct note *notes;
+
+	struct point *points;
+	unsigned point_count, points_taken;
+	struct snapshot *snapshots;
+	uint64_t snapshot_count;
+};
+
+static inline uint32_t exact_class_row(const struct exact *exact, unsigned class)
+{
+	return (uint32_t)exact->driver.scratch->cache_count + class;
+}
+
+static inline uint32_t exact_kmalloc_row(const struct exact *exact)
+{
+	return exact_class_row(exact, exact->class_count);
+}
+
+static inline uint32_t exact_large_row(const struct exact *exact)
+{
+	return exact_class_row(exact, exact->class_count + 1);
+}
+
+/* Runs the whole trace. False: see fault; nothing is kept. */
+bool exact_run(struct exact *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
+void exact_release(struct exact *);
+
+/* The state at the end; zones without a page allocator: none. */
+void exact_look(struct exact *, struct point *);
+void exact_count_pages(const struct exact *, struct sy_pages_counts *);
+
+/* Writes an object with the member "exact". */
+void exact_write(struct json *, struct exact *);
+
+/* The free lists as /proc/buddyinfo and /proc/pagetypeinfo have them. */
+void proc_buddyinfo(FILE *out, const struct sy_pages_counts *);
+void proc_pagetypeinfo(FILE *out, const struct sy_pages_counts *, unsigned pageblock_order);
+
+#endif

@@ -1,0 +1,25 @@
+/* What is wrong, in one line for the user. Every function of the replay program that can be refused returns false (or NULL)
+ * after a call of refuse(), and main() prints the line and exits with status 2. */
+#ifndef REPLAY_FAULT_H
+#define REPLAY_FAULT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct fault {
+	char text[400];
+};
+
+/* Writes the line; false always, so that callers return it. */
+__attribute__((format(printf, 2, 3), cold)) static inline bool refuse(struct fault *fault, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(fault->text, sizeof fault->text, format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+#endif

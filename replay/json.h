@@ -1,0 +1,42 @@
+/* Writing JSON: values in order of the calls, one line per member of the two outer levels. See json.c. */
+#ifndef REPLAY_JSON_H
+#define REPLAY_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define JSON_DEPTH 16
+
+struct json {
+	FILE *out;
+	unsigned depth;
+	bool filled[JSON_DEPTH]; /* the container of this depth has a member */
+};
+
+/* The key of every function: a member's name, or NULL for an element of an array (or the outermost value). */
+void json_begin(struct json *, FILE *out);
+void json_object(struct json *, const char *key);
+void json_object_end(struct json *);
+void json_array(struct json *, const char *key);
+void json_array_end(struct json *);
+
+void json_string(struct json *, const char *key, const char *value);
+void json_count(struct json *, const char *key, uint64_t value);
+void json_signed(struct json *, const char *key, int64_t value);
+void json_null(struct json *, const char *key);
+void json_bool(struct json *, const char *key, bool value);
+
+/* numerator / denominator with six decimals, by integer arithmetic; null for a denominator of 0. */
+void json_ratio(struct json *, const char *key, uint64_t numerator, uint64_t denominator);
+
+/* 1 - part / whole with six decimals, negative if part > whole; null for a whole of 0. */
+void json_rest(struct json *, const char *key, uint64_t part, uint64_t whole);
+
+/* A time or rate that was measured, with so many decimals. Never for an exact measure. */
+void json_measured(struct json *, const char *key, double value, int decimals);
+
+/* Ends the line, and says whether everything reached the file (a disk may be full). */
+bool json_end(struct json *);
+
+#endif

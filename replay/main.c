@@ -1,0 +1,244 @@
+/*
+ * slabyard-replay: runs a trace against one allocator, and says what it can of allocators without a trace.
+ *
+ *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log] [--memory BYTES]
+ *                   [--allow-failures]
+ *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo [--memory BYTES] [--allow-failures]
+ *   slabyard-replay --list
+ *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
+ *
+ * The lab starts it, once for each run, and reads the JSON on standard output; users rarely see it. So a run has a process
+ * to itself: nothing of one allocator's memory, caches or clock reaches the next one's figures.
+ *
+ * Everything is computed before anything is printed, thus standard output has a whole result or nothing, unless the disk
+ * beneath it is full, which is noticed. Exit status: 0 done; 2 wrong usage or input, with one line on standard error.
+ *
+ * --log lets a policy that has a tunable for it tell of its searches, on standard error.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay.h"
+
+#define LEAST_POINTS 200
+#define MOST_POINTS 65536
+#define DEFAULT_POINTS 256
+
+struct arguments {
+	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus;
+	bool list, geometry, log, allow_failures, help;
+	char *const *operands;
+	int operand_count;
+};
+
+/* ---- The command line ----------------------------------------------------------------------------------------- */
+
+/* Where the value of an option goes; NULL: no such option. */
+static const char **value_of(struct arguments *arguments, const char *name)
+{
+	struct {
+		const char *name;
+		const char **value;
+	} const options[] = {
+		{ "--scratch", &arguments->scratch }, { "--allocator", &arguments->allocator }, { "--mode", &arguments->mode },
+		{ "--proc", &arguments->proc },       { "--points", &arguments->points },       { "--memory", &arguments->memory },
+		{ "--cpus", &arguments->cpus },
+	};
+
+	for (unsigned i = 0; i < sizeof options / sizeof *options; i++)
+		if (strcmp(options[i].name, name) == 0)
+			return options[i].value;
+	return NULL;
+}
+
+static bool *switch_of(struct arguments *arguments, const char *name)
+{
+	struct {
+		const char *name;
+		bool *value;
+	} const options[] = {
+		{ "--list", &arguments->list }, { "--geometry", &arguments->geometry },
+		{ "--log", &arguments->log },   { "--allow-failures", &arguments->allow_failures },
+		{ "--help", &arguments->help },
+	};
+
+	for (unsigned i = 0; i < sizeof options / sizeof *options; i++)
+		if (strcmp(options[i].name, name) == 0)
+			return options[i].value;
+	return NULL;
+}
+
+static bool parse_arguments(struct arguments *arguments, int count, char **words, struct fault *fault)
+{
+	int i = 1;
+
+	for (; i < count && strncmp(words[i], "--", 2) == 0 && words[i][2]; i++) {
+		const char **value = value_of(arguments, words[i]);
+		bool *on = switch_of(arguments, words[i]);
+
+		if (on)
+			*on = true;
+		else if (!value)
+			return refuse(fault, "unknown option %s: see slabyard-replay --help", words[i]);
+		else if (i + 1 == count)
+			return refuse(fault, "%s needs a value", words[i]);
+		else
+			*value = words[++i];
+	}
+	arguments->operands = words + i;
+	arguments->operand_count = count - i;
+	if (arguments->operand_count && !arguments->geometry)
+		return refuse(fault, "unexpected argument %s: see slabyard-replay --help", words[i]);
+	return true;
+}
+
+static bool parse_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value,
+                        struct fault *fault)
+{
+	if (!text || spec_number(text, min, max, value))
+		return true;
+	return refuse(fault, "%s cannot be %s: give a number from %" PRIu64 " to %" PRIu64, option, text, min, max);
+}
+
+/* ---- What it does --------------------------------------------------------------------------------------------- */
+
+static bool print_help(void)
+{
+	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log]\n"
+	     "                [--memory BYTES] [--allow-failures]\n"
+	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo\n"
+	     "slabyard-replay --list\n"
+	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
+	     "\n"
+	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
+	     "Replays a scratch file of the lab; prints JSON. Example: slabyard-replay --geometry --allocator slub --cpus 2 192");
+	return true;
+}
+
+static bool finish(struct json *json, struct fault *fault)
+{
+	return json_end(json) || refuse(fault, "cannot write the result: standard output is full or closed");
+}
+
+static bool print_geometry(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
+{
+	struct json json;
+	uint64_t cpus = 1;
+
+	json_begin(&json, stdout);
+	return parse_count("--cpus", arguments->cpus, 1, SY_MAX_SLOTS, &cpus, fault) &&
+	       spec_geometry(&json, spec, (unsigned)cpus, arguments->operands, arguments->operand_count, fault) &&
+	       finish(&json, fault);
+}
+
+static bool print_list(struct fault *fault)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	spec_list(&json);
+	return finish(&json, fault);
+}
+
+static void print_log(void *context, const char *event, const uint64_t *values, unsigned count)
+{
+	(void)context;
+	fputs(event, stderr);
+	for (unsigned i = 0; i < count; i++)
+		fprintf(stderr, " %" PRIu64, values[i]);
+	putc('\n', stderr);
+}
+
+typedef bool pass(struct json *, const struct scratch *, const struct spec *, const struct pass_options *,
+                  struct fault *);
+
+static pass *pass_named(const char *mode)
+{
+	static const struct {
+		const char *name;
+		pass *run;
+	} passes[] = { { "exact", exact_pass }, { "timed", timed_pass }, { "latency", latency_pass } };
+
+	for (unsigned i = 0; i < sizeof passes / sizeof *passes; i++)
+		if (strcmp(passes[i].name, mode) == 0)
+			return passes[i].run;
+	return NULL;
+}
+
+static bool run_pass(const struct arguments *arguments, const struct scratch *scratch, const struct spec *spec,
+                     const struct pass_options *options, struct fault *fault)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	if (arguments->proc)
+		return proc_pass(stdout, arguments->proc, scratch, spec, options, fault) &&
+		       ((fflush(stdout) == 0 && !ferror(stdout)) || refuse(fault, "cannot write the result: standard output is full or closed"));
+	return pass_named(arguments->mode)(&json, scratch, spec, options, fault) && finish(&json, fault);
+}
+
+static bool check_run(const struct arguments *arguments, struct pass_options *options, struct fault *fault)
+{
+	uint64_t points = DEFAULT_POINTS;
+
+	if (!arguments->scratch || !arguments->mode == !arguments->proc)
+		return refuse(fault, "give --scratch, and either --mode or --proc: see slabyard-replay --help");
+	if (arguments->mode && !pass_named(arguments->mode))
+		return refuse(fault, "--mode cannot be %s: it can be exact, timed or latency", arguments->mode);
+	if (arguments->proc && strcmp(arguments->proc, "buddyinfo") != 0 && strcmp(arguments->proc, "pagetypeinfo") != 0)
+		return refuse(fault, "--proc cannot be %s: it can be buddyinfo or pagetypeinfo", arguments->proc);
+	if (arguments->cpus)
+		return refuse(fault, "--cpus goes with --geometry: a scratch file states the CPUs of a replay");
+	if (arguments->log && (!arguments->mode || strcmp(arguments->mode, "exact") != 0))
+		return refuse(fault, "--log goes with --mode exact");
+	if (!parse_count("--points", arguments->points, LEAST_POINTS, MOST_POINTS, &points, fault) ||
+	    !parse_count("--memory", arguments->memory, (uint64_t)1 << (SY_MAX_ORDER + SY_PAGE_SHIFT), (uint64_t)1 << 46,
+	                 &options->driver.memory, fault))
+		return false;
+	options->points = (unsigned)points;
+	options->allow_failures = arguments->allow_failures;
+	options->driver.log = arguments->log ? print_log : NULL;
+	return true;
+}
+
+static bool replay(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
+{
+	struct pass_options options = { 0 };
+	struct scratch scratch;
+	bool good;
+
+	if (!check_run(arguments, &options, fault) || !scratch_open(&scratch, arguments->scratch, fault))
+		return false;
+	good = run_pass(arguments, &scratch, spec, &options, fault);
+	scratch_close(&scratch);
+	return good;
+}
+
+static bool run(int count, char **words, struct fault *fault)
+{
+	struct arguments arguments = { 0 };
+	struct spec spec;
+
+	if (!parse_arguments(&arguments, count, words, fault))
+		return false;
+	if (arguments.help)
+		return print_help();
+	if (arguments.list)
+		return print_list(fault);
+	if (!arguments.allocator)
+		return refuse(fault, "give --allocator: see slabyard-replay --help");
+	if (!spec_parse(&spec, arguments.allocator, fault))
+		return false;
+	return arguments.geometry ? print_geometry(&arguments, &spec, fault) : replay(&arguments, &spec, fault);
+}
+
+int main(int count, char **words)
+{
+	struct fault fault;
+
+	if (run(count, words, &fault))
+		return 0;
+	fprintf(stderr, "slabyard-replay: %s\n", fault.text);
+	return 2;
+}

@@ -1,0 +1,142 @@
+/*
+ * A malloc in place of a policy, so that an allocator of programs stands beside those of kernels in a comparison.
+ *
+ * It is served the object events alone: it has no environment, and no pages that could be counted. A kmalloc becomes a malloc
+ * of the bytes asked for. An object of a cache becomes a malloc of the object's size, or an aligned allocation where the
+ * cache wants more alignment than malloc gives (16 bytes; cache lines, usually); its constructor runs each time, as a malloc keeps
+ * nothing constructed. Memory asked for as zero is zeroed behind the malloc. So it gets what a policy gets.
+ *
+ * A library is loaded with its symbols kept to itself: the replay's own memory, and the C library's, stay where they are, and the library
+ * serves the trace's requests alone. Its malloc, free, and aligned_alloc or posix_memalign are found by name. The dynamic linker
+ * would go on to search the libraries that it depends on, hence a library without a malloc of its own would pass with the C
+ * library's: each symbol must lie in an object that is not the C library's own.
+ */
+#define _GNU_SOURCE /* dladdr */
+#include "malloc_target.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MALLOC_ALIGN 16u
+#define PATTERN 0x5a
+#define PATTERN_BYTES 16u
+
+void replay_constructor(void *object, size_t object_size)
+{
+	memset(object, PATTERN, object_size < PATTERN_BYTES ? object_size : PATTERN_BYTES);
+}
+
+/* ---- The library ---------------------------------------------------------------------------------------------- */
+
+/* Of the library that was opened last: a function without a context must find it. One replay has one target. */
+static int (*library_posix_memalign)(void **object, size_t align, size_t size);
+
+static void *aligned_by_posix_memalign(size_t align, size_t size)
+{
+	void *object;
+
+	return library_posix_memalign(&object, align, size) == 0 ? object : NULL;
+}
+
+/* The symbol, if the library brings its own. */
+static void *own_symbol(void *library, const char *name)
+{
+	void *symbol = dlsym(library, name), *system = dlsym(RTLD_DEFAULT, name);
+	Dl_info of_symbol, of_system;
+
+	if (!symbol || symbol == system)
+		return NULL;
+	if (system && dladdr(symbol, &of_symbol) && dladdr(system, &of_system) && of_symbol.dli_fbase == of_system.dli_fbase)
+		return NULL;
+	return symbol;
+}
+
+/* A function pointer from dlsym's object pointer, which POSIX guarantees to be convertible and ISO C does not. */
+static void set_function(void *function, void *symbol)
+{
+	memcpy(function, &symbol, sizeof symbol);
+}
+
+static bool find_symbols(struct malloc_target *target, const char *path, struct fault *fault)
+{
+	void *alloc = own_symbol(target->library, "malloc"), *release = own_symbol(target->library, "free");
+	void *aligned = own_symbol(target->library, "aligned_alloc"), *posix = own_symbol(target->library, "posix_memalign");
+
+	if (!alloc || !release)
+		return refuse(fault, "malloc:%s: this library has no %s of its own", path, alloc ? "free" : "malloc");
+	if (!aligned && !posix)
+		return refuse(fault, "malloc:%s: this library has neither aligned_alloc nor posix_memalign", path);
+	set_function(&target->alloc, alloc);
+	set_function(&target->free, release);
+	if (aligned) {
+		set_function(&target->aligned, aligned);
+	} else {
+		set_function(&library_posix_memalign, posix);
+		target->aligned = aligned_by_posix_memalign;
+	}
+	return true;
+}
+
+static bool open_library(struct malloc_target *target, const char *path, struct fault *fault)
+{
+	char here[4096];
+	const char *name = path;
+
+	/* Without a slash dlopen looks in the system's folders alone; a file that lies here is what was meant. */
+	if (!strchr(path, '/') && access(path, R_OK) == 0 && (size_t)snprintf(here, sizeof here, "./%s", path) < sizeof here)
+		name = here;
+	target->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	if (!target->library)
+		return refuse(fault, "malloc:%s: %s", path, dlerror());
+	return find_symbols(target, path, fault);
+}
+
+/* ---- Shapes --------------------------------------------------------------------------------------------------- */
+
+static size_t alignment(const struct scratch_cache *cache)
+{
+	size_t line = SY_CACHE_LINE, align = cache->align;
+
+	if (!(cache->flags & SY_CACHE_HWCACHE_ALIGN))
+		return align;
+	while (cache->object_size <= line / 2)
+		line /= 2;
+	return align > line ? align : line;
+}
+
+static struct malloc_shape shape_of(const struct scratch_cache *cache)
+{
+	struct malloc_shape shape = { .size = cache->object_size, .object_size = cache->object_size };
+	size_t align = alignment(cache);
+
+	if (align > MALLOC_ALIGN) {
+		shape.align = align;
+		shape.size = (shape.size + align - 1) & ~(align - 1);
+	}
+	if (cache->constructor)
+		shape.constructor = replay_constructor;
+	return shape;
+}
+
+bool malloc_target_open(struct malloc_target *target, const char *library, const struct scratch *scratch,
+                        struct fault *fault)
+{
+	*target = (struct malloc_target){ .alloc = malloc, .free = free, .aligned = aligned_alloc };
+	target->shapes = calloc(scratch->cache_count + 1, sizeof *target->shapes);
+	if (!target->shapes)
+		return refuse(fault, "no memory for %llu caches", (unsigned long long)scratch->cache_count);
+	for (uint64_t i = 0; i < scratch->cache_count; i++)
+		target->shapes[i] = shape_of(&scratch->caches[i]);
+	if (library && !open_library(target, library, fault)) {
+		malloc_target_close(target);
+		return false;
+	}
+	return true;
+}
+
+void malloc_target_close(struct malloc_target *target)
+{
+	free(target->shapes); /* the library stays: what it registered with the thread may still be called */
+	*target = (struct malloc_target){ 0 };
+}

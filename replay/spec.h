@@ -1,0 +1,28 @@
+/* Allocator specs: policy[:tunable=value[,tunable=value...]], malloc:system, malloc:/path/lib.so. See spec.c. */
+#ifndef REPLAY_SPEC_H
+#define REPLAY_SPEC_H
+
+#include <slabyard/slabyard.h>
+
+#include "fault.h"
+#include "json.h"
+
+struct spec {
+	const struct sy_policy *policy;     /* NULL: a malloc */
+	int64_t tunables[SY_MAX_TUNABLES];  /* of the policy */
+	const char *library;                /* of the malloc: a path, or NULL for the system's own */
+};
+
+/* False: see fault. The text must outlive the spec. */
+bool spec_parse(struct spec *, const char *text, struct fault *);
+
+/* What every policy offers, as a JSON list. */
+void spec_list(struct json *);
+
+/* Slab geometry of final object sizes (decimal numbers) as a JSON list. False: see fault; nothing was written. */
+bool spec_geometry(struct json *, const struct spec *, unsigned cpus, char *const *sizes, int count, struct fault *);
+
+/* A decimal number within bounds; false if the text is anything else. */
+bool spec_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
+
+#endif
