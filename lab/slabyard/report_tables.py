@@ -305,13 +305,12 @@ def every_measure(workload: Workload) -> str:
 
 def command(workload: Workload) -> str:
     """The command that repeats a workload's comparison."""
-    words = ["slabyard", "compare", f"{workload.name}.parquet"]
-    for one in workload.replayed:
-        words += ["--allocator", allocator_label(one.run)]
+    allocators = ",".join(dict.fromkeys(allocator_label(one.run) for one in workload.replayed))
+    words = ["slabyard", "compare", f"{workload.name}.parquet", "--allocators", allocators]
     for name in ("cpus", "nodes", "memory", "start"):
         found = {plain(one.run[name]) for one in workload.replayed if one.run.get(name) is not None}
         words += [f"--{name}", *found] if len(found) == 1 else []
-    runs = max((int(number(one.timed.get("runs")) or 0) for one in workload.replayed), default=0)
+    runs = max((int(number(one.run.get("repetition")) or 0) for one in workload.replayed), default=0)
     return shlex.join([*words, "--runs", str(runs)] if runs else words)
 
 

@@ -272,8 +272,10 @@ def test_long_series_are_thinned_and_keep_their_end() -> None:
 
 def test_the_command_repeats_the_comparison(records: list[dict[str, Any]]) -> None:
     text = report_tables.command(report_model.workloads(records)[0])
-    assert text.startswith("slabyard compare hackbench.parquet --allocator slub --allocator slob ")
-    assert text.endswith(" --runs 8")
+    assert text == (
+        "slabyard compare hackbench.parquet --allocators slub,slob,slob:fit=first,slob:fit=best "
+        "--cpus 2 --nodes 1 --start recorded --runs 8"
+    )
 
 
 @pytest.mark.parametrize(
