@@ -20,6 +20,8 @@
 #ifndef SLABYARD_IMPORT_H
 #define SLABYARD_IMPORT_H
 
+#define _POSIX_C_SOURCE 200809L
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
