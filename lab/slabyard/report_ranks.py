@@ -155,7 +155,7 @@ def memory_clause(workload: Workload) -> str:
         clause = f"{lead} least memory at the peak ({best}; {at.last} holds {worst}{behind(at.best, at.worst)})"
     real = workload.recorded
     peak = number(real.exact.get("held_pages_peak")) if real else None
-    return clause if peak is None else f"{clause}, the recorded kernel held {bytes_text(peak * size)}"
+    return clause if not peak else f"{clause}, the recorded kernel held {bytes_text(peak * size)}"
 
 
 def fragmentation_clause(series: Sequence[Series]) -> str:

@@ -49,14 +49,14 @@ def significant(value: float) -> str:
     return f"{value:,.{min(9, max(0, 2 - math.floor(math.log10(abs(value)))))}f}"
 
 
-def interval(value: Estimate | None) -> str:
-    """A time and its 95% interval below it."""
+def interval(value: Estimate | None, scale: float) -> str:
+    """A time and its 95% interval below it, times `scale`."""
     if value is None:
         return DASH
     if value.low is None or value.high is None:
-        return significant(value.median)
-    bounds = f"{significant(value.low)}{DASH}{significant(value.high)}"
-    return f'{significant(value.median)}<span class="interval">{bounds}</span>'
+        return significant(value.median * scale)
+    bounds = f"{significant(value.low * scale)}{DASH}{significant(value.high * scale)}"
+    return f'{significant(value.median * scale)}<span class="interval">{bounds}</span>'
 
 
 def swatch(style: int | None) -> str:
@@ -96,10 +96,10 @@ def memory_text(workload: Workload, key: str) -> Callable[[Series], str]:
     return shown
 
 
-def timed_text(*path: str) -> Callable[[Series], str]:
-    """A function from a series to a time of its record."""
+def timed_text(name: str, scale: float = 1) -> Callable[[Series], str]:
+    """A function from a series to a time of its record, times `scale`."""
 
-    return lambda one: interval(estimate(one.timed, *path))
+    return lambda one: interval(estimate(one.timed, name), scale)
 
 
 def percentile(name: str) -> Callable[[Series], str]:
@@ -129,7 +129,7 @@ def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
         (
             "Time, with 95% interval",
             [
-                ("replay (s)", "Time of the replay's event loop", timed_text("seconds"), None),
+                ("replay (ms)", "Time of the replay's event loop", timed_text("seconds", 1000), None),
                 ("per op. (ns)", "Time for each allocation or free", timed_text("ns_per_operation"), "time"),
             ],
         ),

@@ -298,3 +298,10 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
         "No allocator is measurably faster than another (best median 10.0 ns an operation); all hold 8 KiB at the peak; "
         "each causes 1 fragmentation event."
     )
+
+
+def test_the_recorded_kernels_index_follows_from_its_free_blocks() -> None:
+    (real,) = section(record("recorded", exact={"free_blocks_after": [4, 2, 0, 1]})).series
+    assert report_charts.unusable_index(real) == [0, 4 / 16, 8 / 16, 8 / 16]
+    (full,) = section(record("recorded", exact={"free_blocks_after": [0, 0]})).series
+    assert report_charts.unusable_index(full) == []

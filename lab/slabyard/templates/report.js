@@ -47,8 +47,8 @@
     }
     if (key === 'requested') return { colour: colour('quiet'), dash: 'dot', hatch: '', width: 1.8, name: 'requested' };
     if (key === 'before') return { colour: colour('quiet'), dash: 'solid', hatch: '', width: 1.8, name: 'before' };
-    if (key === 'peak') return { colour: colour('s0'), dash: 'solid', hatch: '', width: 1.8, name: 's0 d0' };
-    if (key === 'live') return { colour: colour('s5'), dash: 'solid', hatch: '', width: 1.8, name: 's5 d0' };
+    if (key === 'peak') return { colour: colour('peak'), dash: 'solid', hatch: '', width: 1.8, name: 'peak' };
+    if (key === 'live') return { colour: colour('quiet'), dash: 'solid', hatch: '', width: 1.8, name: 'before' };
     return { colour: colour('recorded'), dash: 'solid', hatch: '', width: 2.4, name: 'recorded' };
   };
 
@@ -123,7 +123,7 @@
       yaxis: axis(chart.y.title, chart.y.log
         ? { type: 'log', dtick: 1, exponentformat: 'none', separatethousands: true, range: logRange(chart), autorange: false }
         : { rangemode: 'tozero', separatethousands: true, ...(chart.y.whole ? { tickformat: ',d', ...fewEvents(chart) } : {}),
-            ...(chart.y.range ? { range: [-0.02, 1.04], autorange: false } : {}) }) };
+            ...(chart.y.top ? { range: [-0.02 * chart.y.top, 1.04 * chart.y.top], autorange: false } : {}) }) };
   };
 
   const draw = (entry) => {
