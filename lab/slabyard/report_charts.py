@@ -7,7 +7,7 @@ the same figures in a table and writes them as CSV, so what is drawn and what is
 Size matters, as the file must stay small enough to mail: time vectors that several traces share are stored once in a pool
 and referred to by number, figures are rounded to what a screen can show and a reader could use (a hundred-thousandth of the
 time span, a thousandth of a KiB or MiB), and tables of caches and call sites keep their largest rows; the page says how many were left out.
-Memory is given in KiB as long as its peak is below 10 MiB, else in MiB: one unit for all charts and tables of a workload.
+Memory is given in KiB as long as its peak is below 100 MiB, else in MiB: one unit for all charts and tables of a workload.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .report_model import Series, Workload, number, numbers, page_bytes, plain, rows
+from .report_model import Series, Workload, memory_unit, number, numbers, page_bytes, plain, rows
 
 ORDERS = 11
 CACHE_BARS = 12
@@ -44,12 +44,6 @@ class Pool:
             self._places[key] = len(self.vectors)
             self.vectors.append(list(vector))
         return self._places[key]
-
-
-def memory_unit(workload: Workload) -> tuple[str, int]:
-    """Name and size in bytes of the unit in which a workload's memory is shown."""
-    peaks = [number(one.exact.get("held_pages_peak")) or 0 for one in workload.series]
-    return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 10 << 20 else ("MiB", 1 << 20)
 
 
 def memory_format(unit: str) -> str:
@@ -189,7 +183,7 @@ def unusable(workload: Workload, pool: Pool) -> Chart:
         "id": "unusable",
         "kind": "line",
         "title": "Unusable free space index per order",
-        "note": "At the end: share of free memory in blocks too small for a request of that order; 0 is best, 1 worst.",
+        "note": "At the end: share of free memory in blocks smaller than that order; 0 is best, 1 worst.",
         "x": {"title": "order of the request", "name": "order"},
         "y": {"title": "index", "unit": "", "top": top, "format": ".4f"},
         "traces": [trace for trace in found if trace],

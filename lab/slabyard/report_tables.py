@@ -17,8 +17,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .report_charts import memory_unit
-from .report_model import Estimate, Series, Workload, allocator_label, estimate, number, page_bytes, plain, rows
+from .report_model import Estimate, Series, Workload, allocator_label, estimate, memory_text, memory_unit, number, page_bytes, plain, rows
 from .report_ranks import MEASURES, rank_table
 
 DASH = "\u2013"
@@ -84,14 +83,12 @@ def data_cell(content: str, best: bool = False) -> str:
 Column = tuple[str, str, Callable[[Series], str], str | None]
 
 
-def memory_text(workload: Workload, key: str) -> Callable[[Series], str]:
+def memory(workload: Workload, key: str) -> Callable[[Series], str]:
     """A function from a series to its page count of that name in the workload's unit."""
-    unit, size = memory_unit(workload)
-    scale = page_bytes(workload) / size
 
     def shown(one: Series) -> str:
         pages = number(one.exact.get(key))
-        return figure(None if pages is None else pages * scale, 0 if unit == "KiB" else 2)
+        return DASH if pages is None else memory_text(workload, pages)
 
     return shown
 
@@ -144,9 +141,9 @@ def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
         (
             f"Memory held ({unit})",
             [
-                ("peak", "Slabs and large allocations, at the peak", memory_text(workload, "held_pages_peak"), "memory"),
-                ("mean", "Mean over trace time", memory_text(workload, "held_pages_mean"), None),
-                ("end", "At the end", memory_text(workload, "held_pages_end"), None),
+                ("peak", "Slabs and large allocations, at the peak", memory(workload, "held_pages_peak"), "memory"),
+                ("mean", "Mean over trace time", memory(workload, "held_pages_mean"), None),
+                ("end", "At the end", memory(workload, "held_pages_end"), None),
             ],
         ),
         (

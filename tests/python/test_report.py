@@ -290,7 +290,7 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
     real = record("recorded", exact={"held_pages_peak": 5000})
     alone = section(record("slub", exact=exact, timed=timed(10, 9, 12)), real)
     assert report_ranks.sentence(alone) == (
-        "slub needs 10.0 ns an operation; slub holds 8 KiB at the peak, the recorded kernel held 19.5 MiB; "
+        "slub needs 10.0 ns an operation; slub holds 8 KiB at the peak, the recorded kernel held 20,000 KiB; "
         "slub causes 1 fragmentation event."
     )
     equal = section(record("a", exact=exact, timed=timed(10, 9, 12)), record("b", exact=exact, timed=timed(11, 9, 12)))
