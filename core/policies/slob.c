@@ -536,6 +536,27 @@ static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 	sy__unlock(&slob->lock);
 }
 
+static bool add_free_units(void *context, struct sy_page *page)
+{
+	uint64_t *units = context;
+
+	if (page->use == SY_USE_SLAB)
+		*units += page_state(page)->free_units;
+	return true;
+}
+
+/* Headers and footers count as used, as in Kyritsis et al. */
+static uint64_t slob_unused_bytes(struct sy_heap *heap)
+{
+	struct slob_heap *slob = slob_of(heap);
+	uint64_t units = 0;
+
+	sy__lock(&slob->lock);
+	sy__pages_walk(heap, add_free_units, &units);
+	sy__unlock(&slob->lock);
+	return units * SY__SLOB_UNIT;
+}
+
 /* ---- The heap ------------------------------------------------------------------------------------------------- */
 
 static bool slob_heap_init(struct sy_heap *heap)
@@ -636,4 +657,5 @@ const struct sy_policy sy__slob = {
 	.grace_passed = slob_grace_passed,
 	.counts = slob_counts,
 	.check = slob_check,
+	.unused_bytes = slob_unused_bytes,
 };
