@@ -332,6 +332,23 @@ static void test_all_memory_can_be_used_and_reclaimed(void)
 	end(&world);
 }
 
+static void test_kept_memory_is_given_up_when_others_need_it(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *keeps = cache_of(&world, 1024, 0, 0), *needs = cache_of(&world, 4096, 4096, 0);
+	void *objects[MANY];
+
+	fill(keeps, objects, 6, 8);
+	free_all(keeps, 0, objects, 48);
+	CHECK_EQUAL(counts_of(keeps).slabs, 5); /* four on the list and the active one, all empty; one went back */
+	CHECK_EQUAL(counts_of(keeps).empty_slabs, 5);
+	while (sy_cache_alloc(needs, 0, 0, SY_ANY_NODE))
+		;
+	CHECK_EQUAL(counts_of(keeps).slabs, 0);
+	CHECK_EQUAL(world.heap->counters.reclaimed_pages, 10);
+	end(&world);
+}
+
 /* ---- Several CPUs --------------------------------------------------------------------------------------------- */
 
 static void test_first_free_of_a_full_slab_freezes_it_for_the_freeing_slot(void)
@@ -817,6 +834,7 @@ int main(void)
 	test_no_memory_for_a_large_slab_takes_the_smallest();
 	test_no_memory_at_all();
 	test_all_memory_can_be_used_and_reclaimed();
+	test_kept_memory_is_given_up_when_others_need_it();
 	test_first_free_of_a_full_slab_freezes_it_for_the_freeing_slot();
 	test_allocation_takes_kept_slabs_first_and_then_more_from_the_node();
 	test_what_others_free_is_found_when_the_own_list_is_empty();
