@@ -206,7 +206,7 @@ verdict model_kmalloc(struct machine *machine, uint32_t heap_index, size_t size,
 	struct sy_heap *heap = machine->heaps[heap_index];
 	uint64_t failures = heap->counters.page_failures;
 	bool power = size && !(size & (size - 1));
-	size_t align = power && size > 8 ? size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE : _Alignof(unsigned long long);
+	size_t align = power && size > 8 ? size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE : 8;
 	struct model_object object = { .cache = NO_CACHE, .heap = heap_index };
 
 	if (machine->object_count == MAX_OBJECTS)
