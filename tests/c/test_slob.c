@@ -318,7 +318,7 @@ static void test_best_fit_honours_alignment(void)
 	for (unsigned i = 0; i < 4; i++) /* at 0, 72, 144, 216 */
 		fillers[i] = get(filler);
 	sy_cache_free(filler, 0, fillers[1]);
-	/* The hole of 72 bytes from 72 to 144 has no room for 64 bytes from 128; the rest of the page, from 288, has at 320. */
+	/* The hole of 72 bytes from 72 has no room for 64 bytes from 128 on; the rest of the page, from 288, has at 320. */
 	CHECK_EQUAL(offset(get(aligned)), 320);
 	end_world(&world);
 }
