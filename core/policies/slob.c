@@ -536,15 +536,6 @@ static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 	sy__unlock(&slob->lock);
 }
 
-static bool add_free_units(void *context, struct sy_page *page)
-{
-	uint64_t *units = context;
-
-	if (page->use == SY_USE_SLAB)
-		*units += page_state(page)->free_units;
-	return true;
-}
-
 /* Headers and footers count as used, as in Kyritsis et al. */
 static uint64_t slob_unused_bytes(struct sy_heap *heap)
 {
@@ -552,7 +543,9 @@ static uint64_t slob_unused_bytes(struct sy_heap *heap)
 	uint64_t units = 0;
 
 	sy__lock(&slob->lock);
-	sy__pages_walk(heap, add_free_units, &units);
+	for (unsigned i = 0; i < LISTS; i++)
+		for (struct sy_list *link = slob->partial[i].next; link != &slob->partial[i]; link = link->next)
+			units += page_state(page_of_link(link))->free_units;
 	sy__unlock(&slob->lock);
 	return units * SY__SLOB_UNIT;
 }

@@ -294,6 +294,7 @@ static void test_best_fit_takes_the_tightest_block(void)
 	void *objects[3][PER_PAGE];
 	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
 
+	CHECK_EQUAL(world.heap->policy->unused_bytes(world.heap), 3 * 128 + 2 * 248);
 	sy_cache_free(cache, 0, objects[C][5]);
 	/* C's hole of 248 stands before its end of 128, which is tighter; then B's end, A's end, and the holes last. */
 	void *one = get(tails), *two = get(tails), *three = get(tails), *four = get(tails), *five = get(tails);
