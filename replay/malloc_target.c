@@ -39,17 +39,22 @@ static void *aligned_by_posix_memalign(size_t align, size_t size)
 	return library_posix_memalign(&object, align, size) == 0 ? object : NULL;
 }
 
-/* The symbol, if the library brings its own. */
+/* Where the object that holds an address is loaded, NULL if unknown. */
+static const void *object_base(void *address)
+{
+	Dl_info info;
+
+	return address && dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+/* The symbol, if the library brings its own: neither the C library's (known by getpid, which nobody else defines), nor what
+ * serves this program (something may have been preloaded). */
 static void *own_symbol(void *library, const char *name)
 {
-	void *symbol = dlsym(library, name), *system = dlsym(RTLD_DEFAULT, name);
-	Dl_info of_symbol, of_system;
+	void *symbol = dlsym(library, name), *system = dlsym(RTLD_DEFAULT, name), *c_library = dlsym(RTLD_DEFAULT, "getpid");
+	const void *base = object_base(symbol);
 
-	if (!symbol || symbol == system)
-		return NULL;
-	if (system && dladdr(symbol, &of_symbol) && dladdr(system, &of_system) && of_symbol.dli_fbase == of_system.dli_fbase)
-		return NULL;
-	return symbol;
+	return base && base != object_base(system) && base != object_base(c_library) ? symbol : NULL;
 }
 
 /* A function pointer from dlsym's object pointer, which POSIX guarantees to be convertible and ISO C does not. */
