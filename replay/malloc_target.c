@@ -10,6 +10,9 @@
  * serves the trace's requests alone. Its malloc, free, and aligned_alloc or posix_memalign are found by name. The dynamic linker
  * would go on to search the libraries that it depends on, hence a library without a malloc of its own would pass with the C
  * library's: each symbol must lie in an object that is not the C library's own.
+ *
+ * Mallocs for preloading (jemalloc) want room among the thread variables that are laid out when a program starts, more than glibc
+ * reserves for late comers. So the program starts itself anew with glibc's tunable for that, once.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "malloc_target.h"
@@ -25,6 +28,24 @@
 void replay_constructor(void *object, size_t object_size)
 {
 	memset(object, PATTERN, object_size < PATTERN_BYTES ? object_size : PATTERN_BYTES);
+}
+
+/* ---- Room for a library --------------------------------------------------------------------------------------- */
+
+#define TUNABLES "GLIBC_TUNABLES"
+#define ROOM "glibc.rtld.optional_static_tls=65536"
+
+void malloc_target_make_room(char *const *words)
+{
+	const char *given = getenv(TUNABLES);
+	char value[4096];
+
+	if (given && strstr(given, "optional_static_tls"))
+		return;
+	if ((size_t)snprintf(value, sizeof value, "%s%s" ROOM, given ? given : "", given ? ":" : "") >= sizeof value)
+		return;
+	if (setenv(TUNABLES, value, 1) == 0)
+		execv("/proc/self/exe", words); /* where that fails, most libraries load all the same */
 }
 
 /* ---- The library ---------------------------------------------------------------------------------------------- */
