@@ -32,6 +32,8 @@
 #define NO_TEXT UINT16_MAX
 #define PAGE_SHIFT 12
 #define LAST_POINTER_OF_NOTHING 16 /* NULL and ZERO_SIZE_PTR are no objects */
+#define MOVABLE 1 /* migrate types, as Linux numbers them since 4.4 */
+#define RECLAIMABLE 2
 #define MAX_PFN ((uint64_t)1 << 44)
 #define MAX_ORDER 19 /* page orders above it are misread lines; 4096 << 19 bytes fit 32 bits */
 
@@ -185,6 +187,7 @@ struct record *capture_next(struct capture *); /* NULL at the end; valid until t
 
 struct base {
 	bool known;
+	bool hashed;      /* not known, and the pointers look hashed */
 	uint64_t address; /* of page frame 0, modulo 2^64 */
 
 };

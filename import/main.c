@@ -100,11 +100,12 @@ static void add_input(struct capture *capture, const char *text)
 static void resolve_verified(struct capture *capture, struct base *base, struct resolution *resolution)
 {
 	resolve(capture, base, resolution);
-	if (!base->known || resolution->unexplained <= resolution->explained + resolution->older_objects)
+	if (!base->known || resolution->unexplained <= resolution->explained / 4)
 		return;
-	/* The base that won the vote contradicts the trace: pointers are hashed, and the win was chance. */
+	/* The base that won the vote contradicts the trace: it won by chance, and the pointers are hashed. */
 	resolution_free(resolution);
 	base->known = false;
+	base->hashed = true;
 	resolve(capture, base, resolution);
 }
 

@@ -281,13 +281,23 @@ static uint16_t name_text(struct scan *scan, struct word word)
 	return number == NONE ? NO_TEXT : (uint16_t)number;
 }
 
-/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
-static bool flags_account(struct word gfp)
+static bool contains(struct word word, const char *text, size_t length)
 {
-	for (const char *at = gfp.start; at && gfp.end - at >= 7; at++)
-		if (*at == 'A' && memcmp(at, "ACCOUNT", 7) == 0)
+	for (const char *at = word.start; at && (size_t)(word.end - at) >= length; at++)
+		if (*at == *text && memcmp(at, text, length) == 0)
 			return true;
 	return false;
+}
+#define CONTAINS(word, text) contains(word, text, sizeof(text) - 1)
+
+/* Linux 4.4 swapped the numbers of movable and reclaimable; where the flags tell, those of today are kept. */
+static int8_t migrate_type(int8_t recorded, struct word gfp)
+{
+	if (recorded == MOVABLE && CONTAINS(gfp, "RECLAIMABLE"))
+		return RECLAIMABLE;
+	if (recorded == RECLAIMABLE && CONTAINS(gfp, "MOVABLE"))
+		return MOVABLE;
+	return recorded;
 }
 
 static bool take_object(struct scan *scan, struct record *record, const struct fields *fields)
@@ -300,7 +310,8 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	record->call_site = call_site_of(scan, fields);
 	record->gfp = alloc ? flags_text(scan, fields->gfp) : 0;
 	record->name = name_text(scan, fields->name);
-	record->accounted = record->accounted || (alloc && flags_account(fields->gfp));
+	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
+	record->accounted = record->accounted || (alloc && CONTAINS(fields->gfp, "ACCOUNT"));
 	if (record->address > LAST_POINTER_OF_NOTHING)
 		spool_put(&scan->spool, record);
 	else if (alloc)
@@ -322,6 +333,7 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 	if (record->address >= MAX_PFN)
 		return false;
 	record->gfp = record->kind == PAGE_ALLOC ? flags_text(scan, fields->gfp) : 0;
+	record->migrate = migrate_type(record->migrate, fields->gfp);
 	if (record->address < scan->least_pfn)
 		scan->least_pfn = record->address;
 	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)

@@ -507,7 +507,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         unknown_events=unknown_events,
         truncated=header["truncated"],
         shared_pages=header["shared_pages"],
-        direct_map=DirectMap(header["base"], header["explained"], header["older"], header["unexplained"]),
+        direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
         caches=_caches(header["caches"], trailer["cache_counts"], taken),
         zones=_zones(files, header),
         snapshots=taken,
