@@ -162,7 +162,7 @@ def _parser() -> Parser:
     verb.add_argument(
         "--runs", type=_count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)"
     )
-    verb.add_argument("--warmup", type=_count(1000, 0), default=1, metavar="N", help="untimed repetitions first (default: 1)")
+    verb.add_argument("--warmup", type=_count(1000, 0), default=0, metavar="N", help="untimed repetitions first (default: 0)")
     verb.add_argument(
         "--jobs", type=_count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
     )
@@ -355,14 +355,14 @@ def _replay(options: argparse.Namespace) -> int:
     from . import compare, records
     from .replay import Workload
 
-    with Workload(options.trace, _options(options)) as workload, Progress(1 + options.runs) as progress:
-        progress.step(f"{workload.name}: exact figures", 0)
+    with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
         exact = workload.exact(options.allocator)
         samples = []
         for turn in range(options.runs):
             progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs}")
-            samples.append({**workload.timed(options.allocator), **workload.latency(options.allocator)})
-        record = workload.record(options.allocator, exact, records.summarise(samples))
+            samples.append(workload.timed(options.allocator))
+        latency = workload.latency(options.allocator)
+        record = workload.record(options.allocator, exact, records.summarise(samples, latency))
         incomplete = workload.metadata.incomplete
     if options.format == "json":
         _print(to_json(record))
