@@ -100,9 +100,9 @@ static inline bool sy__slob_first_fit(const sy__slob_unit_t *base, uint32_t firs
 }
 
 /* The block of the page that leaves the fewest units over, if fewer than *left, which it updates; the first of equals.
- * Ends at an exact fit. True: *place is set. */
+ * Ends where no more than `enough` are left over. True: *place is set. */
 static inline bool sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t first, const struct sy__slob_want *want,
-                                     struct sy__slob_place *place, uint32_t *left)
+                                     struct sy__slob_place *place, uint32_t *left, uint32_t enough)
 {
 	uint32_t previous = SY__SLOB_PAGE_UNITS, block = first;
 	bool better = false;
@@ -116,7 +116,7 @@ static inline bool sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t first
 			*left = units - want->units;
 			better = true;
 		}
-		if (*left == 0 || next == SY__SLOB_PAGE_UNITS)
+		if (*left <= enough || next == SY__SLOB_PAGE_UNITS)
 			return better;
 		previous = block;
 		block = next;
@@ -147,26 +147,37 @@ static inline uint32_t sy__slob_take(sy__slob_unit_t *base, uint32_t first, cons
 	return first;
 }
 
+/* What became of a block that was given back: units of the free block that it is in now, and of those that it joined
+ * before and behind it (0: none). */
+struct sy__slob_joined {
+	uint32_t units, before, behind;
+};
+
 /* Gives `units` at `block` back to a page that has free blocks; returns its first free block from now on. */
-static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint32_t block, uint32_t units)
+static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint32_t block, uint32_t units,
+                                    struct sy__slob_joined *joined)
 {
-	uint32_t previous = SY__SLOB_PAGE_UNITS, previous_units = 0, next = first, next_units, behind;
+	uint32_t previous = SY__SLOB_PAGE_UNITS, previous_units = 0, next = first, behind;
 
 	while (next < block) {
 		previous = next;
 		sy__slob_read(base, previous, &previous_units, &next);
 	}
+	*joined = (struct sy__slob_joined){ units, 0, 0 };
 	if (block + units == next && next != SY__SLOB_PAGE_UNITS) {
-		sy__slob_read(base, next, &next_units, &behind);
-		units += next_units;
+		sy__slob_read(base, next, &joined->behind, &behind);
+		units += joined->behind;
 		next = behind;
 	}
+	joined->units = units;
 	if (previous == SY__SLOB_PAGE_UNITS) {
 		sy__slob_write(base, block, units, next);
 		return block;
 	}
 	if (previous + previous_units == block) {
-		sy__slob_write(base, previous, previous_units + units, next);
+		joined->before = previous_units;
+		joined->units += previous_units;
+		sy__slob_write(base, previous, joined->units, next);
 	} else {
 		sy__slob_write(base, block, units, next);
 		sy__slob_write(base, previous, previous_units, block);
