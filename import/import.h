@@ -66,7 +66,7 @@ _Static_assert(sizeof(struct record) == 40, "records have no padding");
 static inline bool is_object(uint8_t kind) { return kind <= CACHE_FREE; }
 static inline bool is_alloc(uint8_t kind) { return kind == KMALLOC || kind == CACHE_ALLOC; }
 
-/* ---- main.c: what every pass may end with ----------------------------------------------------------------------- */
+/* ---- fatal.c: what every pass may end with ----------------------------------------------------------------------- */
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *grow(void *memory, size_t count, size_t bytes); /* realloc(memory, count * bytes) or die */

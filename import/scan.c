@@ -7,8 +7,8 @@
  *     ls  1234 [001]   227.770745123:      kmem:kmalloc: call_site=single_open+0x2a ptr=0xffff8881027dbb60 bytes_req=32 ...
  *     ls-1234 [001] d..2.   227.770745: kmalloc: call_site=single_open+0x2a/0x90 ptr=00000000852a4d20 bytes_req=32 ...
  *
- * So: the CPU is the first bracketed number; then comes the time, perhaps after one word of tracefs's flags; then the
- * event; then key=value words in any order, of which each event takes those that it knows. Kernels before 6.1 print no
+ * So: the CPU is the first bracketed number; then comes the time, perhaps after one word of tracefs's flags; then, perhaps
+ * after a period, the event; then key=value words in any order, of which each event takes those that it knows. Kernels before 6.1 print no
  * node= and accounted=, page frames in decimal, and call sites as addresses, perhaps with a symbol in parentheses
  * before or after; newer ones print name= on allocations too. Pointers are hexadecimal with or without 0x, or (nil).
  *
@@ -468,6 +468,7 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 {
 	struct record record = {.cpu = (uint16_t)cpu, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
 	struct word word;
+	uint64_t period;
 	word.start = skip_blanks(at, end);
 	word.end = word_end(word.start, end);
 	if (word.start < end && (unsigned char)(*word.start - '0') > 9) {
@@ -479,6 +480,10 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 
 	word.start = skip_blanks(word.end, end);
 	word.end = word_end(word.start, end);
+	if (decimal(word, &period)) {
+		word.start = skip_blanks(word.end, end);
+		word.end = word_end(word.start, end);
+	}
 	if (word.end - word.start >= 16 && memcmp(word.start, "PERF_RECORD_LOST", 16) == 0) { /* or …_LOST_SAMPLES */
 		count_lost(scan, record.time, word.end, end);
 		return true;
