@@ -117,20 +117,62 @@ static struct sy_page *search_first(struct sy__slob_heap *slob, const struct req
 	return NULL;
 }
 
+/* The first block of the page that has just this size and room. Otherwise the page's set of sizes is renewed. */
+static bool find_size(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
+                      uint32_t size, struct sy__slob_place *place)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	const sy__slob_unit_t *base = sy__slob_page_units(slob, page);
+	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next;
+	uint64_t has = 0;
+
+	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
+		sy__slob_read(base, block, &units, &next);
+		if (units == size && sy__slob_fits(block, units, &request->want)) {
+			*place = (struct sy__slob_place){ previous, block, units, next,
+				                          sy__slob_start(block, &request->want) };
+			return true;
+		}
+		has |= sy__slob_size_bit(units);
+	}
+	state->may_have = has;
+	return false;
+}
+
+/* The first page of the list with a block of just this size and room; NULL: none. */
+static struct sy_page *search_size(struct sy__slob_heap *slob, const struct request *request, int node, uint32_t size,
+                                   struct sy__slob_place *place)
+{
+	struct sy_list *list = &slob->partial[request->list];
+	uint64_t bit = sy__slob_size_bit(size);
+
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		struct sy_page *page = sy__slob_page_of_link(link);
+
+		if (sy__slob_page_state(page)->may_have & bit && may_serve(page, request, node) &&
+		    find_size(slob, page, request, size, place))
+			return page;
+	}
+	return NULL;
+}
+
 /* The page of the list with the tightest block, and where; NULL: none. */
 static struct sy_page *search_best(struct sy__slob_heap *slob, const struct request *request, int node,
                                    struct sy__slob_place *place)
 {
 	struct sy_list *list = &slob->partial[request->list];
-	struct sy_page *best = NULL;
-	uint32_t enough = sy__slob_smallest(&slob->sizes[request->list], request->want.units) - request->want.units;
-	uint32_t left = UINT32_MAX;
+	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units), left = UINT32_MAX;
+	struct sy_page *best = search_size(slob, request, node, tightest, place);
 
-	for (struct sy_list *link = list->next; link != list && left > enough; link = link->next) {
+	if (best)
+		return best;
+	/* What is of that size is not aligned for this request, or on another node. */
+	for (struct sy_list *link = list->next; link != list && left; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
 
-		if (may_serve(page, request, node) && sy__slob_best_fit(sy__slob_page_units(slob, page), sy__slob_page_state(page)->first,
-		                                                        &request->want, place, &left, enough))
+		if (may_serve(page, request, node) &&
+		    sy__slob_best_fit(sy__slob_page_units(slob, page), sy__slob_page_state(page)->first, &request->want,
+		                      place, &left))
 			best = page;
 	}
 	return best;
@@ -147,6 +189,7 @@ static void *take(struct sy__slob_heap *slob, struct sy_page *page, const struct
 	sy__slob_count_out(sizes, place->units);
 	sy__slob_count_in(sizes, head);
 	sy__slob_count_in(sizes, place->units - head - units);
+	state->may_have |= sy__slob_size_bit(head) | sy__slob_size_bit(place->units - head - units);
 	state->first = sy__slob_take(base, state->first, place, units);
 	state->free_units -= units;
 	return base + place->start;
@@ -326,6 +369,7 @@ static void join_list(struct sy__slob_heap *slob, struct sy_page *page, uint32_t
 	sy__slob_write(sy__slob_page_units(slob, page), block, units, SY__SLOB_PAGE_UNITS);
 	state->first = block;
 	state->list = list_for(bytes);
+	state->may_have = sy__slob_size_bit(units);
 	sy__slob_count_in(&slob->sizes[state->list], units);
 	sy__list_add_head(&slob->partial[state->list], &state->link);
 }
@@ -341,6 +385,7 @@ static void put(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block
 	sy__slob_count_out(sizes, joined.before);
 	sy__slob_count_out(sizes, joined.behind);
 	sy__slob_count_in(sizes, joined.units);
+	state->may_have |= sy__slob_size_bit(joined.units);
 }
 
 /* Frees a block of so many bytes; live as in block_alloc. */

@@ -15,6 +15,7 @@ struct sy__slob_page {
 	struct sy_list link; /* in sy__slob_heap.partial[], unless the page is full */
 	uint32_t free_units;
 	uint32_t list;  /* which it is on, if it is on one */
+	uint64_t may_have; /* bits of sizes: those of all its free blocks, and of some that it had */
 	uint32_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slob_page);

@@ -100,9 +100,9 @@ static inline bool sy__slob_first_fit(const sy__slob_unit_t *base, uint32_t firs
 }
 
 /* The block of the page that leaves the fewest units over, if fewer than *left, which it updates; the first of equals.
- * Ends where no more than `enough` are left over. True: *place is set. */
+ * Ends at an exact fit. True: *place is set. */
 static inline bool sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t first, const struct sy__slob_want *want,
-                                     struct sy__slob_place *place, uint32_t *left, uint32_t enough)
+                                     struct sy__slob_place *place, uint32_t *left)
 {
 	uint32_t previous = SY__SLOB_PAGE_UNITS, block = first;
 	bool better = false;
@@ -116,7 +116,7 @@ static inline bool sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t first
 			*left = units - want->units;
 			better = true;
 		}
-		if (*left <= enough || next == SY__SLOB_PAGE_UNITS)
+		if (*left == 0 || next == SY__SLOB_PAGE_UNITS)
 			return better;
 		previous = block;
 		block = next;

@@ -28,6 +28,8 @@ static void survey_blocks(struct survey *survey, struct sy_page *page)
 		survey->units[state->list] += units;
 		if (!survey->slob->sizes[state->list].counts[units])
 			survey->wrong = "slob: a free block's size is not counted";
+		if (!(state->may_have & sy__slob_size_bit(units)))
+			survey->wrong = "slob: a page does not know of a free block's size";
 	}
 }
 

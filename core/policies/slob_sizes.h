@@ -7,7 +7,8 @@
  * block is the tightest that there is, hence ends its search when it meets one.
  *
  * A count for each size and a bit for each count that is not zero: the smallest size from some size on is found by
- * looking at 64 sizes at a time. Sizes are in units. The caller holds the lock.
+ * looking at 64 sizes at a time. Best fit then looks for that size alone, and only into pages whose own set of sizes (one bit
+ * for all sizes that are 64 apart) says that they may have it. Sizes are in units. The caller holds the lock.
  */
 #ifndef SY_SLOB_SIZES_H
 #define SY_SLOB_SIZES_H
@@ -20,6 +21,12 @@ struct sy__slob_sizes {
 	uint32_t counts[SY__SLOB_PAGE_UNITS + 1];
 	uint64_t present[SY__SLOB_WORDS];
 };
+
+/* The bit of a size in a page's set of sizes, where sizes that are 64 apart share one. */
+static inline uint64_t sy__slob_size_bit(uint32_t units)
+{
+	return (uint64_t)1 << units % 64;
+}
 
 /* units 0: no block, which is not counted. */
 static inline void sy__slob_count_in(struct sy__slob_sizes *sizes, uint32_t units)
