@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -170,7 +171,7 @@ def _parser() -> Parser:
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     _machine(verb)
     _format(verb)
-    verb.usage = "slabyard compare [options] T.parquet... | slabyard compare [options] -- CMD..."
+    verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
 
     verb = _verb(
         verbs, "geometry", "slab geometry by object size", _geometry,
@@ -187,7 +188,7 @@ def _verb(
     verbs: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], example: str, more: str = ""
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
-        name, help=summary, description=summary[0].upper() + summary[1:] + "." + (f" {more}" if more else ""),
+        name, help=summary, description=textwrap.fill(summary[0].upper() + summary[1:] + "." + (f" {more}" if more else ""), 80),
         epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.set_defaults(run=run)
@@ -267,8 +268,6 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _list_text(found: list[dict[str, Any]]) -> str:
-    import textwrap
-
     lines = []
     for one in found:
         lines.append(one["name"])

@@ -138,15 +138,8 @@ def _row(record: Record) -> tuple[list[Cell], list[str]]:
     span = f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-"
     percent = None if share is None else round(100 * share, 1)
     cells: list[Cell] = [record["run"]["allocator"], median, span, p99, peak, end, percent, events]
-    texts = [
-        cells[0],
-        time,
-        "-" if p99 is None else f"{p99:,.0f}",
-        show(peak),
-        show(end),
-        "-" if percent is None else f"{percent:.1f}",
-        show(events),
-    ]
+    share_text = "-" if percent is None else f"{percent:.1f}"
+    texts = [cells[0], _ns(median), span, _ns(p99), show(peak), show(end), share_text, show(events)]
     return cells, [str(text) for text in texts]
 
 
