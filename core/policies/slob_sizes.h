@@ -3,8 +3,8 @@
  *
  * Linux's SLOB finds out by walking: a request that no page can serve looks at all of them before it takes a new one, and
  * in a heap of 100 MB such requests make 99 of 100 visits of next fit; best fit walks far for every request. Knowing the
- * sizes beforehand changes no placement. A request for which no block is large enough goes for a new page at once; best fit knows which
- * block is the tightest that there is, hence ends its search when it meets one.
+ * sizes beforehand changes no placement. A request for which no block is large enough goes for a new page at once; best
+ * fit knows the size of the tightest block that there is, hence ends its search when it meets one.
  *
  * A count for each size and a bit for each count that is not zero: the smallest size from some size on is found by
  * looking at 64 sizes at a time. Best fit then looks for that size alone, and only into pages whose own set of sizes (one bit
