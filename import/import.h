@@ -251,6 +251,8 @@ struct class {
 	uint32_t parent; /* union-find: classes of one cache */
 	uint32_t size, allocated, call_site;
 	uint32_t free_votes;
+	uint64_t address_bits; /* all addresses, or'ed */
+	uint64_t places;    /* a bit for each address, by its hash: how many there were, roughly */
 	uint16_t name;      /* printed on the allocation, or NO_TEXT */
 	uint16_t free_name; /* majority vote of the names that its objects' frees print */
 	uint16_t cache;     /* once settled */
@@ -260,6 +262,7 @@ struct cache {
 	uint16_t name;      /* in texts.names, or NO_TEXT: none known */
 	uint32_t size;      /* largest bytes_req */
 	uint32_t allocated; /* largest bytes_alloc */
+	uint64_t address_bits, places; /* as in struct class */
 	uint64_t allocs, frees; /* recorded; filled in by emit */
 };
 
@@ -284,10 +287,12 @@ struct caches {
 void caches_init(struct caches *, const struct texts *);
 void caches_free(struct caches *);
 uint32_t class_of(struct caches *, const struct record *);      /* of a cache allocation */
+void class_seen(struct caches *, uint32_t class, uint64_t address); /* an object of it is at the address */
 void class_join(struct caches *, uint32_t a, uint32_t b);       /* one cache, when their sizes are equal */
 void class_named(struct caches *, uint32_t class, uint16_t name); /* a free printed it */
 void caches_settle(struct caches *, bool shared_pages);         /* fills list and class.cache */
 uint16_t cache_named(struct caches *, uint16_t name);           /* made when it is not there */
+uint32_t cache_alignment(const struct cache *);                 /* that its addresses prove, in bytes; 0: nothing */
 
 /* ---- resolve.c: pass 3 ----------------------------------------------------------------------------------------------- */
 

@@ -255,6 +255,8 @@ static void object_alloc(struct walk *walk, const struct record *record)
 		imply_free(walk, object);
 	uint32_t run = run_of_object(walk, record->address);
 	uint32_t class = record->kind == CACHE_ALLOC ? class_of(&walk->result->caches, record) : NONE;
+	if (class != NONE)
+		class_seen(&walk->result->caches, class, record->address);
 	if (run != NONE)
 		allocated_in_run(walk, record, &walk->runs[run], class);
 	if (object == NONE) {

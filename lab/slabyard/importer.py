@@ -42,6 +42,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import perfdata
+from . import linux_caches
 from . import snapshots as kernel
 from .errors import MISSING, UserError
 from .output import describe_os_error, whole_file
@@ -508,7 +509,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         truncated=header["truncated"],
         shared_pages=header["shared_pages"],
         direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
-        caches=_caches(header["caches"], trailer["cache_counts"], taken),
+        caches=_caches(header, trailer["cache_counts"], taken),
         zones=_zones(files, header),
         snapshots=taken,
     )
@@ -553,14 +554,17 @@ def _zones(files: Sequence[dict[str, str]], header: dict[str, Any]) -> list[kern
     return []
 
 
-def _caches(found: Sequence[dict[str, Any]], counts: Sequence[Sequence[int]], taken: Sequence[Snapshot]) -> list[Cache]:
+def _caches(header: dict[str, Any], counts: Sequence[Sequence[int]], taken: Sequence[Snapshot]) -> list[Cache]:
     attributes: dict[str, dict[str, str]] = {}
     for one in taken:
         attributes.update(one.slab_attributes or {})
-    names = _name_by_stride(found, taken)
+    call_sites: list[list[str]] = [[] for _ in header["caches"]]
+    for cache, site in header["allocators"]:
+        call_sites[cache].append(header["call_sites"][site])
+    names = _names(header["caches"], call_sites, taken)
     caches = []
     invented: dict[int, int] = {}
-    for number, one in enumerate(found):
+    for number, one in enumerate(header["caches"]):
         name = one["name"] or names.get(number)
         if not name:
             invented[one["size"]] = invented.get(one["size"], 0) + 1
@@ -568,27 +572,41 @@ def _caches(found: Sequence[dict[str, Any]], counts: Sequence[Sequence[int]], ta
         cache = Cache(name, one["size"], slab_size=one["allocated"] or None, allocs=counts[number][0], frees=counts[number][1])
         if name in attributes:
             _describe(cache, attributes[name])
+        else:
+            shows = header["shared_pages"] or one["alignment"] and one["size"] % one["alignment"]
+            linux_caches.fill_in(cache, call_sites[number], one["alignment"] if shows else 0)
         caches.append(cache)
     return caches
 
 
-def _name_by_stride(found: Sequence[dict[str, Any]], taken: Sequence[Snapshot]) -> dict[int, str]:
-    """Names for caches whose events print none: where exactly one of them and one of slabinfo's with objects have a stride."""
-    named = {one["name"] for one in found}
+def _names(found: Sequence[dict[str, Any]], call_sites: Sequence[list[str]], taken: Sequence[Snapshot]) -> dict[int, str]:
+    """Names of slabinfo for caches whose events print none.
+
+    A cache gets the name that its functions are known for, where slabinfo has a cache of that name and stride; then,
+    where exactly one nameless cache and one of slabinfo's with objects are left of a stride, they are the same.
+    """
+    taken_names = {one["name"] for one in found}
     strides: dict[int, set[str]] = {}
-    for one in taken:
-        for line in kernel.parse_slabinfo(one.files.get("slabinfo", "")):
-            if line.objects and not kernel.KMALLOC.match(line.name) and line.name not in named:
+    for snapshot in taken:
+        for line in kernel.parse_slabinfo(snapshot.files.get("slabinfo", "")):
+            if line.objects and not kernel.KMALLOC.match(line.name) and line.name not in taken_names:
                 strides.setdefault(line.object_size, set()).add(line.name)
+    names: dict[int, str] = {}
     nameless: dict[int, list[int]] = {}
     for number, cache in enumerate(found):
-        if not cache["name"]:
+        if cache["name"]:
+            continue
+        left = strides.get(cache["allocated"], set())
+        name = linux_caches.name_by_function(call_sites[number])
+        if name in left:
+            names[number] = name
+            left.remove(name)
+        else:
             nameless.setdefault(cache["allocated"], []).append(number)
-    return {
-        numbers[0]: next(iter(strides[stride]))
-        for stride, numbers in nameless.items()
-        if len(numbers) == 1 and len(strides.get(stride, ())) == 1
-    }
+    for stride, numbers in nameless.items():
+        if len(numbers) == 1 and len(strides.get(stride, ())) == 1:
+            names[numbers[0]] = next(iter(strides[stride]))
+    return names
 
 
 def _describe(cache: Cache, attributes: dict[str, str]) -> None:
