@@ -6,7 +6,7 @@
  * time and never with the length of the capture:
  *
  *   1. scan     (scan.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
- *                                   each input: inputs are consecutive slices of one capture.
+ *                                   each input: inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)            pointers are virtual, pages are frame numbers: vote for the direct map's base.
  *   3. resolve  (resolve.c)         walk pages (pages.c) and live objects (live.c) to learn which page runs are slabs,
  *                                   which objects share a cache (caches.c), and which frees and allocations must have
@@ -137,7 +137,6 @@ enum event_name { /* as the kernel names them; see kinds_of_names in scan.c */
 /* One input and everything learnt from it. */
 struct scan {
 	int fd;
-	uint64_t from, to; /* ns: a report of lost events counts when from <= its time < to; slices repeat such reports */
 	struct spool spool;
 	struct texts texts;
 	uint64_t events[EVENT_NAMES];
@@ -172,9 +171,14 @@ struct capture {
 	uint32_t records;               /* with the two marks */
 	uint64_t first_time, last_time;
 	/* Where capture_next() stands. */
-	struct record *buffer, mark;
-	uint32_t input, taken, buffered, next;
-	uint64_t at, last;
+	struct reader {
+		struct record *buffer;
+		uint32_t buffered, next;
+		uint64_t at; /* records of the spool read so far */
+	} *readers;
+	struct record current;
+	uint32_t taken;
+	uint64_t last;
 };
 
 /* Merges the texts of all inputs. The marks (or NULL) become snapshots before the first and after the last event. */

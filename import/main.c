@@ -1,10 +1,9 @@
 /*
- * slabyard-import [--input FD[:FROM:TO]]... [--first-mark NAME] [--last-mark NAME]
+ * slabyard-import [--input FD]... [--first-mark NAME] [--last-mark NAME]
  *
- * Reads kmem events as text from the inputs (default: standard input), which are consecutive slices of one capture, and
- * writes the resolved trace to standard output: see import.h for the passes, header.c and rows.c for what is written.
- * FROM and TO, in ns of the capture's clock, say which reports of lost events a slice counts: `perf script --time`
- * repeats them all in each slice. The marks add a snapshot before the first and after the last event.
+ * Reads kmem events as text from the inputs (default: standard input), which are parts of one capture, and writes the
+ * resolved trace to standard output: see import.h for the passes, header.c and rows.c for what is written. The marks add a
+ * snapshot before the first and after the last event.
  *
  * Exit status 0 when everything was written, 2 with one line on standard error otherwise.
  */
@@ -55,15 +54,10 @@ static void refuse_nothing(const struct capture *capture)
 
 static void add_input(struct capture *capture, const char *text)
 {
-	struct scan scan = {.to = UINT64_MAX};
 	char *rest;
-	scan.fd = (int)strtol(text, &rest, 10);
-	if (*rest == ':')
-		scan.from = strtoull(rest + 1, &rest, 10);
-	if (*rest == ':')
-		scan.to = strtoull(rest + 1, &rest, 10);
+	struct scan scan = {.fd = (int)strtol(text, &rest, 10)};
 	if (*rest || rest == text)
-		die("--input takes FD or FD:FROM:TO, not '%s'", text);
+		die("--input takes a file descriptor, not '%s'", text);
 	capture->scans = grow(capture->scans, capture->scan_count + 1, sizeof *capture->scans);
 	capture->scans[capture->scan_count++] = scan;
 }

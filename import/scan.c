@@ -377,7 +377,7 @@ static enum event_name event_of(struct word word)
 }
 
 /* The number in `PERF_RECORD_LOST lost 12` and the like; the report itself stands for at least one event. */
-static void count_lost(struct scan *scan, uint64_t time, const char *at, const char *end)
+static void count_lost(struct scan *scan, const char *at, const char *end)
 {
 	uint64_t lost = 1;
 	for (; at < end; at++)
@@ -388,8 +388,7 @@ static void count_lost(struct scan *scan, uint64_t time, const char *at, const c
 			decimal((struct word){digits, at}, &lost);
 			break;
 		}
-	if (time >= scan->from && time < scan->to)
-		scan->lost += lost;
+	scan->lost += lost;
 }
 
 /* `CPU:0 [LOST 12 EVENTS]`, and tracefs's heading of what its buffer holds of what was written. */
@@ -399,7 +398,7 @@ static bool take_remark(struct scan *scan, const char *line, const char *end)
 	size_t length = (size_t)(end - line);
 	const char *bracket = memchr(line, '[', length);
 	if (bracket && end - bracket > 6 && memcmp(bracket, "[LOST ", 6) == 0) {
-		count_lost(scan, scan->from, bracket, end);
+		count_lost(scan, bracket, end);
 		return true;
 	}
 	if (!length || *line != '#')
@@ -485,7 +484,7 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 		word.end = word_end(word.start, end);
 	}
 	if (word.end - word.start >= 16 && memcmp(word.start, "PERF_RECORD_LOST", 16) == 0) { /* or …_LOST_SAMPLES */
-		count_lost(scan, record.time, word.end, end);
+		count_lost(scan, word.end, end);
 		return true;
 	}
 	if (word.end - word.start < 2 || word.end[-1] != ':')

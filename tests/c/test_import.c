@@ -10,7 +10,7 @@
 
 static struct scan scan_of(const char *text)
 {
-	struct scan scan = {.to = UINT64_MAX};
+	struct scan scan = {0};
 	int ends[2];
 	CHECK(pipe(ends) == 0);
 	/* The longest text here fits a pipe's buffer. */
@@ -151,6 +151,25 @@ static void test_time_never_goes_back(void)
 	capture_close(&capture);
 }
 
+static void test_parts_are_merged_by_time(void)
+{
+	struct capture capture = {.scan_count = 2, .scans = zeroed(2, sizeof *capture.scans)};
+	uint64_t order = 0;
+	capture.scans[0] = scan_of("[000] 1.1: kmem:kfree: call_site=a+0x1 ptr=0x1000\n[000] 1.3: kmem:kfree: call_site=b+0x1 ptr=0x3000\n");
+	capture.scans[1] = scan_of("[001] 1.2: kmem:kfree: call_site=b+0x1 ptr=0x2000\n[001] 1.3: kmem:kfree: call_site=a+0x1 ptr=0x4000\n");
+	capture_join(&capture, "first", "last");
+	capture_rewind(&capture);
+	CHECK_EQUAL(capture_next(&capture)->kind, SNAPSHOT);
+	for (const struct record *record; (record = capture_next(&capture))->kind == KFREE;) {
+		CHECK_EQUAL(record->address, ++order << 12);
+		CHECK_TEXT(capture.texts.call_sites.texts[record->call_site], order == 1 || order == 4 ? "a+0x1" : "b+0x1");
+	}
+	CHECK_EQUAL(order, 4);
+	CHECK(capture_next(&capture) == NULL);
+	CHECK_EQUAL(capture.taken, 6);
+	capture_close(&capture);
+}
+
 /* ---- Captures that contradict themselves ------------------------------------------------------------------------- */
 
 static uint64_t random_state = 88172645463325252u;
@@ -244,6 +263,7 @@ int main(void)
 	test_pages();
 	test_what_is_counted_apart();
 	test_time_never_goes_back();
+	test_parts_are_merged_by_time();
 	test_random_captures();
 	return check_result();
 }
