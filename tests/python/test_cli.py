@@ -236,7 +236,7 @@ def test_interrupt(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(scratch)},
+        env=env,
         start_new_session=True,
     ) as process:
         assert process.stderr and process.stdout
