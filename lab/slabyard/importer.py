@@ -41,8 +41,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import perfdata
-from . import linux_caches
+from . import linux_caches, perfdata
 from . import snapshots as kernel
 from .errors import MISSING, UserError
 from .output import describe_os_error, whole_file
@@ -560,7 +559,7 @@ def _caches(header: dict[str, Any], counts: Sequence[Sequence[int]], taken: Sequ
         if name in attributes:
             _describe(cache, attributes[name])
         else:
-            shows = header["shared_pages"] or one["alignment"] and one["size"] % one["alignment"]
+            shows = header["shared_pages"] or (one["alignment"] and one["size"] % one["alignment"])
             linux_caches.fill_in(cache, call_sites[number], one["alignment"] if shows else 0)
         caches.append(cache)
     return caches

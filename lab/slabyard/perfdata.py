@@ -34,7 +34,8 @@ _TRACING_DATA, _BUILD_ID, _COMPRESSED = 1, 2, 27  # numbers of features
 _RECORD_MMAP, _RECORD_ATTR, _RECORD_TRACING_DATA = 1, 64, 66
 _FIRST_RECORDS = 1 << 16  # bytes in which the kernel's own mapping is recorded
 _FINISHED_ROUND = struct.pack("<IHH", 68, 0, 8)
-_WINDOW = 256 << 20  # bytes in which a round ends: each CPU's buffer once
+_WINDOW = 4 << 20  # bytes to look at at once
+_FURTHEST = 512 << 20  # bytes in which a round ends: each CPU's buffer once
 _RECORDS_TO_SEE = 1000
 _KERNEL = "[kernel.kallsyms]"
 
@@ -72,12 +73,14 @@ class PerfData:
     def _boundary(self, middle: int, end: int) -> int | None:
         """Where a record begins at or after `middle`: a FINISHED_ROUND that is followed by nothing but records."""
         with self.path.open("rb") as file:
-            window = _section(file.fileno(), (middle, min(end - middle, _WINDOW)))
-        at = window.find(_FINISHED_ROUND)
-        while at >= 0:
-            if (middle + at - self.data[0]) % 8 == 0 and _holds_records(window, at):
-                return middle + at
-            at = window.find(_FINISHED_ROUND, at + 1)
+            for start in range(middle, min(end, middle + _FURTHEST), _WINDOW):
+                # Twice as much as is searched, so that records follow what is found.
+                window = _section(file.fileno(), (start, min(end - start, 2 * _WINDOW)))
+                at = window.find(_FINISHED_ROUND)
+                while 0 <= at < _WINDOW:
+                    if (start + at - self.data[0]) % 8 == 0 and _holds_records(window, at):
+                        return start + at
+                    at = window.find(_FINISHED_ROUND, at + 1)
         return None
 
     def stream_to(self, descriptor: int, part: tuple[int, int]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import lzma
 import re
 import shutil
+import struct
 import subprocess
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -46,6 +48,17 @@ def test_a_stream_gives_the_same(capture: Path, tmp_path: Path, monkeypatch: pyt
     for name in whole.column_names:
         if name != "call_site":  # perf and we may name another of several symbols, or none on another machine
             assert whole[name].to_pylist() == streamed[name].to_pylist(), name
+
+
+def test_parts_are_whole_records(capture: Path) -> None:
+    data = perfdata.read(capture)
+    assert data is not None
+    for count in (1, 2, 7):
+        parts = data.parts(count)
+        assert (parts[0][0], parts[-1][1]) == (data.data[0], sum(data.data))
+        assert all(before[1] == after[0] for before, after in pairwise(parts))
+        for start, _ in parts[1:]:
+            assert struct.unpack_from("<IHH", capture.read_bytes(), start) == (68, 0, 8)  # FINISHED_ROUND
 
 
 def test_cut_off(capture: Path, tmp_path: Path) -> None:
