@@ -196,6 +196,14 @@ static void collect_names(struct caches *caches)
 	}
 }
 
+void cache_holds(struct cache *cache, const struct class *class)
+{
+	if (class->size > cache->size)
+		cache->size = class->size;
+	if (class->allocated > cache->allocated)
+		cache->allocated = class->allocated;
+}
+
 void caches_settle(struct caches *caches, bool shared_pages)
 {
 	if (shared_pages)
@@ -207,6 +215,7 @@ void caches_settle(struct caches *caches, bool shared_pages)
 		if (root->cache == NO_CACHE)
 			root->cache = name != NO_TEXT ? cache_named(caches, name) : add(caches, NO_TEXT);
 		class->cache = root->cache;
+		cache_holds(&caches->list[class->cache], class);
 		caches->list[class->cache].address_bits |= class->address_bits;
 		caches->list[class->cache].places |= class->places;
 	}

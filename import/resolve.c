@@ -453,9 +453,7 @@ static void settle_cache_allocs(struct resolution *result)
 			else if (by_run != NO_CACHE)
 				alloc->cache = by_run;
 		}
-		struct cache *cache = &caches->list[alloc->cache];
-		cache->size = class->size > cache->size ? class->size : cache->size;
-		cache->allocated = class->allocated > cache->allocated ? class->allocated : cache->allocated;
+		cache_holds(&caches->list[alloc->cache], class);
 	}
 }
 
