@@ -1,8 +1,9 @@
-"""One trace under one allocator: prepares the trace once, replays it as often as asked, makes result records.
+"""One trace: prepares it once, replays it under any allocator as often as asked, makes result records.
 
 A Workload is an open trace, turned into a scratch file in a temporary directory, with the options that all its replays share (CPUs,
-nodes, memory, start). Exact figures and times come from separate passes of the replay program; the exact pass is
-the same to the byte whenever and wherever it runs.
+nodes, memory, start). A process for each allocator sets up the machine as it was at the start, once, and then runs any number of passes
+from there; it lives as long as the workload is open. Exact figures and times come from separate passes; the exact pass is the same to
+the byte whenever and wherever it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Options:
 
 
 class Workload:
-    """A trace, ready to be replayed. A context manager: the scratch file lives as long as it is open."""
+    """A trace, ready to be replayed. A context manager: the scratch file and the replays live as long as it is open."""
 
     def __init__(self, path: Path, options: Options) -> None:
         """Raises UserError when the file is no trace or the options do not fit it."""
@@ -49,6 +50,7 @@ class Workload:
         if options.start == "recorded" and not known:
             raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
         self.start = options.start or ("recorded" if known else "empty")
+        self._servers: dict[str, programs.Server] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
         self.scratch = Path(self._folder.name) / "trace.scratch"
         try:
@@ -64,7 +66,9 @@ class Workload:
         self.close()
 
     def close(self) -> None:
-        """Deletes the scratch file."""
+        """Ends the replays and deletes the scratch file."""
+        for server in list(self._servers.values()):
+            server.close()
         self._folder.cleanup()
         self.trace.close()
 
@@ -106,13 +110,18 @@ class Workload:
                 f"give more with --memory"
             )
 
-    def _replay(self, spec: str, mode: str, *more: str) -> Any:
-        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", mode, *more]
-        return programs.run_json(argv)
+    def _replay(self, spec: str, mode: str) -> Any:
+        """One pass. Each allocator has a process of its own, populated at its first pass; passes of different allocators may run
+        at the same time."""
+        server = self._servers.get(spec)
+        if server is None:
+            argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", "serve"]
+            server = self._servers[spec] = programs.Server([*argv, "--points", str(POINTS)])
+        return server.ask(mode)
 
     def exact(self, spec: str) -> dict[str, Any]:
         """The `exact` group under an allocator, with names in place of numbers."""
-        exact: dict[str, Any] = self._replay(spec, "exact", "--points", str(POINTS))["exact"]
+        exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
         for site in exact.get("call_sites", []):
             number = site["call_site"]
             site["call_site"] = self.translation.call_sites[number] or "(unknown)"
