@@ -117,63 +117,51 @@ static struct sy_page *search_first(struct sy__slob_heap *slob, const struct req
 	return NULL;
 }
 
-/* The first block of the page that has just this size and room. Otherwise the page's set of sizes is renewed. */
-static bool find_size(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
-                      uint32_t size, struct sy__slob_place *place)
+/* The smallest block of the page with room, if it has less than *least units, which is updated; the first of equals. No
+ * block of the list is smaller than tightest, hence a block of that size ends the search; otherwise the page's set of
+ * sizes is renewed. True: *place is set. */
+static bool find_best(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
+                      uint32_t tightest, uint32_t *least, struct sy__slob_place *place)
 {
 	struct sy__slob_page *state = sy__slob_page_state(page);
 	const sy__slob_unit_t *base = sy__slob_page_units(slob, page);
 	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next;
 	uint64_t has = 0;
+	bool better = false;
 
 	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
 		sy__slob_read(base, block, &units, &next);
-		if (units == size && sy__slob_fits(block, units, &request->want)) {
-			*place = (struct sy__slob_place){ previous, block, units, next,
-				                          sy__slob_start(block, &request->want) };
-			return true;
-		}
 		has |= sy__slob_size_bit(units);
+		if (units >= *least || !sy__slob_fits(block, units, &request->want))
+			continue;
+		*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, &request->want) };
+		*least = units;
+		better = true;
+		if (units == tightest)
+			return true;
 	}
 	state->may_have = has;
-	return false;
+	return better;
 }
 
-/* The first page of the list with a block of just this size and room; NULL: none. */
-static struct sy_page *search_size(struct sy__slob_heap *slob, const struct request *request, int node, uint32_t size,
-                                   struct sy__slob_place *place)
-{
-	struct sy_list *list = &slob->partial[request->list];
-	uint64_t bit = sy__slob_size_bit(size);
-
-	for (struct sy_list *link = list->next; link != list; link = link->next) {
-		struct sy_page *page = sy__slob_page_of_link(link);
-
-		if (sy__slob_page_state(page)->may_have & bit && may_serve(page, request, node) &&
-		    find_size(slob, page, request, size, place))
-			return page;
-	}
-	return NULL;
-}
-
-/* The page of the list with the tightest block, and where; NULL: none. */
+/* The first page of the list with the tightest block that the request can have, and where; NULL: none. */
 static struct sy_page *search_best(struct sy__slob_heap *slob, const struct request *request, int node,
                                    struct sy__slob_place *place)
 {
 	struct sy_list *list = &slob->partial[request->list];
-	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units), left = UINT32_MAX;
-	struct sy_page *best = search_size(slob, request, node, tightest, place);
+	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units);
+	uint32_t least = SY__SLOB_PAGE_UNITS + 1;
+	uint64_t wanted = sy__slob_size_bits(tightest, least);
+	struct sy_page *best = NULL;
 
-	if (best)
-		return best;
-	/* What is of that size is not aligned for this request, or on another node. */
-	for (struct sy_list *link = list->next; link != list && left; link = link->next) {
+	for (struct sy_list *link = list->next; link != list && least != tightest; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
 
-		if (may_serve(page, request, node) &&
-		    sy__slob_best_fit(sy__slob_page_units(slob, page), sy__slob_page_state(page)->first, &request->want,
-		                      place, &left))
+		if (sy__slob_page_state(page)->may_have & wanted && may_serve(page, request, node) &&
+		    find_best(slob, page, request, tightest, &least, place)) {
 			best = page;
+			wanted = sy__slob_size_bits(tightest, least);
+		}
 	}
 	return best;
 }

@@ -99,30 +99,6 @@ static inline bool sy__slob_first_fit(const sy__slob_unit_t *base, uint32_t firs
 	}
 }
 
-/* The block of the page that leaves the fewest units over, if fewer than *left, which it updates; the first of equals.
- * Ends at an exact fit. True: *place is set. */
-static inline bool sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t first, const struct sy__slob_want *want,
-                                     struct sy__slob_place *place, uint32_t *left)
-{
-	uint32_t previous = SY__SLOB_PAGE_UNITS, block = first;
-	bool better = false;
-
-	for (;;) {
-		uint32_t units, next;
-
-		sy__slob_read(base, block, &units, &next);
-		if (units - want->units < *left && sy__slob_fits(block, units, want)) {
-			*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, want) };
-			*left = units - want->units;
-			better = true;
-		}
-		if (*left == 0 || next == SY__SLOB_PAGE_UNITS)
-			return better;
-		previous = block;
-		block = next;
-	}
-}
-
 /* Takes `units` at the place; returns the page's first free block from now on (the page's end: it is full). */
 static inline uint32_t sy__slob_take(sy__slob_unit_t *base, uint32_t first, const struct sy__slob_place *place,
                                      uint32_t units)

@@ -7,8 +7,8 @@
  * fit knows the size of the tightest block that there is, hence ends its search when it meets one.
  *
  * A count for each size and a bit for each count that is not zero: the smallest size from some size on is found by
- * looking at 64 sizes at a time. Best fit then looks for that size alone, and only into pages whose own set of sizes (one bit
- * for all sizes that are 64 apart) says that they may have it. Sizes are in units. The caller holds the lock.
+ * looking at 64 sizes at a time. Best fit then looks only into pages whose own set of sizes (one bit for all sizes that are
+ * 64 apart) says that they may have one between that and the best that it met. Sizes are in units. The caller holds the lock.
  */
 #ifndef SY_SLOB_SIZES_H
 #define SY_SLOB_SIZES_H
@@ -26,6 +26,14 @@ struct sy__slob_sizes {
 static inline uint64_t sy__slob_size_bit(uint32_t units)
 {
 	return (uint64_t)1 << units % 64;
+}
+
+/* The bits of all sizes from `from` on that are less than `end`, of which there is at least one. */
+static inline uint64_t sy__slob_size_bits(uint32_t from, uint32_t end)
+{
+	uint64_t bits = end - from < 64 ? ((uint64_t)1 << (end - from)) - 1 : ~(uint64_t)0;
+
+	return bits << from % 64 | bits >> (64 - from % 64) % 64;
 }
 
 /* units 0: no block, which is not counted. */
