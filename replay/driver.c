@@ -327,26 +327,49 @@ bool driver_create(struct driver *driver, const struct scratch *scratch, const s
 	return false;
 }
 
+static struct step older_step(const struct scratch *scratch, const struct scratch_older *older, bool frees)
+{
+	bool kmalloc = older->cache == NO_CACHE;
+
+	return (struct step){ .size = older->size, .flags = (uint16_t)older->flags, .cache = older->cache,
+		              .slot = (uint8_t)(older->cpu % scratch->run->cpus),
+		              .kind = (uint8_t)((kmalloc ? EVENT_KMALLOC : EVENT_CACHE_ALLOC) + frees), .node = SY_ANY_NODE };
+}
+
+/* What was freed before the trace began leaves holes, in the order of its allocation. */
+static void vacate(struct driver *driver)
+{
+	const struct scratch *scratch = driver->scratch;
+
+	for (uint64_t i = 0; i < scratch->older_count; i++) {
+		struct step step = older_step(scratch, &scratch->older[i], true);
+
+		if (scratch->older[i].handle != VACATED)
+			continue;
+		driver_free(driver, &step, driver->older[i]);
+		driver->older[i] = NULL;
+	}
+}
+
 bool driver_populate(struct driver *driver, struct fault *fault)
 {
 	const struct scratch *scratch = driver->scratch;
 
 	for (uint64_t i = 0; i < scratch->older_count; i++) {
 		const struct scratch_older *older = &scratch->older[i];
-		struct step step = { .size = older->size, .flags = (uint16_t)older->flags, .cache = older->cache,
-			             .slot = (uint8_t)(older->cpu % scratch->run->cpus),
-			             .kind = older->cache == NO_CACHE ? EVENT_KMALLOC : EVENT_CACHE_ALLOC, .node = SY_ANY_NODE };
+		struct step step = older_step(scratch, older, false);
 		void *object = driver_alloc(driver, &step);
 
 		if (!object)
 			return refuse(fault,
 			              "the objects older than the trace need more than the %llu MiB of simulated memory: raise --memory",
 			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
-		if (older->handle == NO_HANDLE)
-			driver->older[driver->older_kept++] = object;
+		if (older->handle == NO_HANDLE || older->handle == VACATED)
+			driver->older[i] = object;
 		else
 			driver->live[older->handle] = object;
 	}
+	vacate(driver);
 	return true;
 }
 
@@ -354,21 +377,22 @@ void driver_each_older(const struct driver *driver,
                        void (*watch)(void *context, const struct scratch_older *, void *object), void *context)
 {
 	const struct scratch *scratch = driver->scratch;
-	void *const *kept = driver->older;
 
 	for (uint64_t i = 0; i < scratch->older_count; i++) {
 		const struct scratch_older *older = &scratch->older[i];
 
-		watch(context, older, older->handle == NO_HANDLE ? *kept++ : driver->live[older->handle]);
+		if (older->handle != VACATED)
+			watch(context, older, older->handle == NO_HANDLE ? driver->older[i] : driver->live[older->handle]);
 	}
 }
 
 /* A malloc has no heap to destroy: what lives is freed one by one. The live table has objects alone, as it has no pages. */
 void driver_empty(struct driver *driver)
 {
-	for (uint64_t i = 0; i < driver->older_kept; i++)
+	for (uint64_t i = 0; i < driver->scratch->older_count; i++) {
 		driver->malloc.free(driver->older[i]);
-	driver->older_kept = 0;
+		driver->older[i] = NULL;
+	}
 	for (uint64_t i = 0; i < driver->scratch->run->handles; i++) {
 		driver->malloc.free(driver->live[i]);
 		driver->live[i] = NULL;

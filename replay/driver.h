@@ -35,8 +35,7 @@ struct driver {
 	struct malloc_target malloc;
 	struct sy_cache **caches; /* by number in the trace; NULL for a malloc */
 	void **live;              /* by handle: object or struct sy_page; NULL: none */
-	void **older;             /* older objects that no event frees */
-	uint64_t older_kept;
+	void **older;             /* older objects that no event frees, by their place in the scratch file; otherwise NULL */
 	struct step *steps; /* step_count, then STEPS_AHEAD empty ones */
 	uint64_t step_count;
 	uint64_t memory_pages; /* simulated */

@@ -206,6 +206,7 @@ static void count_older(void *context, const struct scratch_older *older, void *
 
 	note.call_site = NO_SITE;
 	count_alloc(exact, &note);
+	exact->older_objects++;
 	if (older->handle != NO_HANDLE)
 		exact->notes[older->handle] = note;
 }

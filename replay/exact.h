@@ -45,6 +45,7 @@ struct exact {
 	uint64_t implied_allocations, implied_frees, unknown_frees;
 	uint64_t environment_requests, environment_frees, environment_failures, environment_pages;
 	uint64_t implied_page_allocations, implied_page_frees, older_page_frees, older_page_frees_missed;
+	uint64_t older_objects;
 	uint64_t operations; /* allocations and frees of objects that were served */
 	bool failed;
 	uint64_t first_failed; /* number of the event */

@@ -52,7 +52,7 @@ static void write_events(struct json *json, const struct exact *exact)
 	json_count(json, "unknown_frees", exact->unknown_frees);
 	json_count(json, "implied_frees", exact->implied_frees);
 	json_count(json, "implied_allocations", exact->implied_allocations);
-	json_count(json, "older_objects", exact->driver->scratch->older_count);
+	json_count(json, "older_objects", exact->older_objects);
 	json_count(json, "environment_requests", exact->environment_requests);
 	json_count(json, "environment_frees", exact->environment_frees);
 	measure(json, exact, "environment_failures", exact->environment_failures);

@@ -216,19 +216,20 @@ static bool check_older(const struct scratch *scratch, uint32_t *holders, struct
 {
 	for (uint64_t i = 0; i < scratch->older_count; i++) {
 		const struct scratch_older *older = &scratch->older[i];
+		bool held = older->handle != NO_HANDLE && older->handle != VACATED;
 		const char *wrong = NULL;
 
 		if (older->cache != NO_CACHE && older->cache >= scratch->cache_count)
 			wrong = "is of a cache that does not exist";
 		else if (older->flags & ~KNOWN_FLAGS)
 			wrong = "has unknown flags";
-		else if (older->handle != NO_HANDLE && older->handle >= scratch->run->handles)
+		else if (held && older->handle >= scratch->run->handles)
 			wrong = "has a handle out of range";
-		else if (older->handle != NO_HANDLE && holders[older->handle] != HELD_BY_NOBODY)
+		else if (held && holders[older->handle] != HELD_BY_NOBODY)
 			wrong = "has the handle of another one";
 		if (wrong)
 			return refuse(fault, "the scratch file is damaged: older object %llu %s", (unsigned long long)i, wrong);
-		if (older->handle != NO_HANDLE)
+		if (held)
 			holders[older->handle] = older->cache == NO_CACHE ? HELD_BY_KMALLOC : HELD_BY_CACHE(older->cache);
 	}
 	return true;

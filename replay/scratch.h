@@ -19,6 +19,7 @@
 #define SCRATCH_VERSION 1u
 #define SCRATCH_ALIGN 64u
 #define NO_HANDLE UINT32_MAX /* of an older object: never freed in the trace */
+#define VACATED (UINT32_MAX - 1) /* of an older object: freed once all older objects are there, for the hole that it leaves */
 #define NO_CACHE UINT16_MAX  /* of an older object: from kmalloc */
 
 enum event_kind {

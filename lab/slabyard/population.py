@@ -17,6 +17,11 @@ The replay allocates them in an order that keeps together what was together: old
 shared a slab in the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache
 held; the rest is spread evenly between these groups. A group stays on one CPU, the next group takes the next.
 
+Where the snapshot opens the trace, the free objects of the recorded kernel's partial slabs are there too: as many slabs as were
+partial (any, where that is not known) have them spread evenly; they are allocated with the others, and freed before the trace
+begins. So every allocator starts with the holes that this past leaves in it.
+Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
+
 kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else classes are dealt in
 proportion to their older objects.
 
@@ -34,13 +39,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import gfp, snapshots
-from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, ZONE, Frees, Layout, Translation
+from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, VACATED, ZONE, Frees, Layout, Translation
 from .snapshots import ORDERS, SlabLine, Zone, ZoneKey
 from .trace import Cache, Metadata, Snapshot
 
 MAX_ORDER = ORDERS - 1
 MAX_ORDER_PAGES = 1 << MAX_ORDER
 DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machine
+LARGE_ORDER = 3  # of an older large kmalloc: 32 KiB
 KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
 
 
@@ -49,6 +55,9 @@ class _Kind:
     """The older objects of one cache: how many, and how to ask for one."""
 
     count: int
+    room: int  # objects that the recorded slabs held, used or free; 0: not known
+    partial_slabs: int  # that the free ones were in
+    slab_objects: int  # room in a slab of the recorded kernel
     per_slab: int  # objects of an average slab of the recorded kernel that were in use
     slab_pages: int
     size: int
@@ -58,9 +67,9 @@ class _Kind:
 
 
 def older_objects(
-    translation: Translation, snapshot: Snapshot, caches: list[Cache], cpus: int, layout_cpus: int
+    translation: Translation, snapshot: Snapshot, opens: bool, caches: list[Cache], cpus: int, layout_cpus: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Older objects of the first snapshot.
+    """Older objects of the first snapshot. `opens`: it was taken before the first event.
 
     `caches` is the metadata's list; caches that only slabinfo knows are appended to it. `cpus` are those of the recorded kernel,
     `layout_cpus` those of the replay. Returns the objects (dtype OLDER), the handle of each older free (uint32, in the order of the
@@ -70,7 +79,7 @@ def older_objects(
     frees = translation.traffic.frees
     if not lines:
         return np.empty(0, OLDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
-    kinds = _kinds(translation, lines, snapshot.slab_attributes or {}, caches, cpus)
+    kinds = _kinds(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
     owner = _owners(frees, kinds, translation.traffic.page_classes)
     handles = np.full(len(frees.event), NONE, np.uint32)
     parts: list[np.ndarray] = []
@@ -83,11 +92,32 @@ def older_objects(
         next_handle += len(mine)
         turn += groups
         parts.append(part)
-    return np.concatenate(parts) if parts else np.empty(0, OLDER), handles, next_handle
+    if opens:
+        parts.append(_large(snapshot))
+    return np.concatenate(parts), handles, next_handle
+
+
+def _large(snapshot: Snapshot) -> np.ndarray:
+    """The recorded kernel's large kmallocs as older objects (dtype OLDER)."""
+    out = np.zeros(_large_blocks(snapshot), OLDER)
+    out["handle"], out["size"], out["cache"] = NONE, 1 << (12 + LARGE_ORDER), NO_CACHE
+    return out
+
+
+def _large_blocks(snapshot: Snapshot) -> int:
+    """How many large kmallocs of LARGE_ORDER the recorded kernel held: what is neither in slabinfo nor unknown to meminfo."""
+    lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
+    slab_kb = snapshots.parse_meminfo(snapshot.files.get("meminfo", "")).get("Slab", 0)
+    return max(0, (slab_kb >> 2) - sum(line.slabs * line.pages_per_slab for line in lines)) >> LARGE_ORDER if lines else 0
 
 
 def _kinds(
-    translation: Translation, lines: list[SlabLine], attributes: dict[str, dict[str, str]], caches: list[Cache], cpus: int
+    translation: Translation,
+    lines: list[SlabLine],
+    attributes: dict[str, dict[str, str]],
+    opens: bool,
+    caches: list[Cache],
+    cpus: int,
 ) -> list[_Kind]:
     """How many older objects each cache of slabinfo holds."""
     traffic = translation.traffic
@@ -102,11 +132,13 @@ def _kinds(
         per_slab = max(1, min(line.objects_per_slab, -(-line.active_objects // max(1, line.slabs))))
         size_class = _class_of(line.name)
         base = line.active_objects - _cached(line, attributes.get(line.name, {}), cpus)
+        room = line.objects if opens else 0
+        partial = _partial_slabs(line, attributes.get(line.name, {}))
         if size_class:
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)
             mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
-            kinds.append(_Kind(max(0, base), per_slab, line.pages_per_slab, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
+            kinds.append(_Kind(max(0, base), room, partial, line.objects_per_slab, per_slab, line.pages_per_slab, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
             continue
         number = numbers.get(line.name)
         if number is not None and number < len(traffic.live_caches):
@@ -119,11 +151,11 @@ def _kinds(
                 continue
             number = len(caches)
             caches.append(_cache(line, attributes.get(line.name, {})))
-        kinds.append(_Kind(max(0, base), per_slab, line.pages_per_slab, caches[number].object_size, number, 0, 0))
+        kinds.append(_Kind(max(0, base), room, partial, line.objects_per_slab, per_slab, line.pages_per_slab, caches[number].object_size, number, 0, 0))
     # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
     shown = {kind.cache for kind in kinds}
     for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
-        kinds.append(_Kind(0, 1, 1, caches[number].object_size, number, 0, 0))
+        kinds.append(_Kind(0, 0, 0, 1, 1, 1, caches[number].object_size, number, 0, 0))
     return kinds
 
 
@@ -163,6 +195,12 @@ def _cached(line: SlabLine, attributes: dict[str, str], cpus: int) -> int:
         slabs = min(cpus, line.slabs)
     sheaf = _leading_number(attributes.get("sheaf_capacity", "")) or 0
     return min(line.active_objects, slabs * line.objects_per_slab // 2 + cpus * sheaf // 2)
+
+
+def _partial_slabs(line: SlabLine, attributes: dict[str, str]) -> int:
+    """Slabs of a cache that may have free objects: its nodes' partial ones and those of CPUs; all where that is not known."""
+    on_nodes, of_cpus = (_leading_number(attributes.get(name, "")) for name in ("partial", "cpu_slabs"))
+    return line.slabs if on_nodes is None or of_cpus is None else min(line.slabs, on_nodes + of_cpus)
 
 
 def _leading_number(text: str) -> int | None:
@@ -250,9 +288,28 @@ def _arranged(kind: _Kind, addresses: np.ndarray, handles: np.ndarray, turn: int
         first = starts + np.concatenate(([0], np.cumsum(beside)[:-1])) + between_before
         position = np.repeat(first - starts, counts) + np.arange(freed)
         out["handle"][position] = handles
-    groups = -(-total // kind.per_slab)
-    out["cpu"] = (turn + np.arange(total) // kind.per_slab) % cpus
-    return out, groups
+    vacated = max(0, kind.room - total)
+    whole = np.zeros(total + vacated, OLDER)
+    whole["handle"], whole["size"], whole["cache"], whole["flags"] = VACATED, kind.size, kind.cache, kind.flags
+    slab = np.arange(len(whole)) // kind.slab_objects
+    stays = np.ones(len(whole), bool)
+    stays[_holes(slab, vacated, kind)] = False
+    whole[stays] = out
+    whole["cpu"] = (turn + slab) % cpus
+    return whole, int(slab[-1]) + 1
+
+
+def _holes(slab: np.ndarray, vacated: int, kind: _Kind) -> np.ndarray:
+    """int64[vacated]: which objects are vacated, evenly in partial slabs that are evenly among all. `slab`: of each object."""
+    if not vacated:
+        return np.empty(0, np.int64)
+    slabs = int(slab[-1]) + 1
+    # One object stays in each partial slab, or it would not have been there.
+    partial = min(slabs, max(kind.partial_slabs, -(-vacated // max(1, kind.slab_objects - 1))))
+    is_partial = np.diff(np.arange(slabs + 1) * partial // slabs) > 0
+    places = np.flatnonzero(is_partial[slab])
+    places = places if len(places) >= vacated else np.arange(len(slab))
+    return places[np.arange(vacated) * len(places) // vacated]
 
 
 # ---- The simulated machine ---------------------------------------------------------------------------------------
@@ -363,13 +420,14 @@ def _by_migrate(counts: dict[str, list[int]]) -> np.ndarray:
 
 
 def _slab_blocks(snapshot: Snapshot) -> np.ndarray:
-    """int64[4, ORDERS]: the recorded kernel's slabs, by migrate type and order."""
+    """int64[4, ORDERS]: the recorded kernel's slabs and large kmallocs, by migrate type and order."""
     out = np.zeros((4, ORDERS), np.int64)
     attributes = snapshot.slab_attributes or {}
     for line in snapshots.parse_slabinfo(snapshot.files.get("slabinfo", "")):
         reclaimable = attributes.get(line.name, {}).get("reclaim_account") == "1" or "-rcl-" in line.name
         order = min(MAX_ORDER, max(0, line.pages_per_slab.bit_length() - 1))
         out[gfp.RECLAIMABLE_TYPE if reclaimable else gfp.UNMOVABLE, order] += line.slabs
+    out[gfp.UNMOVABLE, LARGE_ORDER] += _large_blocks(snapshot)
     return out
 
 

@@ -89,12 +89,14 @@ class Workload:
             self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes, populate, at_start)
             older, handles = np.empty(0, scratch.OLDER), self.translation.handles
             if populate and snapshot:
-                older, of_frees, handles = population.older_objects(self.translation, snapshot, caches, self.metadata.cpus, self.cpus)
+                older, of_frees, handles = population.older_objects(
+                    self.translation, snapshot, _opens_with_snapshot(self.trace), caches, self.metadata.cpus, self.cpus
+                )
                 scratch.patch_older(self.translation, of_frees)
             scratch.finish(self.translation, scratch.cache_records(caches), layout, older, handles)
         except OSError as error:
             raise UserError(describe_os_error(error, self.scratch)) from error
-        self.older_objects = len(older)
+        self.older_objects = int((older["handle"] != scratch.VACATED).sum())
         self.pages_populated = at_start
         self._check_memory(layout, older)
 

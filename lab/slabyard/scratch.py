@@ -32,6 +32,7 @@ from .errors import UserError
 from .trace import Cache, Trace, Vocabulary, codes
 
 NONE = 0xFFFFFFFF
+VACATED = 0xFFFFFFFE
 NO_CACHE = trace.NO_CACHE
 PAGE_SHIFT = 12
 ALIGN = 64

@@ -111,7 +111,7 @@ static inline void image_make(struct image *image)
 	image->free_blocks[0].pageblocks[SY_MOVABLE_TYPE] = 28;
 	image->free_blocks[0].pageblocks[SY_UNMOVABLE] = 4;
 	for (unsigned i = 0; i < IMAGE_OLDER; i++)
-		image->older[i] = (struct scratch_older){ .handle = i < IMAGE_OLDER / 2 ? i : NO_HANDLE, .size = 100 + i,
+		image->older[i] = (struct scratch_older){ .handle = i < IMAGE_OLDER / 2 ? i : i % 2 ? VACATED : NO_HANDLE, .size = 100 + i,
 			                                  .cache = i < IMAGE_OLDER / 2 ? (uint16_t)(i % IMAGE_CACHES) : NO_CACHE,
 			                                  .cpu = (uint16_t)i };
 	image->run[0] = (struct scratch_run){ .handles = IMAGE_HANDLES, .cpus = 4, .nodes = 1, .pageblock_order = 9,

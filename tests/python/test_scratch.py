@@ -134,11 +134,16 @@ def snapshot_trace(path: Path, slabinfo: str = SLABINFO, attributes: dict[str, d
     return build.write(path)
 
 
+def staying(older: np.ndarray) -> np.ndarray:
+    """The older objects that are there when the trace begins."""
+    return older[older["handle"] != scratch.VACATED]
+
+
 def test_population_from_slabinfo(tmp_path: Path) -> None:
     with Workload(snapshot_trace(tmp_path / "t.parquet"), Options()) as workload:
         assert workload.start == "recorded"
         found = sections(workload.scratch)
-    older, caches = found["older"], found["caches"]
+    older, caches = staying(found["older"]), found["caches"]
     assert caches["name"].tolist() == [b"dentry", b"unseen"]
     # One CPU's slab is half used: 120 - 21/2, 42 - 21/2, 64 - 64/2, 128 - 64/2.
     counts = {cache: int((older["cache"] == cache).sum()) for cache in (0, 1)}
@@ -152,7 +157,7 @@ def test_population_from_slabinfo(tmp_path: Path) -> None:
 
 def test_older_frees_free_the_population(tmp_path: Path) -> None:
     found = prepared(snapshot_trace(tmp_path / "t.parquet"))
-    events, older = found["events"], found["older"]
+    events, older = found["events"], staying(found["older"])
     frees = events[np.isin(events["kind"], [scratch.CACHE_FREE, scratch.KFREE])]
     assert len(frees) == 32 and (events["kind"] != scratch.UNKNOWN_FREE).all()
     handles = older["handle"][older["handle"] != scratch.NONE]
@@ -165,19 +170,43 @@ def test_older_frees_free_the_population(tmp_path: Path) -> None:
     assert older["cache"][np.isin(older["handle"], frees["handle"][30:])].tolist() == [scratch.NO_CACHE] * 2
 
 
+def test_free_objects_of_partial_slabs_leave_holes(tmp_path: Path) -> None:
+    slabinfo = SLABINFO.replace("120    126", " 90    126")
+    attributes = {"dentry": {"cpu_slabs": "0", "partial": "3 N0=3"}}
+    older = prepared(snapshot_trace(tmp_path / "t.parquet", slabinfo, attributes))["older"]
+    dentries = older[older["cache"] == 0]
+    holes = np.flatnonzero(dentries["handle"] == scratch.VACATED)
+    assert (len(dentries), len(holes)) == (126, 36)
+    assert np.bincount(holes // 21, minlength=6).tolist() in ([0, 12, 0, 12, 0, 12], [12, 0, 12, 0, 12, 0])
+    with Workload(tmp_path / "t.parquet", Options()) as workload:
+        replayed = workload.exact("slub")
+    assert replayed["older_objects"] == len(staying(older)) == workload.older_objects
+    slabs = next(row for row in replayed["caches"] if row["name"] == "dentry")
+    assert (slabs["slabs"], slabs["live"]) == (6, 90 + 1 - 30), "one is allocated in the trace"
+
+
+def test_large_kmallocs_are_what_meminfo_has_beyond_slabinfo(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.snapshot("start", {"slabinfo": SLABINFO, "meminfo": "MemTotal: 1000000 kB\nSlab: 1024 kB\n"})
+    build.kmalloc(0, 50)
+    older = prepared(build.write(tmp_path / "t.parquet"))["older"]
+    slabs = 6 + 2 * 4 + 1 + 2
+    assert older["size"].tolist().count(32768) == (256 - slabs) // 8
+
+
 def test_population_is_enlarged_to_what_the_trace_frees(tmp_path: Path) -> None:
     slabinfo = SLABINFO.replace("120    126", "  3     21")
-    older = prepared(snapshot_trace(tmp_path / "t.parquet", slabinfo))["older"]
+    older = staying(prepared(snapshot_trace(tmp_path / "t.parquet", slabinfo))["older"])
     assert int((older["cache"] == 0).sum()) == 30
 
 
 def test_cpu_slabs_and_array_caches_are_taken_off(tmp_path: Path) -> None:
     attributes = {"dentry": {"cpu_slabs": "4 N0=4"}}
-    older = prepared(snapshot_trace(tmp_path / "a.parquet", attributes=attributes))["older"]
+    older = staying(prepared(snapshot_trace(tmp_path / "a.parquet", attributes=attributes))["older"])
     assert int((older["cache"] == 0).sum()) == 120 - 42
     first, *others = SLABINFO.splitlines()[1:]
     slab = "\n".join([first.replace("tunables    0    0    0", "tunables   54   27    8")[:-1] + "12", *others])
-    older = prepared(snapshot_trace(tmp_path / "b.parquet", slab))["older"]
+    older = staying(prepared(snapshot_trace(tmp_path / "b.parquet", slab))["older"])
     assert int((older["cache"] == 0).sum()) == 120 - 27 - 12
 
 
@@ -191,7 +220,7 @@ def test_snapshot_in_the_middle_leaves_out_what_the_trace_accounts_for(tmp_path:
         build.cache_free(number, 0)
     build.cache_free(scratch.NONE, 0, origin="older", address=0xFFFF888000100000)
     build.snapshot("middle", {"slabinfo": SLABINFO})
-    older = prepared(build.write(tmp_path / "t.parquet"))["older"]
+    older = staying(prepared(build.write(tmp_path / "t.parquet"))["older"])
     assert int((older["cache"] == 0).sum()) == 120 - 10 - 30 + 1
 
 
