@@ -133,12 +133,12 @@ def _kinds(
         size_class = _class_of(line.name)
         base = line.active_objects - _cached(line, attributes.get(line.name, {}), cpus)
         room = line.objects if opens else 0
-        partial = _partial_slabs(line, attributes.get(line.name, {}))
+        slabs = (room, _partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
         if size_class:
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)
             mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
-            kinds.append(_Kind(max(0, base), room, partial, line.objects_per_slab, per_slab, line.pages_per_slab, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
+            kinds.append(_Kind(max(0, base), *slabs, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
             continue
         number = numbers.get(line.name)
         if number is not None and number < len(traffic.live_caches):
@@ -151,7 +151,7 @@ def _kinds(
                 continue
             number = len(caches)
             caches.append(_cache(line, attributes.get(line.name, {})))
-        kinds.append(_Kind(max(0, base), room, partial, line.objects_per_slab, per_slab, line.pages_per_slab, caches[number].object_size, number, 0, 0))
+        kinds.append(_Kind(max(0, base), *slabs, caches[number].object_size, number, 0, 0))
     # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
     shown = {kind.cache for kind in kinds}
     for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
@@ -292,9 +292,7 @@ def _arranged(kind: _Kind, addresses: np.ndarray, handles: np.ndarray, turn: int
     whole = np.zeros(total + vacated, OLDER)
     whole["handle"], whole["size"], whole["cache"], whole["flags"] = VACATED, kind.size, kind.cache, kind.flags
     slab = np.arange(len(whole)) // kind.slab_objects
-    stays = np.ones(len(whole), bool)
-    stays[_holes(slab, vacated, kind)] = False
-    whole[stays] = out
+    whole[np.delete(np.arange(len(whole)), _holes(slab, vacated, kind))] = out
     whole["cpu"] = (turn + slab) % cpus
     return whole, int(slab[-1]) + 1
 

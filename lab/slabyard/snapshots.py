@@ -164,8 +164,8 @@ def take_slab_attributes(folder: Path) -> dict[str, dict[str, str]] | None:
 
 # The attributes that describe a cache and its population; the rest of the folder is statistics of the kernel's own.
 _ATTRIBUTES = (
-    "align", "cache_dma", "cpu_slabs", "ctor", "destroy_by_rcu", "hwcache_align", "object_size", "objects", "objects_partial", "objs_per_slab",
-    "order", "partial", "reclaim_account", "sheaf_capacity", "slab_size", "usersize",
+    "align", "cache_dma", "cpu_slabs", "ctor", "destroy_by_rcu", "hwcache_align", "object_size", "objects", "objects_partial",
+    "objs_per_slab", "order", "partial", "reclaim_account", "sheaf_capacity", "slab_size", "usersize",
 )  # fmt: skip
 
 
