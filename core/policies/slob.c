@@ -16,7 +16,8 @@
  *          the search at once.
  *
  * Unlike Linux's, ours knows which sizes of free blocks each list has (slob_sizes.h), so that a walk which can't succeed is
- * left out, and one for the best fit ends when it met the best that there is. No placement differs for it.
+ * left out, and one for the best fit ends when it met the best that there is. A page remembers the last request that found
+ * nothing better in it, until one of its blocks changes; equal requests then pass it by. No placement differs for it.
  *
  * Freeing joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A
  * page without free units is on no list; its first free puts it at the front of the list that fits the size just freed. So
@@ -48,6 +49,7 @@
 #define MEDIUM_BELOW 1024u /* the second */
 #define HEADER ((uint32_t)sizeof(unsigned long long)) /* bytes; also the least alignment of any object */
 #define LOG_CANDIDATES 60
+#define NO_BLOCK (SY__SLOB_PAGE_UNITS + 1) /* as a size: more than any */
 
 enum tunable { FIT, LOG_EVERY, TUNABLES };
 
@@ -63,7 +65,8 @@ static const struct sy_tunable tunables[TUNABLES] = {
 struct request {
 	struct sy__slob_want want;
 	uint32_t bytes;
-	uint32_t list;
+	uint32_t key; /* the same for the same want alone; never 0 */
+	uint8_t list;
 };
 
 struct slob_cache {
@@ -78,7 +81,7 @@ struct footer {
 	struct slob_cache *cache;
 };
 
-static inline uint32_t list_for(uint32_t bytes)
+static inline uint8_t list_for(uint32_t bytes)
 {
 	return bytes < SMALL_BELOW ? SY__SLOB_SMALL : bytes < MEDIUM_BELOW ? SY__SLOB_MEDIUM : SY__SLOB_LARGE;
 }
@@ -88,10 +91,17 @@ static inline uint32_t units_for(uint32_t bytes)
 	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
 }
 
+/* Units take at most 15 bits, a power of two's exponent 4, and no offset is longer than kmalloc's header. */
+static inline uint32_t key_of(const struct sy__slob_want *want)
+{
+	return want->units | (uint32_t)__builtin_ctz(want->align) << 15 | want->offset << 20;
+}
+
 static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset)
 {
-	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
-		                 bytes, list_for(bytes) };
+	struct sy__slob_want want = { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT };
+
+	return (struct request){ want, bytes, key_of(&want), list_for(bytes) };
 }
 
 /* ---- Search --------------------------------------------------------------------------------------------------- */
@@ -99,6 +109,19 @@ static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_
 static inline bool may_serve(struct sy_page *page, const struct request *request, int node)
 {
 	return sy__slob_page_state(page)->free_units >= request->want.units && (node == SY_ANY_NODE || page->node == node);
+}
+
+/* Whether the page is known to have no block for the request of less than so many units. */
+static inline bool known_to_lack(const struct sy__slob_page *state, const struct request *request, uint32_t least)
+{
+	return state->known_want == request->key && state->known_least >= least;
+}
+
+/* Notes the smallest block of the page that the request can have. */
+static inline void note_least(struct sy__slob_page *state, const struct request *request, uint32_t least)
+{
+	state->known_want = request->key;
+	state->known_least = (uint16_t)least;
 }
 
 /* The first page of the list with room, and where; NULL: none. */
@@ -109,39 +132,48 @@ static struct sy_page *search_first(struct sy__slob_heap *slob, const struct req
 
 	for (struct sy_list *link = list->next; link != list; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
+		struct sy__slob_page *state = sy__slob_page_state(page);
 
-		if (may_serve(page, request, node) &&
-		    sy__slob_first_fit(sy__slob_page_units(slob, page), sy__slob_page_state(page)->first, &request->want, place))
+		if (!may_serve(page, request, node) || known_to_lack(state, request, NO_BLOCK))
+			continue;
+		if (sy__slob_first_fit(sy__slob_page_units(slob, page), state->first, &request->want, place))
 			return page;
+		note_least(state, request, NO_BLOCK);
 	}
 	return NULL;
 }
 
 /* The smallest block of the page with room, if it has less than *least units, which is updated; the first of equals. No
- * block of the list is smaller than tightest, hence a block of that size ends the search; otherwise the page's set of
- * sizes is renewed. True: *place is set. */
+ * block of the list is smaller than tightest, hence a block of that size ends the search; otherwise it is noted what the
+ * page has. True: *place is set. */
 static bool find_best(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
                       uint32_t tightest, uint32_t *least, struct sy__slob_place *place)
 {
 	struct sy__slob_page *state = sy__slob_page_state(page);
 	const sy__slob_unit_t *base = sy__slob_page_units(slob, page);
-	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next;
+	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next, smallest = NO_BLOCK;
 	uint64_t has = 0;
-	bool better = false;
 
 	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
 		sy__slob_read(base, block, &units, &next);
 		has |= sy__slob_size_bit(units);
-		if (units >= *least || !sy__slob_fits(block, units, &request->want))
+		if (units >= smallest || !sy__slob_fits(block, units, &request->want))
+			continue;
+		smallest = units;
+		if (units >= *least)
 			continue;
 		*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, &request->want) };
-		*least = units;
-		better = true;
-		if (units == tightest)
+		if (units == tightest) {
+			*least = tightest;
 			return true;
+		}
 	}
 	state->may_have = has;
-	return better;
+	note_least(state, request, smallest);
+	if (smallest >= *least)
+		return false;
+	*least = smallest;
+	return true;
 }
 
 /* The first page of the list with the tightest block that the request can have, and where; NULL: none. */
@@ -150,14 +182,15 @@ static struct sy_page *search_best(struct sy__slob_heap *slob, const struct requ
 {
 	struct sy_list *list = &slob->partial[request->list];
 	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units);
-	uint32_t least = SY__SLOB_PAGE_UNITS + 1;
+	uint32_t least = NO_BLOCK;
 	uint64_t wanted = sy__slob_size_bits(tightest, least);
 	struct sy_page *best = NULL;
 
 	for (struct sy_list *link = list->next; link != list && least != tightest; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
 
-		if (sy__slob_page_state(page)->may_have & wanted && may_serve(page, request, node) &&
+		if (sy__slob_page_state(page)->may_have & wanted && !known_to_lack(sy__slob_page_state(page), request, least) &&
+		    may_serve(page, request, node) &&
 		    find_best(slob, page, request, tightest, &least, place)) {
 			best = page;
 			wanted = sy__slob_size_bits(tightest, least);
@@ -178,6 +211,7 @@ static void *take(struct sy__slob_heap *slob, struct sy_page *page, const struct
 	sy__slob_count_in(sizes, head);
 	sy__slob_count_in(sizes, place->units - head - units);
 	state->may_have |= sy__slob_size_bit(head) | sy__slob_size_bit(place->units - head - units);
+	state->known_want = 0;
 	state->first = sy__slob_take(base, state->first, place, units);
 	state->free_units -= units;
 	return base + place->start;
@@ -356,6 +390,7 @@ static void join_list(struct sy__slob_heap *slob, struct sy_page *page, uint32_t
 
 	sy__slob_write(sy__slob_page_units(slob, page), block, units, SY__SLOB_PAGE_UNITS);
 	state->first = block;
+	state->known_want = 0;
 	state->list = list_for(bytes);
 	state->may_have = sy__slob_size_bit(units);
 	sy__slob_count_in(&slob->sizes[state->list], units);
@@ -370,6 +405,7 @@ static void put(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block
 	struct sy__slob_joined joined;
 
 	state->first = sy__slob_put(sy__slob_page_units(slob, page), state->first, block, units, &joined);
+	state->known_want = 0;
 	sy__slob_count_out(sizes, joined.before);
 	sy__slob_count_out(sizes, joined.behind);
 	sy__slob_count_in(sizes, joined.units);

@@ -13,10 +13,12 @@ enum sy__slob_fit { SY__SLOB_NEXT, SY__SLOB_FIRST, SY__SLOB_BEST };
 /* State of a page, in its descriptor. */
 struct sy__slob_page {
 	struct sy_list link; /* in sy__slob_heap.partial[], unless the page is full */
+	uint64_t may_have;   /* bits of sizes: those of all its free blocks, and of some that it had */
 	uint32_t free_units;
-	uint32_t list;  /* which it is on, if it is on one */
-	uint64_t may_have; /* bits of sizes: those of all its free blocks, and of some that it had */
 	uint32_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
+	uint32_t known_want;  /* key of the last request that looked here in vain since the blocks changed; 0: none */
+	uint16_t known_least; /* units of the smallest block that this request can have; beyond SY__SLOB_PAGE_UNITS: none */
+	uint8_t list; /* which it is on, if it is on one */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slob_page);
 _Static_assert(offsetof(struct sy_page, state) == 0, "a link in the state leads to the page");
