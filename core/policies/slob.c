@@ -15,9 +15,15 @@
  *   best   Kyritsis et al.: all pages of the list are searched for the block that leaves the least over; an exact fit ends
  *          the search at once.
  *
- * Unlike Linux's, ours knows which sizes of free blocks each list has (slob_sizes.h), so that a walk which can't succeed is
- * left out, and one for the best fit ends when it met the best that there is. A page remembers the last request that found
- * nothing better in it, until one of its blocks changes; equal requests then pass it by. No placement differs for it.
+ * Linux's own walk looks at the blocks of every page whose free units suffice, which in a heap with holes is nearly every
+ * page of the list. Ours comes to the same placements and leaves out what can't change them. It knows which sizes of free
+ * blocks each list has (slob_sizes.h): where no block is large enough there is no walk, and one for the best fit ends when it
+ * met the tightest that there is. And each descriptor (struct sy__slob_page) tells what its page can't do, so that most pages
+ * are passed without a look at their blocks: `most` bounds what requests of each kind of alignment find there, so a page that
+ * refused a request is not asked again for as much until something is freed into it; `may_have` is a set of sizes, by which
+ * best fit passes pages without a block tighter than what it met already. Both may promise too much, never too little: frees
+ * add to them, allocations take nothing from them, and a walk over all blocks of the page makes them true again. Best fit also
+ * notes the smallest block that the page has for the request at hand, so that equal ones pass it by until its blocks change.
  *
  * Freeing joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A
  * page without free units is on no list; its first free puts it at the front of the list that fits the size just freed. So
@@ -34,8 +40,8 @@
  * needed a new page, and slow_frees the frees that gave one back.
  *
  * log_every=N hands every Nth allocation to sy_heap.log as three events, the listing in the report of Kyritsis et al.:
- * "slob_request" with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that the search
- * looked at, in its order, at most LOG_CANDIDATES of them, and "slob_chosen" with those of the block it took; 0: a new page.
+ * "slob_request" with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that Linux's walk
+ * looks at, in its order, at most LOG_CANDIDATES of them, and "slob_chosen" with those of the block it took; 0: a new page.
  *
  * Locks. sy__slob_heap.lock covers the lists and their sizes, every slab page's state and free blocks, slob_cache.live and
  * the counters written here. Never held across a call that takes or gives pages, to the client or to the log.
@@ -49,7 +55,6 @@
 #define MEDIUM_BELOW 1024u /* the second */
 #define HEADER ((uint32_t)sizeof(unsigned long long)) /* bytes; also the least alignment of any object */
 #define LOG_CANDIDATES 60
-#define NO_BLOCK (SY__SLOB_PAGE_UNITS + 1) /* as a size: more than any */
 
 enum tunable { FIT, LOG_EVERY, TUNABLES };
 
@@ -65,8 +70,8 @@ static const struct sy_tunable tunables[TUNABLES] = {
 struct request {
 	struct sy__slob_want want;
 	uint32_t bytes;
-	uint32_t key; /* the same for the same want alone; never 0 */
-	uint8_t list;
+	uint32_t list;
+	enum sy__slob_kind kind, bound; /* bound: the kind whose bound holds for it */
 };
 
 struct slob_cache {
@@ -81,7 +86,7 @@ struct footer {
 	struct slob_cache *cache;
 };
 
-static inline uint8_t list_for(uint32_t bytes)
+static inline uint32_t list_for(uint32_t bytes)
 {
 	return bytes < SMALL_BELOW ? SY__SLOB_SMALL : bytes < MEDIUM_BELOW ? SY__SLOB_MEDIUM : SY__SLOB_LARGE;
 }
@@ -91,37 +96,47 @@ static inline uint32_t units_for(uint32_t bytes)
 	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
 }
 
-/* Units take at most 15 bits, a power of two's exponent 4, and no offset is longer than kmalloc's header. */
-static inline uint32_t key_of(const struct sy__slob_want *want)
+static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset)
 {
-	return want->units | (uint32_t)__builtin_ctz(want->align) << 15 | want->offset << 20;
+	if (align == HEADER)
+		return SY__SLOB_WORD;
+	if (offset)
+		return SY__SLOB_POWER;
+	return align == SY_CACHE_LINE ? SY__SLOB_LINE : SY__SLOB_OTHER;
 }
 
 static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset)
 {
-	struct sy__slob_want want = { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT };
+	enum sy__slob_kind kind = kind_for(align, offset);
 
-	return (struct request){ want, bytes, key_of(&want), list_for(bytes) };
+	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
+		                 bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? SY__SLOB_WORD : kind };
 }
 
 /* ---- Search --------------------------------------------------------------------------------------------------- */
 
+static inline bool on_node(const struct sy_page *page, int node)
+{
+	return node == SY_ANY_NODE || page->node == node;
+}
+
 static inline bool may_serve(struct sy_page *page, const struct request *request, int node)
 {
-	return sy__slob_page_state(page)->free_units >= request->want.units && (node == SY_ANY_NODE || page->node == node);
+	return sy__slob_page_state(page)->most[request->bound] >= request->want.units && on_node(page, node);
 }
 
-/* Whether the page is known to have no block for the request of less than so many units. */
-static inline bool known_to_lack(const struct sy__slob_page *state, const struct request *request, uint32_t least)
+/* The page, whose largest block was seen, has no room for the request: larger ones of its kind need not look. */
+static inline void refuse(struct sy__slob_page *state, const struct request *request, uint32_t largest)
 {
-	return state->known_want == request->key && state->known_least >= least;
+	uint32_t below = request->kind == SY__SLOB_OTHER ? state->most[SY__SLOB_WORD] : request->want.units - 1;
+
+	state->most[request->bound] = (uint16_t)(largest < below ? largest : below);
 }
 
-/* Notes the smallest block of the page that the request can have. */
-static inline void note_least(struct sy__slob_page *state, const struct request *request, uint32_t least)
+/* Whether the page is known to have no block for the request of less than so many units. Nothing is noted of OTHER ones. */
+static inline bool known_to_lack(const struct sy__slob_page *state, const struct request *request, uint32_t below)
 {
-	state->known_want = request->key;
-	state->known_least = (uint16_t)least;
+	return state->known_least >= below && state->known_want == sy__slob_key(request->kind, request->want.units);
 }
 
 /* The first page of the list with room, and where; NULL: none. */
@@ -129,51 +144,47 @@ static struct sy_page *search_first(struct sy__slob_heap *slob, const struct req
                                     struct sy__slob_place *place)
 {
 	struct sy_list *list = &slob->partial[request->list];
+	struct sy__slob_seen seen;
 
 	for (struct sy_list *link = list->next; link != list; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
 		struct sy__slob_page *state = sy__slob_page_state(page);
 
-		if (!may_serve(page, request, node) || known_to_lack(state, request, NO_BLOCK))
+		if (!may_serve(page, request, node))
 			continue;
-		if (sy__slob_first_fit(sy__slob_page_units(slob, page), state->first, &request->want, place))
+		if (sy__slob_first_fit(sy__slob_page_units(slob, page), state->first, &request->want, place, &seen))
 			return page;
-		note_least(state, request, NO_BLOCK);
+		refuse(state, request, seen.largest);
 	}
 	return NULL;
 }
 
-/* The smallest block of the page with room, if it has less than *least units, which is updated; the first of equals. No
- * block of the list is smaller than tightest, hence a block of that size ends the search; otherwise it is noted what the
- * page has. True: *place is set. */
-static bool find_best(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
-                      uint32_t tightest, uint32_t *least, struct sy__slob_place *place)
+/* The bits of the sizes from `from` on, and below `to`, which is larger. */
+static inline uint64_t size_bits(uint32_t from, uint32_t to)
+{
+	uint32_t first = from / SY__SLOB_WORD_UNITS, count = (to - 1) / SY__SLOB_WORD_UNITS - first + 1;
+	uint64_t bits = count < 64 ? ((uint64_t)1 << count) - 1 : ~(uint64_t)0;
+
+	return bits << first % 64 | bits >> (-first & 63);
+}
+
+/* Looks at all blocks of a page, notes what it has, and returns the units of the smallest with room for the request, or
+ * SY__SLOB_NO_BLOCK. If they are less than `below`, *place is there. */
+static uint32_t find_least(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
+                           uint32_t below, struct sy__slob_place *place)
 {
 	struct sy__slob_page *state = sy__slob_page_state(page);
-	const sy__slob_unit_t *base = sy__slob_page_units(slob, page);
-	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next, smallest = NO_BLOCK;
-	uint64_t has = 0;
+	struct sy__slob_seen seen;
+	uint32_t least = sy__slob_best_fit(sy__slob_page_units(slob, page), state->first, &request->want, below, place, &seen);
 
-	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
-		sy__slob_read(base, block, &units, &next);
-		has |= sy__slob_size_bit(units);
-		if (units >= smallest || !sy__slob_fits(block, units, &request->want))
-			continue;
-		smallest = units;
-		if (units >= *least)
-			continue;
-		*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, &request->want) };
-		if (units == tightest) {
-			*least = tightest;
-			return true;
-		}
+	state->may_have = seen.sizes;
+	if (least == SY__SLOB_NO_BLOCK) {
+		refuse(state, request, seen.largest);
+	} else if (request->kind != SY__SLOB_OTHER) {
+		state->known_want = sy__slob_key(request->kind, request->want.units);
+		state->known_least = (uint16_t)least;
 	}
-	state->may_have = has;
-	note_least(state, request, smallest);
-	if (smallest >= *least)
-		return false;
-	*least = smallest;
-	return true;
+	return least;
 }
 
 /* The first page of the list with the tightest block that the request can have, and where; NULL: none. */
@@ -182,18 +193,22 @@ static struct sy_page *search_best(struct sy__slob_heap *slob, const struct requ
 {
 	struct sy_list *list = &slob->partial[request->list];
 	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units);
-	uint32_t least = NO_BLOCK;
-	uint64_t wanted = sy__slob_size_bits(tightest, least);
+	uint32_t best_units = SY__SLOB_NO_BLOCK;
+	uint64_t better = ~(uint64_t)0;
 	struct sy_page *best = NULL;
 
-	for (struct sy_list *link = list->next; link != list && least != tightest; link = link->next) {
+	for (struct sy_list *link = list->next; link != list && best_units != tightest; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
+		const struct sy__slob_page *state = sy__slob_page_state(page);
+		uint32_t least;
 
-		if (sy__slob_page_state(page)->may_have & wanted && !known_to_lack(sy__slob_page_state(page), request, least) &&
-		    may_serve(page, request, node) &&
-		    find_best(slob, page, request, tightest, &least, place)) {
+		if (!(state->may_have & better) || !may_serve(page, request, node) || known_to_lack(state, request, best_units))
+			continue;
+		least = find_least(slob, page, request, best_units, place);
+		if (least < best_units) {
 			best = page;
-			wanted = sy__slob_size_bits(tightest, least);
+			best_units = least;
+			better = size_bits(tightest, best_units);
 		}
 	}
 	return best;
@@ -211,9 +226,9 @@ static void *take(struct sy__slob_heap *slob, struct sy_page *page, const struct
 	sy__slob_count_in(sizes, head);
 	sy__slob_count_in(sizes, place->units - head - units);
 	state->may_have |= sy__slob_size_bit(head) | sy__slob_size_bit(place->units - head - units);
-	state->known_want = 0;
-	state->first = sy__slob_take(base, state->first, place, units);
-	state->free_units -= units;
+	state->known_least = 0;
+	state->first = (uint16_t)sy__slob_take(base, state->first, place, units);
+	state->free_units = (uint16_t)(state->free_units - units);
 	return base + place->start;
 }
 
@@ -249,7 +264,7 @@ struct listing {
 	uint64_t chosen;
 };
 
-/* Lists the blocks of one page that a search looks at; true: the search ends here. */
+/* Lists the blocks of one page that Linux's walk looks at; true: the search ends here. */
 static bool list_page(struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
                       struct listing *listing)
 {
@@ -272,7 +287,7 @@ static bool list_page(struct sy__slob_heap *slob, struct sy_page *page, const st
 	return false;
 }
 
-/* Lists what the search for this request looks at, before it changes anything. */
+/* Lists what Linux's walk for this request looks at, before it changes anything. */
 static SY__COLD void list_search(struct sy__slob_heap *slob, const struct request *request, int node,
                                  struct listing *listing)
 {
@@ -283,7 +298,8 @@ static SY__COLD void list_search(struct sy__slob_heap *slob, const struct reques
 	for (struct sy_list *link = list->next; link != list; link = link->next) {
 		struct sy_page *page = sy__slob_page_of_link(link);
 
-		if (may_serve(page, request, node) && list_page(slob, page, request, listing))
+		if (sy__slob_page_state(page)->free_units >= request->want.units && on_node(page, node) &&
+		    list_page(slob, page, request, listing))
 			return;
 	}
 }
@@ -317,6 +333,16 @@ static SY__COLD void count_towards_log(struct sy__slob_heap *slob, const struct 
 
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
 
+/* A block of so many units became part of the page's. */
+static inline void block_appears(struct sy__slob_page *state, uint32_t units)
+{
+	state->may_have |= sy__slob_size_bit(units);
+	state->known_least = 0;
+	for (unsigned i = 0; i < SY__SLOB_KINDS; i++)
+		if (state->most[i] < units)
+			state->most[i] = (uint16_t)units;
+}
+
 /* Takes a block from a new page; NULL: no memory. */
 static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struct request *request, unsigned slot,
                                          unsigned flags, int node, uint64_t *live)
@@ -331,9 +357,10 @@ static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struc
 		return NULL;
 	place.start = sy__slob_start(0, &request->want);
 	state = sy__slob_page_state(page);
-	state->free_units = SY__SLOB_PAGE_UNITS;
-	state->list = request->list;
+	state->free_units = (uint16_t)SY__SLOB_PAGE_UNITS;
+	state->list = (uint16_t)request->list;
 	state->first = 0;
+	block_appears(state, SY__SLOB_PAGE_UNITS);
 	sy__lock(&slob->lock);
 	sy__slob_count_in(&slob->sizes[state->list], SY__SLOB_PAGE_UNITS);
 	block = take(slob, page, &place, request->want.units);
@@ -389,10 +416,11 @@ static void join_list(struct sy__slob_heap *slob, struct sy_page *page, uint32_t
 	uint32_t units = units_for(bytes);
 
 	sy__slob_write(sy__slob_page_units(slob, page), block, units, SY__SLOB_PAGE_UNITS);
-	state->first = block;
-	state->known_want = 0;
-	state->list = list_for(bytes);
-	state->may_have = sy__slob_size_bit(units);
+	state->first = (uint16_t)block;
+	state->list = (uint16_t)list_for(bytes);
+	state->may_have = 0;
+	sy__fill(state->most, 0, sizeof(state->most));
+	block_appears(state, units);
 	sy__slob_count_in(&slob->sizes[state->list], units);
 	sy__list_add_head(&slob->partial[state->list], &state->link);
 }
@@ -404,12 +432,11 @@ static void put(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block
 	struct sy__slob_sizes *sizes = &slob->sizes[state->list];
 	struct sy__slob_joined joined;
 
-	state->first = sy__slob_put(sy__slob_page_units(slob, page), state->first, block, units, &joined);
-	state->known_want = 0;
+	state->first = (uint16_t)sy__slob_put(sy__slob_page_units(slob, page), state->first, block, units, &joined);
 	sy__slob_count_out(sizes, joined.before);
 	sy__slob_count_out(sizes, joined.behind);
 	sy__slob_count_in(sizes, joined.units);
-	state->may_have |= sy__slob_size_bit(joined.units);
+	block_appears(state, joined.units);
 }
 
 /* Frees a block of so many bytes; live as in block_alloc. */
@@ -433,7 +460,7 @@ static void block_free(struct sy__slob_heap *slob, unsigned slot, void *block, u
 		join_list(slob, page, at, bytes);
 	else
 		put(slob, page, at, units);
-	state->free_units += units;
+	state->free_units = (uint16_t)(state->free_units + units);
 	sy__unlock(&slob->lock);
 }
 

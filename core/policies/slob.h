@@ -10,18 +10,35 @@
 enum { SY__SLOB_SMALL, SY__SLOB_MEDIUM, SY__SLOB_LARGE, SY__SLOB_LISTS };
 enum sy__slob_fit { SY__SLOB_NEXT, SY__SLOB_FIRST, SY__SLOB_BEST };
 
+/* Requests by their alignment. A page that refuses a request refuses all larger ones of that kind, unless it is OTHER. */
+enum sy__slob_kind {
+	SY__SLOB_WORD,  /* the least alignment */
+	SY__SLOB_LINE,  /* an object of a cache, aligned to a cache line */
+	SY__SLOB_POWER, /* kmalloc of a power of two, aligned to its size: a block for it serves the lower powers as well */
+	SY__SLOB_KINDS,
+	SY__SLOB_OTHER = SY__SLOB_KINDS /* any alignment: bound by what bounds WORD */
+};
+
 /* State of a page, in its descriptor. */
 struct sy__slob_page {
 	struct sy_list link; /* in sy__slob_heap.partial[], unless the page is full */
 	uint64_t may_have;   /* bits of sizes: those of all its free blocks, and of some that it had */
-	uint32_t free_units;
-	uint32_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
-	uint32_t known_want;  /* key of the last request that looked here in vain since the blocks changed; 0: none */
-	uint16_t known_least; /* units of the smallest block that this request can have; beyond SY__SLOB_PAGE_UNITS: none */
-	uint8_t list; /* which it is on, if it is on one */
+	uint16_t most[SY__SLOB_KINDS]; /* units; no larger request of the kind finds room here */
+	uint16_t free_units;
+	uint16_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
+	uint16_t list;  /* which it is on, if it is on one */
+	uint16_t known_want;  /* key of the last request that best fit looked for in all its blocks */
+	uint16_t known_least; /* units of the smallest block that this request can have; 0: not known any more */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slob_page);
+_Static_assert(SY__SLOB_PAGE_UNITS <= 1 << 14, "a key has room for the units of a request");
 _Static_assert(offsetof(struct sy_page, state) == 0, "a link in the state leads to the page");
+
+/* What tells a request of the first kinds from all others: 14 bits hold less than the units of a page. */
+static inline uint16_t sy__slob_key(enum sy__slob_kind kind, uint32_t units)
+{
+	return (uint16_t)(units | (uint32_t)kind << 14);
+}
 
 struct sy__slob_heap {
 	struct sy_heap heap;

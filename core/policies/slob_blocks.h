@@ -32,6 +32,9 @@ typedef int32_t sy__slob_unit_t;
 #define SY__SLOB_UNIT sizeof(sy__slob_unit_t)
 #define SY__SLOB_PAGE_UNITS ((uint32_t)(SY_PAGE_SIZE / SY__SLOB_UNIT)) /* of a page; as a place: its end */
 
+#define SY__SLOB_NO_BLOCK (SY__SLOB_PAGE_UNITS + 1) /* as a size: more than any */
+#define SY__SLOB_WORD_UNITS ((uint32_t)(sizeof(uint64_t) / SY__SLOB_UNIT))
+
 /* What is asked of a page, in units. */
 struct sy__slob_want {
 	uint32_t units, align, offset; /* align: a power of two */
@@ -67,6 +70,26 @@ static inline void sy__slob_write(sy__slob_unit_t *base, uint32_t block, uint32_
 	}
 }
 
+/* What a walk over all free blocks of a page saw. */
+struct sy__slob_seen {
+	uint64_t sizes;   /* bits of their sizes, see sy__slob_size_bit */
+	uint32_t largest; /* units */
+};
+
+/* The bit of a size in a set of sizes. Nearly all are whole words: those of the same word share a bit, and those that are 64
+ * words apart. */
+static inline uint64_t sy__slob_size_bit(uint32_t units)
+{
+	return (uint64_t)1 << units / SY__SLOB_WORD_UNITS % 64;
+}
+
+static inline void sy__slob_see(struct sy__slob_seen *seen, uint32_t units)
+{
+	seen->sizes |= sy__slob_size_bit(units);
+	if (units > seen->largest)
+		seen->largest = units;
+}
+
 /* Where in a free block the object may start. */
 static inline uint32_t sy__slob_start(uint32_t block, const struct sy__slob_want *want)
 {
@@ -78,25 +101,42 @@ static inline bool sy__slob_fits(uint32_t block, uint32_t units, const struct sy
 	return units >= want->units && units - want->units >= sy__slob_start(block, want) - block;
 }
 
-/* The first block of the page with room. first is the page's first free block. */
+/* The first block of the page with room. first is the page's first free block. False: none has, and all were seen. */
 static inline bool sy__slob_first_fit(const sy__slob_unit_t *base, uint32_t first, const struct sy__slob_want *want,
-                                      struct sy__slob_place *place)
+                                      struct sy__slob_place *place, struct sy__slob_seen *seen)
 {
-	uint32_t previous = SY__SLOB_PAGE_UNITS, block = first;
+	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next;
 
-	for (;;) {
-		uint32_t units, next;
-
+	*seen = (struct sy__slob_seen){ 0 };
+	for (uint32_t block = first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
 		sy__slob_read(base, block, &units, &next);
 		if (sy__slob_fits(block, units, want)) {
 			*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, want) };
 			return true;
 		}
-		if (next == SY__SLOB_PAGE_UNITS)
-			return false;
-		previous = block;
-		block = next;
+		sy__slob_see(seen, units);
 	}
+	return false;
+}
+
+/* Units of the smallest block of the page with room, or SY__SLOB_NO_BLOCK. All blocks are seen. If it has less than
+ * `below` units, *place is there; the first of equals. */
+static inline uint32_t sy__slob_best_fit(const sy__slob_unit_t *base, uint32_t first, const struct sy__slob_want *want,
+                                         uint32_t below, struct sy__slob_place *place, struct sy__slob_seen *seen)
+{
+	uint32_t previous = SY__SLOB_PAGE_UNITS, least = SY__SLOB_NO_BLOCK, units, next;
+
+	*seen = (struct sy__slob_seen){ 0 };
+	for (uint32_t block = first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
+		sy__slob_read(base, block, &units, &next);
+		sy__slob_see(seen, units);
+		if (units >= least || !sy__slob_fits(block, units, want))
+			continue;
+		least = units;
+		if (units < below)
+			*place = (struct sy__slob_place){ previous, block, units, next, sy__slob_start(block, want) };
+	}
+	return least;
 }
 
 /* Takes `units` at the place; returns the page's first free block from now on (the page's end: it is full). */

@@ -3,12 +3,15 @@
  *
  * Pages are found by a walk over the page allocator, not by the lists, as full pages are on none. Then the lists must hold
  * exactly those with free units, each on one list, linked both ways; no page may be wholly free, as such pages go back at
- * once; the free blocks of each page must be in order, apart, and add up to its free units (slob_blocks.h); and the
- * sizes that are counted for each list must be those of its pages' free blocks (slob_sizes.h).
+ * once; the free blocks of each page must be in order, apart, and add up to its free units (slob_blocks.h); the sizes that
+ * are counted for each list must be those of its pages' free blocks (slob_sizes.h); and no page may have a block of a size,
+ * or room for a request, of which its descriptor says that it has none.
  *
  * The page allocator walks without locks of its own; sy__slob_heap.lock keeps everybody out of the blocks meanwhile.
  */
 #include "slob.h"
+
+#define LINE_UNITS ((uint32_t)(SY_CACHE_LINE / SY__SLOB_UNIT))
 
 struct survey {
 	struct sy__slob_heap *slob;
@@ -16,6 +19,48 @@ struct survey {
 	uint64_t blocks[SY__SLOB_LISTS], units[SY__SLOB_LISTS]; /* free ones of the pages of each list */
 	const char *wrong;
 };
+
+/* The largest object of that alignment that a free block has room for. */
+static uint32_t room(uint32_t block, uint32_t units, uint32_t align)
+{
+	uint32_t skipped = sy__slob_start(block, &(struct sy__slob_want){ .align = align }) - block;
+
+	return units > skipped ? units - skipped : 0;
+}
+
+/* Likewise of those that kmalloc aligns to their size, with the header; 0: none. */
+static uint32_t room_for_power(uint32_t block, uint32_t units)
+{
+	struct sy__slob_want want = { .offset = SY__SLOB_WORD_UNITS };
+	uint32_t most = 0;
+
+	for (want.align = 2 * SY__SLOB_WORD_UNITS; want.align < SY__SLOB_PAGE_UNITS; want.align *= 2) {
+		want.units = want.align + want.offset;
+		if (sy__slob_fits(block, units, &want))
+			most = want.units;
+	}
+	return most;
+}
+
+static bool bounded(const struct sy__slob_page *state, uint32_t block, uint32_t units)
+{
+	return state->most[SY__SLOB_WORD] >= room(block, units, SY__SLOB_WORD_UNITS) &&
+	       state->most[SY__SLOB_LINE] >= room(block, units, LINE_UNITS) &&
+	       state->most[SY__SLOB_POWER] >= room_for_power(block, units);
+}
+
+/* Whether the block contradicts what the page noted of a request. */
+static bool overlooked(const struct sy__slob_page *state, uint32_t block, uint32_t units)
+{
+	enum sy__slob_kind kind = (enum sy__slob_kind)(state->known_want >> 14);
+	struct sy__slob_want want = { .units = state->known_want & ((1u << 14) - 1), .align = SY__SLOB_WORD_UNITS };
+
+	if (kind == SY__SLOB_LINE)
+		want.align = LINE_UNITS;
+	if (kind == SY__SLOB_POWER)
+		want = (struct sy__slob_want){ want.units, want.units - SY__SLOB_WORD_UNITS, SY__SLOB_WORD_UNITS };
+	return units < state->known_least && sy__slob_fits(block, units, &want);
+}
 
 static void survey_blocks(struct survey *survey, struct sy_page *page)
 {
@@ -30,6 +75,10 @@ static void survey_blocks(struct survey *survey, struct sy_page *page)
 			survey->wrong = "slob: a free block's size is not counted";
 		if (!(state->may_have & sy__slob_size_bit(units)))
 			survey->wrong = "slob: a page does not know of a free block's size";
+		if (!bounded(state, block, units))
+			survey->wrong = "slob: a page has room for more than it states";
+		if (overlooked(state, block, units))
+			survey->wrong = "slob: a page has a tighter block than it noted";
 	}
 }
 

@@ -4,11 +4,11 @@
  * Linux's SLOB finds out by walking: a request that no page can serve looks at all of them before it takes a new one, and
  * in a heap of 100 MB such requests make 99 of 100 visits of next fit; best fit walks far for every request. Knowing the
  * sizes beforehand changes no placement. A request for which no block is large enough goes for a new page at once; best
- * fit knows the size of the tightest block that there is, hence ends its search when it meets one.
+ * fit knows the size of the tightest block that there is, hence ends its search when it meets one, and until then looks
+ * only for sizes from that one up to the tightest that it met.
  *
  * A count for each size and a bit for each count that is not zero: the smallest size from some size on is found by
- * looking at 64 sizes at a time. Best fit then looks only into pages whose own set of sizes (one bit for all sizes that are
- * 64 apart) says that they may have one between that and the best that it met. Sizes are in units. The caller holds the lock.
+ * looking at 64 sizes at a time. Sizes are in units. The caller holds the lock.
  */
 #ifndef SY_SLOB_SIZES_H
 #define SY_SLOB_SIZES_H
@@ -21,20 +21,6 @@ struct sy__slob_sizes {
 	uint32_t counts[SY__SLOB_PAGE_UNITS + 1];
 	uint64_t present[SY__SLOB_WORDS];
 };
-
-/* The bit of a size in a page's set of sizes, where sizes that are 64 apart share one. */
-static inline uint64_t sy__slob_size_bit(uint32_t units)
-{
-	return (uint64_t)1 << units % 64;
-}
-
-/* The bits of all sizes from `from` on that are less than `end`, of which there is at least one. */
-static inline uint64_t sy__slob_size_bits(uint32_t from, uint32_t end)
-{
-	uint64_t bits = end - from < 64 ? ((uint64_t)1 << (end - from)) - 1 : ~(uint64_t)0;
-
-	return bits << from % 64 | bits >> (64 - from % 64) % 64;
-}
 
 /* units 0: no block, which is not counted. */
 static inline void sy__slob_count_in(struct sy__slob_sizes *sizes, uint32_t units)
