@@ -192,6 +192,7 @@ struct sy_policy {
 	uint64_t (*shrink)(struct sy_cache *);         /* gives back every slab it can; returns pages given back */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
 	void (*grace_passed)(struct sy_heap *, struct sy_deferred *); /* an entry of the deferred queue is due */
+	void (*tick)(struct sy_heap *);                /* sy_heap.tick_due has come: does what is due and sets the next time */
 	void (*counts)(struct sy_cache *, struct sy_cache_counts *);
 	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
@@ -233,6 +234,7 @@ struct sy_heap {
 	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
+	uint64_t tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_metadata metadata;
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */

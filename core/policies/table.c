@@ -6,11 +6,12 @@
  */
 #include <slabyard/slabyard.h>
 
-extern const struct sy_policy sy__slub, sy__slob;
+extern const struct sy_policy sy__slub, sy__slob, sy__slab;
 
 const struct sy_policy *const sy_policies[] = {
 	&sy__slub,
 	&sy__slob,
+	&sy__slab,
 	NULL,
 };
 

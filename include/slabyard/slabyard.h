@@ -159,11 +159,16 @@ size_t sy_usable_size(struct sy_heap *, const void *object);
 /* What sy_heap_tick does when something waits; see core/deferred.c. */
 void sy__deferred_run(struct sy_heap *);
 
-/* Lets time pass: frees what waited for a grace period that is over (at sy__now()). One load when nothing waits. */
+/* Lets time pass, up to sy__now(): frees what waited for a grace period that is over, and lets the policy do what it does
+ * periodically. Two loads when nothing waits and the policy has no such work. */
 static inline void sy_heap_tick(struct sy_heap *heap)
 {
+	uint64_t due = __atomic_load_n(&heap->tick_due, __ATOMIC_RELAXED);
+
 	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED)))
 		sy__deferred_run(heap);
+	if (due && sy__now() >= due)
+		heap->policy->tick(heap);
 }
 
 /* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
