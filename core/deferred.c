@@ -1,18 +1,18 @@
 /*
  * The deferred queue: what a policy may free only after an RCU grace period.
  *
- * In Linux, readers may look at an object of an RCU-typesafe cache without a reference, hence its memory must stay of that
- * type until every reader that could have found it is done. Policies queue such memory here, by an entry of 16 bytes
- * that fits where a kernel has its rcu_head. What a grace period is in a kernel (every CPU has passed a quiet
- * state), is a span of time here: sy_heap.grace_ns on the platform's clock, which a replay sets from its trace. A grace of 0
- * means the next tick.
+ * In Linux, readers may look at an object of an RCU-typesafe cache without a reference, hence its memory must stay
+ * of that type until every reader that could have found it is done. Policies queue such memory here, by an entry of
+ * 16 bytes that fits where a kernel has its rcu_head. What a grace period is in a kernel (every CPU has passed a
+ * quiet state), is a span of time here: sy_heap.grace_ns on the platform's clock, which a replay sets from its
+ * trace. A grace of 0 means the next tick.
  *
- * All entries of a heap wait equally long, so the order of arrival is the order of due times, and a queue does: add at
- * the end, take from the front. Nothing runs on its own: whoever drives the heap calls sy_heap_tick, which costs one
- * load while nothing waits.
+ * All entries of a heap wait equally long, so the order of arrival is the order of due times, and a queue does: add
+ * at the end, take from the front. Nothing runs on its own: whoever drives the heap calls sy_heap_tick, which costs
+ * one load while nothing waits.
  *
- * Invariants: due times never fall from one entry to the next; the last entry's next is NULL; counters.deferred is the
- * length. Lock: sy_heap.deferred_lock, held for a few instructions and never across a call: grace_passed runs
+ * Invariants: due times never fall from one entry to the next; the last entry's next is NULL; counters.deferred is
+ * the length. Lock: sy_heap.deferred_lock, held for a few instructions and never across a call: grace_passed runs
  * without it, and may queue again.
  */
 #include "deferred.h"
@@ -67,7 +67,8 @@ void sy__deferred_run(struct sy_heap *heap)
 	}
 }
 
-struct sy_deferred *sy__deferred_extract(struct sy_heap *heap, bool (*wanted)(const struct sy_deferred *, const void *context),
+struct sy_deferred *sy__deferred_extract(struct sy_heap *heap,
+                                         bool (*wanted)(const struct sy_deferred *, const void *context),
                                          const void *context)
 {
 	struct sy_deferred *taken = NULL, **taken_end = &taken, *kept = NULL, **kept_end = &kept, *last = NULL;

@@ -8,9 +8,10 @@
  * levels 1 and 2 held. The entry belongs to the queue until then. */
 void sy__defer(struct sy_heap *, struct sy_deferred *);
 
-/* Takes every entry off the queue that the caller wants, due or not, and returns them linked through next, in the order of
- * the queue. For a cache that is destroyed: whoever destroys it promises that no reader is left. */
-struct sy_deferred *sy__deferred_extract(struct sy_heap *, bool (*wanted)(const struct sy_deferred *, const void *context),
+/* Takes every entry off the queue that the caller wants, due or not, and returns them linked through next, in
+ * the order of the queue. For a cache that is destroyed: whoever destroys it promises that no reader is left. */
+struct sy_deferred *sy__deferred_extract(struct sy_heap *,
+                                         bool (*wanted)(const struct sy_deferred *, const void *context),
                                          const void *context);
 
 /* NULL, or which invariant does not hold. */

@@ -1,6 +1,6 @@
 /*
- * Arithmetic on sizes that several files share. Sizes are in bytes, orders are powers of two of pages; all of it folds to a
- * few instructions.
+ * Arithmetic on sizes that several files share. Sizes are in bytes, orders are powers of two of pages; all of it
+ * folds to a few instructions.
  */
 #ifndef SY_GEOMETRY_H
 #define SY_GEOMETRY_H

@@ -1,26 +1,28 @@
 /*
  * Heaps and caches: what is the same for every policy.
  *
- * A heap is a policy at work on a page allocator; a cache holds objects of one kind (Bonwick 1994, section 2.3). The hot
- * functions go straight from the inline functions of slabyard.h to the policy. This file does the rest: it creates
- * and destroys, computes alignment, and verifies accounting.
+ * A heap is a policy at work on a page allocator; a cache holds objects of one kind (Bonwick 1994, section 2.3).
+ * The hot functions go straight from the inline functions of slabyard.h to the policy. This file does the rest: it
+ * creates and destroys, computes alignment, and verifies accounting.
  *
- * Where things live. Everything is in pages of the page allocator, counted as metadata: the heap structure in a block of its
- * own, caches and per-slot state in what metadata.c cuts from pages. Taking pages needs a heap to count them in, hence a
- * heap is first built in a structure on the stack, takes the block through it, and moves in; on destruction it
- * moves out again.
+ * Where things live. Everything is in pages of the page allocator, counted as metadata: the heap structure in a
+ * block of its own, caches and per-slot state in what metadata.c cuts from pages. Taking pages needs a heap to
+ * count them in, hence a heap is first built in a structure on the stack, takes the block through it, and moves in;
+ * on destruction it moves out again.
  *
- * Creating a cache. Alignment follows Linux: an object that wants cache lines gets half a line while two of it fit in that,
- * and so on down; no object is aligned to less than a word. Then the policy is asked for an existing cache
+ * Creating a cache. Alignment follows Linux: an object that wants cache lines gets half a line while two of it fit
+ * in that, and so on down; no object is aligned to less than a word. Then the policy is asked for an existing cache
  * to share: that one counts its users, and lets its client use as many bytes as the largest of them asked for.
  *
- * Destroying. A cache with objects in use is refused. A heap goes with everything in it: caches are torn down
- * by the policy, and pages that only its clients could still reach (full slabs, large allocations) are found by a walk over
- * the page allocator. Destructors run for the objects of slabs that the policy tears down, thus not for objects in use.
+ * Destroying. A cache with objects in use is refused. A heap goes with everything in it: caches are torn down by
+ * the policy, and pages that only its clients could still reach (full slabs, large allocations) are found by a walk
+ * over the page allocator. Destructors run for the objects of slabs that the policy tears down, thus not for
+ * objects in use.
  *
- * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held, since that may
- * ask this heap to shrink, and shrinking takes it. The policy's cache_init and cache_fini run outside it: creation and
- * destruction are serialised by the caller (slabyard.h). Destructors may run under it, hence they must not call into a heap.
+ * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held, since
+ * that may ask this heap to shrink, and shrinking takes it. The policy's cache_init and cache_fini run outside it:
+ * creation and destruction are serialised by the caller (slabyard.h). Destructors may run under it, hence they must
+ * not call into a heap.
  */
 #include <slabyard/slabyard.h>
 

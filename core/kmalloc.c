@@ -2,9 +2,10 @@
  * Size classes: general allocation out of caches.
  *
  * As in Linux 6.1, a request goes to the cache of the smallest class that holds it: powers of two from 8 to 8192
- * bytes, and 96 and 192 between them, where powers of two would waste most for the commonest requests. Every power of two
- * is aligned to its own size, the other two to 8 bytes. Each class exists once for every type of use, since mixing
- * long-lived and reclaimable objects in one slab would pin it: normal, reclaimable, charged to a memory cgroup, DMA.
+ * bytes, and 96 and 192 between them, where powers of two would waste most for the commonest requests. Every power
+ * of two is aligned to its own size, the other two to 8 bytes. Each class exists once for every type of use, since
+ * mixing long-lived and reclaimable objects in one slab would pin it: normal, reclaimable, charged to a memory
+ * cgroup, DMA.
  *
  * The class of a size is one table look-up up to 192 bytes and the number of its highest bit above.
  *
@@ -23,7 +24,9 @@
 
 #define SMALLEST_ALIGN 8u
 
-const uint16_t sy__kmalloc_sizes[SY__KMALLOC_CLASSES] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };
+const uint16_t sy__kmalloc_sizes[SY__KMALLOC_CLASSES] = {
+	8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192,
+};
 
 static const char *const size_names[SY__KMALLOC_CLASSES] = { "8",   "16",  "32",  "64", "96", "128", "192",
 	                                                         "256", "512", "1k", "2k", "4k", "8k" };
@@ -56,7 +59,8 @@ static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, unsign
 		.flags = types[type].cache_flags | cache_flags | SY_CACHE_KMALLOC | SY_CACHE_NO_MERGE,
 	};
 
-	/* A class larger than a page can't ask for more than the page's alignment, and gets its own by where slabs start. */
+	/* A class larger than a page can't ask for more than the page's alignment, and gets its own by where
+	 * slabs start. */
 	if (config.align > SY_PAGE_SIZE)
 		config.align = SY_PAGE_SIZE;
 	append(&end, types[type].prefix);
@@ -105,6 +109,6 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
-	__atomic_fetch_sub(&heap->counters.large_live_bytes, head->bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&heap->counters.large_live_bytes, (size_t)head->bytes, __ATOMIC_RELAXED);
 	sy__pages_give(heap, slot, head);
 }

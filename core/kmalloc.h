@@ -55,7 +55,8 @@ static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmall
  * own; false: no memory (what was created stays in the list). Smaller requests go to the smallest class. */
 bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, uint32_t smallest, unsigned cache_flags);
 
-/* An allocation that goes straight to pages, and its end. Any size above 0; NULL: no memory or beyond the largest block. */
+/* An allocation that goes straight to pages, and its end. Any size above 0; NULL: no memory or beyond the
+ * largest block. */
 void *sy__large_alloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 void sy__large_free(struct sy_heap *, unsigned slot, struct sy_page *head);
 

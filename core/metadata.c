@@ -1,19 +1,20 @@
 /*
  * Memory for a heap's own bookkeeping.
  *
- * Caches, per-slot arrays and node lists are few and live long, so this allocator is as small as it can be. It rounds
- * a request up to a power of two from 64 bytes (one cache line: two slots never share one) to half a page, and keeps one
- * list of free blocks for each of these sizes. A block is never split or merged again: what a heap once used for caches it
- * will use for caches. New blocks are cut from the start of a page; when the next one does not fit, what remains of the
- * page goes to the lists. Requests beyond half a page take pages of their own and give them back when freed.
+ * Caches, per-slot arrays and node lists are few and live long, so this allocator is as small as it can be. It
+ * rounds a request up to a power of two from 64 bytes (one cache line: two slots never share one) to half a page,
+ * and keeps one list of free blocks for each of these sizes. A block is never split or merged again: what a heap
+ * once used for caches it will use for caches. New blocks are cut from the start of a page; when the next one does
+ * not fit, what remains of the page goes to the lists. Requests beyond half a page take pages of their own and give
+ * them back when freed.
  *
  * Accounting. Every page is taken as SY_USE_METADATA and counted by the page interface in counters.metadata_pages.
  * They stand in a list linked through the state of their descriptors, so that destroying a heap finds all of them
  * without knowing what they were used for. The heap structure itself cannot be taken from here: heap.c does that.
  *
- * Invariants: a free block is zero but for its first word, the link; bump <= bump_end, both in one page; no block is
- * on two lists. Lock: sy_heap.metadata.lock protects all of struct sy_metadata. Pages are taken and given back without it,
- * since taking pages may ask this very heap for memory.
+ * Invariants: a free block is zero but for its first word, the link; bump <= bump_end, both in one page; no block
+ * is on two lists. Lock: sy_heap.metadata.lock protects all of struct sy_metadata. Pages are taken and given back
+ * without it, since taking pages may ask this very heap for memory.
  */
 #include "metadata.h"
 

@@ -9,11 +9,12 @@ void sy__metadata_init(struct sy_heap *);
 /* Gives every page back; all blocks are dead. */
 void sy__metadata_fini(struct sy_heap *);
 
-/* Zeroed memory, aligned to the cache line (from a page on: to the page); NULL when there is none. Called with no lock held,
- * as it may take pages. */
+/* Zeroed memory, aligned to the cache line (from a page on: to the page); NULL when there is none. Called with
+ * no lock held, as it may take pages. */
 void *sy__metadata_take(struct sy_heap *, size_t bytes);
 
-/* Gives back a block, with the size that it was taken with. NULL does nothing. Called with no lock of levels 3 to 6 held. */
+/* Gives back a block, with the size that it was taken with. NULL does nothing. Called with no lock of levels 3
+ * to 6 held. */
 void sy__metadata_give(struct sy_heap *, void *block, size_t bytes);
 
 /* NULL, or which invariant does not hold. */

@@ -196,6 +196,7 @@ struct sy_policy {
 	void (*counts)(struct sy_cache *, struct sy_cache_counts *);
 	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
+	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
 };
 
 /* ---- Heaps and caches ----------------------------------------------------------------------------------------- */
@@ -208,9 +209,10 @@ struct sy_heap_counters {
 	uint64_t page_requests;  /* asked of the page allocator */
 	uint64_t page_failures;  /* of these, refused */
 	uint64_t reclaimed_pages;/* given back because the page allocator asked */
-	uint64_t slow_allocs;    /* allocations that left the fast path */
-	uint64_t slow_frees;     /* frees that left the fast path */
-	uint64_t large_live_bytes; /* bytes asked for in large allocations that live now */
+	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
+	size_t slow_allocs;      /* allocations that left the fast path */
+	size_t slow_frees;       /* frees that left the fast path */
+	size_t large_live_bytes; /* bytes asked for in large allocations that live now */
 	uint64_t deferred;       /* objects or slabs that wait for a grace period */
 };
 

@@ -20,6 +20,8 @@
 #ifndef SLABYARD_IMPORT_H
 #define SLABYARD_IMPORT_H
 
+#define _POSIX_C_SOURCE 200809L
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -215,9 +217,10 @@ struct live {
 	uint32_t class;     /* resolve: its class, or NONE for a kmalloc; emit: its cache */
 	uint32_t run;       /* resolve: the live run that it is in, or NONE */
 	uint32_t next, prev;/* resolve: objects of that run */
-	uint32_t since;     /* resolve: ordinal of the record that allocated it */
+	uint32_t since;     /* resolve: ordinal of the record that allocated it, or freed it (graves) */
 	uint32_t serial;    /* resolve: how many cache allocations came before it */
 	uint8_t kind, order, owner;
+	bool grave;         /* resolve: freed since; kept until its run ends */
 	bool implied;       /* emit: its allocation is implied */
 };
 

@@ -16,7 +16,7 @@
  *   - a page is handed out that is part of a live run: that run was freed before;
  *   - a page is freed that was freed already: it was allocated before;
  *   - part of a run is freed: the run was split (split_page) into pieces of that size.
- * place_free() and place_alloc() say where in between such an event goes; docs/trace-format.md says why.
+ * place_free() and place_alloc() say where such an event goes in the time that is left open; docs/trace-format.md says why.
  *
  * Older events. A free of an object in a page older than the trace, or of a page that the trace did not see before, frees
  * something that was there when the trace began.
@@ -53,18 +53,16 @@ struct walk {
 
 /* ---- Placement -------------------------------------------------------------------------------------------------- */
 
-/* An object allocated by record `since` was freed at some time before record `proof`. */
-static uint32_t place_free(uint32_t since, uint32_t proof)
+/* The latest time: just before the proof. Bulk frees end slabs and make room for the next allocations at once. */
+static uint32_t place_free(uint32_t proof)
 {
-	(void)since;
 	return proof;
 }
 
-/* An object that record `proof` frees was allocated at some time after its run, by record `born`. */
-static uint32_t place_alloc(uint32_t born, uint32_t proof)
+/* The earliest time: just after the address was last known to be free. Bulk allocations fill slabs when they are new. */
+static uint32_t place_alloc(uint32_t known_free)
 {
-	(void)born;
-	return proof;
+	return known_free + 1;
 }
 
 static struct implied *imply(struct walk *walk, enum implied_kind kind, uint64_t address, uint32_t before)
@@ -81,6 +79,11 @@ static struct implied *imply(struct walk *walk, enum implied_kind kind, uint64_t
 }
 
 /* ---- Objects in runs -------------------------------------------------------------------------------------------- */
+
+/*
+ * An object that is freed in a run younger than the trace leaves its entry there as a grave, until the run ends: so it is
+ * known when its address was last free, should it be freed again without an allocation.
+ */
 
 static void put_into_run(struct walk *walk, uint32_t object, uint32_t run)
 {
@@ -108,11 +111,20 @@ static void object_gone(struct walk *walk, uint32_t object)
 	live_remove(&walk->objects, &walk->pool, object);
 }
 
+static void bury(struct walk *walk, uint32_t object)
+{
+	struct live *live = &walk->pool.entries[object];
+	if (live->run == NONE || walk->runs[live->run].older) {
+		object_gone(walk, object);
+		return;
+	}
+	live->grave = true;
+	live->since = walk->now;
+}
+
 static void imply_free(struct walk *walk, uint32_t object)
 {
-	const struct live *live = &walk->pool.entries[object];
-	imply(walk, IMPLIED_OBJECT_FREE, live->key, place_free(live->since, walk->now));
-	object_gone(walk, object);
+	imply(walk, IMPLIED_OBJECT_FREE, walk->pool.entries[object].key, place_free(walk->now));
 }
 
 /* ---- Runs ------------------------------------------------------------------------------------------------------- */
@@ -151,8 +163,11 @@ static void judge(struct walk *walk, const struct run *run)
 static void end_run(struct walk *walk, uint32_t number)
 {
 	struct run *run = &walk->runs[number];
-	while (run->first_object != NONE)
-		imply_free(walk, run->first_object);
+	while (run->first_object != NONE) {
+		if (!walk->pool.entries[run->first_object].grave)
+			imply_free(walk, run->first_object);
+		object_gone(walk, run->first_object);
+	}
 	judge(walk, run);
 	page_fill(&walk->pages, run->pfn, (uint64_t)1 << run->order, PAGE_FREED);
 	run->in_use = false;
@@ -227,21 +242,24 @@ static uint32_t remember_cache_alloc(struct walk *walk, uint32_t class, uint32_t
 static void object_alloc(struct walk *walk, const struct record *record)
 {
 	uint32_t object = live_find(&walk->objects, &walk->pool, record->address);
-	if (unlikely(object != NONE))
+	if (unlikely(object != NONE && !walk->pool.entries[object].grave))
 		imply_free(walk, object);
 	uint32_t run = run_of_object(walk, record->address);
 	uint32_t class = record->kind == CACHE_ALLOC ? class_of(&walk->result->caches, record) : NONE;
 	if (run != NONE)
 		allocated_in_run(walk, record, &walk->runs[run], class);
-	object = live_add(&walk->objects, &walk->pool, record->address);
+	if (object == NONE) {
+		object = live_add(&walk->objects, &walk->pool, record->address);
+		put_into_run(walk, object, run);
+	}
 	struct live *live = &walk->pool.entries[object];
+	live->grave = false;
 	live->class = class;
 	live->size = record->size;
 	live->allocated = record->allocated;
 	live->since = walk->now;
 	if (class != NONE)
 		live->serial = remember_cache_alloc(walk, class, run == NONE ? NONE : walk->runs[run].history);
-	put_into_run(walk, object, run);
 }
 
 /* What the free of a live object says of its cache and of its call site. */
@@ -263,19 +281,25 @@ static void learn_from_free(struct walk *walk, const struct record *record, cons
 	}
 }
 
-static void strange_free(struct walk *walk, const struct record *record, uint32_t run)
+/* A free of what nothing allocated. grave: where the address was freed last, or NONE. */
+static void strange_free(struct walk *walk, const struct record *record, uint32_t run, uint32_t grave)
 {
 	struct resolution *result = walk->result;
 	RESERVE(result->strange_frees, result->strange_free_count, result->strange_free_room);
 	result->strange_frees[result->strange_free_count++] = run == NONE ? NONE : walk->runs[run].history;
 	if (run == NONE || walk->runs[run].older)
 		return;
-	struct implied *implied =
-		imply(walk, IMPLIED_OBJECT_ALLOC, record->address, place_alloc(walk->runs[run].born, walk->now));
+	uint32_t known_free = grave == NONE ? walk->runs[run].born : walk->pool.entries[grave].since;
+	struct implied *implied = imply(walk, IMPLIED_OBJECT_ALLOC, record->address, place_alloc(known_free));
 	implied->history = walk->runs[run].history;
 	implied->call_site = record->call_site;
 	implied->name = record->name;
 	implied->free_kind = record->kind;
+	if (grave == NONE) {
+		grave = live_add(&walk->objects, &walk->pool, record->address);
+		put_into_run(walk, grave, run);
+	}
+	bury(walk, grave);
 }
 
 static void object_free(struct walk *walk, const struct record *record)
@@ -284,12 +308,12 @@ static void object_free(struct walk *walk, const struct record *record)
 	uint32_t run = run_of_object(walk, record->address);
 	if (run != NONE && record->name != NO_TEXT)
 		walk->result->histories[walk->runs[run].history].name = record->name;
-	if (unlikely(object == NONE)) {
-		strange_free(walk, record, run);
+	if (unlikely(object == NONE || walk->pool.entries[object].grave)) {
+		strange_free(walk, record, run, object);
 		return;
 	}
 	learn_from_free(walk, record, &walk->pool.entries[object]);
-	object_gone(walk, object);
+	bury(walk, object);
 }
 
 /* ---- Page events ------------------------------------------------------------------------------------------------ */

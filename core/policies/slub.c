@@ -1,40 +1,42 @@
 /*
  * SLUB: slabs without queues.
  *
- * After the allocator that Linux 6.1 builds from mm/slub.c (Lameter 2007; Ferreira et al. 2015, section 3.2; Garcarz,
- * chapter 2). Where SLAB kept arrays of free objects per CPU, SLUB gives a CPU a whole slab: allocating pops that slab's
- * list of free objects, and freeing pushes onto the list of the slab that the object is in. The only metadata are a free
- * pointer in each free object and 40 bytes in the page descriptor.
+ * After the allocator that Linux 6.1 builds from mm/slub.c (Ferreira et al. 2015, section 3.4). Where SLAB kept
+ * arrays of free objects per CPU, SLUB gives a CPU a whole slab: allocating pops that slab's list of free objects,
+ * and freeing pushes onto the list of the slab that the object is in. The only metadata are a free pointer in each
+ * free object and 40 bytes in the page descriptor.
  *
- * Fast path: slub_alloc and slub_free below. Where an object is asked of a slot with free objects, or given back to the slot whose active slab it
- * is in, nothing shared is read or written. Instructions of a call by gcc -O3 on x86-64, by objdump:
- * cache_alloc 15, cache_free 20, kmalloc up to 192 bytes 27, kfree 22; no call, no lock, no atomic, no counter.
+ * Fast path: slub_alloc and slub_free below. Where an object is asked of a slot with free objects, or given back to
+ * the slot whose active slab it is in, nothing shared is read or written. Instructions of a call by gcc -O3 on
+ * x86-64, by objdump: cache_alloc 15, cache_free 20, kmalloc up to 192 bytes 27, kfree 22; no call, no lock, no
+ * atomic, no counter.
  *
  * Where the free objects are. A slab with free objects is in exactly one of these places:
  *
- *   active      of one slot. Frozen. The slot pops from its own freelist; whatever other slots free into the slab gathers on
- *               the slab's own, which the slot takes over whole when its own has run out.
+ *   active      of one slot. Frozen. The slot pops from its own freelist; whatever other slots free into the slab
+ *               gathers on the slab's own, which the slot takes over whole when its own has run out.
  *   kept        on the partial list of one slot. Frozen. A full slab comes here at its first free, onto the list of
  *               the slot that freed; a list at its limit first moves to the nodes. Not on machines with one CPU.
  *   partial     on the list of its memory node.
  *
- * A full slab is on no list; an empty one goes back to the page allocator, or stays partial while its node has fewer than
- * min_partial others.
+ * A full slab is on no list; an empty one goes back to the page allocator, or stays partial while its node has
+ * fewer than min_partial others.
  *
- * An allocation therefore looks, in this order: at the slot's freelist, the active slab's own, the slot's partial list, the
- * list of the node that is asked for (else the nearest), the lists of other nodes if any will do and they have
- * more than min_partial, and the page allocator. Taking a slab from a node also takes others along for the slot's partial
- * list, until that has gained more than half its limit.
+ * An allocation therefore looks, in this order: at the slot's freelist, the active slab's own, the slot's partial
+ * list, the list of the node that is asked for (else the nearest), the lists of other nodes if any will do and they
+ * have more than min_partial, and the page allocator. Taking a slab from a node also takes others along for the
+ * slot's partial list, until that has gained more than half its limit.
  *
- * Locks (level 2 of types.h). A slot's structure belongs to whoever is in its local section. Everything else of a slab, its
- * freelist, figures and frozen bit, and all of a node's structure, is under the lock of the slab's node. Linux updates freelist
- * and figures by one double-word compare-and-exchange and takes the node's lock only to touch its list; the order of
- * events that one thread can see is the same. No lock is held while pages are taken, and no local section either, as that may
- * run this cache's own shrink; pages are given back without a lock.
+ * Locks (level 2 of types.h). A slot's structure belongs to whoever is in its local section. Everything else of a
+ * slab, its freelist, figures and frozen bit, and all of a node's structure, is under the lock of the slab's node.
+ * Linux updates freelist and figures by one double-word compare-and-exchange and takes the node's lock only to
+ * touch its list; the order of events that one thread can see is the same. No lock is held while pages are taken,
+ * and no local section either, as that may run this cache's own shrink; pages are given back without a lock.
  *
- * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if
- * and only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab counts the
- * objects on its slot's freelist as in use; every free object is in its slab, at a multiple of the size, once.
+ * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's
+ * list if and only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab
+ * counts the objects on its slot's freelist as in use; every free object is in its slab, at a multiple of the size,
+ * once.
  *
  * More files: slub_slabs.c (life of a slab), slub_geometry.c (layout, orders, merging), slub_check.c.
  */
@@ -125,7 +127,8 @@ static void *pop(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	return object;
 }
 
-/* Everything that is free in a frozen slab, for its slot; a slab with nothing free is full, and nobody's from now on. */
+/* Everything that is free in a frozen slab, for its slot; a slab with nothing free is full, and nobody's from
+ * now on. */
 static void *claim_freelist(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
@@ -204,9 +207,10 @@ static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
 	own->partial_slabs++;
 }
 
-/* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list that has
- * more than `spared` slabs. */
-static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_node *node, uint32_t spared)
+/* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list
+ * that has more than `spared` slabs. */
+static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_node *node,
+                         uint32_t spared)
 {
 	sy__lock(&node->lock);
 	if (node->partial_slabs > spared) {
@@ -360,7 +364,7 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__SLUB_MOST_OBJECTS, NULL,
 	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
 	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                       "free objects kept in a CPU's partial slabs; 0: no such list; auto: by size, none with one CPU" },
+	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
@@ -371,7 +375,7 @@ extern const struct sy_policy sy__slub;
 const struct sy_policy sy__slub = {
 	.name = "slub",
 	.summary = "per-CPU slabs with a list of free objects each, as in Linux 6.1",
-	.paper = "Ferreira et al. 2015; Linux 6.1 mm/slub.c",
+	.paper = "Ferreira et al. 2015, section 3.4; Linux 6.1 mm/slub.c",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slub_heap),

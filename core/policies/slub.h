@@ -6,7 +6,14 @@
 #include "../list.h"
 #include "../page_interface.h"
 
-enum sy__slub_tunable { SLUB_MIN_ORDER, SLUB_MAX_ORDER, SLUB_MIN_OBJECTS, SLUB_CPU_PARTIAL, SLUB_MIN_PARTIAL, SLUB_MERGE };
+enum sy__slub_tunable {
+	SLUB_MIN_ORDER,
+	SLUB_MAX_ORDER,
+	SLUB_MIN_OBJECTS,
+	SLUB_CPU_PARTIAL,
+	SLUB_MIN_PARTIAL,
+	SLUB_MERGE
+};
 
 #define SY__SLUB_MOST_OBJECTS 32767u /* in one slab: 15 bits */
 

@@ -1,18 +1,18 @@
 /*
  * SLUB: counting, and verifying its invariants.
  *
- * No list holds full slabs, so a check starts from the pages: it visits every slab that the page allocator says is the
- * heap's, verifies it by itself, and adds it up in its node's scratch figures (seen). Then it walks what the policy can reach,
- * slots and node lists. A slab that is frozen must be a slot's and one with free objects and no owner must be on its
- * node's list: since what was seen of either kind is as many as the lists hold, and each list holds only such, the
- * two are the same sets.
+ * No list holds full slabs, so a check starts from the pages: it visits every slab that the page allocator says is
+ * the heap's, verifies it by itself, and adds it up in its node's scratch figures (seen). Then it walks what the
+ * policy can reach, slots and node lists. A slab that is frozen must be a slot's and one with free objects and no
+ * owner must be on its node's list: since what was seen of either kind is as many as the lists hold, and each list
+ * holds only such, the two are the same sets.
  *
- * A freelist is sound when every object on it lies in its slab at a multiple of the size, and when it ends within as many steps
- * as the slab has objects. No object is then on one list twice. Nor is one on two lists: two such lists would share
- * their last object.
+ * A freelist is sound when every object on it lies in its slab at a multiple of the size, and when it ends within
+ * as many steps as the slab has objects. No object is then on one list twice. Nor is one on two lists: two such
+ * lists would share their last object.
  *
- * Counting walks lists only: full slabs are what remains of the node's figures. Both take the locks as they go and expect
- * that no other slot works meanwhile; a count that races with work is off by what that work did.
+ * Counting walks lists only: full slabs are what remains of the node's figures. Both take the locks as they go and
+ * expect that no other slot works meanwhile; a count that races with work is off by what that work did.
  */
 #include "../geometry.h"
 #include "slub.h"

@@ -1,14 +1,14 @@
 /*
  * SLUB: how a cache is laid out, and which caches are one.
  *
- * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one: in its middle, where
- * neither an overflow from the object before nor one from its own start reaches first; but behind the object where its
- * contents must survive being free (a constructor set them, or readers under RCU may still look). Then the size is
- * rounded up to the alignment.
+ * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one: in its middle,
+ * where neither an overflow from the object before nor one from its own start reaches first; but behind the object
+ * where its contents must survive being free (a constructor set them, or readers under RCU may still look). Then
+ * the size is rounded up to the alignment.
  *
- * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least
- * 4 * (fls(CPUs) + 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first
- * wins that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
+ * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least 4 * (fls(CPUs) +
+ * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
+ * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
  * on. What still finds no order gets one that holds a single object, above the largest order if it must be.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
@@ -25,8 +25,10 @@
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
 
-/* First order from the least on that holds so many objects and wastes at most 1/fraction; more than most_order: none. */
-static unsigned fitting_order(unsigned least_order, unsigned most_order, size_t size, uint32_t objects, uint32_t fraction)
+/* First order from the least on that holds so many objects and wastes at most 1/fraction; more than most_order:
+ * none. */
+static unsigned fitting_order(unsigned least_order, unsigned most_order, size_t size, uint32_t objects,
+                              uint32_t fraction)
 {
 	unsigned order = sy__order_of(objects * size);
 

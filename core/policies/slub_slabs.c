@@ -1,21 +1,23 @@
 /*
  * SLUB: the life of a slab, away from the fast path.
  *
- * A slab is born with all its objects constructed and on its freelist in order of address, owned by a slot (frozen). When
- * its slot gives it up (it is needed for another node, the slot's partial list overflows, or somebody drains the slot) it goes
+ * A slab is born with all its objects constructed and on its freelist in order of address, owned by a slot
+ * (frozen). When its slot gives it up (it is needed for another node, the slot's partial list overflows, or
+ * somebody drains the slot) it goes
  *
  *   to nobody      when it is full: no list holds full slabs, its next free finds it by the page descriptor;
- *   to its node    when it has free objects: at the head of the node's list where only its slot used it, as it is warm in
- *                  that cache; at the tail where others freed into it, and when it comes from a slot's partial list;
+ *   to its node    when it has free objects: at the head of the node's list where only its slot used it, as it is
+ *                  warm in that CPU's cache; at the tail where others freed into it, and when it comes from a slot's
+ *                  partial list;
  *   to the pages   when it is empty and the node's list already holds min_partial slabs.
  *
  * Leaving for the page allocator: destructors run, and the pages are given back; those of an RCU-typesafe cache
- * wait in the deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's lock, and
- * discards it after releasing that lock.
+ * wait in the deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's
+ * lock, and discards it after releasing that lock.
  *
- * Shrinking empties all slots, gives back every empty slab, and sorts each node's list so that the fullest slabs are
- * allocated from first and the emptiest have time to become empty. One pass over 32 buckets does it: a slab with more than
- * 32 free objects keeps its place behind them.
+ * Shrinking empties all slots, gives back every empty slab, and sorts each node's list so that the fullest slabs
+ * are allocated from first and the emptiest have time to become empty. One pass over 32 buckets does it: a slab
+ * with more than 32 free objects keeps its place behind them.
  */
 #include "../deferred.h"
 #include "../geometry.h"
@@ -154,7 +156,8 @@ static uint32_t return_objects(struct sy__slub_cache *cache, struct sy__slub_sla
 	return count;
 }
 
-/* Whether an empty slab is one too many for its node, and if so, takes it out of the node's figures. With its lock held. */
+/* Whether an empty slab is one too many for its node, and if so, takes it out of the node's figures. With its
+ * lock held. */
 static bool surplus(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page)
 {
 	if (sy__slub_slab(page)->in_use || node->partial_slabs < cache->min_partial)
@@ -334,8 +337,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 	return sy__entry(entry, struct sy__slub_slab, deferred)->cache == cache;
 }
 
-/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever destroys an
- * RCU-typesafe cache has waited for its readers. */
+/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever
+ * destroys an RCU-typesafe cache has waited for its readers. */
 void sy__slub_cache_fini(struct sy_cache *cache)
 {
 	struct sy__slub_cache *slub = sy__slub_cache(cache);

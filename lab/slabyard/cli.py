@@ -14,11 +14,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__, programs
 from .errors import DONE, INCOMPLETE, INTERRUPTED, USAGE, UserError
 from .output import FORMATS, Progress, Table, describe_os_error, note, render, to_json, whole_file
+
+if TYPE_CHECKING:
+    from .trace import Metadata
 
 STATUSES = """\
 exit status:
@@ -122,7 +125,7 @@ def _parser() -> Parser:
         "slabyard import perf.data -o t.parquet\n  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
     )  # fmt: skip
     verb.add_argument("capture", type=Path, metavar="CAPTURE", help="perf.data, or text from perf script or tracefs; - for standard input")
-    verb.add_argument("-o", "--output", type=Path, required=True, metavar="T.parquet", help="the trace to write")
+    verb.add_argument("-o", "--output", type=Path, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
     verb.add_argument(
         "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
@@ -299,16 +302,26 @@ def _record_to(command: list[str], output: Path, stdout: int | None) -> int:
         metadata = import_recording(recording, command, part)
     if recording.status:
         note(f"{command[0]} exited with status {recording.status}")
-    events = sum(metadata.events.values())
-    note(f"{output}: {events:,} events of {metadata.span_seconds:,.2f} s")
-    if metadata.incomplete:
-        note(f"the trace is incomplete: {metadata.incomplete}")
-        return INCOMPLETE
-    return DONE
+    return _told(output, metadata)
+
+
+def _told(output: Path, metadata: Metadata) -> int:
+    """Says what a new trace holds; the exit status of the verb."""
+    note(f"{output}: {sum(metadata.events.values()):,} events of {metadata.span_seconds:,.2f} s")
+    return _completeness({str(output): metadata.incomplete})
 
 
 def _import(options: argparse.Namespace) -> int:
-    raise UserError("not wired")
+    from .importer import import_trace, read_snapshot
+
+    source = str(options.capture)
+    output = options.output
+    if output is None:
+        if source == "-":
+            raise UserError("a capture from standard input needs -o T.parquet")
+        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2))+$", "", options.capture.name) + ".parquet")
+    _writable(output)
+    return _told(output, import_trace(source, output, [read_snapshot(text) for text in options.snapshot], options.cpus))
 
 
 def _writable(path: Path) -> None:
@@ -407,10 +420,9 @@ def _compare_traces(options: argparse.Namespace, traces: list[Path]) -> int:
         with whole_file(options.export_json) as part:
             part.write_text(to_json(found))
     if options.report:
-        from .records import with_estimates
         from .report import write_report
 
-        write_report([with_estimates(record) for record in found], options.report)
+        write_report(found, options.report)
     if options.format == "json":
         _print(to_json(found))
     elif options.format == "csv":

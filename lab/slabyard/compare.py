@@ -4,16 +4,17 @@ Order of work, for each trace: the exact pass of every allocator once (these may
 passes alone on the machine and interleaved, A B C A B C, so that whatever slows the machine for a while slows all of
 them. Warm-up rounds come first and are thrown away. Each timed round also takes the latency percentiles.
 
-A comparison's output is a list of records (see records.py), one for each allocator and trace, and one for the recorded kernel; the tables, the
-ranking, the sentences and the report are made of these alone. Ranks and sentences are report_ranks', so that the terminal and
-the report never disagree.
+A comparison's output is a list of records (see records.py), one for each allocator and trace, and one for the recorded
+kernel; the tables, the ranking, the sentences and the report are made of these alone. Ranks and sentences are
+report_ranks', so that the terminal and the report never disagree.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Plan:
     runs: int = measures.FEWEST_RUNS
     warmup: int = 1
     jobs: int = 1
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
 
 
 def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Record]:
@@ -90,7 +91,7 @@ LEGEND = (
 
 def tables(found: Sequence[Record]) -> list[Table]:
     """One table for each trace, with its sentence, and the ranking."""
-    sections = workloads([records.with_estimates(record) for record in found])
+    sections = workloads(found)
     by_workload: dict[tuple[str, str], list[Record]] = {}
     for record in found:
         by_workload.setdefault((record["run"]["workload"], record["run"]["trace_sha256"]), []).append(record)
@@ -162,16 +163,13 @@ def _ranking(sections: Sequence[Section]) -> list[Table]:
 
 
 def _wrapped(text: str) -> list[str]:
-    import textwrap
-
     return textwrap.wrap(text, 80)
 
 
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every scalar measure: for CSV."""
-    names = [measure for measure in measures.MEASURES]
     columns = ["workload", "allocator", "cpus", "start"]
-    for measure in names:
+    for measure in measures.MEASURES:
         columns.append(measure.name)
         if measure.group == "timed":
             columns += [f"{measure.name}_low", f"{measure.name}_high"]
@@ -179,7 +177,7 @@ def flat(found: Sequence[Record]) -> Table:
     for record in found:
         run = record["run"]
         row: list[Cell] = [run["workload"], run["allocator"], run["cpus"], run["start"]]
-        for measure in names:
+        for measure in measures.MEASURES:
             row.append(record[measure.group].get(measure.name))
             if measure.group == "timed":
                 row += record["timed"].get("intervals", {}).get(measure.name) or [None, None]

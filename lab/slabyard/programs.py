@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -63,7 +62,7 @@ def kill_children() -> None:
 
 def run_json(argv: Sequence[str]) -> Any:
     """Runs one of slabyard's programs and parses its standard output. UserError with its line when it fails."""
-    name = os.path.basename(argv[0])
+    name = Path(argv[0]).name
     with child(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
         out, err = process.communicate()
     if process.returncode == 0:

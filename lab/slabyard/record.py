@@ -61,7 +61,7 @@ def check(command: Sequence[str]) -> tuple[str, list[str]]:
     perf = shutil.which("perf")
     if perf is None:
         raise UserError(
-            "perf is missing; install it (Debian: apt install linux-perf; Fedora: dnf install perf; Ubuntu: apt install linux-tools-generic)",
+            "perf is missing; install it (Debian: apt install linux-perf, Ubuntu: linux-tools-generic, Fedora: perf)",
             MISSING,
         )
     return perf, events()

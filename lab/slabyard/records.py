@@ -84,12 +84,9 @@ def summarise(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     intervals: dict[str, list[float]] = {}
     kept: dict[str, list[float]] = {}
     for name, first in flat[0].items():
-        values = [sample[name] for sample in flat if name in sample]
-        if isinstance(first, str):
-            _set(out, name, first)
-            continue
-        if all(value == first for value in values) and isinstance(first, int):
-            _set(out, name, first)
+        values = [sample[name] for sample in flat if sample.get(name) is not None]
+        if not values or isinstance(first, str) or (isinstance(first, int) and set(values) == {first}):
+            _set(out, name, first)  # a count, or what was not measured
             continue
         _set(out, name, measures.median(values))
         kept[name] = values
@@ -111,18 +108,3 @@ def _set(out: dict[str, Any], name: str, value: Any) -> None:
     for key in outer:
         out = out.setdefault(key, {})
     out[last] = value
-
-
-def with_estimates(record: Record) -> Record:
-    """The record with each time as {"median", "low", "high"}, which tables and reports rank by.
-
-    Times without an interval are left out: nothing may be said about which is less.
-    """
-    timed = record["timed"]
-    estimates: dict[str, Any] = {}
-    for name, (low, high) in timed.get("intervals", {}).items():
-        value: Any = timed
-        for key in name.split("."):
-            value = value[key]
-        _set(estimates, name, {"median": value, "low": low, "high": high})
-    return {**record, "timed": estimates}

@@ -7,7 +7,7 @@ the same figures in a table and writes them as CSV, so what is drawn and what is
 Size matters, as the file must stay small enough to mail: time vectors that several traces share are stored once in a pool
 and referred to by number, figures are rounded to what a screen can show and a reader could use (a hundred-thousandth of the
 time span, a thousandth of a KiB or MiB), and tables of caches and call sites keep their largest rows; the page says how many were left out.
-Memory is given in KiB as long as its peak is below 10 MiB, else in MiB: one unit for all charts and tables of a workload.
+Memory is given in KiB as long as its peak is below 100 MiB, else in MiB: one unit for all charts and tables of a workload.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .report_model import Series, Workload, number, numbers, page_bytes, plain, rows
+from .report_model import Series, Workload, memory_unit, number, numbers, page_bytes, plain, rows
 
 ORDERS = 11
 CACHE_BARS = 12
@@ -24,6 +24,7 @@ SITE_BARS = 15
 MAX_POINTS = 1024
 REQUESTED = "requested"
 BEFORE = "before"
+INDEX_AXES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
 Chart = dict[str, Any]
 Trace = dict[str, Any]
@@ -43,12 +44,6 @@ class Pool:
             self._places[key] = len(self.vectors)
             self.vectors.append(list(vector))
         return self._places[key]
-
-
-def memory_unit(workload: Workload) -> tuple[str, int]:
-    """Name and size in bytes of the unit in which a workload's memory is shown."""
-    peaks = [number(one.exact.get("held_pages_peak")) or 0 for one in workload.series]
-    return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 10 << 20 else ("MiB", 1 << 20)
 
 
 def memory_format(unit: str) -> str:
@@ -138,9 +133,9 @@ class TimeCharts:
         }
 
 
-def by_order(one: Series, name: str, pool: Pool, key: str, label: str) -> Trace | None:
-    """A trace over orders from a list by order; None where the record lacks it."""
-    figures = numbers(one.exact.get(name))[:ORDERS]
+def by_order(figures: Sequence[float | int | None], pool: Pool, key: str, label: str) -> Trace | None:
+    """A trace over orders from a list by order; None where there are no figures."""
+    figures = figures[:ORDERS]
     if not any(figure is not None for figure in figures):
         return None
     places = pool.add(list(range(len(figures))))
@@ -149,10 +144,10 @@ def by_order(one: Series, name: str, pool: Pool, key: str, label: str) -> Trace 
 
 def free_blocks(workload: Workload, pool: Pool) -> Chart:
     """Free blocks per order at the start and under each allocator at the end."""
-    starts = [
-        start for one in workload.replayed or workload.series if (start := by_order(one, "free_blocks_before", pool, BEFORE, "before"))
-    ]
-    ends = [end for one in workload.series if (end := by_order(one, "free_blocks_after", pool, one.key, f"{one.label}, after"))]
+    before = [numbers(one.exact.get("free_blocks_before")) for one in workload.replayed or workload.series]
+    starts = [start for figures in before if (start := by_order(figures, pool, BEFORE, "before"))]
+    after = [(one, numbers(one.exact.get("free_blocks_after"))) for one in workload.series]
+    ends = [end for one, figures in after if (end := by_order(figures, pool, one.key, f"{one.label}, after"))]
     same = all(start["y"] == starts[0]["y"] for start in starts)
     note = "The page allocator's free lists, as in /proc/buddyinfo (per-CPU lists not included)."
     if not same:
@@ -168,16 +163,29 @@ def free_blocks(workload: Workload, pool: Pool) -> Chart:
     }
 
 
+def unusable_index(one: Series) -> list[float | int | None]:
+    """A record's unusable free space index, worked out of its free blocks where only these are known (the recorded kernel)."""
+    known = numbers(one.exact.get("unusable_free_space_index"))
+    blocks = numbers(one.exact.get("free_blocks_after"))
+    if known or not blocks or None in blocks:
+        return known
+    pages = [count << order for order, count in enumerate(int(count or 0) for count in blocks)]
+    total = sum(pages)
+    return [sum(pages[:order]) / total for order in range(len(pages))] if total else []
+
+
 def unusable(workload: Workload, pool: Pool) -> Chart:
     """Unusable free space index per order at the end."""
-    found = [by_order(one, "unusable_free_space_index", pool, one.key, one.label) for one in workload.series]
+    found = [by_order(unusable_index(one), pool, one.key, one.label) for one in workload.series]
+    highest_index = max((y for trace in found if trace for y in trace["y"] if y is not None), default=0)
+    top = next((step for step in INDEX_AXES if step >= highest_index), 1)
     return {
         "id": "unusable",
         "kind": "line",
         "title": "Unusable free space index per order",
-        "note": "At the end: share of free memory in blocks too small for a request of that order; 0 is best.",
+        "note": "At the end: share of free memory in blocks smaller than that order; 0 is best, 1 worst.",
         "x": {"title": "order of the request", "name": "order"},
-        "y": {"title": "index (0 to 1)", "unit": "", "range": [0, 1], "format": ".3f"},
+        "y": {"title": "index", "unit": "", "top": top, "format": ".4f"},
         "traces": [trace for trace in found if trace],
     }
 

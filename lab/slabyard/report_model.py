@@ -195,3 +195,15 @@ def page_bytes(workload: Workload) -> int:
         if size is not None and size > 0:
             return int(size)
     return PAGE_BYTES
+
+
+def memory_unit(workload: Workload) -> tuple[str, int]:
+    """Name and size in bytes of the unit in which a workload's memory is shown everywhere."""
+    peaks = [number(one.exact.get("held_pages_peak")) or 0 for one in workload.series]
+    return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 100 << 20 else ("MiB", 1 << 20)
+
+
+def memory_text(workload: Workload, pages: float) -> str:
+    """A number of pages as memory, in the workload's unit, without naming it."""
+    unit, size = memory_unit(workload)
+    return f"{pages * page_bytes(workload) / size:,.{0 if unit == 'KiB' else 2}f}"

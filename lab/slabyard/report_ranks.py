@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .report_model import Estimate, Series, Workload, estimate, number, page_bytes
+from .report_model import Estimate, Series, Workload, estimate, memory_text, memory_unit, number
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,6 @@ def rank_table(workload: Workload) -> dict[str, dict[str, int | None]]:
 def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def bytes_text(count: float) -> str:
-    """Bytes as KiB below 10 MiB, as MiB from there."""
-    return f"{count / 1024:,.0f} KiB" if count < 10 << 20 else f"{count / (1 << 20):,.1f} MiB"
 
 
 def behind(best: float, worst: float) -> str:
@@ -146,8 +141,8 @@ def memory_clause(workload: Workload) -> str:
     at = standing(workload.replayed, "memory")
     if at is None:
         return ""
-    size = page_bytes(workload)
-    best, worst = bytes_text(at.best * size), bytes_text(at.worst * size)
+    unit, _ = memory_unit(workload)
+    best, worst = f"{memory_text(workload, at.best)} {unit}", f"{memory_text(workload, at.worst)} {unit}"
     if at.level or at.count == 1:
         clause = f"{'all hold' if at.level else f'{at.last} holds'} {best} at the peak"
     else:
@@ -155,7 +150,7 @@ def memory_clause(workload: Workload) -> str:
         clause = f"{lead} least memory at the peak ({best}; {at.last} holds {worst}{behind(at.best, at.worst)})"
     real = workload.recorded
     peak = number(real.exact.get("held_pages_peak")) if real else None
-    return clause if peak is None else f"{clause}, the recorded kernel held {bytes_text(peak * size)}"
+    return clause if not peak else f"{clause}, the recorded kernel held {memory_text(workload, peak)} {unit}"
 
 
 def fragmentation_clause(series: Sequence[Series]) -> str:

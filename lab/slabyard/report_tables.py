@@ -17,8 +17,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .report_charts import memory_unit
-from .report_model import Estimate, Series, Workload, allocator_label, estimate, number, page_bytes, plain, rows
+from .report_model import Estimate, Series, Workload, allocator_label, estimate, memory_text, memory_unit, number, page_bytes, plain, rows
 from .report_ranks import MEASURES, rank_table
 
 DASH = "\u2013"
@@ -49,14 +48,14 @@ def significant(value: float) -> str:
     return f"{value:,.{min(9, max(0, 2 - math.floor(math.log10(abs(value)))))}f}"
 
 
-def interval(value: Estimate | None) -> str:
-    """A time and its 95% interval below it."""
+def interval(value: Estimate | None, scale: float) -> str:
+    """A time and its 95% interval below it, times `scale`."""
     if value is None:
         return DASH
     if value.low is None or value.high is None:
-        return significant(value.median)
-    bounds = f"{significant(value.low)}{DASH}{significant(value.high)}"
-    return f'{significant(value.median)}<span class="interval">{bounds}</span>'
+        return significant(value.median * scale)
+    bounds = f"{significant(value.low * scale)}{DASH}{significant(value.high * scale)}"
+    return f'{significant(value.median * scale)}<span class="interval">{bounds}</span>'
 
 
 def swatch(style: int | None) -> str:
@@ -84,22 +83,20 @@ def data_cell(content: str, best: bool = False) -> str:
 Column = tuple[str, str, Callable[[Series], str], str | None]
 
 
-def memory_text(workload: Workload, key: str) -> Callable[[Series], str]:
+def memory(workload: Workload, key: str) -> Callable[[Series], str]:
     """A function from a series to its page count of that name in the workload's unit."""
-    unit, size = memory_unit(workload)
-    scale = page_bytes(workload) / size
 
     def shown(one: Series) -> str:
         pages = number(one.exact.get(key))
-        return figure(None if pages is None else pages * scale, 0 if unit == "KiB" else 2)
+        return DASH if pages is None else memory_text(workload, pages)
 
     return shown
 
 
-def timed_text(*path: str) -> Callable[[Series], str]:
-    """A function from a series to a time of its record."""
+def timed_text(name: str, scale: float = 1) -> Callable[[Series], str]:
+    """A function from a series to a time of its record, times `scale`."""
 
-    return lambda one: interval(estimate(one.timed, *path))
+    return lambda one: interval(estimate(one.timed, name), scale)
 
 
 def percentile(name: str) -> Callable[[Series], str]:
@@ -129,7 +126,7 @@ def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
         (
             "Time, with 95% interval",
             [
-                ("replay (s)", "Time of the replay's event loop", timed_text("seconds"), None),
+                ("replay (ms)", "Time of the replay's event loop", timed_text("seconds", 1000), None),
                 ("per op. (ns)", "Time for each allocation or free", timed_text("ns_per_operation"), "time"),
             ],
         ),
@@ -144,9 +141,9 @@ def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
         (
             f"Memory held ({unit})",
             [
-                ("peak", "Slabs and large allocations, at the peak", memory_text(workload, "held_pages_peak"), "memory"),
-                ("mean", "Mean over trace time", memory_text(workload, "held_pages_mean"), None),
-                ("end", "At the end", memory_text(workload, "held_pages_end"), None),
+                ("peak", "Slabs and large allocations, at the peak", memory(workload, "held_pages_peak"), "memory"),
+                ("mean", "Mean over trace time", memory(workload, "held_pages_mean"), None),
+                ("end", "At the end", memory(workload, "held_pages_end"), None),
             ],
         ),
         (
@@ -305,13 +302,12 @@ def every_measure(workload: Workload) -> str:
 
 def command(workload: Workload) -> str:
     """The command that repeats a workload's comparison."""
-    words = ["slabyard", "compare", f"{workload.name}.parquet"]
-    for one in workload.replayed:
-        words += ["--allocator", allocator_label(one.run)]
+    allocators = ",".join(dict.fromkeys(allocator_label(one.run) for one in workload.replayed))
+    words = ["slabyard", "compare", f"{workload.name}.parquet", "--allocators", allocators]
     for name in ("cpus", "nodes", "memory", "start"):
         found = {plain(one.run[name]) for one in workload.replayed if one.run.get(name) is not None}
         words += [f"--{name}", *found] if len(found) == 1 else []
-    runs = max((int(number(one.timed.get("runs")) or 0) for one in workload.replayed), default=0)
+    runs = max((int(number(one.run.get("repetition")) or 0) for one in workload.replayed), default=0)
     return shlex.join([*words, "--runs", str(runs)] if runs else words)
 
 

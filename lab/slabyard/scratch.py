@@ -7,6 +7,7 @@ The trace is read row group by row group and every column is translated by numpy
 through bounded memory. What becomes of a row:
 
 - an object's allocation or free: an event with the same object number as its handle; `implied` rows carry bit 31 of the flags;
+- an object of a cache that was freed by kfree: a free to its cache;
 - a page of the environment or of unknown owner: likewise; pages that the recorded allocator held are left out, since every
   replayed allocator takes its own;
 - a free of an object older than the trace: a free of one of the objects that the population (see population.py) puts there
@@ -183,6 +184,8 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
                 continue
             column = {name: batch[name].to_numpy(zero_copy_only=False)[rows] for name in _PLAIN}
             kind, origin = kind[rows], origin[rows]
+            # kfree also frees the objects of caches; the importer has found out which.
+            kind[(kind == KFREE) & (column["cache"] != NO_CACHE)] = CACHE_FREE
             is_page, older = is_page[rows], origin == trace.OLDER
             event = np.zeros(len(rows), EVENT)
             event["time"] = column["time"]

@@ -201,7 +201,7 @@ class Trace:
             if isinstance(error, PermissionError):
                 reason = "permission denied"
             raise UserError(f"{path}: {reason}") from None
-        text = (self._file.schema_arrow.metadata or {}).get(METADATA_KEY)
+        text = (self._file.metadata.metadata or {}).get(METADATA_KEY)
         if text is None:
             raise UserError(f"{path}: a Parquet file, but not a slabyard trace; make one with record or import")
         try:

@@ -1,6 +1,6 @@
 /*
- * Heaps and caches as every policy has them: creation and its refusals, alignment, sharing, what destroying gives back, the
- * deferred queue, metadata; and running out of memory at every single page request on the way.
+ * Heaps and caches as every policy has them: creation and its refusals, alignment, sharing, what destroying gives
+ * back, the deferred queue, metadata; and running out of memory at every single page request on the way.
  */
 #include "check.h"
 

@@ -1,9 +1,9 @@
 /*
- * SLUB by worked examples: where objects and slabs are after each step, by the rules in the opening comment of slub.c. Every
- * step ends with the checks of the heap and of the page allocator.
+ * SLUB by worked examples: where objects and slabs are after each step, by the rules in the opening comment of
+ * slub.c. Every step ends with the checks of the heap and of the page allocator.
  *
- * Most examples use a cache of 1024 bytes on one CPU: 8 objects to a slab of 2 pages. With two CPUs it is 16 objects and
- * 4 pages, and a slot keeps 24 objects' worth of half-full slabs: 3 of them.
+ * Most examples use a cache of 1024 bytes on one CPU: 8 objects to a slab of 2 pages. With two CPUs it is 16
+ * objects and 4 pages, and a slot keeps 24 objects' worth of half-full slabs: 3 of them.
  */
 #include "check.h"
 
@@ -601,7 +601,8 @@ static void test_pages_are_of_the_kind_that_the_cache_says(void)
 {
 	struct sy_pages_config config = {
 		.zone_count = 2,
-		.zones = { { .name = "DMA", .start_page = 0, .pages = 4096 }, { .name = "Normal", .start_page = 4096, .pages = 8192 } },
+		.zones = { { .name = "DMA", .start_page = 0, .pages = 4096 },
+		           { .name = "Normal", .start_page = 4096, .pages = 8192 } },
 		.slots = 1,
 		.pageblock_order = 9,
 	};

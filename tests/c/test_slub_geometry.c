@@ -1,8 +1,8 @@
 /*
  * SLUB's layouts and slab orders: by hand, and against /proc/slabinfo of a real Linux 6.1 with one CPU.
  *
- * The table `linux_6_1` holds every triple of objsize, objperslab and pagesperslab that the slabinfo of a user-mode Linux
- * 6.1.192 (x86-64, one CPU, 4 KiB pages) showed after two workloads: 47 different sizes.
+ * The table `linux_6_1` holds every triple of objsize, objperslab and pagesperslab that the slabinfo of a user-mode
+ * Linux 6.1.192 (x86-64, one CPU, 4 KiB pages) showed after two workloads: 47 different sizes.
  */
 #include "check.h"
 
@@ -60,8 +60,9 @@ static void test_more_cpus_want_more_objects(void)
 }
 
 /* 2376 bytes on one CPU: 8 want order 3, which holds 13 and wastes 1880 of 32768, 1/17: good. 2600 bytes waste
- * 32768 - 12 * 2600 = 1568, good. 5000 bytes: order 3 holds 6 and wastes 2768, more than 1/16 (2048): 1/8 lets it pass. 11000:
- * 2 objects, waste 10768, more than 1/4 at order 3; one object is left, at the smallest order that holds it. */
+ * 32768 - 12 * 2600 = 1568, good. 5000 bytes: order 3 holds 6 and wastes 2768, more than 1/16 (2048): 1/8 lets
+ * it pass. 11000: 2 objects, waste 10768, more than 1/4 at order 3; one object is left, at the smallest order
+ * that holds it. */
 static void test_waste_limits(void)
 {
 	CHECK_EQUAL(geometry(NULL, 0, 1, 2376).order, 3);

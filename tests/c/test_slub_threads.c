@@ -1,10 +1,10 @@
 /*
  * SLUB under real threads: every slot is driven by a thread of its own, and objects cross between them.
  *
- * Each thread allocates on its slot, marks the object with its address and a stamp, and puts it into a random place of a
- * table that all share; whatever was there before it verifies and frees on its own slot. So about half of all frees reach
- * slabs that another slot owns, keeps, or has left. When all are done the heap must hold exactly what the table holds, and
- * pass its checks. To be run under the thread sanitizer too: -DSLABYARD_SANITIZE=thread.
+ * Each thread allocates on its slot, marks the object with its address and a stamp, and puts it into a random place
+ * of a table that all share; whatever was there before it verifies and frees on its own slot. So about half of all
+ * frees reach slabs that another slot owns, keeps, or has left. When all are done the heap must hold exactly what
+ * the table holds, and pass its checks. To be run under the thread sanitizer too: -DSLABYARD_SANITIZE=thread.
  */
 #include "check.h"
 

@@ -272,8 +272,10 @@ def test_long_series_are_thinned_and_keep_their_end() -> None:
 
 def test_the_command_repeats_the_comparison(records: list[dict[str, Any]]) -> None:
     text = report_tables.command(report_model.workloads(records)[0])
-    assert text.startswith("slabyard compare hackbench.parquet --allocator slub --allocator slob ")
-    assert text.endswith(" --runs 8")
+    assert text == (
+        "slabyard compare hackbench.parquet --allocators slub,slob,slob:fit=first,slob:fit=best "
+        "--cpus 2 --nodes 1 --start recorded --runs 8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +290,7 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
     real = record("recorded", exact={"held_pages_peak": 5000})
     alone = section(record("slub", exact=exact, timed=timed(10, 9, 12)), real)
     assert report_ranks.sentence(alone) == (
-        "slub needs 10.0 ns an operation; slub holds 8 KiB at the peak, the recorded kernel held 19.5 MiB; "
+        "slub needs 10.0 ns an operation; slub holds 8 KiB at the peak, the recorded kernel held 20,000 KiB; "
         "slub causes 1 fragmentation event."
     )
     equal = section(record("a", exact=exact, timed=timed(10, 9, 12)), record("b", exact=exact, timed=timed(11, 9, 12)))
@@ -296,3 +298,10 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
         "No allocator is measurably faster than another (best median 10.0 ns an operation); all hold 8 KiB at the peak; "
         "each causes 1 fragmentation event."
     )
+
+
+def test_the_recorded_kernels_index_follows_from_its_free_blocks() -> None:
+    (real,) = section(record("recorded", exact={"free_blocks_after": [4, 2, 0, 1]})).series
+    assert report_charts.unusable_index(real) == [0, 4 / 16, 8 / 16, 8 / 16]
+    (full,) = section(record("recorded", exact={"free_blocks_after": [0, 0]})).series
+    assert report_charts.unusable_index(full) == []

@@ -119,7 +119,7 @@ def test_every_chart_is_drawn(browser: Any, file: Path, scheme: str) -> None:
     charts = browser.execute_script(DRAWN)
     assert [one["id"] for one in charts] == ["memory", "blocks", "unusable", "events", "caches", "sites"] * 2
     assert all(one["drawn"] for one in charts)
-    lines = {"memory": 6, "unusable": 4, "events": 4}
+    lines = {"memory": 6, "unusable": 5, "events": 4}
     assert all(one["lines"] == lines.get(one["id"], 0) for one in charts)
     assert all(one["bars"] >= 10 for one in charts if one["id"] in ("blocks", "caches", "sites"))
     assert all(len(one["axes"]) >= 1 for one in charts)
@@ -146,7 +146,7 @@ def test_the_legend_hides_an_allocator_in_all_charts_of_its_workload(browser: An
     browser.execute_script(f"{button}.click()")
     after = browser.execute_script(DRAWN)
     assert browser.execute_script(f"return {button}.getAttribute('aria-pressed')") == "false"
-    assert [one["lines"] for one in after[:6]] == [5, 0, 3, 3, 0, 0]
+    assert [one["lines"] for one in after[:6]] == [5, 0, 4, 3, 0, 0]
     assert after[1]["bars"] < before[1]["bars"]
     assert after[6:] == before[6:]
     browser.execute_script(f"{button}.click()")

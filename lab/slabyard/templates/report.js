@@ -47,8 +47,8 @@
     }
     if (key === 'requested') return { colour: colour('quiet'), dash: 'dot', hatch: '', width: 1.8, name: 'requested' };
     if (key === 'before') return { colour: colour('quiet'), dash: 'solid', hatch: '', width: 1.8, name: 'before' };
-    if (key === 'peak') return { colour: colour('s0'), dash: 'solid', hatch: '', width: 1.8, name: 's0 d0' };
-    if (key === 'live') return { colour: colour('s5'), dash: 'solid', hatch: '', width: 1.8, name: 's5 d0' };
+    if (key === 'peak') return { colour: colour('peak'), dash: 'solid', hatch: '', width: 1.8, name: 'peak' };
+    if (key === 'live') return { colour: colour('quiet'), dash: 'solid', hatch: '', width: 1.8, name: 'before' };
     return { colour: colour('recorded'), dash: 'solid', hatch: '', width: 2.4, name: 'recorded' };
   };
 
@@ -111,7 +111,7 @@
     if (chart.kind === 'hbar') {
       const room = Math.max(10, Math.min(48, Math.floor(width / 18)));
       return { ...common, margin: { ...common.margin, l: 4 },
-        xaxis: axis(chart.x.title, { rangemode: 'tozero', separatethousands: true, nticks: Math.max(3, Math.floor(width / 110)) }),
+        xaxis: axis(chart.x.title, { rangemode: 'tozero', tickformat: ',', nticks: Math.max(3, Math.floor(width / 110)) }),
         yaxis: axis('', { autorange: 'reversed', tickmode: 'array', tickvals: chart.names.map((_, place) => place), showgrid: false,
                           ticktext: chart.names.map((name) => label(shortened(name, room))), ticklabelstandoff: 4 }) };
     }
@@ -121,9 +121,9 @@
       xaxis: axis(chart.x.title, byOrder ? { ...spike, dtick: 1, showgrid: false, hoverformat: 'd', unifiedhovertitle: { text: 'order %{x}' } }
                                          : { ...spike, showgrid: false, unifiedhovertitle: { text: '%{x} s' }, nticks: Math.max(4, Math.floor(width / 90)) }),
       yaxis: axis(chart.y.title, chart.y.log
-        ? { type: 'log', dtick: 1, exponentformat: 'none', separatethousands: true, range: logRange(chart), autorange: false }
-        : { rangemode: 'tozero', separatethousands: true, ...(chart.y.whole ? { tickformat: ',d', ...fewEvents(chart) } : {}),
-            ...(chart.y.range ? { range: [-0.02, 1.04], autorange: false } : {}) }) };
+        ? { type: 'log', dtick: 1, tickformat: ',', range: logRange(chart), autorange: false }
+        : { rangemode: 'tozero', tickformat: ',', ...(chart.y.whole ? fewEvents(chart) : {}),
+            ...(chart.y.top ? { range: [-0.02 * chart.y.top, 1.04 * chart.y.top], autorange: false } : {}) }) };
   };
 
   const draw = (entry) => {

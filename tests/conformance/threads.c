@@ -1,0 +1,215 @@
+/*
+ * Every policy under real threads:  conformance-threads [OPERATIONS]
+ *
+ * Each of four threads owns two CPU slots and makes OPERATIONS (default 100,000) random steps: it allocates an object,
+ * writes it, and exchanges it for whatever lies in a random cell of a table that all threads share. What it gets, most often
+ * an object of another thread, it verifies and frees on one of its own slots. So objects are freed where they were not
+ * allocated all the time, and no thread but the holder ever touches one: a byte that changed is the allocator's fault.
+ *
+ * One cache is constructed, one waits for grace periods (the first thread lets time pass), the rest is kmalloc. Memory is
+ * ample: what happens when it is short is the business of conformance-soak. In the end all is freed, and no page may be left.
+ *
+ * Run it under the thread sanitizer (SLABYARD_SANITIZE=thread) to see races that do no visible harm.
+ */
+#include <slabyard/slabyard.h>
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS 4
+#define SLOTS (2 * THREADS)
+#define CELLS 512
+#define DEFAULT_OPERATIONS 100000
+#define CONSTRUCTED_BYTE 0x3c
+
+enum { CONSTRUCTED, TYPESAFE, PLAIN, CACHES, KMALLOC = CACHES };
+
+static const size_t cache_sizes[CACHES] = { [CONSTRUCTED] = 72, [TYPESAFE] = 200, [PLAIN] = 1100 };
+
+/* At the start of each object, the rest of which is filled with the seed's lowest byte. */
+struct mark {
+	uint32_t kind, bytes;
+};
+
+struct yard {
+	struct sy_heap *heap;
+	struct sy_cache *caches[CACHES];
+	struct mark *cells[CELLS]; /* exchanged atomically */
+	uint64_t operations;
+	const char *wrong; /* the first complaint of any thread */
+};
+
+struct worker {
+	struct yard *yard;
+	pthread_t thread;
+	unsigned index;
+	uint64_t random;
+};
+
+static uint32_t below(struct worker *worker, uint32_t bound)
+{
+	worker->random = worker->random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(worker->random >> 33) % bound;
+}
+
+static bool filled_with(const unsigned char *memory, size_t bytes, unsigned char byte)
+{
+	return memory[0] == byte && memcmp(memory, memory + 1, bytes - 1) == 0;
+}
+
+static unsigned char pattern_of(const struct mark *mark)
+{
+	return (unsigned char)(mark->kind * 31 + mark->bytes + 1);
+}
+
+static void construct(void *object, size_t size)
+{
+	memset(object, CONSTRUCTED_BYTE, size);
+}
+
+static void complain(struct yard *yard, const char *what)
+{
+	__atomic_store_n(&yard->wrong, what, __ATOMIC_RELAXED);
+}
+
+/* NULL: no memory, which is a complaint. */
+static struct mark *allocate(struct worker *worker, unsigned slot)
+{
+	struct yard *yard = worker->yard;
+	uint32_t kind = below(worker, KMALLOC + 2);
+	size_t bytes = kind < CACHES ? cache_sizes[kind] : sizeof(struct mark) + 1 + below(worker, 1u << below(worker, 15));
+	struct mark *mark = kind < CACHES ? sy_cache_alloc(yard->caches[kind], slot, 0, SY_ANY_NODE)
+	                                  : sy_kmalloc(yard->heap, slot, bytes, 0, SY_ANY_NODE);
+
+	if (!mark) {
+		complain(yard, "NULL, though there is memory");
+		return NULL;
+	}
+	if (kind == CONSTRUCTED && !filled_with((unsigned char *)mark, bytes, CONSTRUCTED_BYTE))
+		complain(yard, "an object is not in constructed state");
+	*mark = (struct mark){ kind, (uint32_t)bytes };
+	memset(mark + 1, pattern_of(mark), bytes - sizeof(*mark));
+	return mark;
+}
+
+static void give_back(struct yard *yard, unsigned slot, struct mark *mark)
+{
+	uint32_t kind = mark->kind, bytes = mark->bytes;
+
+	if (!filled_with((unsigned char *)(mark + 1), bytes - sizeof(*mark), pattern_of(mark)))
+		complain(yard, "an object's contents changed");
+	if (kind == CONSTRUCTED)
+		memset(mark, CONSTRUCTED_BYTE, bytes);
+	if (kind < CACHES)
+		sy_cache_free(yard->caches[kind], slot, mark);
+	else
+		sy_kfree(yard->heap, slot, mark);
+}
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	struct yard *yard = worker->yard;
+
+	for (uint64_t i = 0; i < yard->operations && !__atomic_load_n(&yard->wrong, __ATOMIC_RELAXED); i++) {
+		unsigned slot = worker->index * 2 + below(worker, 2);
+		struct mark *mine = below(worker, 3) ? allocate(worker, slot) : NULL;
+		struct mark *theirs = __atomic_exchange_n(&yard->cells[below(worker, CELLS)], mine, __ATOMIC_ACQ_REL);
+
+		if (theirs)
+			give_back(yard, slot, theirs);
+		if (worker->index == 0 && i % 64 == 0)
+			sy_heap_tick(yard->heap);
+	}
+	return NULL;
+}
+
+static bool make_yard(struct yard *yard, struct sy_pages *pages, const struct sy_policy *policy)
+{
+	struct sy_heap_config config;
+
+	sy_heap_defaults(policy, &config);
+	config.slots = SLOTS;
+	config.grace_ns = 100000;
+	yard->heap = sy_heap_create(pages, &config);
+	for (unsigned i = 0; yard->heap && i < CACHES; i++) {
+		struct sy_cache_config cache = { "threads", cache_sizes[i], 0, i == TYPESAFE ? SY_CACHE_TYPESAFE_BY_RCU : 0,
+			                         i == CONSTRUCTED ? construct : NULL, NULL };
+
+		yard->caches[i] = sy_cache_create(yard->heap, &cache);
+		if (!yard->caches[i])
+			return false;
+	}
+	return yard->heap != NULL;
+}
+
+static void run_workers(struct yard *yard)
+{
+	struct worker workers[THREADS];
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){ .yard = yard, .index = i, .random = i + 1 };
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i])) {
+			fputs("conformance-threads: no thread could be started\n", stderr);
+			exit(2);
+		}
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(workers[i].thread, NULL);
+}
+
+/* Frees what still lies in the table and destroys the caches. */
+static const char *clean_up(struct yard *yard)
+{
+	const char *wrong = sy_heap_check(yard->heap);
+
+	for (unsigned i = 0; i < CELLS; i++)
+		if (yard->cells[i])
+			give_back(yard, 0, yard->cells[i]);
+	for (unsigned i = 0; i < CACHES && !wrong; i++)
+		if (!sy_cache_destroy(yard->caches[i], NULL))
+			wrong = "a cache without objects in use could not be destroyed";
+	sy_heap_shrink(yard->heap);
+	if (!wrong && (yard->heap->counters.slab_pages || yard->heap->counters.large_pages))
+		wrong = "slabs are left after everything was freed and the heap has shrunk";
+	return wrong ? wrong : yard->wrong;
+}
+
+static bool run(const struct sy_policy *policy, uint64_t operations)
+{
+	struct sy_pages_config config = { .zone_count = 1, .slots = SLOTS, .pageblock_order = 9, .cpu_lists = true };
+	struct yard yard = { .operations = operations };
+	struct sy_pages *pages;
+	const char *wrong = "no memory for the test itself";
+
+	config.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = 1u << 16 };
+	pages = sy_pages_create(&config);
+	if (pages && make_yard(&yard, pages, policy)) {
+		run_workers(&yard);
+		wrong = clean_up(&yard);
+		if (!wrong)
+			wrong = sy_heap_check(yard.heap);
+		sy_heap_destroy(yard.heap);
+		if (!wrong)
+			wrong = sy_pages_check(pages);
+		sy_pages_destroy(pages);
+	}
+	if (wrong)
+		printf("%s: %s\n", policy->name, wrong);
+	else
+		printf("%s: %d threads of %" PRIu64 " operations each\n", policy->name, THREADS, operations);
+	return !wrong;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t operations = argc > 1 ? strtoull(argv[1], NULL, 10) : DEFAULT_OPERATIONS;
+	bool kept = true;
+
+	for (unsigned i = 0; sy_policies[i]; i++)
+		kept = run(sy_policies[i], operations) && kept;
+	return !kept;
+}

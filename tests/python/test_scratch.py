@@ -1,0 +1,260 @@
+"""A trace as the replay's arrays, and what was there before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import handmade
+import numpy as np
+import pytest
+from slabyard import gfp, scratch
+from slabyard.errors import UserError
+from slabyard.replay import Options, Workload
+from slabyard.snapshots import Zone
+
+HEADER = np.dtype([("name", "S8"), ("offset", "<u8"), ("count", "<u8"), ("bytes", "<u4"), ("reserved", "<u4")])
+DTYPES = {
+    b"events": scratch.EVENT, b"caches": scratch.CACHE, b"zones": scratch.ZONE, b"freeblk": scratch.FREE_BLOCKS, b"older": scratch.OLDER,
+    b"run": scratch.RUN,
+}  # fmt: skip
+
+
+def sections(path: Path) -> dict[str, np.ndarray]:
+    """The sections of a scratch file, as its header describes them."""
+    data = path.read_bytes()
+    assert data[:8] == b"SLABYARD"
+    version, count = np.frombuffer(data, "<u4", 2, 8)
+    assert version == 1
+    found = {}
+    for entry in np.frombuffer(data, HEADER, count, 16):
+        dtype = DTYPES[entry["name"]]
+        assert entry["bytes"] == dtype.itemsize and entry["offset"] % 64 == 0
+        found[entry["name"].decode()] = np.frombuffer(data, dtype, entry["count"], entry["offset"])
+    return found
+
+
+def prepared(path: Path, **options: object) -> dict[str, np.ndarray]:
+    with Workload(path, Options(**options)) as workload:  # type: ignore[arg-type]
+        return sections(workload.scratch)
+
+
+def test_every_kind_of_row(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.caches = [handmade.cache("dentry", 192, constructor=True, reclaimable=True)]
+    build.kmalloc(0, 100, gfp_flags="GFP_ATOMIC|__GFP_ZERO", accounted=True, cpu=3, node=0)
+    build.cache_alloc(1, 0, origin="implied")
+    build.page_alloc(2, 3, migratetype=2)
+    build.page_alloc(3, owner="slab")
+    build.page_alloc(4, owner="unknown", migratetype=4)
+    build.row("mm_page_alloc_extfrag", migratetype=0)
+    build.snapshot("end", {})
+    build.kfree(0)
+    build.page_free(3, owner="slab")
+    build.page_free(2, 3)
+    build.row("kfree", origin="older", address=0xFFFF888000001000)
+    build.row("mm_page_free", origin="older", address=77, owner="unknown")
+    build.metadata.cpus = 4
+    found = prepared(build.write(tmp_path / "t.parquet", 3), start="empty")
+    events = found["events"]
+    assert events["kind"].tolist() == [
+        scratch.KMALLOC, scratch.CACHE_ALLOC, scratch.PAGE_ALLOC, scratch.PAGE_ALLOC, scratch.SNAPSHOT, scratch.KFREE, scratch.PAGE_FREE,
+        scratch.UNKNOWN_FREE, scratch.UNKNOWN_FREE,
+    ]  # fmt: skip
+    assert events["flags"][0] == gfp.HIGHATOMIC | gfp.ZERO | gfp.ACCOUNT
+    assert (events["cpu"][0], events["node"][0], events["size"][0]) == (3, 0, 100)
+    assert events["flags"][1] == gfp.IMPLIED
+    assert (events["order"][2], events["migrate"][2], events["migrate"][3]) == (3, gfp.RECLAIMABLE_TYPE, gfp.MOVABLE_TYPE)
+    assert events["time"].tolist() == sorted(events["time"].tolist())
+    assert found["caches"]["name"].tolist() == [b"dentry"] and found["caches"]["flags"][0] == 4 and found["caches"]["constructor"][0] == 1
+    run = found["run"][0]
+    assert (run["handles"], run["cpus"], run["nodes"], run["pageblock_order"], run["snapshots"], run["call_sites"]) == (5, 4, 1, 9, 1, 3)
+    assert run["span"] == events["time"][-1]
+
+
+def test_call_sites_are_numbered_over_all_row_groups(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    for number, site in enumerate(["b+0x1", "a+0x1", "b+0x1", "c+0x1", "a+0x1"]):
+        build.kmalloc(number, 32, call_site=site)
+    path = build.write(tmp_path / "t.parquet", 2)
+    with Workload(path, Options()) as workload:
+        events = sections(workload.scratch)["events"]
+        names = [workload.translation.call_sites[number] for number in events["call_site"]]
+    assert names == ["b+0x1", "a+0x1", "b+0x1", "c+0x1", "a+0x1"]
+
+
+def test_fewer_cpus_and_nodes_than_recorded(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.cpus, build.metadata.nodes = 4, 2
+    build.kmalloc(0, 32, cpu=3, node=1)
+    found = prepared(build.write(tmp_path / "t.parquet"), cpus=2, nodes=1)
+    assert (found["events"]["cpu"][0], found["events"]["node"][0]) == (1, -1)
+
+
+def test_default_zones(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.kmalloc(0, 32)
+    path = build.write(tmp_path / "t.parquet")
+    zones = prepared(path, memory=8 << 30)["zones"]
+    assert zones["name"].tolist() == [b"DMA", b"DMA32", b"Normal"]
+    assert zones["start_page"].tolist() == [0, 4096, 1 << 20] and zones["pages"].tolist() == [4096, (1 << 20) - 4096, 1 << 20]
+    zones = prepared(path, memory=8 << 30, nodes=2)["zones"]
+    assert zones["node"].tolist() == [0, 0, 1] and int(zones["pages"].sum()) == 2 << 20
+    assert prepared(path, memory=8 << 20)["zones"]["pages"].tolist() == [2048]
+
+
+def test_recorded_zones_start_at_a_largest_block(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.zones = [Zone(0, "DMA", 1, 4095, 3840, 24, 30, 36), Zone(0, "Normal", 4096, 8192, 8000, 5, 6, 7)]
+    build.kmalloc(0, 32)
+    zones = prepared(build.write(tmp_path / "t.parquet"))["zones"]
+    assert zones["start_page"].tolist() == [0, 4096] and zones["pages"].tolist() == [4096, 8192]
+    assert zones["managed"].tolist() == [3840, 8000] and zones["high"].tolist() == [36, 7]
+
+
+SLABINFO = """slabinfo - version: 2.1
+dentry               120    126    192   21    1 : tunables    0    0    0 : slabdata      6      6      0
+unseen                42     42    600   21    4 : tunables    0    0    0 : slabdata      2      2      0
+kmalloc-64            64     64     64   64    1 : tunables    0    0    0 : slabdata      1      1      0
+kmalloc-cg-64        128    128     64   64    1 : tunables    0    0    0 : slabdata      2      2      0
+"""
+
+
+def snapshot_trace(path: Path, slabinfo: str = SLABINFO, attributes: dict[str, dict[str, str]] | None = None) -> Path:
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.caches = [handmade.cache("dentry", 192)]
+    build.snapshot("start", {"slabinfo": slabinfo}, attributes)
+    build.kmalloc(0, 50)
+    build.cache_alloc(1, 0)
+    for number in range(30):
+        build.cache_free(scratch.NONE, 0, origin="older", address=0xFFFF888000100000 + (29 - number) * 4096)
+    build.row("kfree", origin="older", address=0xFFFF888000000008)  # in the page of object 0: 64 bytes
+    build.row("kfree", origin="older", address=0xFFFF888009990000)
+    return build.write(path)
+
+
+def test_population_from_slabinfo(tmp_path: Path) -> None:
+    with Workload(snapshot_trace(tmp_path / "t.parquet"), Options()) as workload:
+        assert workload.start == "recorded"
+        found = sections(workload.scratch)
+    older, caches = found["older"], found["caches"]
+    assert caches["name"].tolist() == [b"dentry", b"unseen"]
+    # One CPU's slab is half used: 120 - 21/2, 42 - 21/2, 64 - 64/2, 128 - 64/2.
+    counts = {cache: int((older["cache"] == cache).sum()) for cache in (0, 1)}
+    assert counts == {0: 110, 1: 32}
+    plain = older[(older["cache"] == scratch.NO_CACHE) & (older["flags"] == 0)]
+    charged = older[(older["cache"] == scratch.NO_CACHE) & (older["flags"] == gfp.ACCOUNT)]
+    assert (len(plain), len(charged)) == (32, 96)
+    assert set(plain["size"]) == {50}, "asked for with the mean size that the trace asks of the class"
+    assert (older["size"][older["cache"] == 1] == 600).all()
+
+
+def test_older_frees_free_the_population(tmp_path: Path) -> None:
+    found = prepared(snapshot_trace(tmp_path / "t.parquet"))
+    events, older = found["events"], found["older"]
+    frees = events[np.isin(events["kind"], [scratch.CACHE_FREE, scratch.KFREE])]
+    assert len(frees) == 32 and (events["kind"] != scratch.UNKNOWN_FREE).all()
+    handles = older["handle"][older["handle"] != scratch.NONE]
+    assert sorted(handles.tolist()) == sorted(frees["handle"].tolist()) and len(set(handles.tolist())) == 32
+    assert handles.max() + 1 == found["run"]["handles"][0]
+    # In order of address, the reverse of the order of the frees; each from a slab of its own, so never neighbours.
+    dentries = older[older["cache"] == 0]["handle"]
+    placed = dentries[dentries != scratch.NONE]
+    assert placed.tolist() == frees["handle"][:30][::-1].tolist()
+    assert older["cache"][np.isin(older["handle"], frees["handle"][30:])].tolist() == [scratch.NO_CACHE] * 2
+
+
+def test_population_is_enlarged_to_what_the_trace_frees(tmp_path: Path) -> None:
+    slabinfo = SLABINFO.replace("120    126", "  3     21")
+    older = prepared(snapshot_trace(tmp_path / "t.parquet", slabinfo))["older"]
+    assert int((older["cache"] == 0).sum()) == 30
+
+
+def test_cpu_slabs_and_array_caches_are_taken_off(tmp_path: Path) -> None:
+    attributes = {"dentry": {"cpu_slabs": "4 N0=4"}}
+    older = prepared(snapshot_trace(tmp_path / "a.parquet", attributes=attributes))["older"]
+    assert int((older["cache"] == 0).sum()) == 120 - 42
+    slab = SLABINFO.replace("192   21    1 : tunables    0    0    0 : slabdata      6      6      0", "192   21    1 : tunables   54   27    8 : slabdata      6      6     12")
+    older = prepared(snapshot_trace(tmp_path / "b.parquet", slab))["older"]
+    assert int((older["cache"] == 0).sum()) == 120 - 27 - 12
+
+
+def test_snapshot_in_the_middle_leaves_out_what_the_trace_accounts_for(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.caches = [handmade.cache("dentry", 192)]
+    for number in range(40):
+        build.cache_alloc(number, 0)
+    for number in range(10):
+        build.cache_free(number, 0)
+    build.cache_free(scratch.NONE, 0, origin="older", address=0xFFFF888000100000)
+    build.snapshot("middle", {"slabinfo": SLABINFO})
+    older = prepared(build.write(tmp_path / "t.parquet"))["older"]
+    assert int((older["cache"] == 0).sum()) == 120 - 10 - 30 + 1
+
+
+BUDDY = "Node 0, zone   Normal    100     50     20     10      5      4      3      2      1      1     20\n"
+ZONES = [Zone(0, "Normal", 0, 65536, 65536, 100, 125, 150)]
+
+
+def test_pages_start_as_recorded(tmp_path: Path) -> None:
+    pagetypeinfo = """Page block order: 9
+Node    0, zone   Normal, type    Unmovable     60     10      0      0      0      0      0      0      0      0      0
+Node    0, zone   Normal, type      Movable     40     40     20     10      5      4      3      2      1      1     20
+Number of blocks type     Unmovable      Movable  Reclaimable   HighAtomic
+Node 0, zone   Normal           16          112            0            0
+"""
+    build = handmade.Builder()
+    build.metadata.zones = list(ZONES)
+    build.snapshot("start", {"buddyinfo": BUDDY, "pagetypeinfo": pagetypeinfo, "slabinfo": SLABINFO})
+    build.kmalloc(0, 50)
+    build.row("mm_page_free", origin="older", address=1234, owner="unknown", order=1)
+    found = prepared(build.write(tmp_path / "t.parquet"))
+    block = found["freeblk"][0]
+    # With the slabs of slabinfo given back: dentry 6 and kmalloc 3 of order 0, unseen 2 of order 2.
+    assert block["free_blocks"][gfp.UNMOVABLE].tolist() == [69, 10, 2, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert block["free_blocks"][gfp.MOVABLE_TYPE].tolist() == [40, 40, 20, 10, 5, 4, 3, 2, 1, 1, 20]
+    assert block["pageblocks"].tolist() == [16, 112, 0, 0]
+    assert (found["events"]["kind"][-1], found["events"]["handle"][-1], found["events"]["order"][-1]) == (scratch.OLDER_PAGE_FREE, 1234, 1)
+    assert not len(prepared(tmp_path / "t.parquet", memory=1 << 30)["freeblk"])
+    assert prepared(tmp_path / "t.parquet", start="empty")["events"]["kind"][-1] == scratch.UNKNOWN_FREE
+
+
+def test_pages_from_buddyinfo_alone(tmp_path: Path) -> None:
+    meminfo = "MemTotal: 262144 kB\nSUnreclaim: 20000 kB\nKernelStack: 5000 kB\nPageTables: 1000 kB\nSReclaimable: 26214 kB\n"
+    build = handmade.Builder()
+    build.snapshot("start", {"buddyinfo": BUDDY, "meminfo": meminfo})
+    build.kmalloc(0, 50)
+    found = prepared(build.write(tmp_path / "t.parquet"))
+    assert found["zones"]["name"].tolist() == [b"Normal"] and found["zones"]["pages"].tolist() == [65536]
+    block = found["freeblk"][0]
+    assert block["pageblocks"].sum() == 128 and block["pageblocks"][0] == 13 and block["pageblocks"][2] == 13
+    assert block["free_blocks"].sum(axis=0).tolist() == [100, 50, 20, 10, 5, 4, 3, 2, 1, 1, 20]
+
+
+def test_a_snapshot_later_on_is_no_start_for_pages(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.kmalloc(0, 50)
+    build.snapshot("middle", {"buddyinfo": BUDDY, "slabinfo": SLABINFO})
+    assert not len(prepared(build.write(tmp_path / "t.parquet"))["freeblk"])
+
+
+def test_a_trace_that_contradicts_itself(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.row("kmem_cache_alloc", object=0, cache=7, size=8)
+    with pytest.raises(UserError, match="a cache that its list of caches lacks"):
+        prepared(build.write(tmp_path / "a.parquet"))
+    build = handmade.Builder()
+    build.row("kmalloc", size=8)
+    with pytest.raises(UserError, match="belongs to no object"):
+        prepared(build.write(tmp_path / "b.parquet"))
+
+
+def test_more_than_the_memory(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    for number in range(600):
+        build.page_alloc(number, 10)
+    path = build.write(tmp_path / "t.parquet")
+    with pytest.raises(UserError, match=r"needs at least 2,400 MiB at once, more than the simulated memory of 1,024 MiB"):
+        prepared(path, memory=1 << 30)
+    prepared(path, memory=4 << 30)
