@@ -62,13 +62,15 @@ static bool is_run(const uint64_t *words, uint64_t count)
 	return true;
 }
 
+/* The bit nearest to a page, as a frame number: the first one from the page on, or the last one before. */
 static uint64_t nearest_of_word(uint64_t starts, uint64_t base, uint64_t near)
 {
-	uint64_t found = NOWHERE;
+	uint64_t before = near <= base ? 0 : near - base >= 64 ? starts : starts & (((uint64_t)1 << (near - base)) - 1);
+	uint64_t after = starts & ~before, found = NOWHERE;
 
-	for (; starts; starts &= starts - 1)
-		found = nearer(found, base + (uint64_t)__builtin_ctzll(starts), near);
-	return found;
+	if (before)
+		found = base + 63 - (uint64_t)__builtin_clzll(before);
+	return after ? nearer(found, base + (uint64_t)__builtin_ctzll(after), near) : found;
 }
 
 /* The run of a maximal block that is nearest to a page; lowers the block's limit when there is none. */

@@ -21,17 +21,17 @@
  *
  * kmalloc puts a header of 8 bytes, holding the size, before the object, and aligns the object to 8 bytes, or to its size if
  * that is a power of two. From page size less the header on, requests go straight to pages. Objects of a cache need no
- * header, as their cache knows the size; from page size on they go to pages as well. A constructor runs at every allocation and a
- * destructor at every free: nothing is kept constructed. Objects of a cache that is typesafe by RCU carry a footer
- * behind the object, by which they wait for a grace period before they are freed. SLOB takes no notice of zones: it serves
- * SY_DMA from any page that has room.
+ * header, as their cache knows the size; from page size on they go to pages as well. A constructor runs at every allocation
+ * and a destructor at every free: nothing is kept constructed. Objects of a cache that is typesafe by RCU carry a footer, by
+ * which they wait for a grace period before they are freed. SLOB takes no notice of zones: it serves SY_DMA from any page
+ * that has room.
  *
  * There is no fast path: every operation takes the lock and searches. So the counter slow_allocs counts the allocations that
  * needed a new page, and slow_frees the frees that gave one back.
  *
- * log_every=N hands every Nth allocation to sy_heap.log as three events, the listing in the paper's report: "slob_request"
- * with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that the search looked at, in its order, at most
- * LOG_CANDIDATES of them, and "slob_chosen" with the bytes of the block it took; 0: a new page.
+ * log_every=N hands every Nth allocation to sy_heap.log as three events, the listing in the report of Kyritsis et al.:
+ * "slob_request" with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that the search
+ * looked at, in its order, at most LOG_CANDIDATES of them, and "slob_chosen" with those of the block it took; 0: a new page.
  *
  * Locks. slob_heap.lock covers the lists, every slab page's state and free blocks, slob_cache.live and the counters written
  * here. Never held across a call to the page allocator, to the client or to the log.
@@ -45,7 +45,7 @@
 
 #define SMALL_BELOW 256u   /* bytes; the paper's and Linux's first break */
 #define MEDIUM_BELOW 1024u /* the second */
-#define HEADER ((uint32_t)_Alignof(unsigned long long))
+#define HEADER ((uint32_t)sizeof(unsigned long long)) /* bytes; also the least alignment of any object */
 #define LOG_CANDIDATES 60
 
 enum { SMALL, MEDIUM, LARGE, LISTS };
@@ -536,6 +536,20 @@ static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 	sy__unlock(&slob->lock);
 }
 
+/* Headers and footers count as used, as in Kyritsis et al. */
+static uint64_t slob_unused_bytes(struct sy_heap *heap)
+{
+	struct slob_heap *slob = slob_of(heap);
+	uint64_t units = 0;
+
+	sy__lock(&slob->lock);
+	for (unsigned i = 0; i < LISTS; i++)
+		for (struct sy_list *link = slob->partial[i].next; link != &slob->partial[i]; link = link->next)
+			units += page_state(page_of_link(link))->free_units;
+	sy__unlock(&slob->lock);
+	return units * SY__SLOB_UNIT;
+}
+
 /* ---- The heap ------------------------------------------------------------------------------------------------- */
 
 static bool slob_heap_init(struct sy_heap *heap)
@@ -636,4 +650,5 @@ const struct sy_policy sy__slob = {
 	.grace_passed = slob_grace_passed,
 	.counts = slob_counts,
 	.check = slob_check,
+	.unused_bytes = slob_unused_bytes,
 };

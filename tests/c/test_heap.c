@@ -198,7 +198,7 @@ static void test_alignment(const struct sy_policy *policy)
 {
 	static const unsigned expected[][3] = {
 		{ 100, 0, 64 }, { 64, 0, 64 }, { 33, 0, 64 }, { 32, 0, 32 }, { 20, 0, 32 }, { 16, 0, 16 }, { 8, 0, 8 },
-		{ 1, 0, 8 },    { 8, 128, 128 }, { 100, 16, 64 },
+		{ 1, 0, 1 },    { 8, 128, 128 }, { 100, 16, 64 },
 	};
 	struct sy_pages *pages = make_pages(1, 1);
 	struct sy_heap *heap = make_heap(pages, policy);

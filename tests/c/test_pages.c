@@ -171,6 +171,9 @@ static void test_zones(void)
 	name_zone(&config.zones[2], "Normal", 65536, 32768);
 	pages = sy_pages_create(&config);
 	CHECK(pages);
+	CHECK(pages->zones[0].reserve[SY__KIND_DMA32] == 32768 / 256 && pages->zones[0].reserve[SY__KIND_NORMAL] == 65536 / 256);
+	CHECK(pages->zones[1].reserve[SY__KIND_NORMAL] == 32768 / 256 && pages->zones[1].reserve[SY__KIND_DMA32] == 0);
+	CHECK(pages->zones[2].reserve[SY__KIND_MOVABLE] == 0);
 	CHECK((page = sy_pages_alloc(pages, 0, 0, SY_DMA, SY_ANY_NODE)) && page->zone == 0);
 	CHECK((page = sy_pages_alloc(pages, 0, 0, SY_DMA32, SY_ANY_NODE)) && page->zone == 1);
 	CHECK((page = sy_pages_alloc(pages, 0, 0, 0, SY_ANY_NODE)) && page->zone == 2);
@@ -195,13 +198,19 @@ static void test_watermarks(void)
 	sy_pages_count(pages, &counts);
 	CHECK(counts.zones[0].min == 724 && counts.zones[0].low == 724 + 181 && counts.zones[0].high == 724 + 362);
 	sy_pages_destroy(pages);
-	config.zones[0].min = 100;
-	config.zones[0].low = 1000;
-	config.zones[0].high = 2000;
+	one_zone(&config, 100, 1); /* never less than 128 KiB in all */
 	pages = sy_pages_create(&config);
 	CHECK(pages);
 	sy_pages_count(pages, &counts);
-	CHECK(counts.zones[0].min == 100 && counts.zones[0].low == 1000 && counts.zones[0].high == 2000);
+	CHECK(counts.zones[0].min == 32);
+	sy_pages_destroy(pages);
+	config.zones[0].min = 10;
+	config.zones[0].low = 20;
+	config.zones[0].high = 30;
+	pages = sy_pages_create(&config);
+	CHECK(pages);
+	sy_pages_count(pages, &counts);
+	CHECK(counts.zones[0].min == 10 && counts.zones[0].low == 20 && counts.zones[0].high == 30);
 	sy_pages_destroy(pages);
 }
 

@@ -26,6 +26,7 @@ static void expect_sizes(uint64_t bytes, unsigned slots, unsigned batch, unsigne
 static void test_sizes(void)
 {
 	expect_sizes(512 * MIB, 1, 31, 905);  /* low watermark 724 + 181 */
+	expect_sizes(384 * MIB, 1, 31, 783);  /* 24 pages, half as many more, rounded down, less one */
 	expect_sizes(512 * MIB, 4, 31, 226);
 	expect_sizes(512 * MIB, 16, 31, 124); /* four batches */
 	expect_sizes(1024 * MIB, 64, 63, 252);
@@ -49,7 +50,7 @@ static struct sy_pages *small_lists(unsigned batch, unsigned high, unsigned slot
 static void test_batches(void)
 {
 	struct sy_pages *pages = small_lists(4, 16, 1);
-	struct sy_page *page[40];
+	struct sy_page *page[40], *hot;
 	unsigned i;
 
 	for (i = 0; i < 40; i++) {
@@ -68,8 +69,15 @@ static void test_batches(void)
 	for (; i < 28; i++)
 		sy_pages_free(pages, 0, page[i]); /* four batches, but no more than leaves one */
 	CHECK_EQUAL(waiting(pages), 4);
-	CHECK(sy_pages_alloc(pages, 0, 0, 0, SY_ANY_NODE) == page[27]); /* the hottest page first */
+	hot = sy_pages_alloc(pages, 0, 0, 0, SY_ANY_NODE);
+	CHECK(hot == page[27]); /* the hottest page first */
 	CHECK_EQUAL(waiting(pages), 3);
+	page[27] = sy_pages_alloc(pages, 0, 0, 0, SY_ANY_NODE); /* each allocation halves the next batch to return */
+	for (i = 27; i < 40; i++)
+		sy_pages_free(pages, 0, page[i]);
+	CHECK_EQUAL(waiting(pages), 15);
+	sy_pages_free(pages, 0, hot);
+	CHECK_EQUAL(waiting(pages), 12);
 	sy_pages_destroy(pages);
 }
 

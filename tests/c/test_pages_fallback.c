@@ -172,7 +172,50 @@ static void test_suitable_pages(void)
 	sy_pages_destroy(pages);
 }
 
-/* With DMA32 below it, Normal does not give small blocks to other types while DMA32 has memory. */
+/* The other way round, movable pages in an unmovable pageblock suit a movable owner: 100 free and 160 of them are enough. */
+static void test_suitable_movable_pages(void)
+{
+	struct log log;
+	struct sy_pages *pages = bare_zone(1024, &log);
+	unsigned i;
+
+	for (i = 0; i < 1023; i++)
+		CHECK_EQUAL(take(pages, 0, 0), i);
+	for (i = 0; i < 160; i++) {
+		give(pages, i, 1);
+		CHECK_EQUAL(take(pages, 0, SY_MOVABLE), i);
+	}
+	expect_pageblocks(pages, 2, 0, 0, 0);
+	give(pages, 256, 100);
+	CHECK_EQUAL(take(pages, 0, SY_MOVABLE), 352);
+	expect(&log, log.count, 256, 6, SY_MOVABLE_TYPE, SY_UNMOVABLE, true);
+	expect_pageblocks(pages, 1, 1, 0, 0);
+	sy_pages_destroy(pages);
+}
+
+/* A freed page is the next to be used, unless its neighbourhood is about to become whole. */
+static void test_order_of_use(void)
+{
+	struct log log;
+	struct sy_pages *pages = bare_zone(1024, &log);
+	unsigned i;
+
+	for (i = 0; i < 1023; i++)
+		CHECK_EQUAL(take(pages, 0, SY_MOVABLE), i);
+	give(pages, 200, 1);
+	give(pages, 100, 1);
+	give(pages, 2, 2);
+	give(pages, 0, 1); /* pages 2 and 3 are free: if page 1 were too, all four would join */
+	CHECK_EQUAL(take(pages, 0, SY_MOVABLE), 100);
+	CHECK_EQUAL(take(pages, 0, SY_MOVABLE), 200);
+	CHECK_EQUAL(take(pages, 0, SY_MOVABLE), 1023);
+	CHECK_EQUAL(take(pages, 0, SY_MOVABLE), 0);
+	CHECK_EQUAL(take(pages, 0, SY_MOVABLE), 2);
+	sy_pages_destroy(pages);
+}
+
+/* With DMA32 below it, Normal does not give small blocks to other types while DMA32 has memory; but does before
+ * the other node is asked. */
 static void test_restraint(void)
 {
 	struct sy_pages_config config;
@@ -182,12 +225,15 @@ static void test_restraint(void)
 	unsigned i;
 
 	one_zone(&config, 8192, 1);
-	config.zone_count = 2;
+	config.zone_count = 3;
 	config.cpu_lists = false;
 	name_zone(&config.zones[0], "DMA32", 0, 8192);
 	config.zones[1] = config.zones[0];
 	name_zone(&config.zones[1], "Normal", 8192, 8192);
-	for (i = 0; i < 2; i++)
+	config.zones[2] = config.zones[1];
+	config.zones[2].start_page = 16384;
+	config.zones[2].node = 1;
+	for (i = 0; i < 3; i++)
 		config.zones[i].min = config.zones[i].low = config.zones[i].high = 1;
 	pages = sy_pages_create(&config);
 	CHECK(pages);
@@ -201,6 +247,34 @@ static void test_restraint(void)
 		;
 	CHECK(page && page->zone == 1);
 	CHECK_TEXT(sy_pages_check(pages), NULL);
+	sy_pages_destroy(pages);
+}
+
+/* Pages of the reserve return to it, and its pageblock does not join its free neighbour before it is given up. */
+static void test_reserve_apart(void)
+{
+	struct sy_pages_config config;
+	struct sy_pages_counts counts;
+	struct sy_pages *pages;
+	struct sy_page *page;
+
+	one_zone(&config, 4096, 1);
+	config.cpu_lists = false;
+	config.zones[0].min = 1;
+	config.zones[0].low = config.zones[0].high = 4096;
+	pages = sy_pages_create(&config);
+	CHECK(pages);
+	CHECK((page = sy_pages_alloc(pages, 0, 5, SY_HIGHATOMIC, SY_ANY_NODE)));
+	sy_pages_free(pages, 0, page);
+	CHECK((page = sy_pages_alloc(pages, 0, 1, SY_HIGHATOMIC, SY_ANY_NODE)));
+	sy_pages_free(pages, 0, page);
+	sy_pages_drain(pages, 0);
+	CHECK_TEXT(sy_pages_check(pages), NULL);
+	sy_pages_count(pages, &counts);
+	CHECK_EQUAL(counts.zones[0].pageblocks[SY_HIGHATOMIC_TYPE], 1);
+	CHECK_EQUAL(counts.zones[0].free_blocks[SY_HIGHATOMIC_TYPE][9], 1);
+	CHECK_EQUAL(counts.zones[0].free_blocks[SY_UNMOVABLE][9], 1);
+	check_all_free(pages, &config);
 	sy_pages_destroy(pages);
 }
 
@@ -249,7 +323,10 @@ int main(void)
 	test_small_blocks();
 	test_half_of_a_pageblock();
 	test_suitable_pages();
+	test_suitable_movable_pages();
+	test_order_of_use();
 	test_restraint();
 	test_reserve();
+	test_reserve_apart();
 	return check_result();
 }

@@ -139,7 +139,7 @@ static void test_older(void)
 
 	expect_state(pages, &small);
 	while (left) {
-		uint64_t r = random_next(&random), near = r % 9000, nearest, i;
+		uint64_t r = random_next(&random), near = r >> 61 ? 3500 + r % 1000 : r % 9000, nearest, i;
 		unsigned order = (unsigned)(r >> 20) % SY_ORDERS, taken = 0;
 		uint64_t clamped = near < 8192 ? near : 8191;
 		static uint64_t before[8192 / 64];
@@ -161,6 +161,44 @@ static void test_older(void)
 	CHECK_EQUAL(counts.zones[0].used[SY_USE_FREE], 8192);
 	CHECK_EQUAL(counts.zones[0].used[SY_USE_OLDER], 0);
 	sy_pages_destroy(pages);
+}
+
+/* The nearest run may lie two maximal blocks away on one side, when the other side's next one has only a far run. */
+static void test_nearest_of_two_sides(void)
+{
+	static const struct recorded full = { "Normal", 0, 8192, { { 0 } }, { 0, 16, 0, 0 } };
+	struct sy_pages *pages = populated(&full, 1, false);
+
+	CHECK(sy_pages_free_older(pages, 0, 10, 4096));
+	CHECK(sy_pages_free_older(pages, 0, 10, 3072));
+	CHECK(sy_pages_free_older(pages, 0, 9, 5120));
+	CHECK(sy_pages_free_older(pages, 0, 8, 5632));
+	CHECK(sy_pages_free_older(pages, 0, 0, 4096));
+	CHECK(sy__older_gone(pages, 5887) && !sy__older_gone(pages, 5888));
+	CHECK(sy__older_gone(pages, 3071) && !sy__older_gone(pages, 3070));
+	CHECK_TEXT(sy_pages_check(pages), NULL);
+	sy_pages_destroy(pages);
+}
+
+/* No page beyond the end of the zone, or in a hole, is ever freed. */
+static void test_older_at_the_end(void)
+{
+	static const struct recorded cut = { "Normal", 0, 1000, { { 0 } }, { 1, 1, 0, 0 } };
+	static const struct recorded hole = { "Normal", 0, 4096, { { 3 } }, { 0, 3, 0, 0 } };
+	const struct recorded *zones[2] = { &cut, &hole };
+	static const uint64_t older[2] = { 1000, 1533 };
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		struct sy_pages *pages = populated(zones[i], 1, false);
+		uint64_t freed = 0;
+
+		while (freed <= older[i] && sy_pages_free_older(pages, 0, 0, 5000))
+			freed++;
+		CHECK_EQUAL(freed, older[i]);
+		CHECK_TEXT(sy_pages_check(pages), NULL);
+		sy_pages_destroy(pages);
+	}
 }
 
 static void test_older_elsewhere(void)
@@ -230,6 +268,8 @@ int main(void)
 	test_machine();
 	test_traffic();
 	test_older();
+	test_nearest_of_two_sides();
+	test_older_at_the_end();
 	test_older_elsewhere();
 	test_fits();
 	return check_result();

@@ -294,6 +294,7 @@ static void test_best_fit_takes_the_tightest_block(void)
 	void *objects[3][PER_PAGE];
 	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
 
+	CHECK_EQUAL(world.heap->policy->unused_bytes(world.heap), 3 * 128 + 2 * 248);
 	sy_cache_free(cache, 0, objects[C][5]);
 	/* C's hole of 248 stands before its end of 128, which is tighter; then B's end, A's end, and the holes last. */
 	void *one = get(tails), *two = get(tails), *three = get(tails), *four = get(tails), *five = get(tails);
@@ -318,7 +319,7 @@ static void test_best_fit_honours_alignment(void)
 	for (unsigned i = 0; i < 4; i++) /* at 0, 72, 144, 216 */
 		fillers[i] = get(filler);
 	sy_cache_free(filler, 0, fillers[1]);
-	/* The hole of 72 bytes from 72 to 144 has no room for 64 bytes from 128; the rest of the page, from 288, has at 320. */
+	/* The hole of 72 bytes from 72 has no room for 64 bytes from 128 on; the rest of the page, from 288, has at 320. */
 	CHECK_EQUAL(offset(get(aligned)), 320);
 	end_world(&world);
 }

@@ -88,8 +88,8 @@ static void operate(const char *operation)
 	} else {
 		if (operation[0] == '+')
 			stream.object++;
-		else if (sscanf(operation, "%u.%u", &stream.slab, &stream.object) != 2)
-			CHECK(!"an operation that the format does not have");
+		else
+			CHECK_EQUAL(sscanf(operation, "%u.%u", &stream.slab, &stream.object), 2);
 		allocate_as_the_kernel();
 	}
 }

@@ -240,7 +240,7 @@ def policies() -> list[str]:
 def tunables(policy: str) -> tuple[Tunable, ...]:
     """The tunables of a policy, in its order."""
     lib = library()
-    found = []
+    found: list[Tunable] = []
     name, default, low, high = ctypes.c_char_p(), ctypes.c_int64(), ctypes.c_int64(), ctypes.c_int64()
     while lib.sy_conformance_tunable(
         lib.sy_policy_find(policy.encode()), len(found), name, default, low, high

@@ -42,7 +42,8 @@ bool sy_conformance_run_guarded(const struct sy_policy *policy, const struct con
 		alarm(GUARD_SECONDS);
 		kept = sy_conformance_run(policy, config, ops, count, result);
 	} else {
-		snprintf(result->message, sizeof(result->message), fell == SIGALRM ? "did not end" : "crashed with signal %d", fell);
+		snprintf(result->message, sizeof(result->message),
+		         fell == SIGALRM ? "did not end" : "crashed with signal %d", fell);
 	}
 	alarm(0);
 	for (unsigned i = 0; i < GUARDED; i++)

@@ -206,7 +206,7 @@ verdict model_kmalloc(struct machine *machine, uint32_t heap_index, size_t size,
 	struct sy_heap *heap = machine->heaps[heap_index];
 	uint64_t failures = heap->counters.page_failures;
 	bool power = size && !(size & (size - 1));
-	size_t align = power && size > 8 ? size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE : _Alignof(unsigned long long);
+	size_t align = power && size > 8 ? size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE : 8;
 	struct model_object object = { .cache = NO_CACHE, .heap = heap_index };
 
 	if (machine->object_count == MAX_OBJECTS)
@@ -404,6 +404,24 @@ static verdict check_counts(struct machine *machine, const struct model_cache *c
 	return NULL;
 }
 
+/* What is unused and what clients hold of a heap's slabs don't exceed them. */
+static verdict check_unused(struct machine *machine, uint32_t heap_index)
+{
+	struct sy_heap *heap = machine->heaps[heap_index];
+	uint64_t bytes;
+
+	if (!heap->policy->unused_bytes)
+		return NULL;
+	bytes = heap->policy->unused_bytes(heap);
+	for (uint32_t i = 0; i < machine->object_count; i++) {
+		const struct model_object *object = &machine->objects[i];
+
+		if (object->heap == heap_index && sy__head_of(heap, object->memory)->use == SY_USE_SLAB)
+			bytes += object->bytes;
+	}
+	return bytes <= heap->counters.slab_pages * SY_PAGE_SIZE ? NULL : "more bytes are unused than objects leave of the slabs";
+}
+
 verdict model_check(struct machine *machine)
 {
 	verdict wrong = constructor_complaint;
@@ -411,6 +429,9 @@ verdict model_check(struct machine *machine)
 	for (unsigned i = 0; i < machine->config->heaps && !wrong; i++)
 		if (machine->heaps[i])
 			wrong = sy_heap_check(machine->heaps[i]);
+	for (unsigned i = 0; i < machine->config->heaps && !wrong; i++)
+		if (machine->heaps[i])
+			wrong = check_unused(machine, i);
 	if (!wrong)
 		wrong = sy_pages_check(machine->pages);
 	for (uint32_t i = 0; i < machine->object_count && !wrong; i++)

@@ -1,10 +1,10 @@
 /*
  * Long random programs for every policy:  conformance-soak [OPERATIONS [SEED]]
  *
- * OPERATIONS per policy, else the environment's SLABYARD_CONFORMANCE_OPS, else 200,000. They are spread over rounds of up to
- * 4,000 operations, each on a machine of its own: slots, nodes, memory, tunables and the mix of operations are drawn at random, so
- * that some rounds run out of memory all the time and others never. A failure names the round's seed; the same seed as
- * second argument, with OPERATIONS 1, runs that round first.
+ * OPERATIONS per policy, else the environment's SLABYARD_CONFORMANCE_OPS, else 200,000. They are spread over rounds of up
+ * to 4,000 operations, each on a machine of its own: slots, nodes, memory, tunables and the mix of operations are drawn at
+ * random, so that some rounds run out of memory all the time and others never. A failure names the round's seed; the
+ * same seed as second argument, with OPERATIONS 1, runs that round first.
  */
 #include "conformance.h"
 
@@ -71,7 +71,8 @@ static void draw_kmalloc(struct op *op)
 
 static struct op draw_op(uint32_t fail_one_in, uint32_t pages_share)
 {
-	struct op op = { .slot = (uint8_t)draw(), .heap = (uint8_t)draw(), .node = (int8_t)(one_in(2) ? -1 : (int)below(8)) };
+	int node = one_in(2) ? SY_ANY_NODE : (int)below(8);
+	struct op op = { .slot = (uint8_t)draw(), .heap = (uint8_t)draw(), .node = (int8_t)node };
 	uint32_t which = below(100 + pages_share);
 
 	op.a = (uint32_t)draw();
@@ -154,8 +155,8 @@ static bool soak_round(const struct sy_policy *policy, uint64_t seed, struct con
 		ops[i] = draw_op(fail_one_in, pages_share);
 	if (sy_conformance_run(policy, &config, ops, count, result))
 		return true;
-	printf("%s: %s\n  at operation %" PRIu64 " of %" PRIu32 ", seed %" PRIu64 "; again: conformance-soak 1 %" PRIu64 "\n",
-	       policy->name, result->message, result->failed_at, count, seed, seed);
+	printf("%s: %s\n  at operation %" PRIu64 " of %" PRIu32 "; again: conformance-soak 1 %" PRIu64 "\n", policy->name,
+	       result->message, result->failed_at, count, seed);
 	printf("  slots %u nodes %u heaps %u pages_per_node %u grace_ns %u check_every %u fail_first %u cpu_lists %u"
 	       " leave_objects %u tunables", config.slots, config.nodes, config.heaps, config.pages_per_node, config.grace_ns,
 	       config.check_every, config.fail_first, config.cpu_lists, config.leave_objects);

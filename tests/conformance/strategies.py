@@ -6,9 +6,8 @@ around what allocators branch on: powers of two, the page, and their neighbours.
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-
 from binding import BULK, CONSTRUCTED, CacheFlag, Config, Flag, Kind, Op, Tunable
+from hypothesis import strategies as st
 
 PAGE = 4096
 LARGEST_BLOCK = PAGE << 10

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from binding import BULK, CONSTRUCTED, CacheFlag, Config, Flag, Kind, Op, Result, describe, policies, run, tunables
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-
-from binding import BULK, CONSTRUCTED, CacheFlag, Config, Flag, Kind, Op, Result, describe, policies, run, tunables
 from strategies import LARGEST_BLOCK, machines, programs, sizes
 
 EXAMPLES = os.environ.get("SLABYARD_CONFORMANCE_EXAMPLES")
