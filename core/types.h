@@ -23,7 +23,7 @@
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
  *
- * Reclaim (page allocator calls heaps) runs with no page allocator lock held.
+ * Reclaim (page allocator calls heaps) holds none of these; only the page allocator's list of heaps is locked, above them all.
  */
 #ifndef SY_TYPES_H
 #define SY_TYPES_H

@@ -21,13 +21,9 @@
  *
  * A failed allocation leaves NULL in the live table; its free then finds nothing to do.
  */
-#define _GNU_SOURCE /* madvise */
 #include "driver.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
-
-#include "../core/page_interface.h"
 
 #define TICK_NS 1000000u
 #define DEFAULT_MEMORY ((uint64_t)8 << 30)
@@ -224,13 +220,6 @@ static bool populate_zones(struct driver *driver, struct fault *fault)
 	return true;
 }
 
-static void back_by_huge_pages(struct sy_pages *pages)
-{
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)pages;
-
-	madvise(base->memory, (size_t)base->page_count << SY_PAGE_SHIFT, MADV_HUGEPAGE); /* only a wish */
-}
-
 static bool create_pages(struct driver *driver, const struct driver_options *options, struct fault *fault)
 {
 	const struct scratch *scratch = driver->scratch;
@@ -253,8 +242,6 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 	if (!driver->pages)
 		return refuse(fault, "no address space for %llu MiB of simulated memory: lower --memory or raise ulimit -v",
 		              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
-	if (options->huge_pages)
-		back_by_huge_pages(driver->pages);
 	return populate_zones(driver, fault);
 }
 

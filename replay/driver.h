@@ -46,7 +46,6 @@ struct driver {
 /* Options that the command line may give beside the allocator. */
 struct driver_options {
 	uint64_t memory; /* bytes of simulated memory where the trace has no zones; 0: the default */
-	bool huge_pages; /* back simulated memory by huge pages where the system can: for measuring time */
 	void (*log)(void *, const char *event, const uint64_t *values, unsigned count); /* of the policy; or NULL */
 };
 

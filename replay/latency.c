@@ -4,8 +4,9 @@
  * Every allocation and every free of an object is put between two readings of the fastest clock there is: the time-stamp
  * counter on x86 (rdtscp, which waits for what came before it), the virtual counter on arm64, clock_gettime elsewhere.
  * Ticks become nanoseconds by comparing the counter with CLOCK_MONOTONIC over the whole pass. Reading the clock
- * costs time itself: its median over many empty pairs is taken off every sample, down to 0. Pages of the environment are served
- * between the samples.
+ * costs time itself: its median over many empty pairs is taken off every sample, down to 0. Virtual machines may count in
+ * steps of several nanoseconds, below which no sample tells anything: `clock_resolution_ns`. Pages of the environment are served
+ * between the samples. The trace has been run once before, and the memory that it uses is resident (rehearse.c).
  *
  * The readings disturb the operations (they serialise the processor), so totals come from the timed pass alone. What this pass shows is
  * the distribution: the fast path as the median, slow paths and page requests in the tail.
@@ -58,7 +59,8 @@ static inline uint64_t read_clock(void)
 
 /* What the pass measures with and into. */
 struct latency {
-	uint64_t overhead; /* ticks of an empty pair of readings */
+	uint64_t overhead;   /* ticks of an empty pair of readings */
+	uint64_t resolution; /* ticks: some clocks count in steps */
 	struct histogram alloc, free, both;
 };
 
@@ -69,17 +71,21 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static uint64_t clock_overhead(void)
+static void calibrate(struct latency *latency)
 {
 	static uint64_t samples[CALIBRATION_SAMPLES];
 
+	latency->resolution = UINT64_MAX;
 	for (unsigned i = 0; i < CALIBRATION_SAMPLES; i++) {
 		uint64_t start = read_clock();
 
 		samples[i] = read_clock() - start;
 	}
 	qsort(samples, CALIBRATION_SAMPLES, sizeof *samples, by_value);
-	return samples[CALIBRATION_SAMPLES / 2];
+	latency->overhead = samples[CALIBRATION_SAMPLES / 2];
+	for (unsigned i = 1; i < CALIBRATION_SAMPLES; i++)
+		if (samples[i] != samples[i - 1] && samples[i] - samples[i - 1] < latency->resolution)
+			latency->resolution = samples[i] - samples[i - 1];
 }
 
 /* Takes one sample. A counter that runs backwards (another processor) counts as no time. */
@@ -88,43 +94,33 @@ static inline void take_sample(struct histogram *histogram, uint64_t start, uint
 	histogram_add(histogram, end > start + overhead ? end - start - overhead : 0);
 }
 
-/* Returns the first step that failed, or NULL. */
-static const struct step *replay(struct driver *driver, struct latency *latency)
+static void replay(struct driver *driver, struct latency *latency)
 {
-	const struct step *failed = NULL;
 	uint64_t start, end;
 
 	for (const struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
 		void **entry = &driver->live[step->handle];
-		bool good = true;
 
 		if (step_allocates(step)) {
 			start = read_clock();
 			*entry = driver_alloc(driver, step);
 			end = read_clock();
 			take_sample(&latency->alloc, start, end, latency->overhead);
-			good = *entry != NULL;
-		} else if (step_frees(step)) {
+		} else if (step_frees(step) && *entry) {
 			void *object = *entry;
 
-			*entry = NULL;
-			if (!object)
-				continue;
 			start = read_clock();
 			driver_free(driver, step, object);
 			end = read_clock();
 			take_sample(&latency->free, start, end, latency->overhead);
+			*entry = NULL;
 		} else if (step->kind == STEP_TICK) {
 			driver_tick(driver, step_time(step));
-		} else if (step->kind == EVENT_PAGE_ALLOC) {
-			good = driver_pages(driver, step);
-		} else if (step->kind == EVENT_PAGE_FREE || step->kind == EVENT_OLDER_PAGE_FREE) {
+		} else if (step->kind == EVENT_PAGE_ALLOC || step->kind == EVENT_PAGE_FREE ||
+		           step->kind == EVENT_OLDER_PAGE_FREE) {
 			driver_pages(driver, step);
 		}
-		if (!good && !failed)
-			failed = step;
 	}
-	return failed;
 }
 
 static void write_quantiles(struct json *json, const char *key, const struct histogram *histogram, double ns_per_tick)
@@ -155,42 +151,38 @@ static void write_latency(struct json *json, struct latency *latency, double ns_
 	write_quantiles(json, "latency_ns", &latency->both, ns_per_tick);
 	json_string(json, "clock", CLOCK_NAME);
 	json_measured(json, "clock_overhead_ns", (double)latency->overhead * ns_per_tick, 2);
+	if (latency->resolution != UINT64_MAX)
+		json_measured(json, "clock_resolution_ns", (double)latency->resolution * ns_per_tick, 2);
+	else
+		json_null(json, "clock_resolution_ns");
 	json_object_end(json);
 	json_object_end(json);
 }
 
-static bool measure(struct json *json, struct driver *driver, struct latency *latency, const struct pass_options *options,
-                    struct fault *fault)
+static void measure(struct json *json, struct driver *driver, struct latency *latency)
 {
 	uint64_t start_ns = monotonic_ns(), start = read_clock(), end_ns;
-	const struct step *failed;
 
-	if (!driver_populate(driver, NULL, NULL, fault))
-		return false;
-	latency->overhead = clock_overhead();
-	failed = replay(driver, latency);
+	calibrate(latency);
+	replay(driver, latency);
 	while ((end_ns = monotonic_ns()) - start_ns < LEAST_CALIBRATION_NS)
 		; /* a short trace gives too few ticks to compare the clocks by */
-	if (failed && !options->allow_failures)
-		return driver_refuse_memory(driver, driver_event_of(driver, failed), fault);
 	write_latency(json, latency, (double)(end_ns - start_ns) / (double)(read_clock() - start));
-	return true;
 }
 
 bool latency_pass(struct json *json, const struct scratch *scratch, const struct spec *spec,
                   const struct pass_options *options, struct fault *fault)
 {
-	struct driver_options of_driver = options->driver;
 	struct latency *latency = calloc(1, sizeof *latency);
 	struct driver driver;
+	uint64_t resident_kb;
 	bool good;
 
 	if (!latency)
 		return refuse(fault, "no memory for the histograms");
-	of_driver.huge_pages = true;
-	good = driver_create(&driver, scratch, spec, &of_driver, fault);
+	good = rehearse(&driver, scratch, spec, options, &resident_kb, fault);
 	if (good) {
-		good = measure(json, &driver, latency, options, fault);
+		measure(json, &driver, latency);
 		driver_destroy(&driver);
 	}
 	free(latency);

@@ -230,6 +230,8 @@ static bool run(int count, char **words, struct fault *fault)
 		return refuse(fault, "give --allocator: see slabyard-replay --help");
 	if (!spec_parse(&spec, arguments.allocator, fault))
 		return false;
+	if (spec.library)
+		malloc_target_make_room(words);
 	return arguments.geometry ? print_geometry(&arguments, &spec, fault) : replay(&arguments, &spec, fault);
 }
 

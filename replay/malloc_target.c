@@ -10,6 +10,9 @@
  * serves the trace's requests alone. Its malloc, free, and aligned_alloc or posix_memalign are found by name. The dynamic linker
  * would go on to search the libraries that it depends on, hence a library without a malloc of its own would pass with the C
  * library's: each symbol must lie in an object that is not the C library's own.
+ *
+ * Mallocs for preloading (jemalloc) want room among the thread variables that are laid out when a program starts, more than glibc
+ * reserves for late comers. So the program starts itself anew with glibc's tunable for that, once.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "malloc_target.h"
@@ -27,6 +30,24 @@ void replay_constructor(void *object, size_t object_size)
 	memset(object, PATTERN, object_size < PATTERN_BYTES ? object_size : PATTERN_BYTES);
 }
 
+/* ---- Room for a library --------------------------------------------------------------------------------------- */
+
+#define TUNABLES "GLIBC_TUNABLES"
+#define ROOM "glibc.rtld.optional_static_tls=65536"
+
+void malloc_target_make_room(char *const *words)
+{
+	const char *given = getenv(TUNABLES);
+	char value[4096];
+
+	if (given && strstr(given, "optional_static_tls"))
+		return;
+	if ((size_t)snprintf(value, sizeof value, "%s%s" ROOM, given ? given : "", given ? ":" : "") >= sizeof value)
+		return;
+	if (setenv(TUNABLES, value, 1) == 0)
+		execv("/proc/self/exe", words); /* where that fails, most libraries load all the same */
+}
+
 /* ---- The library ---------------------------------------------------------------------------------------------- */
 
 /* Of the library that was opened last: a function without a context must find it. One replay has one target. */
@@ -39,17 +60,22 @@ static void *aligned_by_posix_memalign(size_t align, size_t size)
 	return library_posix_memalign(&object, align, size) == 0 ? object : NULL;
 }
 
-/* The symbol, if the library brings its own. */
+/* Where the object that holds an address is loaded, NULL if unknown. */
+static const void *object_base(void *address)
+{
+	Dl_info info;
+
+	return address && dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+/* The symbol, if the library brings its own: neither the C library's (known by getpid, which nobody else defines), nor what
+ * serves this program (something may have been preloaded). */
 static void *own_symbol(void *library, const char *name)
 {
-	void *symbol = dlsym(library, name), *system = dlsym(RTLD_DEFAULT, name);
-	Dl_info of_symbol, of_system;
+	void *symbol = dlsym(library, name), *system = dlsym(RTLD_DEFAULT, name), *c_library = dlsym(RTLD_DEFAULT, "getpid");
+	const void *base = object_base(symbol);
 
-	if (!symbol || symbol == system)
-		return NULL;
-	if (system && dladdr(symbol, &of_symbol) && dladdr(system, &of_system) && of_symbol.dli_fbase == of_system.dli_fbase)
-		return NULL;
-	return symbol;
+	return base && base != object_base(system) && base != object_base(c_library) ? symbol : NULL;
 }
 
 /* A function pointer from dlsym's object pointer, which POSIX guarantees to be convertible and ISO C does not. */

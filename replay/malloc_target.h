@@ -22,6 +22,9 @@ struct malloc_target {
 	struct malloc_shape *shapes; /* by number of the cache */
 };
 
+/* Starts the program anew (with these words), unless it has been done, such that any library can be loaded. */
+void malloc_target_make_room(char *const *words);
+
 /* library: a path, or NULL for the system's own. False: see fault; nothing is kept. */
 bool malloc_target_open(struct malloc_target *, const char *library, const struct scratch *, struct fault *);
 void malloc_target_close(struct malloc_target *);

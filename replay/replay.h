@@ -10,6 +10,20 @@ struct pass_options {
 	bool allow_failures; /* a failed request is a result, not a fault */
 };
 
+/* Where requests failed. */
+struct failed {
+	uint64_t count;
+	const struct step *first;
+};
+
+/* The timed loop: serves all steps. See timed.c. */
+void replay_steps(struct driver *, struct failed *);
+
+/* Runs the whole trace once, then sets up a driver for the same again, whose memory is there already; resident_kb: how far
+ * resident memory rose, 0 if unknown. False: see fault; nothing is left. See rehearse.c. */
+bool rehearse(struct driver *, const struct scratch *, const struct spec *, const struct pass_options *,
+              uint64_t *resident_kb, struct fault *);
+
 /* Every deterministic measure, as an object with the member "exact". False: see fault; nothing was written. See exact.c. */
 bool exact_pass(struct json *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
 

@@ -30,7 +30,7 @@
 #define MAX_HANDLES (1u << 28)
 #define MAX_CALL_SITES (1u << 24)
 #define MAX_SNAPSHOTS (1u << 16)
-#define MAX_PAGE ((uint64_t)1 << 36) /* end of the last zone: 256 TiB */
+#define MAX_PAGE ((uint64_t)1 << 32) /* end of the last zone: 16 TiB */
 #define MAX_TIME ((uint64_t)1 << 62) /* nanoseconds: 146 years */
 
 #define KNOWN_FLAGS ((SY_NO_RECLAIM << 1) - 1u)

@@ -9,11 +9,11 @@
  * Figures: `seconds` of the loop; `operations`, allocations and frees of objects, implied ones included; `events`, all that
  * the loop replayed, pages of the environment too. A malloc is served the objects alone, hence its loop has fewer events.
  *
- * Simulated memory is backed by huge pages where the system grants them, as a kernel's direct map is: a first touch of a
- * page costs a kernel nothing, and it should cost little here.
+ * The trace has been run once before, and the simulated memory that it uses is resident (rehearse.c).
  *
  * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
- * how far resident memory rose during the loop. Objects are not written to, so pages that the malloc itself leaves alone don't count.
+ * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves alone
+ * don't count.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
@@ -22,12 +22,6 @@
 
 #define PREFETCH_AHEAD 8u
 _Static_assert(PREFETCH_AHEAD <= STEPS_AHEAD, "the steps that are looked at ahead exist");
-
-/* Where requests failed. */
-struct failed {
-	uint64_t count;
-	const struct step *first;
-};
 
 static __attribute__((noinline, cold)) void note_failure(struct failed *failed, const struct step *step)
 {
@@ -101,33 +95,15 @@ static void replay_malloc(struct driver *driver, struct failed *failed)
 	}
 }
 
+void replay_steps(struct driver *driver, struct failed *failed)
+{
+	if (driver->heap)
+		replay_policy(driver, failed);
+	else
+		replay_malloc(driver, failed);
+}
+
 /* ---- Around the loop ------------------------------------------------------------------------------------------ */
-
-/* A figure in kB from /proc/self/status; 0 where there is none. */
-static uint64_t status_kb(const char *name)
-{
-	FILE *file = fopen("/proc/self/status", "r");
-	char line[256];
-	unsigned long long value = 0;
-
-	while (file && fgets(line, sizeof line, file))
-		if (strncmp(line, name, strlen(name)) == 0 && sscanf(line + strlen(name), ": %llu", &value) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return value;
-}
-
-/* Lets the peak of resident memory begin anew. Where the system refuses, the peak is that of the whole process. */
-static void reset_resident_peak(void)
-{
-	FILE *file = fopen("/proc/self/clear_refs", "w");
-
-	if (!file)
-		return;
-	fputs("5", file);
-	fclose(file);
-}
 
 static double seconds_between(const struct timespec *start, const struct timespec *end)
 {
@@ -145,7 +121,8 @@ static void count_steps(const struct driver *driver, uint64_t *operations, uint6
 	}
 }
 
-static void write_timed(struct json *json, const struct driver *driver, double seconds, const uint64_t resident_kb[2])
+/* resident_kb: 0 if unknown. */
+static void write_timed(struct json *json, const struct driver *driver, double seconds, uint64_t resident_kb)
 {
 	uint64_t operations = 0, events = 0;
 
@@ -163,47 +140,28 @@ static void write_timed(struct json *json, const struct driver *driver, double s
 		json_measured(json, "events_per_second", (double)events / seconds, 0);
 	else
 		json_null(json, "events_per_second");
-	if (!driver->heap && resident_kb[1])
-		json_count(json, "resident_peak_kb", resident_kb[1] > resident_kb[0] ? resident_kb[1] - resident_kb[0] : 0);
+	if (!driver->heap && resident_kb)
+		json_count(json, "resident_peak_kb", resident_kb);
 	else
 		json_null(json, "resident_peak_kb");
 	json_object_end(json);
 	json_object_end(json);
 }
 
-static bool time_driver(struct json *json, struct driver *driver, const struct pass_options *options,
-                        struct fault *fault)
-{
-	void (*replay)(struct driver *, struct failed *) = driver->heap ? replay_policy : replay_malloc;
-	struct failed failed = { 0 };
-	struct timespec start, end;
-	uint64_t resident_kb[2];
-
-	if (!driver_populate(driver, NULL, NULL, fault))
-		return false;
-	reset_resident_peak();
-	resident_kb[0] = status_kb("VmRSS");
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	replay(driver, &failed);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	resident_kb[1] = status_kb("VmHWM");
-	if (failed.count && !options->allow_failures)
-		return driver_refuse_memory(driver, driver_event_of(driver, failed.first), fault);
-	write_timed(json, driver, seconds_between(&start, &end), resident_kb);
-	return true;
-}
-
 bool timed_pass(struct json *json, const struct scratch *scratch, const struct spec *spec,
                 const struct pass_options *options, struct fault *fault)
 {
-	struct driver_options of_driver = options->driver;
+	struct failed failed = { 0 };
+	struct timespec start, end;
 	struct driver driver;
-	bool good;
+	uint64_t resident_kb;
 
-	of_driver.huge_pages = true;
-	if (!driver_create(&driver, scratch, spec, &of_driver, fault))
+	if (!rehearse(&driver, scratch, spec, options, &resident_kb, fault))
 		return false;
-	good = time_driver(json, &driver, options, fault);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	replay_steps(&driver, &failed);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	write_timed(json, &driver, seconds_between(&start, &end), resident_kb);
 	driver_destroy(&driver);
-	return good;
+	return true;
 }

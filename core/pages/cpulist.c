@@ -173,5 +173,7 @@ void sy__cpu_size(struct sy__zone *zone, unsigned local_slots, const struct sy_p
 	zone->batch = config->cpu_list_batch ? config->cpu_list_batch : linux_batch(zone->managed);
 	if (high < (uint64_t)zone->batch * 4)
 		high = (uint64_t)zone->batch * 4;
-	zone->cpu_high = config->cpu_list_high ? config->cpu_list_high : high > UINT32_MAX / 2 ? UINT32_MAX / 2 : (unsigned)high;
+	if (high > INT32_MAX)
+		high = INT32_MAX;
+	zone->cpu_high = config->cpu_list_high ? config->cpu_list_high : (unsigned)high;
 }

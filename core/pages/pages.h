@@ -109,7 +109,7 @@ struct sy_pages {
 	unsigned zone_count, slots, nodes, pageblock_order;
 	uint8_t lowest_kind; /* of any zone: what requests for DMA get where there is no such zone */
 	uint8_t walk[SY_MAX_NODES][SY_MAX_ZONES]; /* zones in the order in which a request near this node tries them */
-	uint8_t restraint[SY_MAX_NODES][SY__KINDS]; /* order below which such a request first falls back on no block, see alloc.c */
+	uint8_t restraint[SY_MAX_NODES][SY__KINDS]; /* first min_fallback of such a request, see alloc.c */
 	uint64_t block_count; /* maximal blocks in the range */
 
 	/* tables over the whole range; zero where nothing happened */

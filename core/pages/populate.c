@@ -15,7 +15,7 @@
  * blocks only, and does, since no other block of order k follows that is not cut from a region larger than k. So the
  * rule holds by construction; and as each block costs its pool exactly its own size twice over until the next smaller
  * order, choosing the largest region (which spreads blocks evenly) never spoils a placement that another choice would
- * have allowed. A whole region of order k that is left over pageblock by pageblock may be used as well if its buddy is not free.
+ * have allowed. A region of order k among those of single pageblocks may be used as a whole if its buddy is not free.
  * Which half becomes the block is decided by mixing its address, so that blocks don't all lie at the lower ends.
  *
  * A type whose pool is too small uses the others', largest first: free blocks on lists that differ from their pageblock's type
@@ -362,15 +362,12 @@ bool sy_pages_populate(struct sy_pages *pages, unsigned index, const uint64_t fr
 	p.zone = zone;
 	if (!present || free_pages > usable || !reserve_regions(&p, free_blocks))
 		return false;
-	done = commit_table(zone);
-	if (done) {
+	sy__zone_clear(zone);
+	zone->present = present;
+	done = commit_table(zone) && populate(&p, free_blocks, free_pages);
+	if (!done) {
 		sy__zone_clear(zone);
-		zone->present = present;
-		done = populate(&p, free_blocks, free_pages);
-		if (!done) {
-			sy__zone_clear(zone);
-			sy__zone_start(zone);
-		}
+		sy__zone_start(zone);
 	}
 	sy__source_release(p.regions, p.bytes);
 	return done;

@@ -222,7 +222,9 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	return own->slab != NULL;
 }
 
-/* A busy node is better left alone: others take from it only what it has beyond min_partial. */
+/* A busy node is better left alone: others take from it only what it has beyond min_partial. Nodes are asked in turn
+ * from the nearest one's number on, as no distances are known here; and always, where Linux leaves out one request in
+ * forty by the cycle counter, which no replay could repeat. */
 static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
 {
 	unsigned nodes = cache->cache.heap->nodes;

@@ -88,13 +88,14 @@ struct sy_page *sy_pages_alloc(struct sy_pages *, unsigned slot, unsigned order,
 void sy_pages_free(struct sy_pages *, unsigned slot, struct sy_page *);
 
 /* Starts a zone in the state that a kernel reported, in place of pristine memory: free_blocks as in /proc/pagetypeinfo,
- * pageblocks as at its end; everything else is in environment use, older than the trace. Only on a page allocator that
- * has served no request. False: the counts don't fit the zone; it stays pristine. */
+ * pageblocks as at its end; everything else is in environment use, older than the trace. Pages of the zone beyond that
+ * many pageblocks are a hole at its end. Only on a page allocator that has served no request. False: the counts don't
+ * fit the zone; it stays pristine. */
 bool sy_pages_populate(struct sy_pages *, unsigned zone, const uint64_t free_blocks[SY_MIGRATE_TYPES][SY_ORDERS],
                        const uint64_t pageblocks[SY_MIGRATE_TYPES]);
 
-/* Frees 2^order older environment pages (see sy_pages_populate), the nearest still in use to page frame near_page.
- * False: there are no such pages. */
+/* Frees 2^order older environment pages (see sy_pages_populate), the nearest still in use to page frame near_page; in halves
+ * where no whole block of them is left. False: no zone has that many. */
 bool sy_pages_free_older(struct sy_pages *, unsigned slot, unsigned order, uint64_t near_page);
 
 /* Empties the per-CPU lists of a slot. Linux: drain_local_pages(). */

@@ -2,8 +2,8 @@
 
 The work is done by the C program slabyard-import (import/import.h says how); this module starts it, feeds it, and turns
 what it writes into Parquet. Everything streams: no step holds more than a block of rows, so a capture may be larger than
-memory. For perf.data, `perf script` makes the text, and since it is the slowest step by far, two of them work at once on
-two slices of a large file's time.
+memory. For perf.data, `perf script` makes the text (of a large file from a stream, see perfdata.py), and since it is the
+slowest step by far, two of them work at once on two slices of a large file's time.
 
                  perf script, slice 1 --+
     perf.data                           +--> slabyard-import --> blocks of columns --> row groups --> T.parquet
@@ -20,6 +20,7 @@ import bz2
 import contextlib
 import datetime
 import fcntl
+import functools
 import gzip
 import json
 import lzma
@@ -40,6 +41,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from . import perfdata
 from . import snapshots as kernel
 from .errors import MISSING, UserError
 from .output import describe_os_error, whole_file
@@ -47,7 +49,8 @@ from .programs import child, program
 from .trace import KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot
 
 PROGRAM = "slabyard-import"
-TWO_SLICES = 64 << 20  # bytes of perf.data from which two perf scripts pay
+LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
+_SCRIPT = ("-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
 _PIPE = 1 << 20  # bytes of a pipe's buffer
 _F_SETPIPE_SZ = 1031
 
@@ -164,6 +167,7 @@ class _Inputs:
     descriptors: list[int]
     options: list[str]
     check: Callable[[], None]  # raises UserError when a producer failed
+    resolve: Callable[[Sequence[str]], list[str]] = list  # call sites with symbols for addresses
 
 
 def _import(source: str, output: Path, about: About, marks: list[str], program_path: str | None) -> Metadata:
@@ -190,7 +194,7 @@ def _import(source: str, output: Path, about: About, marks: list[str], program_p
         assert process.stdout is not None
         _enlarge_pipe(process.stdout.fileno())
         try:
-            return _write(_Reader(process.stdout), output, about)
+            return _write(_Reader(process.stdout), output, about, inputs.resolve)
         except _CutOff:
             inputs.check()
             raise UserError(f"{source}: {_complaint(process)}") from None
@@ -292,35 +296,56 @@ def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> _Inputs:
             "or import the text that `perf script` makes of it elsewhere",
             MISSING,
         )
+    data = perfdata.read(path)
     span = _read_header(perf, path, about)
-    slices = [[]]
+    large = data is not None and data.streams and path.stat().st_size >= LARGE
+    slices: list[list[str]] = [[]]
     bounds = [(0, (1 << 64) - 1)]
-    if span is not None and path.stat().st_size >= TWO_SLICES and len(os.sched_getaffinity(0)) > 1:
+    if large and span is not None and len(os.sched_getaffinity(0)) > 1:
         middle = (span[0] + span[1]) // 2
         slices = [["--time", f",{_seconds(middle)}"], ["--time", f"{_seconds(middle + 1)},"]]
         bounds = [(0, middle + 1), (middle + 1, (1 << 64) - 1)]
     children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     inputs = _Inputs([], [], lambda: _check_perf(path, children))
+    if large and data is not None:
+        inputs.resolve = functools.partial(perfdata.resolve, data=data)
     stack.callback(_close_all, inputs)
-    for number, options in enumerate(slices):
+    for options, (first, last) in zip(slices, bounds, strict=True):
         errors = stack.enter_context(tempfile.TemporaryFile())
         process = stack.enter_context(
             child(
-                [perf, "script", "--force", "-i", str(path), "-F", "cpu,time,event,trace", "--ns", "--show-lost-events", *options],
-                stdin=subprocess.DEVNULL,
+                [perf, "script", "--force", "-i", "-" if large else str(path), *_SCRIPT, *options],
+                stdin=subprocess.PIPE if large else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )
         )
         assert process.stdout is not None
         children.append((process, errors))
+        if large and data is not None:
+            assert process.stdin is not None
+            _feed(data, os.dup(process.stdin.fileno()))
+            process.stdin.close()
         descriptor = os.dup(process.stdout.fileno())
         process.stdout.close()
         _enlarge_pipe(descriptor)
         inputs.descriptors.append(descriptor)
-        first, last = bounds[number]
         inputs.options += ["--input", f"{descriptor}:{first}:{last}"]
     return inputs
+
+
+def _feed(data: perfdata.PerfData, descriptor: int) -> None:
+    """A thread that streams the file to perf; a perf that ends early says why itself."""
+
+    def feed() -> None:
+        try:
+            with contextlib.suppress(OSError):
+                data.stream_to(descriptor)
+        finally:
+            os.close(descriptor)
+
+    _enlarge_pipe(descriptor)
+    threading.Thread(target=feed, daemon=True).start()
 
 
 def _seconds(ns: int) -> str:
@@ -405,7 +430,7 @@ class _Reader:
             yield {name: np.frombuffer(self.exactly(rows * np.dtype(kind).itemsize), kind) for name, kind in _COLUMNS}
 
 
-def _write(reader: _Reader, output: Path, about: About) -> Metadata:
+def _write(reader: _Reader, output: Path, about: About, resolve: Callable[[Sequence[str]], list[str]]) -> Metadata:
     if reader.exactly(8) != b"SYIMPORT":
         raise _CutOff
     header = reader.document()
@@ -415,7 +440,7 @@ def _write(reader: _Reader, output: Path, about: About) -> Metadata:
         "origin": np.array(ORIGINS, object),
         "owner": np.array(OWNERS, object),
         "gfp_flags": np.array(header["gfp"], object),
-        "call_site": np.array([*header["call_sites"], ""], object),
+        "call_site": np.array([*resolve(header["call_sites"]), ""], object),
     }
     try:
         with pq.ParquetWriter(output, SCHEMA, **_ENCODING) as writer:

@@ -7,6 +7,9 @@
 
 #define MIB ((uint64_t)1 << 20)
 
+/* Free blocks as in /proc/pagetypeinfo. */
+typedef uint64_t blocks_t[SY_MIGRATE_TYPES][SY_ORDERS];
+
 /* Random numbers that are the same everywhere: xorshift64*. The state must not be 0. */
 static inline uint64_t random_next(uint64_t *state)
 {

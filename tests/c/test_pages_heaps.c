@@ -1,5 +1,6 @@
 /* The page interface: what heaps get and how it is counted, faults, reclaim, release of memory, many threads. */
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "pages_support.h"
 
@@ -199,6 +200,48 @@ static void test_release(void)
 	sy_pages_destroy(pages);
 }
 
+/* The operating system refuses: first memory for objects, then descriptors. Both are a NULL, and pass. */
+static void test_no_memory(void)
+{
+	struct keeper keeper;
+	struct sy_pages *pages = keeper_on(&keeper, 8192, 1);
+	struct sy_page *environment = sy_pages_alloc(pages, 0, 6, SY_MOVABLE, SY_ANY_NODE), *page;
+	struct rlimit before, none;
+	static const blocks_t nothing;
+	static const uint64_t movable[SY_MIGRATE_TYPES] = { 0, 16, 0, 0 };
+	bool taken, grown, populated;
+
+	CHECK(environment && getrlimit(RLIMIT_DATA, &before) == 0);
+	none = before;
+	none.rlim_cur = SY_PAGE_SIZE; /* Linux takes 0 for no limit */
+	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+	taken = sy__pages_take(&keeper.heap, 0, 0, 0, SY_ANY_NODE, SY_USE_SLAB);
+	grown = sy_pages_alloc(pages, 0, SY_MAX_ORDER, SY_MOVABLE, SY_ANY_NODE);
+	CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
+	CHECK(!taken && !grown);
+	CHECK_EQUAL(keeper.heap.counters.page_failures, 1);
+	CHECK_EQUAL(keeper.heap.counters.slab_pages, 0);
+	CHECK_TEXT(sy_pages_check(pages), NULL);
+	CHECK((page = sy_pages_alloc(pages, 0, SY_MAX_ORDER, SY_MOVABLE, SY_ANY_NODE)));
+	sy_pages_free(pages, 0, page);
+	CHECK((page = sy__pages_take(&keeper.heap, 0, 0, 0, SY_ANY_NODE, SY_USE_SLAB)));
+	memset(sy__page_address(&keeper.heap, page), 1, SY_PAGE_SIZE);
+	CHECK_TEXT(sy_pages_check(pages), NULL);
+	sy__pages_detach(pages, &keeper.heap);
+	sy_pages_destroy(pages);
+
+	pages = keeper_on(&keeper, 8192, 1);
+	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+	populated = sy_pages_populate(pages, 0, nothing, movable);
+	CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
+	CHECK(!populated);
+	CHECK_TEXT(sy_pages_check(pages), NULL);
+	CHECK(sy_pages_populate(pages, 0, nothing, movable));
+	CHECK_TEXT(sy_pages_check(pages), NULL);
+	sy__pages_detach(pages, &keeper.heap);
+	sy_pages_destroy(pages);
+}
+
 #define THREADS 4
 
 struct worker {
@@ -213,20 +256,20 @@ static void *work(void *argument)
 	struct worker *worker = argument;
 	struct sy_heap *heap = &worker->keeper->heap;
 	uint64_t random = worker->slot + 1;
-	unsigned step;
+	unsigned step, slot = worker->slot;
 
 	for (step = 0; step < 30000; step++) {
 		uint64_t r = random_next(&random);
-		struct sy_page *page = sy__pages_take(heap, worker->slot, (unsigned)(r >> 8) % 5, r & SY_RECLAIMABLE, SY_ANY_NODE,
-		                                      r >> 20 & 1 ? SY_USE_SLAB : SY_USE_LARGE);
+		enum sy_page_use use = r >> 20 & 1 ? SY_USE_SLAB : SY_USE_LARGE;
+		struct sy_page *page = sy__pages_take(heap, slot, (unsigned)(r >> 8) % 5, r & SY_RECLAIMABLE, SY_ANY_NODE, use);
 
 		if (page)
 			*(unsigned *)sy__page_address(heap, page) = step;
 		page = __atomic_exchange_n(&worker->shared[r >> 32 & 63], page, __ATOMIC_ACQ_REL);
 		if (page)
-			sy__pages_give(heap, worker->slot, page);
+			sy__pages_give(heap, slot, page);
 		if (step % 5000 == 0)
-			sy_pages_drain(heap->pages, (worker->slot + 1) % THREADS);
+			sy_pages_drain(heap->pages, (slot + 1) % THREADS);
 	}
 	return NULL;
 }
@@ -265,6 +308,7 @@ int main(void)
 	test_faults();
 	test_reclaim();
 	test_release();
+	test_no_memory();
 	test_threads();
 	return check_result();
 }

@@ -1,8 +1,6 @@
 /* Zones in a recorded state, and the pages older than a trace. */
 #include "pages_support.h"
 
-typedef uint64_t blocks_t[SY_MIGRATE_TYPES][SY_ORDERS];
-
 struct recorded {
 	const char *name;
 	uint64_t start, pages;
@@ -87,7 +85,7 @@ static void test_traffic(void)
 
 	for (step = 0; step < 60000; step++) {
 		uint64_t r = random_next(&random);
-		unsigned i = (unsigned)(r % 2048), order = (unsigned)(r >> 20) % 4;
+		unsigned i = (unsigned)(r % 2048), order = (unsigned)(r >> 20) % 4, flags = r >> 40 & (SY_MOVABLE | SY_RECLAIMABLE);
 
 		if (r >> 60 == 0) {
 			uint64_t near = machine[2].start + (r >> 24) % machine[2].pages;
@@ -98,7 +96,7 @@ static void test_traffic(void)
 			held_pages -= (uint64_t)1 << held[i]->order;
 			sy_pages_free(pages, i % 2, held[i]);
 			held[i] = NULL;
-		} else if ((held[i] = sy_pages_alloc(pages, i % 2, order, r >> 40 & (SY_MOVABLE | SY_RECLAIMABLE), SY_ANY_NODE))) {
+		} else if ((held[i] = sy_pages_alloc(pages, i % 2, order, flags, SY_ANY_NODE))) {
 			held_pages += (uint64_t)1 << order;
 		}
 		if (step % 10000 == 0)
@@ -243,7 +241,8 @@ static void test_fits(void)
 	static const uint64_t three[SY_MIGRATE_TYPES] = { 1, 1, 1, 0 }, reserve[SY_MIGRATE_TYPES] = { 0, 1, 0, 1 };
 	static const blocks_t nothing, all = { [SY_MOVABLE_TYPE] = { [SY_MAX_ORDER] = 1 } };
 	static const blocks_t tight = { [SY_MOVABLE_TYPE] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 } };
-	static const blocks_t two_nines = { [SY_MOVABLE_TYPE] = { [9] = 2 } }, many = { { [0] = 513 } }, half = { { [0] = 512 } };
+	static const blocks_t two_nines = { [SY_MOVABLE_TYPE] = { [9] = 2 } };
+	static const blocks_t many = { { [0] = 513 } }, half = { { [0] = 512 } };
 	static const blocks_t overflow = { { [3] = UINT64_MAX / 4 } }, atomic = { [SY_HIGHATOMIC_TYPE] = { 0, 3, 1 } };
 
 	expect_fit(1024, nothing, two, true);

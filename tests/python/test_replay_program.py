@@ -297,14 +297,16 @@ def test_malloc_of_a_library(tmp_path: Path, replay_malloc: Path) -> None:
 
 @pytest.fixture
 def replay_malloc(tmp_path: Path) -> Path:
-    """A shared library with a malloc of its own: a bump allocator with posix_memalign alone."""
+    """A shared library with a malloc of its own: a bump allocator with posix_memalign alone, and thread variables laid out at start."""
     source = tmp_path / "bump.c"
     source.write_text(
         "#include <stddef.h>\n#include <stdint.h>\n"
         "static _Alignas(64) char memory[1 << 20];\nstatic size_t used;\n"
-        "int posix_memalign(void **p, size_t align, size_t size)\n"
-        "{\n\tused = (used + align - 1) & ~(align - 1);\n\t*p = memory + used;\n\tused += size;\n\treturn 0;\n}\n"
-        "void *malloc(size_t size) { void *p; posix_memalign(&p, 16, size); return p; }\n"
+        'static __thread volatile char cache[16384] __attribute__((tls_model("initial-exec")));\n'
+        "static void *bump(size_t align, size_t size)\n"
+        "{\n\tused = (used + align - 1) & ~(align - 1);\n\tused += size;\n\treturn memory + used - size;\n}\n"
+        "int posix_memalign(void **p, size_t align, size_t size) { *p = bump(align, size); return 0; }\n"
+        "void *malloc(size_t size) { cache[size % sizeof cache]++; return bump(16, size); }\n"
         "void free(void *p) { (void)p; }\n"
     )
     library = tmp_path / "libbump.so"
