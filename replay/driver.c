@@ -1,23 +1,23 @@
 /*
  * What runs a trace's requests against one allocator.
  *
- * The machine. Zones come from the trace, or, where it knows none, are those of a PC: DMA up to 16 MiB, DMA32 up to 4 GiB,
- * Normal up to the end of memory. A zone that the recorded kernel reports from its first usable page on is extended to whole
- * blocks of the largest order; its managed pages stay as they were. Where the trace has the kernel's free lists, the zones
- * start with these (sy_pages_populate), otherwise pristine.
+ * The machine. Zones come from the trace, or, where it knows none, are those of a PC: DMA up to 16 MiB, DMA32 up to 4
+ * GiB, Normal up to the end of memory. A zone that the recorded kernel reports from its first usable page on is
+ * extended to whole blocks of the largest order; its managed pages stay as they were. Where the trace has the kernel's
+ * free lists, the zones start with these (sy_pages_populate), otherwise pristine.
  *
- * CPU slots. One thread drives all of them: an event runs on the slot of its recorded CPU, modulo the slots there are. So a
- * replay is a deterministic simulation of per-CPU state, without any contention.
+ * CPU slots. One thread drives all of them: an event runs on the slot of its recorded CPU, modulo the slots there are.
+ * So a replay is a deterministic simulation of per-CPU state, without any contention.
  *
- * Time is the trace's. It stands still between ticks, one before the first event of every new millisecond: a tick sets the clock
- * and lets the heap free what waited for a grace period. Kernels do that from their timer tick as well.
+ * Time is the trace's. It stands still between ticks, one before the first event of every new millisecond: a tick sets
+ * the clock and lets the heap free what waited for a grace period. Kernels do that from their timer tick as well.
  *
  * Steps. Events are translated into steps once, before any pass begins: 16 bytes each, with the slot worked out, page
- * flags and migrate type merged, and ticks between them. Every event has exactly one step. All passes run the same steps,
- * so that the times of one belong to the figures of the other.
+ * flags and migrate type merged, and ticks between them. Every event has exactly one step. All passes run the same
+ * steps, so that the times of one belong to the figures of the other.
  *
- * Order of creation: pages, heap, caches in the order of the trace's metadata (merging depends on it), older objects, all on
- * the slots that the trace names.
+ * Order of creation: pages, heap, caches in the order of the trace's metadata (merging depends on it), older objects,
+ * all on the slots that the trace names.
  *
  * A failed allocation leaves NULL in the live table; its free then finds nothing to do.
  */
@@ -83,7 +83,8 @@ bool driver_pages(struct driver *driver, const struct step *step)
 
 bool driver_refuse_memory(const struct driver *driver, uint64_t event, struct fault *fault)
 {
-	return refuse(fault, "the trace needs more than the %llu MiB of simulated memory (first failed at event %llu): raise --memory",
+	return refuse(fault,
+	              "the trace needs more than the %llu MiB of simulated memory (first failed at event %llu): raise --memory",
 	              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)), (unsigned long long)event);
 }
 
@@ -281,7 +282,8 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 
 		driver->caches[i] = sy_cache_create(driver->heap, &config);
 		if (!driver->caches[i])
-			return refuse(fault, "%s cannot make cache %llu (%s) of %u-byte objects in %llu MiB of simulated memory: raise --memory",
+			return refuse(fault,
+			              "%s cannot make cache %llu (%s) of %u-byte objects in %llu MiB of simulated memory: raise --memory",
 			              driver->spec->policy->name, (unsigned long long)i, from->name, from->object_size,
 			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
 	}
@@ -335,7 +337,8 @@ bool driver_populate(struct driver *driver, void (*watch)(void *context, const s
 		void *object = driver_alloc(driver, &step);
 
 		if (!object)
-			return refuse(fault, "the objects older than the trace need more than the %llu MiB of simulated memory: raise --memory",
+			return refuse(fault,
+			              "the objects older than the trace need more than the %llu MiB of simulated memory: raise --memory",
 			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
 		if (older->handle == NO_HANDLE)
 			driver->older[driver->older_kept++] = object;

@@ -2,8 +2,8 @@
  * The exact pass: every measure that follows from the trace alone.
  *
  * It serves the same steps as the timed pass and looks after each of them. All it keeps are integers, and all it reads
- * are counters of the core and offsets in pages, never addresses or clocks: the result is the same to the byte on every run and
- * machine. docs/measures.md defines the measures; here is where they come from.
+ * are counters of the core and offsets in pages, never addresses or clocks: the result is the same to the byte on
+ * every run and machine. docs/measures.md defines the measures; here is where they come from.
  *
  *   requests, frees ...   events, by kind and by the implied mark. A free of a request that failed counts as nothing.
  *   requested bytes       sizes asked for by live objects; those older than the trace count too
@@ -17,9 +17,9 @@
  * Points of the time series lie at equal distances of trace time from its begin to its end; each is the state after
  * the last event that is not later. Peaks between points are in the peak measures.
  *
- * Who asked. Every request is counted for its call site and for a row: its cache, or, for kmalloc, the heap's size class that
- * serves such a request, found by size and by the kind of memory (DMA before reclaimable before accounted); kmalloc of a policy without
- * classes has one row, and kmalloc in pages of its own another.
+ * Who asked. Every request is counted for its call site and for a row: its cache, or, for kmalloc, the heap's size
+ * class that serves such a request, found by size and by the kind of memory (DMA before reclaimable before accounted);
+ * kmalloc of a policy without classes has one row, and kmalloc in pages of its own another.
  */
 #include "exact.h"
 

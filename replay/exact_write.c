@@ -1,8 +1,8 @@
 /*
  * The exact measures as JSON.
  *
- * Ratios are made here, by integer division to six decimals (json.c), so that the text is the same on every machine. A ratio
- * of nothing is null, and so is whatever a malloc can't tell: it has no pages that could be counted.
+ * Ratios are made here, by integer division to six decimals (json.c), so that the text is the same on every machine. A
+ * ratio of nothing is null, and so is whatever a malloc can't tell: it has no pages that could be counted.
  *
  *   total fragmentation      1 - requested bytes / bytes of held pages (Bonwick 1994, section 5.2)
  *   internal fragmentation   1 - requested bytes / bytes given to live objects
@@ -10,9 +10,9 @@
  *   unusable free space      of an order: share of the free memory that is in smaller blocks (Gorman; Linux's
  *                            unusable_index)
  *
- * Caches. A cache that shares another's slabs (merging) says with whose, in merged_into, and has its own requests and bytes, while
- * slabs and pages are stated once, at the cache that owns them. Where objects of all caches share pages, slabs per cache are null.
- * Rows that nobody used are left out.
+ * Caches. A cache that shares another's slabs (merging) says with whose, in merged_into, and has its own requests and
+ * bytes, while slabs and pages are stated once, at the cache that owns them. Where objects of all caches share pages,
+ * slabs per cache are null. Rows that nobody used are left out.
  */
 #include "exact.h"
 

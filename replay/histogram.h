@@ -1,7 +1,7 @@
 /*
- * A histogram of times with a constant relative error, after Tene's HdrHistogram: values below 128 each have a bucket, and
- * every power of two above has 64 of equal width. So a bucket is at most 1/64 of its values wide, and its middle is off
- * by less than 0.8%. Counting is a shift and an increment, without a table that has to grow: 64-bit values fit.
+ * A histogram of times with a constant relative error, after Tene's HdrHistogram: values below 128 each have a bucket,
+ * and every power of two above has 64 of equal width. So a bucket is at most 1/64 of its values wide, and its middle
+ * is off by less than 0.8%. Counting is a shift and an increment, without a table that has to grow: 64-bit values fit.
  */
 #ifndef REPLAY_HISTOGRAM_H
 #define REPLAY_HISTOGRAM_H

@@ -1,12 +1,12 @@
 /*
  * Writing JSON.
  *
- * The exact measures are the same to the byte on every run and machine, so nothing here that an exact measure goes through
- * touches floating point: its rounding, contraction (a fused multiply-add is another number) and printing differ between
- * machines and libraries. Ratios are long divisions of integers.
+ * The exact measures are the same to the byte on every run and machine, so nothing here that an exact measure goes
+ * through touches floating point: its rounding, contraction (a fused multiply-add is another number) and printing
+ * differ between machines and libraries. Ratios are long divisions of integers.
  *
- * Strings come from traces and command lines: quotes, backslashes and control characters are escaped; UTF-8 passes through,
- * and each byte that is no UTF-8 becomes U+FFFD, so that the output always is JSON.
+ * Strings come from traces and command lines: quotes, backslashes and control characters are escaped; UTF-8 passes
+ * through, and each byte that is no UTF-8 becomes U+FFFD, so that the output always is JSON.
  *
  * Output is buffered by the C library, errors stick to the stream, and json_end asks for them once.
  */
@@ -24,7 +24,7 @@
 /* Bytes of the UTF-8 character that begins here, 0 if none does. Surrogates and overlong forms are none. */
 static unsigned utf8_length(const unsigned char *s)
 {
-	unsigned length = s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : 0;
+	unsigned length = s[0] < 0xc2 || s[0] > 0xf4 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 
 	for (unsigned i = 1; i < length; i++)
 		if ((s[i] & 0xc0) != 0x80)

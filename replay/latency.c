@@ -1,15 +1,16 @@
 /*
  * The latency pass: how long single operations take.
  *
- * Every allocation and every free of an object is put between two readings of the fastest clock there is: the time-stamp
- * counter on x86 (rdtscp, which waits for what came before it), the virtual counter on arm64, clock_gettime elsewhere.
- * Ticks become nanoseconds by comparing the counter with CLOCK_MONOTONIC over the whole pass. Reading the clock
- * costs time itself: its median over many empty pairs is taken off every sample, down to 0. Virtual machines may count in
- * steps of several nanoseconds, below which no sample tells anything: `clock_resolution_ns`. Pages of the environment are served
- * between the samples. The trace has been run once before, and the memory that it uses is resident (rehearse.c).
+ * Every allocation and every free of an object is put between two readings of the fastest clock there is: the
+ * time-stamp counter on x86 (rdtscp, which waits for what came before it), the virtual counter on arm64, clock_gettime
+ * elsewhere. Ticks become nanoseconds by comparing the counter with CLOCK_MONOTONIC over the whole pass. Reading the
+ * clock costs time itself: its median over many empty pairs is taken off every sample, down to 0. Virtual machines may
+ * count in steps of several nanoseconds, below which no sample tells anything: `clock_resolution_ns`. Pages of the
+ * environment are served between the samples. The trace has been run once before, and the memory that it uses is
+ * resident (rehearse.c).
  *
- * The readings disturb the operations (they serialise the processor), so totals come from the timed pass alone. What this pass shows is
- * the distribution: the fast path as the median, slow paths and page requests in the tail.
+ * The readings disturb the operations (they serialise the processor), so totals come from the timed pass alone. What
+ * this pass shows is the distribution: the fast path as the median, slow paths and page requests in the tail.
  *
  * Times go into log-linear histograms (histogram.h).
  */
@@ -133,7 +134,8 @@ static void write_quantiles(struct json *json, const char *key, const struct his
 	json_object(json, key);
 	for (unsigned i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
 		if (histogram->total)
-			json_measured(json, quantiles[i].name, histogram_quantile(histogram, quantiles[i].thousandths) * ns_per_tick, 2);
+			json_measured(json, quantiles[i].name,
+			              histogram_quantile(histogram, quantiles[i].thousandths) * ns_per_tick, 2);
 		else
 			json_null(json, quantiles[i].name);
 	}

@@ -7,11 +7,12 @@
  *   slabyard-replay --list
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
  *
- * The lab starts it, once for each run, and reads the JSON on standard output; users rarely see it. So a run has a process
- * to itself: nothing of one allocator's memory, caches or clock reaches the next one's figures.
+ * The lab starts it, once for each run, and reads the JSON on standard output; users rarely see it. So a run has a
+ * process to itself: nothing of one allocator's memory, caches or clock reaches the next one's figures.
  *
- * Everything is computed before anything is printed, thus standard output has a whole result or nothing, unless the disk
- * beneath it is full, which is noticed. Exit status: 0 done; 2 wrong usage or input, with one line on standard error.
+ * Everything is computed before anything is printed, thus standard output has a whole result or nothing, unless the
+ * disk beneath it is full, which is noticed. Exit status: 0 done; 2 wrong usage or input, with one line on standard
+ * error.
  *
  * --log lets a policy that has a tunable for it tell of its searches, on standard error.
  */
@@ -112,13 +113,19 @@ static bool print_help(void)
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
-	     "Replays a scratch file of the lab; prints JSON. Example: slabyard-replay --geometry --allocator slub --cpus 2 192");
+	     "Replays a scratch file of the lab; prints JSON. Example:\n"
+	     "  slabyard-replay --geometry --allocator slub --cpus 2 192");
 	return true;
+}
+
+static bool refuse_output(struct fault *fault)
+{
+	return refuse(fault, "cannot write the result: standard output is full or closed");
 }
 
 static bool finish(struct json *json, struct fault *fault)
 {
-	return json_end(json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_end(json) || refuse_output(fault);
 }
 
 static bool print_geometry(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
@@ -174,7 +181,7 @@ static bool run_pass(const struct arguments *arguments, const struct scratch *sc
 	json_begin(&json, stdout);
 	if (arguments->proc)
 		return proc_pass(stdout, arguments->proc, scratch, spec, options, fault) &&
-		       ((fflush(stdout) == 0 && !ferror(stdout)) || refuse(fault, "cannot write the result: standard output is full or closed"));
+		       ((fflush(stdout) == 0 && !ferror(stdout)) || refuse_output(fault));
 	return pass_named(arguments->mode)(&json, scratch, spec, options, fault) && finish(&json, fault);
 }
 

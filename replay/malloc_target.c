@@ -1,18 +1,20 @@
 /*
  * A malloc in place of a policy, so that an allocator of programs stands beside those of kernels in a comparison.
  *
- * It is served the object events alone: it has no environment, and no pages that could be counted. A kmalloc becomes a malloc
- * of the bytes asked for. An object of a cache becomes a malloc of the object's size, or an aligned allocation where the
- * cache wants more alignment than malloc gives (16 bytes; cache lines, usually); its constructor runs each time, as a malloc keeps
- * nothing constructed. Memory asked for as zero is zeroed behind the malloc. So it gets what a policy gets.
+ * It is served the object events alone: it has no environment, and no pages that could be counted. A kmalloc becomes a
+ * malloc of the bytes asked for. An object of a cache becomes a malloc of the object's size, or an aligned allocation
+ * where the cache wants more alignment than malloc gives (16 bytes; cache lines, usually); its constructor runs each
+ * time, as a malloc keeps nothing constructed. Memory asked for as zero is zeroed behind the malloc. So it gets what a
+ * policy gets.
  *
- * A library is loaded with its symbols kept to itself: the replay's own memory, and the C library's, stay where they are, and the library
- * serves the trace's requests alone. Its malloc, free, and aligned_alloc or posix_memalign are found by name. The dynamic linker
- * would go on to search the libraries that it depends on, hence a library without a malloc of its own would pass with the C
- * library's: each symbol must lie in an object that is not the C library's own.
+ * A library is loaded with its symbols kept to itself: the replay's own memory, and the C library's, stay where they
+ * are, and the library serves the trace's requests alone. Its malloc, free, and aligned_alloc or posix_memalign are
+ * found by name. The dynamic linker would go on to search the libraries that it depends on, hence a library without a
+ * malloc of its own would pass with the C library's: each symbol must lie in an object that is not the C library's
+ * own.
  *
- * Mallocs for preloading (jemalloc) want room among the thread variables that are laid out when a program starts, more than glibc
- * reserves for late comers. So the program starts itself anew with glibc's tunable for that, once.
+ * Mallocs for preloading (jemalloc) want room among the thread variables that are laid out when a program starts, more
+ * than glibc reserves for late comers. So the program starts itself anew with glibc's tunable for that, once.
  */
 #define _GNU_SOURCE /* dladdr */
 #include "malloc_target.h"

@@ -1,14 +1,14 @@
 /*
  * The free lists at the end of a replay, as a Linux kernel would print them: /proc/buddyinfo and /proc/pagetypeinfo
- * (Documentation/filesystems/proc.rst), to the column. So every tool and eye that reads a real kernel's reads these, and
- * a diff against a recorded file shows the memory alone.
+ * (Documentation/filesystems/proc.rst), to the column. So every tool and eye that reads a real kernel's reads these,
+ * and a diff against a recorded file shows the memory alone.
  *
  *   buddyinfo      per zone, free blocks by order
  *   pagetypeinfo   the same by migrate type, and pageblocks by migrate type at its end
  *
- * The rows are those of a kernel without CMA and memory isolation, both of which the page allocator does not have. As the kernel stops
- * counting a free list at 100,000 blocks, so that it doesn't hold the zone's lock for too long, so does pagetypeinfo here,
- * and marks the figure with ">".
+ * The rows are those of a kernel without CMA and memory isolation, both of which the page allocator does not have. As
+ * the kernel stops counting a free list at 100,000 blocks, so that it doesn't hold the zone's lock for too long, so
+ * does pagetypeinfo here, and marks the figure with ">".
  *
  * Zones without managed pages are not shown, there as here. This is formatted outside the core, which prints nothing.
  */

@@ -2,15 +2,17 @@
  * A rehearsal before a measurement, so that what is measured is the allocator and not the operating system beneath the
  * simulation.
  *
- * A kernel's memory is there; simulated memory appears page by page when it is first written to, at the cost of a fault each, which for a
- * short trace is more than all its requests together. Huge pages would make these faults rare, but each may wait for the
- * system to find one: tens of milliseconds on a machine that has run for a while. So the trace is run once unmeasured.
- * Which pages of the simulated memory, and of the table that describes it, it made resident is asked from the system (mincore); then
- * a new allocator is set up, and the same pages, by their offset, are made resident before the clock starts. As a replay
- * is deterministic, it is going to use exactly these. They read zero as before; no allocator can tell the difference.
+ * A kernel's memory is there; simulated memory appears page by page when it is first written to, at the cost of a
+ * fault each, which for a short trace is more than all its requests together. Huge pages would make these faults rare,
+ * but each may wait for the system to find one: tens of milliseconds on a machine that has run for a while. So the
+ * trace is run once unmeasured. Which pages of the simulated memory, and of the table that describes it, it made
+ * resident is asked from the system (mincore); then a new allocator is set up, and the same pages, by their offset,
+ * are made resident before the clock starts. As a replay is deterministic, it is going to use exactly these. They read
+ * zero as before; no allocator can tell the difference.
  *
- * The rehearsal also tells what fails for lack of memory, and how far a malloc's resident memory rises; and it leaves the
- * program's code and tables warm. A malloc keeps the heap that it has grown, like that of a program that has run for a while.
+ * The rehearsal also tells what fails for lack of memory, and how far a malloc's resident memory rises; and it leaves
+ * the program's code and tables warm. A malloc keeps the heap that it has grown, like that of a program that has run
+ * for a while.
  */
 #define _GNU_SOURCE /* mincore */
 #include <stdlib.h>

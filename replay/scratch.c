@@ -1,8 +1,8 @@
 /*
  * Reading and validating the scratch file (scratch.h).
  *
- * The file is mapped, not read: the arrays are used where they lie. One pass over everything then proves what the passes
- * that replay it rely on, so that their loops check nothing:
+ * The file is mapped, not read: the arrays are used where they lie. One pass over everything then proves what the
+ * passes that replay it rely on, so that their loops check nothing:
  *
  *   sections   known, not twice, aligned, of the right record size, within the file
  *   run        counts that the program can hold: CPU slots, nodes, call sites; the pageblock order
@@ -12,9 +12,9 @@
  *   handles    in range; allocated only while free, freed only while allocated, and by the kind (and from the cache) that
  *              allocated them. The pass therefore keeps, for each handle, who holds it.
  *
- * Tables as large as the counts of section run say are left to calloc, which touches nothing before it is used: a damaged
- * count costs address space, or is refused. Every refusal is one line that names the section and the record. A file from the lab that is refused was cut
- * short (a full disk), or damaged: the lab makes a new one from the trace.
+ * Tables as large as the counts of section run say are left to calloc, which touches nothing before it is used: a
+ * damaged count costs address space, or is refused. Every refusal is one line that names the section and the record. A
+ * file from the lab that is refused was cut short (a full disk), or damaged: the lab makes a new one from the trace.
  */
 #define _GNU_SOURCE /* open, mmap, fstat, madvise */
 #include "scratch.h"

@@ -1,12 +1,12 @@
 /*
  * The scratch file: a trace as flat arrays, written by the lab for one replay and deleted after it.
  *
- * Little endian. A header, then a table of sections, then the sections, each an array of fixed records at an offset that is
- * a multiple of 64. "events" and "run" must be there; the others may be absent, which is the same as empty.
+ * Little endian. A header, then a table of sections, then the sections, each an array of fixed records at an offset
+ * that is a multiple of 64. "events" and "run" must be there; the others may be absent, which is the same as empty.
  *
  * Handles join an allocation to its free: small numbers, reused after the free, one numbering for objects and pages.
- * An object or page that a recorded free proves, but that stands nowhere as an allocation, is either placed by the lab as
- * an implied allocation (EVENT_IMPLIED), or freed by EVENT_OLDER_PAGE_FREE, or counted as EVENT_UNKNOWN_FREE.
+ * An object or page that a recorded free proves, but that stands nowhere as an allocation, is either placed by the lab
+ * as an implied allocation (EVENT_IMPLIED), or freed by EVENT_OLDER_PAGE_FREE, or counted as EVENT_UNKNOWN_FREE.
  */
 #ifndef REPLAY_SCRATCH_H
 #define REPLAY_SCRATCH_H

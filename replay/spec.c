@@ -5,12 +5,13 @@
  *   slub:min_partial=0,max_order=1         with tunables; a value is a number, the name of a choice, or auto
  *   malloc:system   malloc:/path/lib.so    the C library's malloc, or that of a library
  *
- * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable): this file names no policy. A user
- * who mistypes a name is shown the nearest one that exists, by edit distance (insertions, deletions, substitutions and swaps of neighbours; Damerau 1964), if
- * it is near enough to be what was meant; otherwise all of them. One who gives an impossible value is shown the possible ones.
+ * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable): this file names no policy. A
+ * user who mistypes a name is shown the nearest one that exists, by edit distance (insertions, deletions,
+ * substitutions and swaps of neighbours; Damerau 1964), if it is near enough to be what was meant; otherwise all of
+ * them. One who gives an impossible value is shown the possible ones.
  *
- * Two tunables named min_X and max_X bound the same thing, whatever it is: a minimum above the maximum is refused here, as no
- * policy can make sense of it.
+ * Two tunables named min_X and max_X bound the same thing, whatever it is: a minimum above the maximum is refused
+ * here, as no policy can make sense of it.
  */
 #include "spec.h"
 

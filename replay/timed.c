@@ -1,19 +1,21 @@
 /*
  * The timed pass: how long the requests take, and nothing else.
  *
- * The loops below are all that runs between the two readings of the clock. The trace was validated and translated before,
- * so they check nothing but whether memory ran out (one branch, never taken), and read 16 bytes of a step in order, which
- * the processor prefetches by itself. What it can't foresee is the live table's entry of a handle: that is asked for some
- * steps ahead. Objects are never touched nor prefetched: when their lines reach the cache is the allocator's doing, and part of its time.
+ * The loops below are all that runs between the two readings of the clock. The trace was validated and translated
+ * before, so they check nothing but whether memory ran out (one branch, never taken), and read 16 bytes of a step in
+ * order, which the processor prefetches by itself. What it can't foresee is the live table's entry of a handle: that
+ * is asked for some steps ahead. Objects are never touched nor prefetched: when their lines reach the cache is the
+ * allocator's doing, and part of its time.
  *
- * Figures: `seconds` of the loop; `operations`, allocations and frees of objects, implied ones included; `events`, all that
- * the loop replayed, pages of the environment too. A malloc is served the objects alone, hence its loop has fewer events.
+ * Figures: `seconds` of the loop; `operations`, allocations and frees of objects, implied ones included; `events`, all
+ * that the loop replayed, pages of the environment too. A malloc is served the objects alone, hence its loop has fewer
+ * events.
  *
  * The trace has been run once before, and the simulated memory that it uses is resident (rehearse.c).
  *
  * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
- * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves alone
- * don't count.
+ * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves
+ * alone don't count.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"

@@ -43,7 +43,7 @@ struct placement {
 	uint32_t used, unused, capacity;    /* entries: ever used; first of a list of those to use again */
 	struct queue pool[SY_MIGRATE_TYPES][SY_ORDERS];
 	uint64_t pageblocks[SY_MIGRATE_TYPES]; /* still to be placed */
-	uint64_t whole, at, step;           /* walk over the zone's whole maximal blocks */
+	uint64_t whole, at, step;           /* walk over the zone's maximal blocks */
 };
 
 /* ---- Queues of regions -------------------------------------------------------------------------------------------- */
@@ -117,12 +117,9 @@ static void assign(struct placement *p, uint64_t page, uint64_t pageblocks, unsi
 	p->pageblocks[type] -= pageblocks;
 }
 
-/* Gives a range of whole pageblocks to one type, as aligned regions. */
-static void assign_range(struct placement *p, uint64_t page, uint64_t pageblocks, unsigned type)
+/* Puts a range of one type into its pool, as aligned regions. */
+static void add_range(struct placement *p, uint64_t page, uint64_t end, unsigned type)
 {
-	uint64_t end = page + (pageblocks << p->zone->pages->pageblock_order);
-
-	assign(p, page, pageblocks, type);
 	while (page < end) {
 		unsigned order = 0;
 
@@ -133,7 +130,22 @@ static void assign_range(struct placement *p, uint64_t page, uint64_t pageblocks
 	}
 }
 
-/* Divides some pageblocks of one maximal block among the types that still lack some. */
+/* Puts pageblocks that have their types into the pools, each run of one type apart. */
+static void add_regions(struct placement *p, uint64_t page, uint64_t pageblocks)
+{
+	uint64_t size = sy__pageblock_pages(p->zone->pages), end = page + pageblocks * size, run;
+
+	for (; page < end; page = run) {
+		unsigned type = sy__pageblock_type(p->zone->pages, page);
+
+		run = page + size;
+		while (run < end && sy__pageblock_type(p->zone->pages, run) == type)
+			run += size;
+		add_range(p, page, run, type);
+	}
+}
+
+/* Divides pageblocks among the types that still lack some. */
 static void share(struct placement *p, uint64_t page, uint64_t pageblocks)
 {
 	unsigned type;
@@ -141,31 +153,44 @@ static void share(struct placement *p, uint64_t page, uint64_t pageblocks)
 	for (type = 0; type < SY_MIGRATE_TYPES && pageblocks; type++) {
 		uint64_t part = p->pageblocks[type] < pageblocks ? p->pageblocks[type] : pageblocks;
 
-		if (!part)
-			continue;
-		assign_range(p, page, part, type);
+		assign(p, page, part, type);
 		page += part << p->zone->pages->pageblock_order;
 		pageblocks -= part;
 	}
 }
 
-static void place_pageblocks(struct placement *p)
+/* `largest`: how many maximal blocks will be free. More of them than there are maximal blocks of one type cover several
+ * types, as happens when everything around a boundary is freed. */
+static void place_pageblocks(struct placement *p, uint64_t largest)
 {
 	struct sy__zone *zone = p->zone;
 	unsigned shift = zone->pages->pageblock_order, type;
-	uint64_t per_whole = SY__MAX_BLOCK >> shift, whole = zone->present >> SY_MAX_ORDER, left = whole;
+	uint64_t per_whole = SY__MAX_BLOCK >> shift, left = zone->present >> SY_MAX_ORDER;
+	uint64_t end = zone->start + (left << SY_MAX_ORDER), page;
 	uint64_t rest = (zone->present & (SY__MAX_BLOCK - 1)) >> shift; /* a last pageblock that is cut off has none free */
 
-	start_walk(p, whole);
+	start_walk(p, left);
 	for (type = 0; type < SY_MIGRATE_TYPES; type++)
-		for (; left && p->pageblocks[type] >= per_whole; left--)
-			assign_range(p, next_whole(p), per_whole, type);
-	for (; left; left--)
-		share(p, next_whole(p), per_whole);
-	share(p, zone->start + (whole << SY_MAX_ORDER), rest);
+		for (; left && p->pageblocks[type] >= per_whole; left--) {
+			page = next_whole(p);
+			assign(p, page, per_whole, type);
+			put(p, type, SY_MAX_ORDER, page);
+			largest -= largest != 0;
+		}
+	for (; left; left--) {
+		page = next_whole(p);
+		share(p, page, per_whole);
+		if (largest)
+			put(p, SY_MOVABLE_TYPE, SY_MAX_ORDER, page);
+		else
+			add_regions(p, page, per_whole);
+		largest -= largest != 0;
+	}
+	share(p, end, rest);
+	add_regions(p, end, rest);
 	for (type = 0; type < SY_MIGRATE_TYPES; type++)
 		if (p->pageblocks[type])
-			assign(p, zone->start + (whole << SY_MAX_ORDER) + (rest << shift), 1, type);
+			assign(p, end + (rest << shift), 1, type);
 }
 
 /* ---- Free blocks -------------------------------------------------------------------------------------------------- */
@@ -322,10 +347,13 @@ static bool is_pristine(const struct sy__zone *zone)
 static bool populate(struct placement *p, const uint64_t free_blocks[SY_MIGRATE_TYPES][SY_ORDERS], uint64_t free_pages)
 {
 	struct sy__zone *zone = p->zone;
-	uint64_t usable = zone->managed < zone->present ? zone->managed : zone->present;
+	uint64_t usable = zone->managed < zone->present ? zone->managed : zone->present, largest = 0;
+	unsigned type;
 	bool fits;
 
-	place_pageblocks(p);
+	for (type = 0; type < SY_MIGRATE_TYPES; type++)
+		largest += free_blocks[type][SY_MAX_ORDER];
+	place_pageblocks(p, largest);
 	fits = place_blocks(p, free_blocks);
 	zone->populated = true;
 	zone->highatomic_pages = (size_t)(zone->pageblocks[SY_HIGHATOMIC_TYPE] << zone->pages->pageblock_order);

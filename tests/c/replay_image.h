@@ -70,7 +70,8 @@ static inline void image_fill_events(struct image *image)
 	uint64_t random = 42;
 
 	for (unsigned i = 0; i < IMAGE_OLDER / 2; i++)
-		holders[i] = (struct image_holder){ .kind = EVENT_CACHE_ALLOC, .cache = (uint16_t)(i % IMAGE_CACHES), .live = true };
+		holders[i] = (struct image_holder){ .kind = EVENT_CACHE_ALLOC, .cache = (uint16_t)(i % IMAGE_CACHES),
+			                            .live = true };
 	for (uint32_t i = 0; i < IMAGE_EVENTS; i++) {
 		image->events[i] = image_event(holders, &random, i);
 		if (i % 50 != 49)

@@ -211,7 +211,8 @@ static void test_no_memory(void)
 	static const uint64_t movable[SY_MIGRATE_TYPES] = { 0, 16, 0, 0 };
 	bool taken, grown, populated;
 
-	CHECK(environment && getrlimit(RLIMIT_DATA, &before) == 0);
+	CHECK(environment);
+	CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
 	none = before;
 	none.rlim_cur = SY_PAGE_SIZE; /* Linux takes 0 for no limit */
 	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);

@@ -215,14 +215,12 @@ static void test_older_elsewhere(void)
 	sy_pages_destroy(pages);
 }
 
-static void expect_fit(uint64_t page_count, const blocks_t free_blocks, const uint64_t pageblocks[SY_MIGRATE_TYPES], bool fits)
+static void expect_fit_with(const struct sy_pages_config *config, const blocks_t free_blocks,
+                            const uint64_t pageblocks[SY_MIGRATE_TYPES], bool fits)
 {
-	struct sy_pages_config config;
 	struct sy_pages_counts before, after;
-	struct sy_pages *pages;
+	struct sy_pages *pages = sy_pages_create(config);
 
-	one_zone(&config, page_count, 1);
-	pages = sy_pages_create(&config);
 	CHECK(pages);
 	sy_pages_count(pages, &before);
 	CHECK_EQUAL(sy_pages_populate(pages, 0, free_blocks, pageblocks), fits);
@@ -235,6 +233,14 @@ static void expect_fit(uint64_t page_count, const blocks_t free_blocks, const ui
 	sy_pages_destroy(pages);
 }
 
+static void expect_fit(uint64_t page_count, const blocks_t free_blocks, const uint64_t pageblocks[SY_MIGRATE_TYPES], bool fits)
+{
+	struct sy_pages_config config;
+
+	one_zone(&config, page_count, 1);
+	expect_fit_with(&config, free_blocks, pageblocks, fits);
+}
+
 static void test_fits(void)
 {
 	static const uint64_t two[SY_MIGRATE_TYPES] = { 0, 2, 0, 0 }, mixed[SY_MIGRATE_TYPES] = { 1, 0, 1, 0 };
@@ -242,6 +248,8 @@ static void test_fits(void)
 	static const blocks_t nothing, all = { [SY_MOVABLE_TYPE] = { [SY_MAX_ORDER] = 1 } };
 	static const blocks_t tight = { [SY_MOVABLE_TYPE] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 } };
 	static const blocks_t two_nines = { [SY_MOVABLE_TYPE] = { [9] = 2 } };
+	static const blocks_t triple = { { [SY_MAX_ORDER] = 1 }, { [SY_MAX_ORDER] = 2 } };
+	static const uint64_t odd[SY_MIGRATE_TYPES] = { 1, 4, 1, 0 };
 	static const blocks_t many = { { [0] = 513 } }, half = { { [0] = 512 } };
 	static const blocks_t overflow = { { [3] = UINT64_MAX / 4 } }, atomic = { [SY_HIGHATOMIC_TYPE] = { 0, 3, 1 } };
 
@@ -250,6 +258,8 @@ static void test_fits(void)
 	expect_fit(1024, tight, two, true); /* 1023 pages of 1024 */
 	expect_fit(1024, tight, mixed, true); /* on lists of another type than their pageblocks */
 	expect_fit(1024, half, two, true);
+	expect_fit(1024, all, mixed, true);   /* one block over pageblocks of two types */
+	expect_fit(3072, triple, odd, true);
 	expect_fit(1024, atomic, reserve, true);
 	expect_fit(1000, nothing, two, true); /* the second pageblock is cut off */
 	expect_fit(3333, tight, two, true);   /* most is a hole */
@@ -262,6 +272,43 @@ static void test_fits(void)
 	expect_fit(1024, nothing, nothing[0], false);
 }
 
+/* Whatever state the allocator gets into by itself, another one can be started in. */
+static void test_reached_states(void)
+{
+	static struct sy_page *held[3000];
+	static const unsigned flags[] = { 0, SY_MOVABLE, SY_RECLAIMABLE, SY_MOVABLE };
+	struct sy_pages_config config;
+	struct sy_pages_counts counts;
+	const struct sy_zone_counts *reached = &counts.zones[0];
+	uint64_t random = 42;
+	unsigned step, round, i;
+
+	for (round = 0; round < 12; round++) {
+		struct sy_pages *pages;
+
+		one_zone(&config, 9 * 1024 + round % 3 * 512, 1);
+		config.cpu_lists = false;
+		config.pageblock_order = round % 4 ? 9 : 7;
+		pages = sy_pages_create(&config);
+		CHECK(pages);
+		memset(held, 0, sizeof(held));
+		for (step = 0; step < 20000; step++) {
+			uint64_t r = random_next(&random);
+
+			i = (unsigned)(r % (500 + round * 200));
+			if (held[i])
+				sy_pages_free(pages, 0, held[i]);
+			held[i] = held[i] ? NULL : sy_pages_alloc(pages, 0, (unsigned)(r >> 20) % (2 + round % 7),
+			                                          flags[r >> 40 & 3], SY_ANY_NODE);
+			if (step % 4000 == 999) {
+				sy_pages_count(pages, &counts);
+				expect_fit_with(&config, reached->free_blocks, reached->pageblocks, true);
+			}
+		}
+		sy_pages_destroy(pages);
+	}
+}
+
 int main(void)
 {
 	test_machine();
@@ -271,5 +318,6 @@ int main(void)
 	test_older_at_the_end();
 	test_older_elsewhere();
 	test_fits();
+	test_reached_states();
 	return check_result();
 }

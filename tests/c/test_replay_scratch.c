@@ -1,9 +1,9 @@
 /*
  * The scratch file: what is accepted, what is refused and with which words, and that no damage crashes the program.
  *
- * The fuzz test damages a good file in memory: bytes, whole fields, and its length, with a fixed seed and budget. A damaged file
- * is refused, or it still is a trace; then it is replayed under every policy, and the heap's and page allocator's invariants are
- * checked at its end. SLABYARD_FUZZ=N raises the budget.
+ * The fuzz test damages a good file in memory: bytes, whole fields, and its length, with a fixed seed and budget. A
+ * damaged file is refused, or it still is a trace; then it is replayed under every policy, and the heap's and page
+ * allocator's invariants are checked at its end. SLABYARD_FUZZ=N raises the budget.
  */
 #include "check.h"
 #include "replay/exact.h"
@@ -154,8 +154,8 @@ static void test_files(void)
 /* Small values and bounds are where checks go wrong. */
 static uint64_t odd_value(uint64_t *random)
 {
-	static const uint64_t values[] = { 0, 1, 2, 3, 10, 11, 47, 48, 255, 256, 4095, 65535, 1u << 20, 1u << 24, 1u << 28, INT32_MAX,
-		                           UINT32_MAX, (uint64_t)1 << 36, (uint64_t)1 << 62, INT64_MAX, UINT64_MAX };
+	static const uint64_t values[] = { 0, 1, 2, 3, 10, 11, 47, 48, 255, 256, 4095, 65535, 1u << 20, 1u << 24, 1u << 28,
+		                           INT32_MAX, UINT32_MAX, (uint64_t)1 << 36, (uint64_t)1 << 62, INT64_MAX, UINT64_MAX };
 	uint64_t choice = check_random(random) % (sizeof values / sizeof *values + 1);
 
 	return choice < sizeof values / sizeof *values ? values[choice] : check_random(random);
