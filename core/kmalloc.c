@@ -9,8 +9,8 @@
  *
  * The class of a size is one table look-up up to 192 bytes and the number of its highest bit above.
  *
- * A policy may leave out the smallest classes, whose requests then go to the first that it has: SLAB starts at 32 bytes and
- * aligns every class to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
+ * A policy may leave out the smallest classes, whose requests then go to the first that it has: SLAB starts at 32
+ * bytes and aligns every class to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
  *
  * Larger requests take whole pages of the smallest sufficient order. The descriptor of their first page says so
  * (SY_USE_LARGE) and how many bytes were asked for, hence kfree needs no other record.

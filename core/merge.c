@@ -1,12 +1,12 @@
 /*
  * Merging: caches whose objects can't be told apart are one cache.
  *
- * Each cache has slabs of its own that are only partly full, so the fewer caches, the fewer such slabs. As in Linux 6.1
- * (mm/slab_common.c, for SLAB and SLUB alike), two caches become one when their pages are of the same kind (reclaimable, DMA,
- * charged), when an object of either fits the other's place exactly (the same size once it is rounded up to words and to
- * its alignment), and when nobody sees the difference: no constructor or destructor, no grace period, and nobody asked for a
- * cache of his own. The classes of kmalloc stay apart, as Linux 6.1 keeps them for its checks on copies from and to
- * user space.
+ * Each cache has slabs of its own that are only partly full, so the fewer caches, the fewer such slabs. As in Linux
+ * 6.1 (mm/slab_common.c, for SLAB and SLUB alike), two caches become one when their pages are of the same kind
+ * (reclaimable, DMA, charged), when an object of either fits the other's place exactly (the same size once it is
+ * rounded up to words and to its alignment), and when nobody sees the difference: no constructor or destructor, no
+ * grace period, and nobody asked for a cache of his own. The classes of kmalloc stay apart, as Linux 6.1 keeps them
+ * for its checks on copies from and to user space.
  *
  * The oldest such cache wins. heap.c counts its users and destroys it with the last of them.
  */

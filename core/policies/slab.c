@@ -1,10 +1,11 @@
 /*
  * SLAB: slabs behind queues.
  *
- * After the allocator that Linux 6.1 builds from mm/slab.c (Bonwick 1994, carried over to Linux by Mark Hemment and made
- * per-CPU by Manfred Spraul and per-node by Christoph Lameter; Ferreira et al. 2015, section 3.2). Free objects that are warm
- * in a processor's cache are worth keeping near it, so each CPU slot has an array of them, used as a stack: the object
- * freed last is allocated next. Behind the arrays stand slabs, on three lists for each memory node: full, partial, free.
+ * After the allocator that Linux 6.1 builds from mm/slab.c (Bonwick 1994, carried over to Linux by Mark Hemment and
+ * made per-CPU by Manfred Spraul and per-node by Christoph Lameter; Ferreira et al. 2015, section 3.2). Free objects
+ * that are warm in a processor's cache are worth keeping near it, so each CPU slot has an array of them, used as a
+ * stack: the object freed last is allocated next. Behind the arrays stand slabs, on three lists for each memory node:
+ * full, partial, free.
  *
  * Fast path: alloc and free_object below. An allocation pops the slot's array and a free pushes onto it. The slab is
  * not looked at, but on a machine with several memory nodes for which node it is on. Instructions of a call by
@@ -12,29 +13,29 @@
  * lock, no atomic, no counter.
  *
  * Allocating when the array is empty takes a batch (at most 16 if nothing was taken since the reaper's last visit)
- * from the first of these that has any: the node's shared array; the node's partial slabs, then its free slabs; a new slab.
- * Freeing when the array is full moves a batch of the objects that lie in it longest to the shared array as far as that has
- * room, else to their slabs. A slab that gets an object back goes to the end of the partial list, where it has most time
- * to become free; one that became free, to the head of the free list. Beyond free_limit free objects of a node, free
- * slabs are given back at once, the last of the list first.
+ * from the first of these that has any: the node's shared array; the node's partial slabs, then its free slabs; a new
+ * slab. Freeing when the array is full moves a batch of the objects that lie in it longest to the shared array as far
+ * as that has room, else to their slabs. A slab that gets an object back goes to the end of the partial list, where
+ * it has most time to become free; one that became free, to the head of the free list. Beyond free_limit free objects
+ * of a node, free slabs are given back at once, the last of the list first.
  *
- * Nodes. An array holds objects of its slot's node only. Freeing an object of another node puts it into the node's alien
- * array for that node; a full one goes home, to the shared array there first. Without alien arrays (alien=off) such an object
- * goes to its slab directly. A request for memory of another node bypasses the arrays. When the nearest node has nothing
- * left, all nodes are searched before anybody is asked for memory.
+ * Nodes. An array holds objects of its slot's node only. Freeing an object of another node puts it into the node's
+ * alien array for that node; a full one goes home, to the shared array there first. Without alien arrays (alien=off)
+ * such an object goes to its slab directly. A request for memory of another node bypasses the arrays. When the
+ * nearest node has nothing left, all nodes are searched before anybody is asked for memory.
  *
  * In a slab the free objects are numbers in an array, the freelist: from [active] on, in the order in which they will
  * be allocated. slab_geometry.c says where that array is.
  *
  * The reaper (slab_reap.c) empties what is not used. It runs by the clock, from sy_heap_tick.
  *
- * Locks (level 2 of types.h), in this order: an alien array's lock; a node's lock, which protects its lists, figures and
- * shared array and all of its slabs. A slot's array belongs to whoever is in its local section. No lock is held and
- * no local section open while pages or a freelist's memory are taken or given back.
+ * Locks (level 2 of types.h), in this order: an alien array's lock; a node's lock, which protects its lists, figures
+ * and shared array and all of its slabs. A slot's array belongs to whoever is in its local section. No lock is held
+ * and no local section open while pages or a freelist's memory are taken or given back (but sy_heap.lock may be).
  *
- * Invariants, verified by slab_check.c: a slab is on the list that its number of free objects says; free_objects is their sum;
- * an object in an array is in a slab of the cache, of the array's node, and is not free in its slab; a freelist
- * names every object at most once.
+ * Invariants, verified by slab_check.c: a slab is on the list that its number of free objects says; free_objects is
+ * their sum; an object in an array is in a slab of the cache, of the array's node, and is not free in its slab; a
+ * freelist names every object at most once.
  *
  * More files: slab_slabs.c (slabs, and moving objects), slab_reap.c, slab_geometry.c (layout), slab_check.c.
  */
@@ -129,7 +130,8 @@ static unsigned exact(const struct sy__slab_cache *cache, unsigned flags)
 	return flags | SY_THISNODE | SY_NO_RECLAIM;
 }
 
-/* Up to `wanted` objects from the node's slabs for an empty array; how many are still wanted. With the node's lock held. */
+/* Up to `wanted` objects from the node's slabs for an empty array; how many are still wanted. With the node's lock
+ * held. */
 static uint32_t take_from_slabs(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_array *own,
                                 uint32_t wanted)
 {
@@ -282,8 +284,8 @@ static SY__COLD void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, un
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs. In the
- * slot's local section. Linux: cache_flusharray(). */
+/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs.
+ * In the slot's local section. Linux: cache_flusharray(). */
 static void flush(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
 {
 	struct sy__slab_node *node = &cache->nodes[own->node];
@@ -369,9 +371,10 @@ static const struct sy_tunable tunables[] = {
 	                      "objects moved at once to or from a CPU's array; auto, and at most: half its limit; its limit" },
 	[SLAB_SHARED] = { "shared", SY_TUNABLE_AUTO, 0, SY__SLAB_MOST_SHARED, NULL,
 	                  "batches in the array that a node's CPUs share; auto: 8 for objects up to a page, 0 with one CPU" },
-	[SLAB_ALIEN] = { "alien", 1, 0, 1, off_on, "collect objects freed on another node than theirs, and send them home together" },
+	[SLAB_ALIEN] = { "alien", 1, 0, 1, off_on,
+	                 "collect objects freed on another node than theirs, and send them home together" },
 	[SLAB_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects on different cache lines" },
-	[SLAB_MAX_SLAB_ORDER] = { "max_order", 1, 0, SY_MAX_ORDER, NULL,
+	[SLAB_MAX_ORDER] = { "max_order", 1, 0, SY_MAX_ORDER, NULL,
 	                          "order from which slabs are not made larger to waste less (pages: 2^order)" },
 	[SLAB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 };

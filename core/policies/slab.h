@@ -6,13 +6,22 @@
 #include "../list.h"
 #include "../page_interface.h"
 
-enum sy__slab_tunable { SLAB_LIMIT, SLAB_BATCHCOUNT, SLAB_SHARED, SLAB_ALIEN, SLAB_COLOUR, SLAB_MAX_SLAB_ORDER, SLAB_MERGE };
+enum sy__slab_tunable {
+	SLAB_LIMIT,
+	SLAB_BATCHCOUNT,
+	SLAB_SHARED,
+	SLAB_ALIEN,
+	SLAB_COLOUR,
+	SLAB_MAX_ORDER,
+	SLAB_MERGE
+};
 
 #define SY__SLAB_MOST_LIMIT 1024 /* objects in a slot's array */
 #define SY__SLAB_MOST_SHARED 64  /* batches in a node's shared array */
 #define SY__SLAB_ALIEN_LIMIT 12  /* objects on their way to another node */
 
-/* The number of an object in its slab. One byte, as in Linux, where a slab of 256 smallest objects is more than a page. */
+/* The number of an object in its slab. One byte, as in Linux, where a slab of 256 smallest objects is more than a
+ * page. */
 #if SY_PAGE_SHIFT <= 12
 typedef uint8_t sy__slab_index_t;
 #define SY__SLAB_MOST_OBJECTS 255u
@@ -23,14 +32,15 @@ typedef uint16_t sy__slab_index_t;
 #define SY__SLAB_SMALLEST sizeof(void *)
 #endif
 
-/* State of a slab, in the descriptor of its first page. Under its node's lock, but cache and start, which never change. */
+/* State of a slab, in the descriptor of its first page. Under its node's lock, but cache and start, which never
+ * change. */
 struct sy__slab_slab {
 	struct sy__slab_cache *cache;
 	union {
 		struct sy_list link; /* in one of its node's three lists */
 		struct sy_deferred deferred; /* nothing of it is left but its pages, and a grace period has yet to pass */
 	};
-	sy__slab_index_t *freelist; /* objects by number; from [active] on those that are free; NULL: full, and it is in none */
+	sy__slab_index_t *freelist; /* objects by number, free from [active] on; NULL: full, and kept in no object */
 	uint32_t start; /* bytes from the slab's start to its first object: its colour */
 	uint16_t active; /* objects that have left the slab */
 	uint16_t waiting; /* 1: for a grace period */
@@ -141,7 +151,8 @@ static inline char *sy__slab_first_object(const struct sy__slab_cache *cache, st
 
 /* slab_slabs.c. Between slabs and arrays; with the node's lock held. */
 struct sy__slab_slab *sy__slab_first(struct sy__slab_node *);
-uint32_t sy__slab_take(struct sy__slab_cache *, struct sy__slab_node *, struct sy__slab_slab *, void **to, uint32_t most);
+uint32_t sy__slab_take(struct sy__slab_cache *, struct sy__slab_node *, struct sy__slab_slab *, void **to,
+                       uint32_t most);
 void sy__slab_put(struct sy__slab_cache *, struct sy__slab_node *, void *const *objects, uint32_t count,
                   struct sy_list *surplus);
 void sy__slab_drop(struct sy__slab_array *, uint32_t count);

@@ -1,15 +1,17 @@
 /*
  * SLAB: counting, and verifying its invariants.
  *
- * A check starts from the pages: it visits every slab that the page allocator says is the heap's, verifies it by itself and
- * adds it up in its node's scratch figures (seen), by the list that it should be on. Then it walks the three lists of each node:
- * every slab on one belongs there, and since each list is as long as there are such slabs, none is missing.
+ * A check starts from the pages: it visits every slab that the page allocator says is the heap's, verifies it by
+ * itself and adds it up in its node's scratch figures (seen), by the list that it should be on. Then it walks the
+ * three lists of each node: every slab on one belongs there, and since each list is as long as there are such slabs,
+ * none is missing.
  *
- * A slab's freelist is sound when from [active] on every number is one of an object and none comes twice. It must lie where its
- * cache keeps freelists: in the object that it names last, at the slab's end, or in a live object of a size class.
+ * A slab's freelist is sound when from [active] on every number is one of an object and none comes twice. It must lie
+ * where its cache keeps freelists: in the object that it names last, at the slab's end, or in a live object of a size
+ * class.
  *
- * An object in an array must be one of a slab of the cache, on the array's node, and must have left the slab: it is not
- * among the numbers from [active] on. None is twice in one array.
+ * An object in an array must be one of a slab of the cache, on the array's node, and must have left the slab: it is
+ * not among the numbers from [active] on. None is twice in one array.
  *
  * Counting sums up figures and arrays: what has left the slabs and is in no array is the client's. A slab is full
  * or free as its list says, thus objects in arrays count as used there, as in /proc/slabinfo. Both expect that no

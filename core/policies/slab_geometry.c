@@ -1,24 +1,25 @@
 /*
  * SLAB: how a cache is laid out, how much its arrays hold, and which caches are one.
  *
- * An object takes its size rounded up to a word, then to its alignment; at least 16 bytes, so that no page of 4096 bytes holds
- * more objects than a byte can number.
+ * An object takes its size rounded up to a word, then to its alignment; at least 16 bytes, so that no page of 4096
+ * bytes holds more objects than a byte can number.
  *
- * A slab holds the objects and needs a freelist of one number for each (slab_slabs.c). Three places for it are tried, in this
- * order:
+ * A slab holds the objects and needs a freelist of one number for each (slab_slabs.c). Three places for it are tried,
+ * in this order:
  *
- *   in an object   if contents of free objects don't matter (no constructor or destructor, no readers under RCU), and if
- *                  the freelist is no larger than what a client may use of an object;
- *   off slab       in an object of a size class, if that takes at most half the size of one of the cache's objects; not
- *                  if the freelist would fit into what the slab has left over anyway;
+ *   in an object   if contents of free objects don't matter (no constructor or destructor, no readers under RCU), and
+ *                  if the freelist is no larger than what a client may use of an object;
+ *   off slab       in an object of a size class, if that takes at most half the size of one of the cache's objects;
+ *                  not if the freelist would fit into what the slab has left over anyway;
  *   on the slab    behind the objects.
  *
- * For each of them the slab's order is searched upwards from 0. The first wins that wastes at most 1/8 of the slab, or reaches
- * max_order (1, as Linux has it on machines with more than 32 MiB), or is the first to hold an object if the cache is
- * reclaimable, since larger ones would be hard to reclaim. What is left over becomes colours, one for each cache line.
+ * For each of them the slab's order is searched upwards from 0. The first wins that wastes at most 1/8 of the slab,
+ * or reaches max_order (1, as Linux has it on machines with more than 32 MiB), or is the first to hold an object if
+ * the cache is reclaimable, since larger ones would be hard to reclaim. What is left over becomes colours, one for
+ * each cache line.
  *
- * Arrays: larger objects are fewer in an array, since idle memory counts there. Half of an array moves at once. A shared array
- * holds eight such batches where CPUs pass objects to each other and objects are at most a page.
+ * Arrays: larger objects are fewer in an array, since idle memory counts there. Half of an array moves at once. A
+ * shared array holds eight such batches where CPUs pass objects to each other and objects are at most a page.
  */
 #include "../geometry.h"
 #include "../merge.h"
@@ -109,7 +110,7 @@ static bool lay_out(const struct shape *shape, struct layout *layout)
 bool sy__slab_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
 	struct shape shape = { .size = size < SY__SLAB_SMALLEST ? SY__SLAB_SMALLEST : size, .object_size = size,
-	                       .may_be_off = true, .max_order = (unsigned)tunables[SLAB_MAX_SLAB_ORDER] };
+	                       .may_be_off = true, .max_order = (unsigned)tunables[SLAB_MAX_ORDER] };
 	struct layout layout;
 
 	(void)cpus;
@@ -131,7 +132,7 @@ static bool lay_out_cache(struct sy__slab_cache *slab)
 	                       .lasting = cache->constructor || cache->destructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU,
 	                       .smallest_order = (cache->flags & SY_CACHE_RECLAIMABLE) != 0,
 	                       .may_be_off = !(cache->flags & SY_CACHE_KMALLOC),
-	                       .max_order = (unsigned)tunables[SLAB_MAX_SLAB_ORDER] };
+	                       .max_order = (unsigned)tunables[SLAB_MAX_ORDER] };
 	struct layout layout;
 
 	if (size < SY__SLAB_SMALLEST)

@@ -1,20 +1,22 @@
 /*
- * SLAB: emptying arrays and giving slabs back. What Linux does in cache_reap(), kmem_cache_shrink() and when a CPU goes offline.
+ * SLAB: emptying arrays and giving slabs back. What Linux does in cache_reap(), kmem_cache_shrink() and when a CPU
+ * goes offline.
  *
- * The reaper. What arrays and free lists hold is a bet that it will be needed soon. Every 2 seconds the reaper visits a
- * slot, and in each cache
+ * The reaper. What arrays and free lists hold is a bet that it will be needed soon. Every 2 seconds the reaper visits
+ * a slot, and in each cache
  *
  *   sends home what the slot's node has gathered for one other node, each time the next one;
- *   gives the slabs of the node a fifth of the slot's limit out of its array (half of what there is, if that is less), unless
- *   somebody allocated from the array since the last visit;
- *   and every 4 seconds, once for all slots of the node, does the same to the shared array, and then ends free slabs: enough
- *   to end all that free_limit allows in five visits, but none if somebody looked for free slabs since the last.
+ *   gives the slabs of the node a fifth of the slot's limit out of its array (half of what there is, if that is
+ *   less), unless somebody allocated from the array since the last visit;
+ *   and every 4 seconds, once for all slots of the node, does the same to the shared array, and then ends free slabs:
+ *   enough to end all that free_limit allows in five visits, but none if somebody looked for free slabs since the
+ *   last.
  *
- * There is no thread: the heap's tick_due says when the next visit is due, and sy_heap_tick comes here. Visits are due at
- * times of their own, whenever the tick comes: a tick that comes late does all visits that it missed, as of their times. The slots'
- * visits are spread over the period, and the nodes' times of the caches over theirs (in Linux by address, here by the
- * order of creation, so that they don't depend on addresses). Long before CATCH_UP periods of silence have passed nothing
- * is left to reap, so after a longer one only so many are caught up on.
+ * There is no thread: the heap's tick_due says when the next visit is due, and sy_heap_tick comes here. Visits are
+ * due at times of their own, whenever the tick comes: a tick that comes late does all visits that it missed, as of
+ * their times. The slots' visits are spread over the period, and the nodes' times of the caches over theirs (in Linux
+ * by address, here by the order of creation, so that they don't depend on addresses). Long before CATCH_UP periods of
+ * silence have passed nothing is left to reap, so after a longer one only so many are caught up on.
  *
  * Shrinking empties all arrays and ends all free slabs, at once. An array that a slot owns is emptied in that slot's
  * local section. Slabs end without locks, but those of the caches' list (sy_heap.lock).
@@ -36,7 +38,8 @@
 /* ---- Emptying arrays ------------------------------------------------------------------------------------------ */
 
 /* Gives the oldest objects of an array to their slabs. In its slot's local section, or with its lock held. */
-static void give_oldest(struct sy__slab_cache *cache, struct sy__slab_array *array, uint32_t count, struct sy_list *surplus)
+static void give_oldest(struct sy__slab_cache *cache, struct sy__slab_array *array, uint32_t count,
+                        struct sy_list *surplus)
 {
 	struct sy__slab_node *node = &cache->nodes[array->node];
 

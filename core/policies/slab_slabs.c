@@ -1,22 +1,24 @@
 /*
  * SLAB: slabs, from birth to death, and how objects move between them and arrays.
  *
- * A slab has a freelist: the numbers of its objects in the order in which they will be allocated. The first `active` of
- * them have left. Taking an object reads freelist[active] and counts up; giving one back counts down and writes its number
- * there, so that it is the next to go. An array of numbers in place of links keeps free objects untouched: what a constructor
- * set stays, and a free costs no cache miss on the object.
+ * A slab has a freelist: the numbers of its objects in the order in which they will be allocated. The first `active`
+ * of them have left. Taking an object reads freelist[active] and counts up; giving one back counts down and writes
+ * its number there, so that it is the next to go. An array of numbers in place of links keeps free objects untouched:
+ * what a constructor set stays, and a free costs no cache miss on the object.
  *
- * Where objects need not keep their contents the freelist is in the one that is last in it (SY__SLAB_IN_OBJECT). Taking that one
- * makes the slab full, and a full slab needs no freelist; the first to return becomes the last again and
- * holds the new one. Other slabs carry theirs behind their objects, or it is an object of a size class (slab_geometry.c chooses).
+ * Where objects need not keep their contents the freelist is in the one that is last in it (SY__SLAB_IN_OBJECT).
+ * Taking that one makes the slab full, and a full slab needs no freelist; the first to return becomes the last again
+ * and holds the new one. Other slabs carry theirs behind their objects, or it is an object of a size class
+ * (slab_geometry.c chooses).
  *
- * Birth: pages, a colour, the freelist, constructors. The slab comes to a list with its first objects already taken. Colours go
- * round: each new slab of a node starts its objects a cache line later than the one before, as far as the slab's
- * waste allows, so that objects with the same number don't all compete for the same lines of a processor's cache (Bonwick
- * 1994, section 4). The first slab of a node gets the second colour, as in Linux.
+ * Birth: pages, a colour, the freelist, constructors. The slab comes to a list with its first objects already taken.
+ * Colours go round: each new slab of a node starts its objects a cache line later than the one before, as far as the
+ * slab's waste allows, so that objects with the same number don't all compete for the same lines of a processor's
+ * cache (Bonwick 1994, section 4). The first slab of a node gets the second colour, as in Linux.
  *
- * Death: a free slab leaves its list under the node's lock onto a list of surplus ones, and sy__slab_destroy ends those when no
- * lock is held any more. Destructors run and pages go back, those of RCU-typesafe caches after a grace period.
+ * Death: a free slab leaves its list under the node's lock onto a list of surplus ones, and sy__slab_destroy ends
+ * those when no lock is held any more. Destructors run and pages go back, those of RCU-typesafe caches after a grace
+ * period.
  */
 #include <slabyard/slabyard.h>
 
@@ -178,7 +180,8 @@ static size_t freelist_bytes(const struct sy__slab_cache *cache)
 }
 
 /* Memory for the freelist of a new slab; NULL: there is none. */
-static sy__slab_index_t *make_freelist(struct sy__slab_cache *cache, unsigned slot, unsigned flags, struct sy__slab_slab *slab)
+static sy__slab_index_t *make_freelist(struct sy__slab_cache *cache, unsigned slot, unsigned flags,
+                                       struct sy__slab_slab *slab)
 {
 	struct sy_page *page = sy__slab_page(slab);
 	struct sy_heap *heap = cache->cache.heap;

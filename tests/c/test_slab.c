@@ -1,9 +1,9 @@
 /*
- * SLAB by worked examples: where objects and slabs are after each step, by the rules in the opening comments of slab.c and
- * slab_reap.c. Every step ends with the checks of the heap and of the page allocator.
+ * SLAB by worked examples: where objects and slabs are after each step, by the rules in the opening comments of
+ * slab.c and slab_reap.c. Every step ends with the checks of the heap and of the page allocator.
  *
- * Most examples use a cache of 512 bytes: 8 objects to a slab of one page and no byte left, arrays of 54, batches of 27. A
- * node with one CPU then keeps (1 + 1) * 27 + 8 = 62 free objects.
+ * Most examples use a cache of 512 bytes: 8 objects to a slab of one page and no byte left, arrays of 54, batches of
+ * 27. A node with one CPU then keeps (1 + 1) * 27 + 8 = 62 free objects.
  */
 #include "check.h"
 
@@ -203,7 +203,8 @@ static void test_zeroed_when_asked(void)
 	end(&world);
 }
 
-/* The first batch of an array is 16, as nobody has used it; the next is batchcount. Objects of 64 bytes: 64 to a slab. */
+/* The first batch of an array is 16, as nobody has used it; the next is batchcount. Objects of 64 bytes: 64 to a
+ * slab. */
 static void test_an_unused_array_gets_a_small_batch(void)
 {
 	struct world world = make(1, 1, NULL, 0);
@@ -272,8 +273,8 @@ static void test_partial_slabs_are_used_before_free_ones(void)
 	end(&world);
 }
 
-/* 200 objects freed in order: six times 27 go to the slabs. Free objects then are 27, 54, 81: over 62, three slabs end, 57;
- * 84: three, 60; 87: four, 55; 82: three, 58. Of 25 slabs 12 are left. */
+/* 200 objects freed in order: six times 27 go to the slabs. Free objects then are 27, 54, 81: over 62, three slabs
+ * end, 57; 84: three, 60; 87: four, 55; 82: three, 58. Of 25 slabs 12 are left. */
 static void test_free_objects_beyond_the_limit_end_slabs(void)
 {
 	struct world world = make(1, 1, NULL, 0);
@@ -595,8 +596,8 @@ static void test_other_nodes_help_out(void)
 
 /* ---- The reaper ----------------------------------------------------------------------------------------------- */
 
-/* 24 objects in an array of 54. The visit after 1 second finds that it was used; then at most (54 + 4) / 5 = 11 go every 2
- * seconds, and half of what is left where that is less: 13, 2, 1, 0. */
+/* 24 objects in an array of 54. The visit after 1 second finds that it was used; then at most (54 + 4) / 5 = 11 go
+ * every 2 seconds, and half of what is left where that is less: 13, 2, 1, 0. */
 static void test_the_reaper_empties_unused_arrays(void)
 {
 	struct world world = make(1, 1, NULL, 0);
@@ -634,8 +635,8 @@ static void test_visits_are_not_lost_when_ticks_come_late(void)
 	end(&world);
 }
 
-/* Seven slabs are free, 56 objects. A visit to the node ends (62 + 39) / 40 = 2 of them, unless somebody has looked for free
- * slabs since the last. */
+/* Seven slabs are free, 56 objects. A visit to the node ends (62 + 39) / 40 = 2 of them, unless somebody has looked
+ * for free slabs since the last. */
 static void test_the_reaper_ends_free_slabs(void)
 {
 	struct world world = make(1, 1, NULL, 0);
@@ -731,12 +732,11 @@ struct live {
 
 static void random_free(struct world *world, struct live *live, unsigned slot)
 {
-	for (size_t i = 0; i < live->bytes; i++) {
-		if (((unsigned char *)live->object)[i] != live->pattern) {
-			CHECK(!"contents of a live object changed");
-			break;
-		}
-	}
+	size_t same = 0;
+
+	while (same < live->bytes && ((unsigned char *)live->object)[same] == live->pattern)
+		same++;
+	CHECK_EQUAL(same, live->bytes);
 	if (live->cache)
 		sy_cache_free(live->cache, slot, live->object);
 	else

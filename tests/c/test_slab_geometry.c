@@ -30,8 +30,8 @@ static const struct row linux_6_1[] = {
 	{ 2304, 3, 2, 24, 12 },   { 4096, 1, 1, 24, 12 },   { 4736, 1, 2, 8, 4 },     { 8192, 1, 2, 8, 4 },
 };
 
-/* The same sizes again, for other reasons: fs_cache has objects of 56 bytes aligned to lines, too few for a freelist of 64;
- * bdev_cache is reclaimable, hence of order 0 whatever that wastes. */
+/* The same sizes again, for other reasons: fs_cache has objects of 56 bytes aligned to lines, too few for a freelist
+ * of 64; bdev_cache is reclaimable, hence of order 0 whatever that wastes. */
 static const struct row fs_cache = { 64, 63, 1, 120, 60 }, bdev_cache = { 1152, 3, 1, 24, 12 };
 
 static struct sy_pages *pages;
@@ -125,9 +125,10 @@ static void test_freelist_in_an_object(void)
 	stop();
 }
 
-/* With a constructor a free object keeps its contents. 512: 8 objects, no byte left, and 32 bytes for the freelist are less
- * than 256: off slab. 504: 8 objects leave 64 bytes, where 8 numbers fit. 64: the freelist would take kmalloc-64, more than
- * half of an object, and more with every order: 63 objects and their numbers. Readers under RCU look as well. */
+/* With a constructor a free object keeps its contents. 512: 8 objects, no byte left, and 32 bytes for the freelist
+ * are less than 256: off slab. 504: 8 objects leave 64 bytes, where 8 numbers fit. 64: the freelist would take
+ * kmalloc-64, more than half of an object, and more with every order: 63 objects and their numbers. Readers under RCU
+ * look as well. */
 static void test_freelist_of_constructed_objects(void)
 {
 	start(1, NULL, 0);

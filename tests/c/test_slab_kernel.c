@@ -1,11 +1,12 @@
 /*
  * SLAB beside a real kernel, object by object.
  *
- * tests/data/slab-linux-6.1.txt holds what a kernel did with six of its caches: some 15,000 allocations, each with the slab
- * and the object in it that the kernel handed out, and the frees between them. The same requests must get the same objects
- * here: same place in the slab, and the same slab, where a slab of ours stands for the slab of the kernel's that it began
- * as. This holds only if arrays, freelists and the three lists are all used in the kernel's order, and if slabs leave
- * for the page allocator at the same moments. At the end the slabs and the objects that left them are as many as slabinfo says.
+ * tests/data/slab-linux-6.1.txt holds what a kernel did with six of its caches: some 15,000 allocations, each with
+ * the slab and the object in it that the kernel handed out, and the frees between them. The same requests must get
+ * the same objects here: same place in the slab, and the same slab, where a slab of ours stands for the slab of the
+ * kernel's that it began as. This holds only if arrays, freelists and the three lists are all used in the kernel's
+ * order, and if slabs leave for the page allocator at the same moments. At the end the slabs and the objects that
+ * left them are as many as slabinfo says.
  */
 #include "check.h"
 
@@ -27,7 +28,8 @@ struct stream {
 
 static struct sy_pages *pages;
 static struct sy_heap *heap;
-static uint32_t stands_for[MOST_PAGES], live[MOST_PAGES]; /* by first page of our slab: the kernel's slab; objects in use */
+/* By first page of our slab: the kernel's slab, and objects in use. */
+static uint32_t stands_for[MOST_PAGES], live[MOST_PAGES];
 static struct stream stream;
 
 static size_t page_of(const void *object)
@@ -78,8 +80,8 @@ static void operate(const char *operation)
 		stream.object++;
 	else if (operation[0] == '~')
 		stream.object--;
-	else if (sscanf(operation, "%u.%u", &stream.slab, &stream.object) != 2)
-		CHECK(!"an operation that the format does not have");
+	else
+		CHECK_EQUAL(sscanf(operation, "%u.%u", &stream.slab, &stream.object), 2);
 	allocate_as_the_kernel();
 }
 
