@@ -5,7 +5,7 @@
  * a bufctl is on the freelist of its slab or in the table, so one link serves both. A bufctl is put in front of its chain, as what
  * was allocated last is often freed first.
  *
- * An address hashes to its bits above the highest one of the object size: buffers of one slab lie at least that far apart, so
+ * An address hashes to its bits from the highest one of the object size on: buffers of one slab lie at least that far apart, so
  * they fall into different buckets.
  *
  * The table scales itself. When the cache has grown to more than two buffers for each bucket, or has fewer than one for eight

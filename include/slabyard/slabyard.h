@@ -186,10 +186,13 @@ struct sy_cache_config {
 	unsigned flags;      /* enum sy_cache_flags */
 	void (*constructor)(void *object, size_t size); /* or NULL. Neither may call into a heap. */
 	void (*destructor)(void *object, size_t size);  /* or NULL */
+	const struct sy_page_supplier *supplier; /* NULL: the page allocator. Else it outlives the cache, whose objects only
+	                                          * sy_cache_free takes back. */
 };
 
-/* NULL: no memory or impossible (size 0, size beyond the largest block, align no power of two or beyond a page). May
- * return an existing cache that the policy merges it with. Bonwick 1994, section 2.3; Linux: kmem_cache_create(). */
+/* NULL: no memory or impossible (size 0, size beyond the largest block, align no power of two or beyond a page, a supplier
+ * that the policy does not take). May return an existing cache that the policy merges it with. Bonwick 1994, section 2.3;
+ * Linux: kmem_cache_create(). */
 struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config *);
 
 /* Refused (false, nothing changed, *alive set when not NULL) while objects are in use. */
