@@ -5,6 +5,7 @@
 #include "../kmalloc.h"
 #include "../list.h"
 #include "../page_interface.h"
+#include "../visits.h"
 
 enum sy__slab_tunable {
 	SLAB_LIMIT,
@@ -110,7 +111,7 @@ struct sy__slab_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	uint32_t caches_made; /* spreads their times of reaping; creation is serialised */
-	uint32_t reap_slot; /* the slot that the reaper visits next; under sy_heap.lock, as what follows */
+	struct sy__visits visits; /* of the reaper; under sy_heap.lock, as what follows */
 	uint8_t reap_node[SY_MAX_SLOTS]; /* the node whose objects that slot next sends home */
 };
 

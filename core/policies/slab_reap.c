@@ -12,11 +12,9 @@
  *   enough to end all that free_limit allows in five visits, but none if somebody looked for free slabs since the
  *   last.
  *
- * There is no thread: the heap's tick_due says when the next visit is due, and sy_heap_tick comes here. Visits are
- * due at times of their own, whenever the tick comes: a tick that comes late does all visits that it missed, as of
- * their times. The slots' visits are spread over the period, and the nodes' times of the caches over theirs (in Linux
- * by address, here by the order of creation, so that they don't depend on addresses). Long before CATCH_UP periods of
- * silence have passed nothing is left to reap, so after a longer one only so many are caught up on.
+ * Visits come by the clock (core/visits.c), to one slot after the other. The times at which they look at a node are
+ * spread over caches: in Linux by the caches' addresses, here by the order of creation, so that nothing depends on
+ * addresses.
  *
  * Shrinking empties all arrays and ends all free slabs, at once. An array that a slot owns is emptied in that slot's
  * local section. Slabs end without locks, but those of the caches' list (sy_heap.lock).
@@ -27,12 +25,9 @@
 #include "../metadata.h"
 #include "slab.h"
 
-#define SECOND UINT64_C(1000000000)
-#define PERIOD (2 * SECOND)      /* from one visit of a slot to the next */
-#define NODE_PERIOD (4 * SECOND) /* the same of a node */
-#define FIRST_VISIT SECOND       /* after the heap was made */
-#define NODE_SPREAD (97 * SECOND / 1000) /* from one cache to the next; no divisor of the period */
-#define CATCH_UP 256
+#define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */
+#define NODE_PERIOD (4 * SY__SECOND) /* the same of a node */
+#define NODE_SPREAD (97 * SY__SECOND / 1000) /* from one cache to the next; no divisor of the period */
 #define REAPING_SHARE 5u         /* what there may be, is gone after so many visits */
 
 /* ---- Emptying arrays ------------------------------------------------------------------------------------------ */
@@ -217,9 +212,9 @@ static void reap_cache(struct sy__slab_cache *cache, unsigned slot, unsigned hom
 	sy__slab_destroy(cache, slot, &surplus);
 }
 
-static void visit(struct sy__slab_heap *slab, unsigned slot, uint64_t now)
+static void visit(struct sy_heap *heap, unsigned slot, uint64_t now)
 {
-	struct sy_heap *heap = &slab->heap;
+	struct sy__slab_heap *slab = sy__slab_heap(heap);
 	unsigned home = slab->reap_node[slot];
 
 	slab->reap_node[slot] = (uint8_t)((home + 1) % heap->nodes);
@@ -227,28 +222,9 @@ static void visit(struct sy__slab_heap *slab, unsigned slot, uint64_t now)
 		reap_cache(sy__slab_cache(sy__entry(at, struct sy_cache, link)), slot, home, now);
 }
 
-static void skip_silence(struct sy_heap *heap, uint64_t now)
-{
-	uint64_t late = now - heap->tick_due;
-
-	if (late > CATCH_UP * PERIOD)
-		heap->tick_due += (late / PERIOD - CATCH_UP) * PERIOD;
-}
-
 void sy__slab_tick(struct sy_heap *heap)
 {
-	struct sy__slab_heap *slab = sy__slab_heap(heap);
-	uint64_t now = sy__now();
-
-	sy__lock(&heap->lock);
-	if (heap->tick_due <= now)
-		skip_silence(heap, now);
-	while (heap->tick_due <= now) {
-		visit(slab, slab->reap_slot, heap->tick_due);
-		slab->reap_slot = (slab->reap_slot + 1) % heap->slots;
-		__atomic_store_n(&heap->tick_due, heap->tick_due + PERIOD / heap->slots, __ATOMIC_RELAXED);
-	}
-	sy__unlock(&heap->lock);
+	sy__visits_run(heap, &sy__slab_heap(heap)->visits, visit);
 }
 
 void sy__slab_start_reaping(struct sy_heap *heap)
@@ -257,7 +233,7 @@ void sy__slab_start_reaping(struct sy_heap *heap)
 
 	for (unsigned slot = 0; slot < heap->slots; slot++)
 		slab->reap_node[slot] = (uint8_t)((heap->slot_node[slot] + 1u) % heap->nodes);
-	heap->tick_due = sy__now() + FIRST_VISIT;
+	sy__visits_start(heap, &slab->visits, PERIOD);
 }
 
 /* When a cache that is being made gets its first visit to nodes. */
