@@ -130,10 +130,16 @@ static inline void **sy__bonwick_next(const struct sy__bonwick_cache *cache, voi
 	return (void **)(void *)((char *)buffer + cache->linkage);
 }
 
-/* Time in units of 2^20 nanoseconds, about a millisecond; it wraps around after 52 days, by when any slab is old enough. */
+/* Nanoseconds in units of 2^20, about a millisecond. */
+static inline uint32_t sy__bonwick_units(uint64_t nanoseconds)
+{
+	return (uint32_t)(nanoseconds >> 20);
+}
+
+/* In these units it wraps around after 52 days: a slab that old may then pass for a new one until it ages again. */
 static inline uint32_t sy__bonwick_time(void)
 {
-	return (uint32_t)(sy__now() >> 20);
+	return sy__bonwick_units(sy__now());
 }
 
 /* bonwick.c. Gives buffers in a chain back to their slabs. */

@@ -28,7 +28,7 @@
 #define PAGE_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
 #define DATA_FLAGS (SY_HIGHATOMIC | SY_NO_RECLAIM)
 
-#define TIMES_PER_SECOND (1000000000u >> 20) /* of sy__bonwick_time(), rounded down */
+#define SECOND UINT64_C(1000000000)
 
 static size_t slab_bytes(const struct sy__bonwick_cache *cache)
 {
@@ -381,8 +381,9 @@ uint64_t sy__bonwick_shrink(struct sy_cache *cache)
 
 uint64_t sy__bonwick_reap(struct sy_cache *cache)
 {
-	return reap(sy__bonwick_cache(cache),
-	            (uint32_t)cache->heap->tunables[BONWICK_WORKING_SET_SECONDS] * TIMES_PER_SECOND);
+	uint64_t working_set = (uint64_t)cache->heap->tunables[BONWICK_WORKING_SET_SECONDS] * SECOND;
+
+	return reap(sy__bonwick_cache(cache), sy__bonwick_units(working_set));
 }
 
 /* ---- The end of a cache --------------------------------------------------------------------------------------- */
