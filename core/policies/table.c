@@ -6,12 +6,13 @@
  */
 #include <slabyard/slabyard.h>
 
-extern const struct sy_policy sy__slub, sy__slob, sy__slab, sy__bonwick;
+extern const struct sy_policy sy__slub, sy__slob, sy__slab, sy__slqb, sy__bonwick;
 
 const struct sy_policy *const sy_policies[] = {
 	&sy__slub,
 	&sy__slob,
 	&sy__slab,
+	&sy__slqb,
 	&sy__bonwick,
 	NULL,
 };
