@@ -9,7 +9,8 @@
  *
  * Fast path: alloc and free_object below. The freelist is a stack, linked through the free objects: an allocation
  * pops it, a free pushes onto it, if only the object is on the slot's memory node. It does not matter whose slab the
- * object is in. INSTRUCTIONS
+ * object is in. Instructions of a call by gcc -O3 on x86-64, by objdump: cache_alloc 17, cache_free 27, kmalloc up to
+ * 192 bytes 29, kfree 30; no call, no lock, no atomic.
  *
  * Allocating when the freelist is empty looks, in this order, at
  *
@@ -24,8 +25,8 @@
  * does at once. An rlist has objects for one owner only; it is sent there when it has freebatch of them, or when one
  * for another owner comes.
  *
- * Nodes. Memory of another node is asked of that node's own list, which owns slabs like a slot does. So does memory
- * that the page allocator gave from another node than the nearest.
+ * Nodes. Memory of another node is asked of that node's own list, which owns slabs like a slot does. A slab that the
+ * page allocator gave from another node than the nearest goes to that node's list, too.
  *
  * Every 3 seconds each slot is trimmed (slqb_slabs.c): it takes what others sent, flushes a batch and sends its
  * rlist, so that idle queues become empty with time. That is slow and the queues are long: hiwater is 1024 objects
