@@ -3,17 +3,22 @@
  *
  * The trace itself knows. An allocator that runs out of slabs asks for pages and hands out an object of them at once, so
  * an object that a CPU allocates just after it got pages often lies in those pages, and pointer - frame number * page size
- * is the base. Page allocations for other purposes give wrong candidates, but each a different one, while the right one
- * repeats. Two facts make the vote sharp: the base is a multiple of 2 MiB on every architecture (direct maps are made of
- * large pages, and KASLR moves them by more), so that of the pages of a run at most one gives a candidate at all, and only
- * one run in 512 does by chance; and candidates count only within a few objects of their pages.
+ * is the base. The same holds backwards: pages that a CPU frees just after it freed an object often held it. Pages for
+ * other purposes give wrong candidates, but each a different one, while the right one repeats. Two facts make the vote
+ * sharp: the base is a multiple of 2 MiB on every architecture (direct maps are made of large pages, and KASLR moves them by
+ * more), so that of the pages of a run at most one gives a candidate at all, and only one page in 512 does by chance; and
+ * candidates count only within a few objects of their pages. Movable pages never hold objects, and are most of the rest.
  *
- * The winner must have two votes and four times those of the next one. Hashed pointers (%p in tracefs text without
- * `nohash-ptr`) spread their votes evenly and have no winner. What a winner is worth shows in pass 3, which counts the
- * objects that it puts into pages that the trace saw freed.
+ * A candidate that is a multiple of 512 MiB counts sixteenfold: one in 256 wrong ones is, and nearly every right one (x86-64
+ * moves it by GiB). So a short capture needs one such vote. The winner must have a weight of two and four times that of the
+ * next one. Hashed pointers (%p in tracefs text without `nohash-ptr`) spread their votes evenly and have no winner. What a
+ * winner is worth shows in pass 3, which counts the objects that it puts into pages that cannot hold any.
  *
  * Votes are kept in a table of fixed size; when it fills up, every count goes down by one and those at zero leave
  * (Misra and Gries): a candidate with a real share of the votes survives that.
+ *
+ * A short capture in which no slab came or went has no winner either. Its pointers are told from hashed ones by their
+ * upper half, which hashing leaves zero, and kernels (all but user-mode Linux and 32-bit ones) have set.
  */
 #include "import.h"
 
@@ -21,10 +26,12 @@
 
 enum {
 	TABLE = 1 << 14,
-	REMEMBERED = 4, /* page allocations of each CPU */
-	FRESH = 8,      /* object allocations after which a page allocation is forgotten */
+	REMEMBERED = 4, /* page allocations of each CPU, and object frees */
+	FRESH = 8,      /* events of the other kind after which they are forgotten */
 	ALIGN_PAGES = (2 << 20) >> PAGE_SHIFT,
-	VOTES = 2,
+	ALIGN_PAGES_LIKELY = (512 << 20) >> PAGE_SHIFT,
+	LIKELY = 16,
+	WEIGHT = 2,
 	LEAD = 4,
 };
 
@@ -35,10 +42,14 @@ struct candidate {
 
 struct recent {
 	struct {
-		uint64_t pfn;
+		uint64_t page; /* frame number of a run, or pointer / page size of an object */
 		uint8_t order, age;
-	} runs[REMEMBERED];
+	} entries[REMEMBERED];
 	unsigned next;
+};
+
+struct cpu {
+	struct recent runs, objects;
 };
 
 struct ballot {
@@ -77,58 +88,85 @@ static void vote(struct ballot *ballot, uint64_t pages)
 	candidate->votes++;
 }
 
-static void consider(struct ballot *ballot, struct recent *recent, uint64_t address)
+/* page: of an object; pfn: of a run of 2^order pages that may hold it. */
+static void consider(struct ballot *ballot, uint64_t page, uint64_t pfn, uint8_t order)
 {
-	uint64_t page = address >> PAGE_SHIFT;
-	for (unsigned i = 0; i < REMEMBERED; i++) {
-		if (!recent->runs[i].age)
-			continue;
-		recent->runs[i].age--;
-		uint64_t distance = page - recent->runs[i].pfn, inside = distance % ALIGN_PAGES;
-		if (inside < (uint64_t)1 << recent->runs[i].order)
-			vote(ballot, (distance - inside) & (UINT64_MAX >> PAGE_SHIFT));
-	}
+	uint64_t distance = page - pfn, inside = distance % ALIGN_PAGES;
+	if (inside < (uint64_t)1 << order)
+		vote(ballot, (distance - inside) & (UINT64_MAX >> PAGE_SHIFT));
 }
 
-static void remember(struct recent *recent, const struct record *record)
+static void object_of_runs(struct ballot *ballot, struct recent *runs, uint64_t page)
+{
+	for (unsigned i = 0; i < REMEMBERED; i++)
+		if (runs->entries[i].age) {
+			runs->entries[i].age--;
+			consider(ballot, page, runs->entries[i].page, runs->entries[i].order);
+		}
+}
+
+static void run_of_objects(struct ballot *ballot, struct recent *objects, uint64_t pfn, uint8_t order)
+{
+	for (unsigned i = 0; i < REMEMBERED; i++)
+		if (objects->entries[i].age) {
+			objects->entries[i].age--;
+			consider(ballot, objects->entries[i].page, pfn, order);
+		}
+}
+
+static void remember(struct recent *recent, uint64_t page, uint8_t order)
 {
 	recent->next = (recent->next + 1) % REMEMBERED;
-	recent->runs[recent->next].pfn = record->address;
-	recent->runs[recent->next].order = record->order;
-	recent->runs[recent->next].age = FRESH;
+	recent->entries[recent->next].page = page;
+	recent->entries[recent->next].order = order;
+	recent->entries[recent->next].age = FRESH;
+}
+
+static uint64_t weight(const struct candidate *candidate)
+{
+	return (uint64_t)candidate->votes * (candidate->pages % ALIGN_PAGES_LIKELY == 0 ? LIKELY : 1);
 }
 
 static void elect(const struct ballot *ballot, struct base *base)
 {
 	struct candidate first = {0, 0}, second = {0, 0};
 	for (unsigned i = 0; i < TABLE; i++) {
-		if (ballot->table[i].votes > first.votes) {
+		if (weight(&ballot->table[i]) > weight(&first)) {
 			second = first;
 			first = ballot->table[i];
-		} else if (ballot->table[i].votes > second.votes) {
+		} else if (weight(&ballot->table[i]) > weight(&second)) {
 			second = ballot->table[i];
 		}
 	}
-	base->known = first.votes >= VOTES && first.votes >= LEAD * second.votes;
+	base->known = weight(&first) >= WEIGHT && weight(&first) >= LEAD * weight(&second);
 	base->address = first.pages << PAGE_SHIFT;
 }
 
 void base_find(struct capture *capture, struct base *base)
 {
 	uint32_t cpus = 1;
+	uint64_t low = 0, high = 0;
 	for (uint32_t i = 0; i < capture->scan_count; i++)
 		if (capture->scans[i].cpus > cpus)
 			cpus = capture->scans[i].cpus;
-	struct recent *recent = zeroed(cpus, sizeof *recent);
+	struct cpu *recent = zeroed(cpus, sizeof *recent);
 	struct ballot ballot = {.table = zeroed(TABLE, sizeof *ballot.table)};
 	capture_rewind(capture);
 	for (const struct record *record; (record = capture_next(capture)) != NULL;) {
-		if (record->kind == PAGE_ALLOC)
-			remember(&recent[record->cpu], record);
+		struct cpu *cpu = &recent[record->cpu];
+		if (is_object(record->kind))
+			*(record->address > UINT32_MAX ? &high : &low) += 1;
+		if (record->kind == PAGE_ALLOC && record->migrate != MOVABLE)
+			remember(&cpu->runs, record->address, record->order);
+		else if (record->kind == PAGE_FREE)
+			run_of_objects(&ballot, &cpu->objects, record->address, record->order);
 		else if (is_alloc(record->kind))
-			consider(&ballot, &recent[record->cpu], record->address);
+			object_of_runs(&ballot, &cpu->runs, record->address >> PAGE_SHIFT);
+		else if (is_object(record->kind))
+			remember(&cpu->objects, record->address >> PAGE_SHIFT, 0);
 	}
 	elect(&ballot, base);
+	base->hashed = !base->known && low > high;
 	free(ballot.table);
 	free(recent);
 }

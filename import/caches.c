@@ -14,10 +14,16 @@
  * union-find. Only classes of equal sizes ever join: bytes_req is the cache's object size and bytes_alloc its stride, so
  * different ones are different caches, or one that grew when SLUB merged another into it. Under SLOB, where nothing but
  * sizes is left, all classes of equal sizes are one cache.
+ *
+ * What alignment a cache was created with, its objects' addresses show: where all are multiples of a cache line though the
+ * object size is none, that was asked for (SLAB_HWCACHE_ALIGN). What the allocator made of the size is no evidence here.
  */
 #include "import.h"
 
 #include <stdlib.h>
+
+#define CACHE_LINE 64
+#define LEAST_PLACES 8 /* so many different addresses are not multiples of a cache line by chance */
 
 void caches_init(struct caches *caches, const struct texts *texts)
 {
@@ -114,6 +120,12 @@ void class_join(struct caches *caches, uint32_t a, uint32_t b)
 		caches->classes[a].parent = b;
 }
 
+void class_seen(struct caches *caches, uint32_t number, uint64_t address)
+{
+	caches->classes[number].address_bits |= address;
+	caches->classes[number].places |= (uint64_t)1 << ((address >> 3) * 0x9e3779b97f4a7c15u >> 58);
+}
+
 void class_named(struct caches *caches, uint32_t number, uint16_t name)
 {
 	struct class *class = &caches->classes[number]; /* majority vote as Boyer and Moore's */
@@ -128,6 +140,12 @@ void class_named(struct caches *caches, uint32_t number, uint16_t name)
 }
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------- */
+
+uint32_t cache_alignment(const struct cache *cache)
+{
+	bool many = __builtin_popcountll(cache->places) >= LEAST_PLACES;
+	return many && cache->address_bits % CACHE_LINE == 0 ? CACHE_LINE : 0;
+}
 
 static uint16_t add(struct caches *caches, uint16_t name)
 {
@@ -178,6 +196,14 @@ static void collect_names(struct caches *caches)
 	}
 }
 
+void cache_holds(struct cache *cache, const struct class *class)
+{
+	if (class->size > cache->size)
+		cache->size = class->size;
+	if (class->allocated > cache->allocated)
+		cache->allocated = class->allocated;
+}
+
 void caches_settle(struct caches *caches, bool shared_pages)
 {
 	if (shared_pages)
@@ -189,5 +215,8 @@ void caches_settle(struct caches *caches, bool shared_pages)
 		if (root->cache == NO_CACHE)
 			root->cache = name != NO_TEXT ? cache_named(caches, name) : add(caches, NO_TEXT);
 		class->cache = root->cache;
+		cache_holds(&caches->list[class->cache], class);
+		caches->list[class->cache].address_bits |= class->address_bits;
+		caches->list[class->cache].places |= class->places;
 	}
 }

@@ -1,7 +1,7 @@
 /*
  * All inputs as one sequence of records. Each input was scanned by a thread of its own, with its own numbers for texts;
- * here the texts are merged, and numbers are translated as records are read. Inputs are consecutive slices of one
- * capture, so one follows the other; should slices overlap after all, a time that goes back is raised to the last one.
+ * here the texts are merged, and numbers are translated as records are read. Each spool is in order of time, so that
+ * inputs, which may overlap in time, are merged; of equal times the earlier input comes first.
  *
  * A first and a last mark, which `record` asks for, are records like those that the capture itself has.
  */
@@ -64,7 +64,9 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 	if (records >= NONE)
 		die("more than 4,294,967,294 events; import the capture in parts");
 	capture->records = (uint32_t)records;
-	capture->buffer = grow(NULL, BUFFER, sizeof *capture->buffer);
+	capture->readers = zeroed(capture->scan_count, sizeof *capture->readers);
+	for (uint32_t i = 0; i < capture->scan_count; i++)
+		capture->readers[i].buffer = grow(NULL, BUFFER, sizeof *capture->readers[i].buffer);
 }
 
 static void texts_free(struct texts *texts)
@@ -81,6 +83,7 @@ void capture_close(struct capture *capture)
 		spool_close(&capture->scans[i].spool);
 		texts_free(&capture->scans[i].texts);
 		intern_free(&capture->scans[i].unknown);
+		free(capture->readers[i].buffer);
 		free(capture->numbers[i].call_sites);
 		free(capture->numbers[i].marks);
 		free(capture->numbers[i].gfp);
@@ -89,27 +92,19 @@ void capture_close(struct capture *capture)
 	texts_free(&capture->texts);
 	free(capture->numbers);
 	free(capture->scans);
-	free(capture->buffer);
+	free(capture->readers);
 }
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
-void capture_rewind(struct capture *capture)
+/* The next records of an input; none at its end. */
+static void fill(const struct spool *spool, struct reader *reader)
 {
-	capture->input = capture->taken = capture->buffered = capture->next = 0;
-	capture->at = 0;
-	capture->last = capture->first_time;
-}
-
-/* The next records of the current input; 0 at its end. */
-static uint32_t fill(struct capture *capture)
-{
-	const struct spool *spool = &capture->scans[capture->input].spool;
-	uint64_t left = spool->records - capture->at;
+	uint64_t left = spool->records - reader->at;
 	uint32_t count = left < BUFFER ? (uint32_t)left : BUFFER;
-	char *to = (char *)capture->buffer;
-	size_t bytes = count * sizeof *capture->buffer;
-	off_t from = (off_t)(capture->at * sizeof *capture->buffer);
+	char *to = (char *)reader->buffer;
+	size_t bytes = count * sizeof *reader->buffer;
+	off_t from = (off_t)(reader->at * sizeof *reader->buffer);
 	while (bytes) {
 		ssize_t got = pread(spool->fd, to, bytes, from);
 		if (got < 0 && errno == EINTR)
@@ -120,16 +115,27 @@ static uint32_t fill(struct capture *capture)
 		from += got;
 		bytes -= (size_t)got;
 	}
-	capture->at += count;
-	return count;
+	reader->at += count;
+	reader->buffered = count;
+	reader->next = 0;
+}
+
+void capture_rewind(struct capture *capture)
+{
+	capture->taken = 0;
+	capture->last = capture->first_time;
+	for (uint32_t i = 0; i < capture->scan_count; i++) {
+		capture->readers[i].at = 0;
+		fill(&capture->scans[i].spool, &capture->readers[i]);
+	}
 }
 
 static struct record *mark(struct capture *capture, uint32_t number)
 {
-	capture->mark = (struct record){
+	capture->current = (struct record){
 		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
 	capture->taken++;
-	return &capture->mark;
+	return &capture->current;
 }
 
 static void translate(const struct numbers *numbers, struct record *record)
@@ -144,29 +150,36 @@ static void translate(const struct numbers *numbers, struct record *record)
 		record->address = numbers->marks[record->address];
 }
 
+/* The input whose next record is the earliest; NONE when all are at their ends. */
+static uint32_t earliest(const struct capture *capture)
+{
+	uint32_t best = NONE;
+	uint64_t time = UINT64_MAX;
+	for (uint32_t i = 0; i < capture->scan_count; i++) {
+		const struct reader *reader = &capture->readers[i];
+		if (reader->next < reader->buffered && (best == NONE || reader->buffer[reader->next].time < time)) {
+			best = i;
+			time = reader->buffer[reader->next].time;
+		}
+	}
+	return best;
+}
+
 struct record *capture_next(struct capture *capture)
 {
 	if (unlikely(capture->taken == 0 && capture->first_mark != NONE))
 		return mark(capture, capture->first_mark);
-	while (unlikely(capture->next == capture->buffered)) {
-		capture->next = 0;
-		capture->buffered = capture->input < capture->scan_count ? fill(capture) : 0;
-		if (capture->buffered)
-			break;
-		if (capture->input < capture->scan_count) {
-			capture->input++;
-			capture->at = 0;
-		} else if (capture->last_mark != NONE && capture->taken + 1 == capture->records) {
-			return mark(capture, capture->last_mark);
-		} else {
-			return NULL;
-		}
+	uint32_t input = earliest(capture);
+	if (unlikely(input == NONE)) {
+		bool last = capture->last_mark != NONE && capture->taken < capture->records;
+		return last ? mark(capture, capture->last_mark) : NULL;
 	}
-	struct record *record = &capture->buffer[capture->next++];
-	translate(&capture->numbers[capture->input], record);
-	if (unlikely(record->time < capture->last))
-		record->time = capture->last;
-	capture->last = record->time;
+	struct reader *reader = &capture->readers[input];
+	capture->current = reader->buffer[reader->next++];
+	if (unlikely(reader->next == reader->buffered))
+		fill(&capture->scans[input].spool, reader);
+	translate(&capture->numbers[input], &capture->current);
+	capture->last = capture->current.time;
 	capture->taken++;
-	return record;
+	return &capture->current;
 }

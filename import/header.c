@@ -125,8 +125,18 @@ static void put_caches(FILE *json, const struct capture *capture, const struct c
 		const struct cache *cache = &caches->list[i];
 		fprintf(json, "%s{\"name\":", i ? "," : "");
 		put_text(json, cache->name == NO_TEXT ? "" : names->texts[cache->name], cache->name == NO_TEXT ? 0 : names->lengths[cache->name]);
-		fprintf(json, ",\"size\":%" PRIu32 ",\"allocated\":%" PRIu32 "}", cache->size, cache->allocated);
+		fprintf(json, ",\"size\":%" PRIu32 ",\"allocated\":%" PRIu32 ",\"alignment\":%" PRIu32 "}", cache->size, cache->allocated,
+			cache_alignment(cache));
 	}
+	fputs("],", json);
+}
+
+/* Which call sites allocate from which cache: pairs of their numbers, in order of first appearance. */
+static void put_allocators(FILE *json, const struct caches *caches)
+{
+	fputs("\"allocators\":[", json);
+	for (uint32_t i = 0; i < caches->class_count; i++)
+		fprintf(json, "%s[%" PRIu16 ",%" PRIu32 "]", i ? "," : "", caches->classes[i].cache, caches->classes[i].call_site);
 	fputs("],", json);
 }
 
@@ -168,10 +178,11 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	put_texts(json, "gfp", &capture->texts.gfp);
 	put_texts(json, "marks", &capture->texts.marks);
 	put_caches(json, capture, &result->caches);
+	put_allocators(json, &result->caches);
 	put_number(json, "explained", result->explained);
 	put_number(json, "older", result->older_objects);
 	put_number(json, "unexplained", result->unexplained);
-	fprintf(json, "\"shared_pages\":%s,", result->shared_pages ? "true" : "false");
+	fprintf(json, "\"shared_pages\":%s,\"hashed\":%s,", result->shared_pages ? "true" : "false", base->hashed ? "true" : "false");
 	if (base->known)
 		fprintf(json, "\"base\":\"0x%" PRIx64 "\"}", base->address);
 	else

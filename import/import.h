@@ -6,7 +6,7 @@
  * time and never with the length of the capture:
  *
  *   1. scan     (scan.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
- *                                   each input: inputs are consecutive slices of one capture.
+ *                                   each input: inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)            pointers are virtual, pages are frame numbers: vote for the direct map's base.
  *   3. resolve  (resolve.c)         walk pages (pages.c) and live objects (live.c) to learn which page runs are slabs,
  *                                   which objects share a cache (caches.c), and which frees and allocations must have
@@ -32,6 +32,8 @@
 #define NO_TEXT UINT16_MAX
 #define PAGE_SHIFT 12
 #define LAST_POINTER_OF_NOTHING 16 /* NULL and ZERO_SIZE_PTR are no objects */
+#define MOVABLE 1 /* migrate types, as Linux numbers them since 4.4 */
+#define RECLAIMABLE 2
 #define MAX_PFN ((uint64_t)1 << 44)
 #define MAX_ORDER 19 /* page orders above it are misread lines; 4096 << 19 bytes fit 32 bits */
 
@@ -64,7 +66,7 @@ _Static_assert(sizeof(struct record) == 40, "records have no padding");
 static inline bool is_object(uint8_t kind) { return kind <= CACHE_FREE; }
 static inline bool is_alloc(uint8_t kind) { return kind == KMALLOC || kind == CACHE_ALLOC; }
 
-/* ---- main.c: what every pass may end with ----------------------------------------------------------------------- */
+/* ---- fatal.c: what every pass may end with ----------------------------------------------------------------------- */
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *grow(void *memory, size_t count, size_t bytes); /* realloc(memory, count * bytes) or die */
@@ -135,7 +137,6 @@ enum event_name { /* as the kernel names them; see kinds_of_names in scan.c */
 /* One input and everything learnt from it. */
 struct scan {
 	int fd;
-	uint64_t from, to; /* ns: a report of lost events counts when from <= its time < to; slices repeat such reports */
 	struct spool spool;
 	struct texts texts;
 	uint64_t events[EVENT_NAMES];
@@ -170,9 +171,14 @@ struct capture {
 	uint32_t records;               /* with the two marks */
 	uint64_t first_time, last_time;
 	/* Where capture_next() stands. */
-	struct record *buffer, mark;
-	uint32_t input, taken, buffered, next;
-	uint64_t at, last;
+	struct reader {
+		struct record *buffer;
+		uint32_t buffered, next;
+		uint64_t at; /* records of the spool read so far */
+	} *readers;
+	struct record current;
+	uint32_t taken;
+	uint64_t last;
 };
 
 /* Merges the texts of all inputs. The marks (or NULL) become snapshots before the first and after the last event. */
@@ -185,6 +191,7 @@ struct record *capture_next(struct capture *); /* NULL at the end; valid until t
 
 struct base {
 	bool known;
+	bool hashed;      /* not known, and the pointers look hashed */
 	uint64_t address; /* of page frame 0, modulo 2^64 */
 
 };
@@ -248,6 +255,8 @@ struct class {
 	uint32_t parent; /* union-find: classes of one cache */
 	uint32_t size, allocated, call_site;
 	uint32_t free_votes;
+	uint64_t address_bits; /* all addresses, or'ed */
+	uint64_t places;    /* a bit for each address, by its hash: how many there were, roughly */
 	uint16_t name;      /* printed on the allocation, or NO_TEXT */
 	uint16_t free_name; /* majority vote of the names that its objects' frees print */
 	uint16_t cache;     /* once settled */
@@ -257,6 +266,7 @@ struct cache {
 	uint16_t name;      /* in texts.names, or NO_TEXT: none known */
 	uint32_t size;      /* largest bytes_req */
 	uint32_t allocated; /* largest bytes_alloc */
+	uint64_t address_bits, places; /* as in struct class */
 	uint64_t allocs, frees; /* recorded; filled in by emit */
 };
 
@@ -281,10 +291,13 @@ struct caches {
 void caches_init(struct caches *, const struct texts *);
 void caches_free(struct caches *);
 uint32_t class_of(struct caches *, const struct record *);      /* of a cache allocation */
+void class_seen(struct caches *, uint32_t class, uint64_t address); /* an object of it is at the address */
 void class_join(struct caches *, uint32_t a, uint32_t b);       /* one cache, when their sizes are equal */
 void class_named(struct caches *, uint32_t class, uint16_t name); /* a free printed it */
 void caches_settle(struct caches *, bool shared_pages);         /* fills list and class.cache */
+void cache_holds(struct cache *, const struct class *);         /* its sizes are at least those of the class */
 uint16_t cache_named(struct caches *, uint16_t name);           /* made when it is not there */
+uint32_t cache_alignment(const struct cache *);                 /* that its addresses prove, in bytes; 0: nothing */
 
 /* ---- resolve.c: pass 3 ----------------------------------------------------------------------------------------------- */
 

@@ -1,10 +1,9 @@
 /*
- * slabyard-import [--input FD[:FROM:TO]]... [--first-mark NAME] [--last-mark NAME]
+ * slabyard-import [--input FD]... [--first-mark NAME] [--last-mark NAME]
  *
- * Reads kmem events as text from the inputs (default: standard input), which are consecutive slices of one capture, and
- * writes the resolved trace to standard output: see import.h for the passes, header.c and rows.c for what is written.
- * FROM and TO, in ns of the capture's clock, say which reports of lost events a slice counts: `perf script --time`
- * repeats them all in each slice. The marks add a snapshot before the first and after the last event.
+ * Reads kmem events as text from the inputs (default: standard input), which are parts of one capture, and writes the
+ * resolved trace to standard output: see import.h for the passes, header.c and rows.c for what is written. The marks add a
+ * snapshot before the first and after the last event.
  *
  * Exit status 0 when everything was written, 2 with one line on standard error otherwise.
  */
@@ -12,37 +11,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-void die(const char *format, ...)
-{
-	va_list arguments;
-	fputs("slabyard-import: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	_exit(2);
-}
-
-void *grow(void *memory, size_t count, size_t bytes)
-{
-	void *larger = count > SIZE_MAX / bytes ? NULL : realloc(memory, count * bytes);
-	if (!larger)
-		die("out of memory (%zu elements of %zu bytes); import the capture in parts", count, bytes);
-	return larger;
-}
-
-void *zeroed(size_t count, size_t bytes)
-{
-	void *memory = calloc(count ? count : 1, bytes);
-	if (!memory)
-		die("out of memory (%zu elements of %zu bytes); import the capture in parts", count, bytes);
-	return memory;
-}
 
 static void *scan_thread(void *scan)
 {
@@ -84,15 +54,10 @@ static void refuse_nothing(const struct capture *capture)
 
 static void add_input(struct capture *capture, const char *text)
 {
-	struct scan scan = {.to = UINT64_MAX};
 	char *rest;
-	scan.fd = (int)strtol(text, &rest, 10);
-	if (*rest == ':')
-		scan.from = strtoull(rest + 1, &rest, 10);
-	if (*rest == ':')
-		scan.to = strtoull(rest + 1, &rest, 10);
+	struct scan scan = {.fd = (int)strtol(text, &rest, 10)};
 	if (*rest || rest == text)
-		die("--input takes FD or FD:FROM:TO, not '%s'", text);
+		die("--input takes a file descriptor, not '%s'", text);
 	capture->scans = grow(capture->scans, capture->scan_count + 1, sizeof *capture->scans);
 	capture->scans[capture->scan_count++] = scan;
 }
@@ -100,11 +65,12 @@ static void add_input(struct capture *capture, const char *text)
 static void resolve_verified(struct capture *capture, struct base *base, struct resolution *resolution)
 {
 	resolve(capture, base, resolution);
-	if (!base->known || resolution->unexplained <= resolution->explained + resolution->older_objects)
+	if (!base->known || resolution->unexplained <= resolution->explained / 4)
 		return;
-	/* The base that won the vote contradicts the trace: pointers are hashed, and the win was chance. */
+	/* The base that won the vote contradicts the trace: it won by chance, and the pointers are hashed. */
 	resolution_free(resolution);
 	base->known = false;
+	base->hashed = true;
 	resolve(capture, base, resolution);
 }
 

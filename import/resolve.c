@@ -137,6 +137,12 @@ static uint32_t new_history(struct walk *walk, enum owner owner)
 	return result->history_count++;
 }
 
+/* Of pages in which no object was seen. Where pointers do not tell, only movable pages are known to be no slab. */
+static enum owner owner_without_objects(const struct walk *walk, int8_t migrate)
+{
+	return walk->base->known || migrate == MOVABLE ? OWNER_ENVIRONMENT : OWNER_UNKNOWN;
+}
+
 static uint32_t new_run(struct walk *walk, uint64_t pfn, uint8_t order, uint32_t history)
 {
 	uint32_t number = walk->free_run;
@@ -192,7 +198,10 @@ static uint32_t run_of_object(struct walk *walk, uint64_t address)
 			result->older_objects++;
 			return number;
 		}
-		result->explained++;
+		if (walk->runs[number].migrate == MOVABLE)
+			result->unexplained++;
+		else
+			result->explained++;
 		struct history *history = &result->histories[walk->runs[number].history];
 		if (history->owner != OWNER_LARGE)
 			history->owner = OWNER_SLAB;
@@ -246,6 +255,8 @@ static void object_alloc(struct walk *walk, const struct record *record)
 		imply_free(walk, object);
 	uint32_t run = run_of_object(walk, record->address);
 	uint32_t class = record->kind == CACHE_ALLOC ? class_of(&walk->result->caches, record) : NONE;
+	if (class != NONE)
+		class_seen(&walk->result->caches, class, record->address);
 	if (run != NONE)
 		allocated_in_run(walk, record, &walk->runs[run], class);
 	if (object == NONE) {
@@ -353,7 +364,7 @@ static void page_alloc(struct walk *walk, const struct record *record)
 		if (unlikely(entry >= PAGE_FIRST_RUN))
 			imply_page_free(walk, entry - PAGE_FIRST_RUN);
 	}
-	uint32_t history = new_history(walk, walk->base->known ? OWNER_ENVIRONMENT : OWNER_UNKNOWN);
+	uint32_t history = new_history(walk, owner_without_objects(walk, record->migrate));
 	uint32_t run = new_run(walk, record->address, record->order, history);
 	walk->runs[run].migrate = record->migrate;
 	remember_page_event(walk, history);
@@ -392,14 +403,14 @@ static uint32_t free_range(struct walk *walk, const struct record *record)
 		}
 	}
 	page_fill(&walk->pages, record->address, (uint64_t)1 << record->order, PAGE_FREED);
-	return new_history(walk, !walk->base->known ? OWNER_UNKNOWN : slab ? OWNER_SLAB : OWNER_ENVIRONMENT);
+	return new_history(walk, slab ? OWNER_SLAB : owner_without_objects(walk, -1));
 }
 
 static void page_free(struct walk *walk, const struct record *record)
 {
 	uint32_t entry = page_get(&walk->pages, record->address), number = entry - PAGE_FIRST_RUN;
 	if (unlikely(entry == PAGE_FREED)) {
-		uint32_t history = new_history(walk, walk->base->known ? OWNER_ENVIRONMENT : OWNER_UNKNOWN);
+		uint32_t history = new_history(walk, owner_without_objects(walk, -1));
 		free_range(walk, record); /* whatever else lives in the range */
 		number = imply_page_alloc(walk, record->address, record->order, history, -1);
 		entry = number + PAGE_FIRST_RUN;
@@ -442,9 +453,7 @@ static void settle_cache_allocs(struct resolution *result)
 			else if (by_run != NO_CACHE)
 				alloc->cache = by_run;
 		}
-		struct cache *cache = &caches->list[alloc->cache];
-		cache->size = class->size > cache->size ? class->size : cache->size;
-		cache->allocated = class->allocated > cache->allocated ? class->allocated : cache->allocated;
+		cache_holds(&caches->list[alloc->cache], class);
 	}
 }
 

@@ -7,8 +7,8 @@
  *     ls  1234 [001]   227.770745123:      kmem:kmalloc: call_site=single_open+0x2a ptr=0xffff8881027dbb60 bytes_req=32 ...
  *     ls-1234 [001] d..2.   227.770745: kmalloc: call_site=single_open+0x2a/0x90 ptr=00000000852a4d20 bytes_req=32 ...
  *
- * So: the CPU is the first bracketed number; then comes the time, perhaps after one word of tracefs's flags; then the
- * event; then key=value words in any order, of which each event takes those that it knows. Kernels before 6.1 print no
+ * So: the CPU is the first bracketed number; then comes the time, perhaps after one word of tracefs's flags; then, perhaps
+ * after a period, the event; then key=value words in any order, of which each event takes those that it knows. Kernels before 6.1 print no
  * node= and accounted=, page frames in decimal, and call sites as addresses, perhaps with a symbol in parentheses
  * before or after; newer ones print name= on allocations too. Pointers are hexadecimal with or without 0x, or (nil).
  *
@@ -281,13 +281,23 @@ static uint16_t name_text(struct scan *scan, struct word word)
 	return number == NONE ? NO_TEXT : (uint16_t)number;
 }
 
-/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
-static bool flags_account(struct word gfp)
+static bool contains(struct word word, const char *text, size_t length)
 {
-	for (const char *at = gfp.start; at && gfp.end - at >= 7; at++)
-		if (*at == 'A' && memcmp(at, "ACCOUNT", 7) == 0)
+	for (const char *at = word.start; at && (size_t)(word.end - at) >= length; at++)
+		if (*at == *text && memcmp(at, text, length) == 0)
 			return true;
 	return false;
+}
+#define CONTAINS(word, text) contains(word, text, sizeof(text) - 1)
+
+/* Linux 4.4 swapped the numbers of movable and reclaimable; where the flags tell, those of today are kept. */
+static int8_t migrate_type(int8_t recorded, struct word gfp)
+{
+	if (recorded == MOVABLE && CONTAINS(gfp, "RECLAIMABLE"))
+		return RECLAIMABLE;
+	if (recorded == RECLAIMABLE && CONTAINS(gfp, "MOVABLE"))
+		return MOVABLE;
+	return recorded;
 }
 
 static bool take_object(struct scan *scan, struct record *record, const struct fields *fields)
@@ -300,7 +310,8 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	record->call_site = call_site_of(scan, fields);
 	record->gfp = alloc ? flags_text(scan, fields->gfp) : 0;
 	record->name = name_text(scan, fields->name);
-	record->accounted = record->accounted || (alloc && flags_account(fields->gfp));
+	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
+	record->accounted = record->accounted || (alloc && CONTAINS(fields->gfp, "ACCOUNT"));
 	if (record->address > LAST_POINTER_OF_NOTHING)
 		spool_put(&scan->spool, record);
 	else if (alloc)
@@ -322,6 +333,7 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 	if (record->address >= MAX_PFN)
 		return false;
 	record->gfp = record->kind == PAGE_ALLOC ? flags_text(scan, fields->gfp) : 0;
+	record->migrate = migrate_type(record->migrate, fields->gfp);
 	if (record->address < scan->least_pfn)
 		scan->least_pfn = record->address;
 	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)
@@ -365,7 +377,7 @@ static enum event_name event_of(struct word word)
 }
 
 /* The number in `PERF_RECORD_LOST lost 12` and the like; the report itself stands for at least one event. */
-static void count_lost(struct scan *scan, uint64_t time, const char *at, const char *end)
+static void count_lost(struct scan *scan, const char *at, const char *end)
 {
 	uint64_t lost = 1;
 	for (; at < end; at++)
@@ -376,8 +388,7 @@ static void count_lost(struct scan *scan, uint64_t time, const char *at, const c
 			decimal((struct word){digits, at}, &lost);
 			break;
 		}
-	if (time >= scan->from && time < scan->to)
-		scan->lost += lost;
+	scan->lost += lost;
 }
 
 /* `CPU:0 [LOST 12 EVENTS]`, and tracefs's heading of what its buffer holds of what was written. */
@@ -387,7 +398,7 @@ static bool take_remark(struct scan *scan, const char *line, const char *end)
 	size_t length = (size_t)(end - line);
 	const char *bracket = memchr(line, '[', length);
 	if (bracket && end - bracket > 6 && memcmp(bracket, "[LOST ", 6) == 0) {
-		count_lost(scan, scan->from, bracket, end);
+		count_lost(scan, bracket, end);
 		return true;
 	}
 	if (!length || *line != '#')
@@ -456,6 +467,7 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 {
 	struct record record = {.cpu = (uint16_t)cpu, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
 	struct word word;
+	uint64_t period;
 	word.start = skip_blanks(at, end);
 	word.end = word_end(word.start, end);
 	if (word.start < end && (unsigned char)(*word.start - '0') > 9) {
@@ -467,8 +479,12 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 
 	word.start = skip_blanks(word.end, end);
 	word.end = word_end(word.start, end);
+	if (decimal(word, &period)) {
+		word.start = skip_blanks(word.end, end);
+		word.end = word_end(word.start, end);
+	}
 	if (word.end - word.start >= 16 && memcmp(word.start, "PERF_RECORD_LOST", 16) == 0) { /* or …_LOST_SAMPLES */
-		count_lost(scan, record.time, word.end, end);
+		count_lost(scan, word.end, end);
 		return true;
 	}
 	if (word.end - word.start < 2 || word.end[-1] != ':')

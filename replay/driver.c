@@ -2,9 +2,9 @@
  * What runs a trace's requests against one allocator.
  *
  * The machine. Zones come from the trace, or, where it knows none, are those of a PC: DMA up to 16 MiB, DMA32 up to 4
- * GiB, Normal up to the end of memory. A zone that the recorded kernel reports from its first usable page on is
- * extended to whole blocks of the largest order; its managed pages stay as they were. Where the trace has the kernel's
- * free lists, the zones start with these (sy_pages_populate), otherwise pristine.
+ * GiB, Normal up to the end of memory, which the nodes share. A zone that the recorded kernel reports from its first
+ * usable page on is extended to whole blocks of the largest order; its managed pages stay as they were. Where the trace
+ * has the kernel's free lists, the zones start with these (sy_pages_populate), otherwise pristine.
  *
  * CPU slots. One thread drives all of them: an event runs on the slot of its recorded CPU, modulo the slots there are.
  * So a replay is a deterministic simulation of per-CPU state, without any contention.
@@ -186,24 +186,27 @@ static void recorded_zones(struct sy_pages_config *config, const struct scratch 
 	}
 }
 
-/* A PC's zones, on node 0. */
-static void default_zones(struct sy_pages_config *config, uint64_t memory)
+/* A PC's zones; the nodes share the memory evenly, in order. */
+static void default_zones(struct sy_pages_config *config, uint64_t memory, unsigned nodes)
 {
 	static const struct {
 		const char *name;
 		uint64_t end; /* bytes */
 	} layout[] = { { "DMA", (uint64_t)16 << 20 }, { "DMA32", (uint64_t)4 << 30 }, { "Normal", UINT64_MAX } };
-	uint64_t pages = (memory >> SY_PAGE_SHIFT) & ~(BLOCK - 1), start = 0;
+	uint64_t share = (memory / nodes >> SY_PAGE_SHIFT) & ~(BLOCK - 1), start = 0;
+	unsigned kind = 0;
 
-	for (unsigned i = 0; start < pages; i++) {
-		uint64_t end = layout[i].end >> SY_PAGE_SHIFT;
+	while (start < share * nodes) {
 		struct sy_zone_config *zone = &config->zones[config->zone_count++];
+		uint64_t end = layout[kind].end >> SY_PAGE_SHIFT, of_node = (start / share + 1) * share;
 
-		snprintf(zone->name, sizeof zone->name, "%s", layout[i].name);
+		snprintf(zone->name, sizeof zone->name, "%s", layout[kind].name);
+		zone->node = (unsigned)(start / share);
 		zone->start_page = start;
-		zone->pages = (end < pages ? end : pages) - start;
+		zone->pages = (end < of_node ? end : of_node) - start;
 		zone->managed = zone->pages;
 		start += zone->pages;
+		kind += start == end;
 	}
 }
 
@@ -233,7 +236,7 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 	if (scratch->zone_count)
 		recorded_zones(&config, scratch);
 	else
-		default_zones(&config, options->memory ? options->memory : DEFAULT_MEMORY);
+		default_zones(&config, options->memory ? options->memory : DEFAULT_MEMORY, scratch->run->nodes);
 	for (unsigned i = 0; i < config.zone_count; i++)
 		driver->memory_pages += config.zones[i].managed;
 	error = sy_pages_config_error(&config);

@@ -9,34 +9,36 @@ slabyard=${SLABYARD:-$top/.venv/bin/slabyard}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
+# The caches are dropped first, so that what was there before the trace is small; then one unrecorded run loads the programs again.
 record() {
 	name=$1
 	shift
 	echo "recording $name: $*"
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	"$@" >/dev/null
 	"$slabyard" record -o "$work/$name.parquet" -- "$@"
 	mv "$work/$name.parquet" "$here/$name.parquet"
-}
-
-in_work() {
-	(cd "$work" && "$@" >/dev/null)
 }
 
 fileio="sysbench fileio --file-num=128 --file-total-size=32M --file-block-size=16K --file-test-mode=rndwr"
 
 for trace in ${*:-hackbench find spike fileio build}; do
 	case $trace in
-	hackbench) record hackbench hackbench -g 1 -l 100 ;;
-	find) record find find /usr/include/linux -maxdepth 1 -name '[a-d]*.h' -exec file {} \; ;;
+	hackbench) record hackbench hackbench -g 1 -l 20 ;;
+	find) record find find /usr/include/linux -maxdepth 1 -name '[ab]*.h' -exec file {} \; ;;
 	spike)
 		cc -O2 -o "$work/spike" "$here/spike.c"
 		record spike "$work/spike" 1
 		;;
 	fileio)
-		in_work $fileio prepare
-		(cd "$work" && record fileio $fileio --threads=16 --events=1000 --time=0 run)
-		in_work $fileio cleanup
+		cd "$work"
+		record fileio sh -c "$fileio prepare && $fileio --threads=16 --events=1000 --time=0 run && $fileio cleanup"
 		;;
-	build) record build cc -O2 -std=c11 -I"$top/core" -c -o "$work/slub.o" "$top/core/policies/slub.c" ;;
+	build)
+		cd "$top"
+		record build sh -c 'for file in core/*.c; do cc -O2 -std=c11 -Iinclude -o "$0" -c "$file"; done' "$work/object.o"
+		;;
 	*)
 		echo "record.sh: no trace is called $trace; there are hackbench, find, spike, fileio and build" >&2
 		exit 2

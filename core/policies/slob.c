@@ -15,6 +15,9 @@
  *   best   Kyritsis et al.: all pages of the list are searched for the block that leaves the least over; an exact fit ends
  *          the search at once.
  *
+ * Unlike Linux's, ours knows which sizes of free blocks each list has (slob_sizes.h), so that a walk which can't succeed is
+ * left out, and one for the best fit ends when it met the best that there is. No placement differs for it.
+ *
  * Freeing joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A
  * page without free units is on no list; its first free puts it at the front of the list that fits the size just freed. So
  * pages wander between the lists.
@@ -33,53 +36,34 @@
  * "slob_request" with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that the search
  * looked at, in its order, at most LOG_CANDIDATES of them, and "slob_chosen" with those of the block it took; 0: a new page.
  *
- * Locks. slob_heap.lock covers the lists, every slab page's state and free blocks, slob_cache.live and the counters written
- * here. Never held across a call to the page allocator, to the client or to the log.
+ * Locks. sy__slob_heap.lock covers the lists and their sizes, every slab page's state and free blocks, slob_cache.live and
+ * the counters written here. Never held across a call that takes or gives pages, to the client or to the log.
  */
 #include "../deferred.h"
 #include "../geometry.h"
 #include "../kmalloc.h"
-#include "../list.h"
-#include "../page_interface.h"
-#include "slob_blocks.h"
+#include "slob.h"
 
 #define SMALL_BELOW 256u   /* bytes; the paper's and Linux's first break */
 #define MEDIUM_BELOW 1024u /* the second */
 #define HEADER ((uint32_t)sizeof(unsigned long long)) /* bytes; also the least alignment of any object */
 #define LOG_CANDIDATES 60
 
-enum { SMALL, MEDIUM, LARGE, LISTS };
-enum fit { NEXT, FIRST, BEST };
 enum tunable { FIT, LOG_EVERY, TUNABLES };
 
 static const char *const fit_names[] = { "next", "first", "best" };
 
 static const struct sy_tunable tunables[TUNABLES] = {
-	[FIT] = { "fit", NEXT, NEXT, BEST, fit_names, "which free block serves a request: next, first or best fit" },
+	[FIT] = { "fit", SY__SLOB_NEXT, SY__SLOB_NEXT, SY__SLOB_BEST, fit_names,
+	          "which free block serves a request: next, first or best fit" },
 	[LOG_EVERY] = { "log_every", 0, 0, INT32_MAX, NULL, "log the search of every Nth allocation; 0: of none" },
 };
-
-struct slob_page {
-	struct sy_list link; /* in slob_heap.partial[], unless the page is full */
-	uint32_t free_units;
-	uint32_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
-};
-SY_ASSERT_SLAB_STATE(struct slob_page);
-_Static_assert(offsetof(struct sy_page, state) == 0, "a link in the state leads to the page");
 
 /* A request, worked out once. */
 struct request {
 	struct sy__slob_want want;
 	uint32_t bytes;
 	uint32_t list;
-};
-
-struct slob_heap {
-	struct sy_heap heap;
-	sy__lock_t lock;
-	struct sy_list partial[LISTS];
-	enum fit fit;
-	uint64_t log_every, until_log;
 };
 
 struct slob_cache {
@@ -94,29 +78,9 @@ struct footer {
 	struct slob_cache *cache;
 };
 
-static struct slob_heap *slob_of(struct sy_heap *heap)
-{
-	return (struct slob_heap *)(void *)heap;
-}
-
-static inline struct slob_page *page_state(struct sy_page *page)
-{
-	return SY_SLAB_STATE(struct slob_page, page);
-}
-
-static inline struct sy_page *page_of_link(struct sy_list *link)
-{
-	return sy__entry(sy__entry(link, struct slob_page, link), struct sy_page, state);
-}
-
-static inline sy__slob_unit_t *page_units(const struct slob_heap *slob, const struct sy_page *page)
-{
-	return (sy__slob_unit_t *)sy__page_address(&slob->heap, page);
-}
-
 static inline uint32_t list_for(uint32_t bytes)
 {
-	return bytes < SMALL_BELOW ? SMALL : bytes < MEDIUM_BELOW ? MEDIUM : LARGE;
+	return bytes < SMALL_BELOW ? SY__SLOB_SMALL : bytes < MEDIUM_BELOW ? SY__SLOB_MEDIUM : SY__SLOB_LARGE;
 }
 
 static inline uint32_t units_for(uint32_t bytes)
@@ -134,70 +98,121 @@ static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_
 
 static inline bool may_serve(struct sy_page *page, const struct request *request, int node)
 {
-	return page_state(page)->free_units >= request->want.units && (node == SY_ANY_NODE || page->node == node);
+	return sy__slob_page_state(page)->free_units >= request->want.units && (node == SY_ANY_NODE || page->node == node);
 }
 
 /* The first page of the list with room, and where; NULL: none. */
-static struct sy_page *search_first(struct slob_heap *slob, const struct request *request, int node,
+static struct sy_page *search_first(struct sy__slob_heap *slob, const struct request *request, int node,
                                     struct sy__slob_place *place)
 {
 	struct sy_list *list = &slob->partial[request->list];
 
 	for (struct sy_list *link = list->next; link != list; link = link->next) {
-		struct sy_page *page = page_of_link(link);
+		struct sy_page *page = sy__slob_page_of_link(link);
 
 		if (may_serve(page, request, node) &&
-		    sy__slob_first_fit(page_units(slob, page), page_state(page)->first, &request->want, place))
+		    sy__slob_first_fit(sy__slob_page_units(slob, page), sy__slob_page_state(page)->first, &request->want, place))
+			return page;
+	}
+	return NULL;
+}
+
+/* The first block of the page that has just this size and room. Otherwise the page's set of sizes is renewed. */
+static bool find_size(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
+                      uint32_t size, struct sy__slob_place *place)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	const sy__slob_unit_t *base = sy__slob_page_units(slob, page);
+	uint32_t previous = SY__SLOB_PAGE_UNITS, units, next;
+	uint64_t has = 0;
+
+	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; previous = block, block = next) {
+		sy__slob_read(base, block, &units, &next);
+		if (units == size && sy__slob_fits(block, units, &request->want)) {
+			*place = (struct sy__slob_place){ previous, block, units, next,
+				                          sy__slob_start(block, &request->want) };
+			return true;
+		}
+		has |= sy__slob_size_bit(units);
+	}
+	state->may_have = has;
+	return false;
+}
+
+/* The first page of the list with a block of just this size and room; NULL: none. */
+static struct sy_page *search_size(struct sy__slob_heap *slob, const struct request *request, int node, uint32_t size,
+                                   struct sy__slob_place *place)
+{
+	struct sy_list *list = &slob->partial[request->list];
+	uint64_t bit = sy__slob_size_bit(size);
+
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		struct sy_page *page = sy__slob_page_of_link(link);
+
+		if (sy__slob_page_state(page)->may_have & bit && may_serve(page, request, node) &&
+		    find_size(slob, page, request, size, place))
 			return page;
 	}
 	return NULL;
 }
 
 /* The page of the list with the tightest block, and where; NULL: none. */
-static struct sy_page *search_best(struct slob_heap *slob, const struct request *request, int node,
+static struct sy_page *search_best(struct sy__slob_heap *slob, const struct request *request, int node,
                                    struct sy__slob_place *place)
 {
 	struct sy_list *list = &slob->partial[request->list];
-	struct sy_page *best = NULL;
-	uint32_t left = UINT32_MAX;
+	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units), left = UINT32_MAX;
+	struct sy_page *best = search_size(slob, request, node, tightest, place);
 
+	if (best)
+		return best;
+	/* What is of that size is not aligned for this request, or on another node. */
 	for (struct sy_list *link = list->next; link != list && left; link = link->next) {
-		struct sy_page *page = page_of_link(link);
+		struct sy_page *page = sy__slob_page_of_link(link);
 
 		if (may_serve(page, request, node) &&
-		    sy__slob_best_fit(page_units(slob, page), page_state(page)->first, &request->want, place, &left))
+		    sy__slob_best_fit(sy__slob_page_units(slob, page), sy__slob_page_state(page)->first, &request->want,
+		                      place, &left))
 			best = page;
 	}
 	return best;
 }
 
-/* Takes the place; returns the object's block. */
-static void *take(struct slob_heap *slob, struct sy_page *page, const struct sy__slob_place *place, uint32_t units)
+/* Takes the place in a page of a list; returns the object's block. */
+static void *take(struct sy__slob_heap *slob, struct sy_page *page, const struct sy__slob_place *place, uint32_t units)
 {
-	struct slob_page *state = page_state(page);
-	sy__slob_unit_t *base = page_units(slob, page);
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	struct sy__slob_sizes *sizes = &slob->sizes[state->list];
+	sy__slob_unit_t *base = sy__slob_page_units(slob, page);
+	uint32_t head = place->start - place->block;
 
+	sy__slob_count_out(sizes, place->units);
+	sy__slob_count_in(sizes, head);
+	sy__slob_count_in(sizes, place->units - head - units);
+	state->may_have |= sy__slob_size_bit(head) | sy__slob_size_bit(place->units - head - units);
 	state->first = sy__slob_take(base, state->first, place, units);
 	state->free_units -= units;
 	return base + place->start;
 }
 
-static void *take_from_list(struct slob_heap *slob, const struct request *request, int node)
+static void *take_from_list(struct sy__slob_heap *slob, const struct request *request, int node)
 {
 	struct sy_list *list = &slob->partial[request->list];
 	struct sy__slob_place place;
-	struct sy_page *page = slob->fit == BEST ? search_best(slob, request, node, &place)
-	                                         : search_first(slob, request, node, &place);
+	struct sy_page *page;
 
+	if (!sy__slob_smallest(&slob->sizes[request->list], request->want.units))
+		return NULL;
+	page = slob->fit == SY__SLOB_BEST ? search_best(slob, request, node, &place) : search_first(slob, request, node, &place);
 	if (!page)
 		return NULL;
 
 	void *block = take(slob, page, &place, request->want.units);
-	struct sy_list *link = &page_state(page)->link;
+	struct sy_list *link = &sy__slob_page_state(page)->link;
 
-	if (!page_state(page)->free_units) {
+	if (!sy__slob_page_state(page)->free_units) {
 		sy__list_remove(link);
-	} else if (slob->fit == NEXT && list->next != link) {
+	} else if (slob->fit == SY__SLOB_NEXT && list->next != link) {
 		sy__list_remove(list);
 		sy__list_add_tail(link, list); /* the list now begins at this page */
 	}
@@ -213,15 +228,15 @@ struct listing {
 };
 
 /* Lists the blocks of one page that a search looks at; true: the search ends here. */
-static bool list_page(struct slob_heap *slob, struct sy_page *page, const struct request *request,
+static bool list_page(struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
                       struct listing *listing)
 {
-	uint32_t block = page_state(page)->first, units, next;
+	uint32_t block = sy__slob_page_state(page)->first, units, next;
 
 	for (; block != SY__SLOB_PAGE_UNITS; block = next) {
 		uint64_t bytes;
 
-		sy__slob_read(page_units(slob, page), block, &units, &next);
+		sy__slob_read(sy__slob_page_units(slob, page), block, &units, &next);
 		bytes = units * SY__SLOB_UNIT;
 		if (listing->count < LOG_CANDIDATES)
 			listing->candidates[listing->count++] = bytes;
@@ -229,14 +244,14 @@ static bool list_page(struct slob_heap *slob, struct sy_page *page, const struct
 			continue;
 		if (!listing->chosen || bytes < listing->chosen)
 			listing->chosen = bytes;
-		if (slob->fit != BEST || units == request->want.units)
+		if (slob->fit != SY__SLOB_BEST || units == request->want.units)
 			return true;
 	}
 	return false;
 }
 
 /* Lists what the search for this request looks at, before it changes anything. */
-static SY__COLD void list_search(struct slob_heap *slob, const struct request *request, int node,
+static SY__COLD void list_search(struct sy__slob_heap *slob, const struct request *request, int node,
                                  struct listing *listing)
 {
 	struct sy_list *list = &slob->partial[request->list];
@@ -244,14 +259,14 @@ static SY__COLD void list_search(struct slob_heap *slob, const struct request *r
 	listing->count = 0;
 	listing->chosen = 0;
 	for (struct sy_list *link = list->next; link != list; link = link->next) {
-		struct sy_page *page = page_of_link(link);
+		struct sy_page *page = sy__slob_page_of_link(link);
 
 		if (may_serve(page, request, node) && list_page(slob, page, request, listing))
 			return;
 	}
 }
 
-static SY__COLD void log_search(struct slob_heap *slob, const struct request *request, int node)
+static SY__COLD void log_search(struct sy__slob_heap *slob, const struct request *request, int node)
 {
 	struct sy_heap *heap = &slob->heap;
 	struct listing listing;
@@ -265,7 +280,7 @@ static SY__COLD void log_search(struct slob_heap *slob, const struct request *re
 	heap->log(heap->log_context, "slob_chosen", &listing.chosen, 1);
 }
 
-static SY__COLD void count_towards_log(struct slob_heap *slob, const struct request *request, int node)
+static SY__COLD void count_towards_log(struct sy__slob_heap *slob, const struct request *request, int node)
 {
 	bool now;
 
@@ -281,22 +296,24 @@ static SY__COLD void count_towards_log(struct slob_heap *slob, const struct requ
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
 
 /* Takes a block from a new page; NULL: no memory. */
-static SY__COLD void *take_from_new_page(struct slob_heap *slob, const struct request *request, unsigned slot,
+static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struct request *request, unsigned slot,
                                          unsigned flags, int node, uint64_t *live)
 {
 	struct sy_page *page = sy__pages_take(&slob->heap, slot, 0, flags & ~(unsigned)SY_ZERO, node, SY_USE_SLAB);
 	struct sy__slob_place place = { .previous = SY__SLOB_PAGE_UNITS, .units = SY__SLOB_PAGE_UNITS,
 		                        .next = SY__SLOB_PAGE_UNITS };
-	struct slob_page *state;
+	struct sy__slob_page *state;
 	void *block;
 
 	if (!page)
 		return NULL;
 	place.start = sy__slob_start(0, &request->want);
-	state = page_state(page);
+	state = sy__slob_page_state(page);
 	state->free_units = SY__SLOB_PAGE_UNITS;
+	state->list = request->list;
 	state->first = 0;
 	sy__lock(&slob->lock);
+	sy__slob_count_in(&slob->sizes[state->list], SY__SLOB_PAGE_UNITS);
 	block = take(slob, page, &place, request->want.units);
 	if (state->free_units)
 		sy__list_add_head(&slob->partial[request->list], &state->link);
@@ -308,8 +325,8 @@ static SY__COLD void *take_from_new_page(struct slob_heap *slob, const struct re
 }
 
 /* live, when not NULL, is counted up with the block, under the lock. */
-static void *block_alloc(struct slob_heap *slob, const struct request *request, unsigned slot, unsigned flags, int node,
-                         uint64_t *live)
+static void *block_alloc(struct sy__slob_heap *slob, const struct request *request, unsigned slot, unsigned flags,
+                         int node, uint64_t *live)
 {
 	void *block;
 
@@ -327,32 +344,71 @@ static void *block_alloc(struct slob_heap *slob, const struct request *request, 
 	return block;
 }
 
+/* Takes a page that is about to be wholly free off its list. */
+static void leave_list(struct sy__slob_heap *slob, struct sy_page *page)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	const sy__slob_unit_t *base = sy__slob_page_units(slob, page);
+	uint32_t units, next;
+
+	if (!state->free_units)
+		return;
+	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; block = next) {
+		sy__slob_read(base, block, &units, &next);
+		sy__slob_count_out(&slob->sizes[state->list], units);
+	}
+	sy__list_remove(&state->link);
+}
+
+/* Puts a full page, of which a block was just freed, on the list that fits it. */
+static void join_list(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block, uint32_t bytes)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	uint32_t units = units_for(bytes);
+
+	sy__slob_write(sy__slob_page_units(slob, page), block, units, SY__SLOB_PAGE_UNITS);
+	state->first = block;
+	state->list = list_for(bytes);
+	state->may_have = sy__slob_size_bit(units);
+	sy__slob_count_in(&slob->sizes[state->list], units);
+	sy__list_add_head(&slob->partial[state->list], &state->link);
+}
+
+/* Gives a block back to a page that is on a list. */
+static void put(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block, uint32_t units)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	struct sy__slob_sizes *sizes = &slob->sizes[state->list];
+	struct sy__slob_joined joined;
+
+	state->first = sy__slob_put(sy__slob_page_units(slob, page), state->first, block, units, &joined);
+	sy__slob_count_out(sizes, joined.before);
+	sy__slob_count_out(sizes, joined.behind);
+	sy__slob_count_in(sizes, joined.units);
+	state->may_have |= sy__slob_size_bit(joined.units);
+}
+
 /* Frees a block of so many bytes; live as in block_alloc. */
-static void block_free(struct slob_heap *slob, unsigned slot, void *block, uint32_t bytes, uint64_t *live)
+static void block_free(struct sy__slob_heap *slob, unsigned slot, void *block, uint32_t bytes, uint64_t *live)
 {
 	struct sy_page *page = sy__page_of(&slob->heap, block);
-	struct slob_page *state = page_state(page);
-	sy__slob_unit_t *base = page_units(slob, page);
-	uint32_t units = units_for(bytes), at = (uint32_t)((sy__slob_unit_t *)block - base);
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	uint32_t units = units_for(bytes), at = (uint32_t)((sy__slob_unit_t *)block - sy__slob_page_units(slob, page));
 
 	sy__lock(&slob->lock);
 	if (live)
 		--*live;
 	if (state->free_units + units == SY__SLOB_PAGE_UNITS) {
-		if (state->free_units)
-			sy__list_remove(&state->link);
+		leave_list(slob, page);
 		slob->heap.counters.slow_frees++;
 		sy__unlock(&slob->lock);
 		sy__pages_give(&slob->heap, slot, page);
 		return;
 	}
-	if (!state->free_units) {
-		sy__slob_write(base, at, units, SY__SLOB_PAGE_UNITS);
-		state->first = at;
-		sy__list_add_head(&slob->partial[list_for(bytes)], &state->link);
-	} else {
-		state->first = sy__slob_put(base, state->first, at, units);
-	}
+	if (!state->free_units)
+		join_list(slob, page, at, bytes);
+	else
+		put(slob, page, at, units);
 	state->free_units += units;
 	sy__unlock(&slob->lock);
 }
@@ -360,7 +416,7 @@ static void block_free(struct slob_heap *slob, unsigned slot, void *block, uint3
 /* ---- Objects that are pages ----------------------------------------------------------------------------------- */
 
 /* live as in block_alloc. */
-static SY__COLD void *pages_alloc(struct slob_heap *slob, unsigned slot, size_t bytes, unsigned flags, int node,
+static SY__COLD void *pages_alloc(struct sy__slob_heap *slob, unsigned slot, size_t bytes, unsigned flags, int node,
                                   uint64_t *live)
 {
 	void *object = sy__large_alloc(&slob->heap, slot, bytes, flags, node);
@@ -375,7 +431,7 @@ static SY__COLD void *pages_alloc(struct slob_heap *slob, unsigned slot, size_t 
 	return object;
 }
 
-static SY__COLD void pages_free(struct slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
+static SY__COLD void pages_free(struct sy__slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
 {
 	sy__lock(&slob->lock);
 	slob->heap.counters.slow_frees++;
@@ -389,7 +445,7 @@ static SY__COLD void pages_free(struct slob_heap *slob, unsigned slot, struct sy
 
 static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	struct slob_heap *slob = slob_of(heap);
+	struct sy__slob_heap *slob = sy__slob_of(heap);
 	struct request request;
 	uint32_t bytes, align;
 	char *block;
@@ -416,9 +472,9 @@ static void slob_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	struct sy_page *page = sy__page_of(heap, object);
 
 	if (sy__unlikely(page->use == SY_USE_LARGE))
-		pages_free(slob_of(heap), slot, page, NULL);
+		pages_free(sy__slob_of(heap), slot, page, NULL);
 	else
-		block_free(slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
+		block_free(sy__slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
 }
 
 static size_t slob_usable_size(struct sy_heap *heap, const void *object)
@@ -433,7 +489,7 @@ static size_t slob_usable_size(struct sy_heap *heap, const void *object)
 static void *slob_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct slob_cache *own = (struct slob_cache *)(void *)cache;
-	struct slob_heap *slob = slob_of(cache->heap);
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
 	void *object;
 
 	if (sy__likely(cache->size < SY_PAGE_SIZE))
@@ -448,7 +504,7 @@ static void *slob_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned fl
 static void object_free(struct slob_cache *own, unsigned slot, void *object, uint64_t *live)
 {
 	struct sy_cache *cache = &own->cache;
-	struct slob_heap *slob = slob_of(cache->heap);
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
 
 	if (cache->destructor)
 		cache->destructor(object, cache->object_size);
@@ -466,7 +522,7 @@ static struct footer *footer_of(const struct sy_cache *cache, void *object)
 static void slob_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 {
 	struct slob_cache *own = (struct slob_cache *)(void *)cache;
-	struct slob_heap *slob = slob_of(cache->heap);
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
 	struct footer *footer;
 
 	if (sy__likely(!(cache->flags & SY_CACHE_TYPESAFE_BY_RCU))) {
@@ -528,7 +584,7 @@ static void slob_cache_fini(struct sy_cache *cache)
 static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 {
 	struct slob_cache *own = (struct slob_cache *)(void *)cache;
-	struct slob_heap *slob = slob_of(cache->heap);
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
 
 	*counts = (struct sy_cache_counts){ 0 };
 	sy__lock(&slob->lock);
@@ -539,13 +595,13 @@ static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 /* Headers and footers count as used, as in Kyritsis et al. */
 static uint64_t slob_unused_bytes(struct sy_heap *heap)
 {
-	struct slob_heap *slob = slob_of(heap);
+	struct sy__slob_heap *slob = sy__slob_of(heap);
 	uint64_t units = 0;
 
 	sy__lock(&slob->lock);
-	for (unsigned i = 0; i < LISTS; i++)
+	for (unsigned i = 0; i < SY__SLOB_LISTS; i++)
 		for (struct sy_list *link = slob->partial[i].next; link != &slob->partial[i]; link = link->next)
-			units += page_state(page_of_link(link))->free_units;
+			units += sy__slob_page_state(sy__slob_page_of_link(link))->free_units;
 	sy__unlock(&slob->lock);
 	return units * SY__SLOB_UNIT;
 }
@@ -554,81 +610,13 @@ static uint64_t slob_unused_bytes(struct sy_heap *heap)
 
 static bool slob_heap_init(struct sy_heap *heap)
 {
-	struct slob_heap *slob = slob_of(heap);
+	struct sy__slob_heap *slob = sy__slob_of(heap);
 
-	for (unsigned i = 0; i < LISTS; i++)
+	for (unsigned i = 0; i < SY__SLOB_LISTS; i++)
 		sy__list_init(&slob->partial[i]);
-	slob->fit = (enum fit)heap->tunables[FIT];
+	slob->fit = (enum sy__slob_fit)heap->tunables[FIT];
 	slob->log_every = slob->until_log = (uint64_t)heap->tunables[LOG_EVERY];
 	return true;
-}
-
-/* ---- Checks --------------------------------------------------------------------------------------------------- */
-
-struct survey {
-	struct slob_heap *slob;
-	uint64_t partial_pages;
-	const char *wrong;
-};
-
-/* One slab page, wherever it is. */
-static bool survey_page(void *context, struct sy_page *page)
-{
-	struct survey *survey = context;
-	const struct slob_page *state = page_state(page);
-
-	if (page->use != SY_USE_SLAB)
-		return true;
-	if (page->order != 0)
-		survey->wrong = "slob: a slab has more than one page";
-	else if (state->free_units >= SY__SLOB_PAGE_UNITS)
-		survey->wrong = "slob: a wholly free page was kept";
-	else
-		survey->wrong = sy__slob_check_blocks(page_units(survey->slob, page), state->first, state->free_units);
-	survey->partial_pages += state->free_units > 0;
-	return !survey->wrong;
-}
-
-/* Counts the pages of a list, which lets no more than `most` be on it. */
-static const char *check_list(struct slob_heap *slob, struct sy_list *list, uint64_t *pages, uint64_t most)
-{
-	for (struct sy_list *link = list->next; link != list; link = link->next) {
-		struct sy_page *page = page_of_link(link);
-
-		if (link->next->prev != link)
-			return "slob: a list of pages is not linked both ways";
-		if (page->use != SY_USE_SLAB || page->heap != &slob->heap)
-			return "slob: a page on a list is no slab of this heap";
-		if (!page_state(page)->free_units)
-			return "slob: a full page is on a list";
-		if (++*pages > most)
-			return "slob: a page is on two lists";
-	}
-	return NULL;
-}
-
-static const char *check_lists(struct slob_heap *slob)
-{
-	struct survey survey = { .slob = slob };
-	uint64_t pages = 0;
-
-	sy__pages_walk(&slob->heap, survey_page, &survey);
-	for (unsigned i = 0; i < LISTS && !survey.wrong; i++)
-		survey.wrong = check_list(slob, &slob->partial[i], &pages, survey.partial_pages);
-	if (!survey.wrong && pages != survey.partial_pages)
-		return "slob: a page with free units is on no list";
-	return survey.wrong;
-}
-
-static const char *slob_check(struct sy_heap *heap)
-{
-	struct slob_heap *slob = slob_of(heap);
-	const char *error;
-
-	sy__lock(&slob->lock);
-	error = check_lists(slob);
-	sy__unlock(&slob->lock);
-	return error;
 }
 
 const struct sy_policy sy__slob = {
@@ -637,7 +625,7 @@ const struct sy_policy sy__slob = {
 	.paper = "Linux 6.1 mm/slob.c; Ferreira et al. 2015, section 3.3; Kyritsis et al., SLOB first fit against best fit",
 	.tunables = tunables,
 	.tunable_count = TUNABLES,
-	.heap_bytes = sizeof(struct slob_heap),
+	.heap_bytes = sizeof(struct sy__slob_heap),
 	.cache_bytes = sizeof(struct slob_cache),
 	.cache_alloc = slob_cache_alloc,
 	.cache_free = slob_cache_free,
@@ -649,6 +637,6 @@ const struct sy_policy sy__slob = {
 	.usable_size = slob_usable_size,
 	.grace_passed = slob_grace_passed,
 	.counts = slob_counts,
-	.check = slob_check,
+	.check = sy__slob_check,
 	.unused_bytes = slob_unused_bytes,
 };

@@ -147,26 +147,37 @@ static inline uint32_t sy__slob_take(sy__slob_unit_t *base, uint32_t first, cons
 	return first;
 }
 
+/* What became of a block that was given back: units of the free block that it is in now, and of those that it joined
+ * before and behind it (0: none). */
+struct sy__slob_joined {
+	uint32_t units, before, behind;
+};
+
 /* Gives `units` at `block` back to a page that has free blocks; returns its first free block from now on. */
-static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint32_t block, uint32_t units)
+static inline uint32_t sy__slob_put(sy__slob_unit_t *base, uint32_t first, uint32_t block, uint32_t units,
+                                    struct sy__slob_joined *joined)
 {
-	uint32_t previous = SY__SLOB_PAGE_UNITS, previous_units = 0, next = first, next_units, behind;
+	uint32_t previous = SY__SLOB_PAGE_UNITS, previous_units = 0, next = first, behind;
 
 	while (next < block) {
 		previous = next;
 		sy__slob_read(base, previous, &previous_units, &next);
 	}
+	*joined = (struct sy__slob_joined){ units, 0, 0 };
 	if (block + units == next && next != SY__SLOB_PAGE_UNITS) {
-		sy__slob_read(base, next, &next_units, &behind);
-		units += next_units;
+		sy__slob_read(base, next, &joined->behind, &behind);
+		units += joined->behind;
 		next = behind;
 	}
+	joined->units = units;
 	if (previous == SY__SLOB_PAGE_UNITS) {
 		sy__slob_write(base, block, units, next);
 		return block;
 	}
 	if (previous + previous_units == block) {
-		sy__slob_write(base, previous, previous_units + units, next);
+		joined->before = previous_units;
+		joined->units += previous_units;
+		sy__slob_write(base, previous, joined->units, next);
 	} else {
 		sy__slob_write(base, block, units, next);
 		sy__slob_write(base, previous, previous_units, block);

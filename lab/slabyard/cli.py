@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -162,7 +163,7 @@ def _parser() -> Parser:
     verb.add_argument(
         "--runs", type=_count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)"
     )
-    verb.add_argument("--warmup", type=_count(1000, 0), default=1, metavar="N", help="untimed repetitions first (default: 1)")
+    verb.add_argument("--warmup", type=_count(1000, 0), default=0, metavar="N", help="untimed repetitions first (default: 0)")
     verb.add_argument(
         "--jobs", type=_count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
     )
@@ -170,7 +171,7 @@ def _parser() -> Parser:
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     _machine(verb)
     _format(verb)
-    verb.usage = "slabyard compare [options] T.parquet... | slabyard compare [options] -- CMD..."
+    verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
 
     verb = _verb(
         verbs, "geometry", "slab geometry by object size", _geometry,
@@ -187,7 +188,7 @@ def _verb(
     verbs: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], example: str, more: str = ""
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
-        name, help=summary, description=summary[0].upper() + summary[1:] + "." + (f" {more}" if more else ""),
+        name, help=summary, description=textwrap.fill(summary[0].upper() + summary[1:] + "." + (f" {more}" if more else ""), 80),
         epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.set_defaults(run=run)
@@ -267,8 +268,6 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _list_text(found: list[dict[str, Any]]) -> str:
-    import textwrap
-
     lines = []
     for one in found:
         lines.append(one["name"])
@@ -355,14 +354,14 @@ def _replay(options: argparse.Namespace) -> int:
     from . import compare, records
     from .replay import Workload
 
-    with Workload(options.trace, _options(options)) as workload, Progress(1 + options.runs) as progress:
-        progress.step(f"{workload.name}: exact figures", 0)
+    with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
         exact = workload.exact(options.allocator)
         samples = []
         for turn in range(options.runs):
             progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs}")
-            samples.append({**workload.timed(options.allocator), **workload.latency(options.allocator)})
-        record = workload.record(options.allocator, exact, records.summarise(samples))
+            samples.append(workload.timed(options.allocator))
+        latency = workload.latency(options.allocator)
+        record = workload.record(options.allocator, exact, records.summarise(samples, latency))
         incomplete = workload.metadata.incomplete
     if options.format == "json":
         _print(to_json(record))

@@ -2,7 +2,8 @@
 
 Order of work, for each trace: the exact pass of every allocator once (these may run side by side, they time nothing), then the timed
 passes alone on the machine and interleaved, A B C A B C, so that whatever slows the machine for a while slows all of
-them. Warm-up rounds come first and are thrown away. Each timed round also takes the latency percentiles.
+them. Warm-up rounds come first and are thrown away (the replay program itself runs the trace once before it times it). One pass
+of each allocator takes the latency percentiles.
 
 A comparison's output is a list of records (see records.py), one for each allocator and trace, and one for the recorded
 kernel; the tables, the ranking, the sentences and the report are made of these alone. Ranks and sentences are
@@ -34,7 +35,7 @@ class Plan:
 
     allocators: Sequence[str] = ALLOCATORS
     runs: int = measures.FEWEST_RUNS
-    warmup: int = 1
+    warmup: int = 0
     jobs: int = 1
     options: Options = field(default_factory=Options)
 
@@ -42,8 +43,8 @@ class Plan:
 def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Record]:
     """Replays every trace under every allocator; records in the order of traces, then allocators, then the recorded kernel."""
     found: list[Record] = []
-    for path in traces:
-        progress.step(f"{path.name}: preparing", 0)
+    for place, path in enumerate(traces):
+        progress.stage(f"replaying {path.name}" + (f" ({place + 1} of {len(traces)})" if len(traces) > 1 else ""))
         with Workload(path, plan.options) as workload:
             found += _one(workload, plan, progress)
     return found
@@ -51,7 +52,7 @@ def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Reco
 
 def steps(traces: int, plan: Plan) -> int:
     """How many steps `compare` will report."""
-    return traces * len(plan.allocators) * (1 + plan.warmup + plan.runs)
+    return traces * len(plan.allocators) * (2 + plan.warmup + plan.runs)
 
 
 def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
@@ -70,22 +71,26 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
         for spec in plan.allocators:
             timed = workload.timed(spec)
             if turn >= plan.warmup:
-                samples[spec].append({**timed, **workload.latency(spec)})
+                samples[spec].append(timed)
             kind = "warm-up" if turn < plan.warmup else f"timed run {turn - plan.warmup + 1} of {plan.runs}"
             progress.step(f"{workload.name}: {spec}, {kind}")
-    found = [workload.record(spec, exact[spec], records.summarise(samples[spec])) for spec in plan.allocators]
+    found = []
+    for spec in plan.allocators:
+        found.append(workload.record(spec, exact[spec], records.summarise(samples[spec], workload.latency(spec))))
+        progress.step(f"{workload.name}: {spec}, latencies")
     return [*found, workload.recorded()]
 
 
 # ---- What it shows -----------------------------------------------------------------------------------------------
 
-COLUMNS = ["allocator", "ns/op [95%]", "p99 ns", "peak KiB", "end KiB", "frag %", "events"]
+COLUMNS = ["allocator", "ns/op", "95%", "p99 ns", "peak KiB", "end KiB", "frag %", "events"]
 LEGEND = (
-    "ns/op: median time of one allocation or free, with the 95% interval of the median.",
-    "p99 ns: 99 of 100 operations are no slower. peak, end KiB: held by slabs and large",
-    "allocations. frag %: of the memory held at the peak, what was not asked for. events:",
-    "mm_page_alloc_extfrag, blocks of another migrate type taken. Memory and events are",
-    "deterministic and have no interval. recorded: the kernel that the trace was taken on.",
+    "ns/op: median time of one allocation or free, and the 95% interval of the",
+    "median. p99: 99 of 100 operations are no slower. KiB: held by slabs and large",
+    "allocations. frag: of the memory held at the peak, what was not asked for.",
+    "events: blocks taken of another migrate type (mm_page_alloc_extfrag). Memory",
+    "and events are deterministic and have no interval. recorded: the kernel that",
+    "the trace was taken on, from the trace alone; not ranked.",
 )
 
 
@@ -130,21 +135,18 @@ def _row(record: Record) -> tuple[list[Cell], list[str]]:
     peak, end = (None if exact.get(name) is None else exact[name] * 4 for name in ("held_pages_peak", "held_pages_end"))
     share = exact.get("total_fragmentation_peak")
     events = exact.get("fragmentation_events")
-    time = "-" if median is None else f"{median:.1f}"
-    if bounds:
-        time += f" [{bounds[0]:.1f}, {bounds[1]:.1f}]"
+    span = f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-"
     percent = None if share is None else round(100 * share, 1)
-    cells: list[Cell] = [record["run"]["allocator"], median, p99, peak, end, percent, events]
-    texts = [
-        cells[0],
-        time,
-        "-" if p99 is None else f"{p99:,.0f}",
-        show(peak),
-        show(end),
-        "-" if percent is None else f"{percent:.1f}",
-        show(events),
-    ]
+    cells: list[Cell] = [record["run"]["allocator"], median, span, p99, peak, end, percent, events]
+    share_text = "-" if percent is None else f"{percent:.1f}"
+    texts = [cells[0], _ns(median), span, _ns(p99), show(peak), show(end), share_text, show(events)]
     return cells, [str(text) for text in texts]
+
+
+def _ns(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def _ranking(sections: Sequence[Section]) -> list[Table]:

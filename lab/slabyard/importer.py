@@ -3,11 +3,11 @@
 The work is done by the C program slabyard-import (import/import.h says how); this module starts it, feeds it, and turns
 what it writes into Parquet. Everything streams: no step holds more than a block of rows, so a capture may be larger than
 memory. For perf.data, `perf script` makes the text (of a large file from a stream, see perfdata.py), and since it is the
-slowest step by far, two of them work at once on two slices of a large file's time.
+slowest step by far, two of them work at once on the two halves of a large file.
 
-                 perf script, slice 1 --+
+                 perf script, 1st half -+
     perf.data                           +--> slabyard-import --> blocks of columns --> row groups --> T.parquet
-                 perf script, slice 2 --+
+                 perf script, 2nd half -+
     text.xz      decompressor ----------+
     text         ------------------------
 
@@ -41,7 +41,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import perfdata
+from . import linux_caches, perfdata
 from . import snapshots as kernel
 from .errors import MISSING, UserError
 from .output import describe_os_error, whole_file
@@ -50,7 +50,7 @@ from .trace import KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMa
 
 PROGRAM = "slabyard-import"
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
-_SCRIPT = ("-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
+_SCRIPT = ("--force", "-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
 _PIPE = 1 << 20  # bytes of a pipe's buffer
 _F_SETPIPE_SZ = 1031
 
@@ -297,50 +297,45 @@ def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> _Inputs:
             MISSING,
         )
     data = perfdata.read(path)
-    span = _read_header(perf, path, about)
-    large = data is not None and data.streams and path.stat().st_size >= LARGE
-    slices: list[list[str]] = [[]]
-    bounds = [(0, (1 << 64) - 1)]
-    if large and span is not None and len(os.sched_getaffinity(0)) > 1:
-        middle = (span[0] + span[1]) // 2
-        slices = [["--time", f",{_seconds(middle)}"], ["--time", f"{_seconds(middle + 1)},"]]
-        bounds = [(0, middle + 1), (middle + 1, (1 << 64) - 1)]
+    _read_header(perf, path, about)
     children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     inputs = _Inputs([], [], lambda: _check_perf(path, children))
-    if large and data is not None:
-        inputs.resolve = functools.partial(perfdata.resolve, data=data)
     stack.callback(_close_all, inputs)
-    for options, (first, last) in zip(slices, bounds, strict=True):
-        errors = stack.enter_context(tempfile.TemporaryFile())
-        process = stack.enter_context(
-            child(
-                [perf, "script", "--force", "-i", "-" if large else str(path), *_SCRIPT, *options],
-                stdin=subprocess.PIPE if large else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        )
-        assert process.stdout is not None
-        children.append((process, errors))
-        if large and data is not None:
-            assert process.stdin is not None
-            _feed(data, os.dup(process.stdin.fileno()))
-            process.stdin.close()
-        descriptor = os.dup(process.stdout.fileno())
-        process.stdout.close()
-        _enlarge_pipe(descriptor)
-        inputs.descriptors.append(descriptor)
-        inputs.options += ["--input", f"{descriptor}:{first}:{last}"]
+    if data is None or not data.streams or path.stat().st_size < LARGE:
+        _start_perf([perf, "script", "-i", str(path), *_SCRIPT], subprocess.DEVNULL, inputs, children, stack)
+        return inputs
+    inputs.resolve = functools.partial(perfdata.resolve, data=data)
+    for part in data.parts(min(2, len(os.sched_getaffinity(0)))):
+        process = _start_perf([perf, "script", "-i", "-", *_SCRIPT], subprocess.PIPE, inputs, children, stack)
+        assert process.stdin is not None
+        _feed(data, part, os.dup(process.stdin.fileno()))
+        process.stdin.close()
     return inputs
 
 
-def _feed(data: perfdata.PerfData, descriptor: int) -> None:
-    """A thread that streams the file to perf; a perf that ends early says why itself."""
+def _start_perf(
+    command: list[str], stdin: int, inputs: _Inputs, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]], stack: contextlib.ExitStack
+) -> subprocess.Popen[bytes]:
+    """A perf script whose text is one of the inputs."""
+    errors = stack.enter_context(tempfile.TemporaryFile())
+    process = stack.enter_context(child(command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors))
+    assert process.stdout is not None
+    children.append((process, errors))
+    descriptor = os.dup(process.stdout.fileno())
+    process.stdout.close()
+    _enlarge_pipe(descriptor)
+    inputs.descriptors.append(descriptor)
+    inputs.options += ["--input", str(descriptor)]
+    return process
+
+
+def _feed(data: perfdata.PerfData, part: tuple[int, int], descriptor: int) -> None:
+    """A thread that streams a part of the file to perf; a perf that ends early says why itself."""
 
     def feed() -> None:
         try:
             with contextlib.suppress(OSError):
-                data.stream_to(descriptor)
+                data.stream_to(descriptor, part)
         finally:
             os.close(descriptor)
 
@@ -348,12 +343,8 @@ def _feed(data: perfdata.PerfData, descriptor: int) -> None:
     threading.Thread(target=feed, daemon=True).start()
 
 
-def _seconds(ns: int) -> str:
-    return f"{ns // 10**9}.{ns % 10**9:09}"
-
-
-def _read_header(perf: str, path: Path, about: About) -> tuple[int, int] | None:
-    """Fills in `about` from perf.data's header; gives the times of the first and the last sample in ns, where it has them."""
+def _read_header(perf: str, path: Path, about: About) -> None:
+    """Fills in what perf.data's header says and is not known already."""
     header = subprocess.run(
         [perf, "report", "--force", "--header-only", "-i", str(path)], capture_output=True, stdin=subprocess.DEVNULL, check=False
     ).stdout.decode(errors="replace")
@@ -368,10 +359,6 @@ def _read_header(perf: str, path: Path, about: About) -> tuple[int, int] | None:
             about.recorded_at = moment.isoformat(timespec="seconds")
     if about.command is None and " -- " in found.get("cmdline", ""):
         about.command = found["cmdline"].partition(" -- ")[2].split()
-    try:
-        return tuple(round(float(found[f"time of {which} sample"]) * 1e9) for which in ("first", "last"))  # type: ignore[return-value]
-    except (KeyError, ValueError):
-        return None
 
 
 def _check_perf(path: Path, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]]) -> None:
@@ -507,8 +494,8 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         unknown_events=unknown_events,
         truncated=header["truncated"],
         shared_pages=header["shared_pages"],
-        direct_map=DirectMap(header["base"], header["explained"], header["older"], header["unexplained"]),
-        caches=_caches(header["caches"], trailer["cache_counts"], taken),
+        direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
+        caches=_caches(header, trailer["cache_counts"], taken),
         zones=_zones(files, header),
         snapshots=taken,
     )
@@ -553,14 +540,17 @@ def _zones(files: Sequence[dict[str, str]], header: dict[str, Any]) -> list[kern
     return []
 
 
-def _caches(found: Sequence[dict[str, Any]], counts: Sequence[Sequence[int]], taken: Sequence[Snapshot]) -> list[Cache]:
+def _caches(header: dict[str, Any], counts: Sequence[Sequence[int]], taken: Sequence[Snapshot]) -> list[Cache]:
     attributes: dict[str, dict[str, str]] = {}
     for one in taken:
         attributes.update(one.slab_attributes or {})
-    names = _name_by_stride(found, taken)
+    call_sites: list[list[str]] = [[] for _ in header["caches"]]
+    for cache, site in header["allocators"]:
+        call_sites[cache].append(header["call_sites"][site])
+    names = _names(header["caches"], call_sites, taken)
     caches = []
     invented: dict[int, int] = {}
-    for number, one in enumerate(found):
+    for number, one in enumerate(header["caches"]):
         name = one["name"] or names.get(number)
         if not name:
             invented[one["size"]] = invented.get(one["size"], 0) + 1
@@ -568,27 +558,41 @@ def _caches(found: Sequence[dict[str, Any]], counts: Sequence[Sequence[int]], ta
         cache = Cache(name, one["size"], slab_size=one["allocated"] or None, allocs=counts[number][0], frees=counts[number][1])
         if name in attributes:
             _describe(cache, attributes[name])
+        else:
+            shows = header["shared_pages"] or (one["alignment"] and one["size"] % one["alignment"])
+            linux_caches.fill_in(cache, call_sites[number], one["alignment"] if shows else 0)
         caches.append(cache)
     return caches
 
 
-def _name_by_stride(found: Sequence[dict[str, Any]], taken: Sequence[Snapshot]) -> dict[int, str]:
-    """Names for caches whose events print none: where exactly one of them and one of slabinfo's with objects have a stride."""
-    named = {one["name"] for one in found}
+def _names(found: Sequence[dict[str, Any]], call_sites: Sequence[list[str]], taken: Sequence[Snapshot]) -> dict[int, str]:
+    """Names of slabinfo for caches whose events print none.
+
+    A cache gets the name that its functions are known for, where slabinfo has a cache of that name and stride; then,
+    where exactly one nameless cache and one of slabinfo's with objects are left of a stride, they are the same.
+    """
+    taken_names = {one["name"] for one in found}
     strides: dict[int, set[str]] = {}
-    for one in taken:
-        for line in kernel.parse_slabinfo(one.files.get("slabinfo", "")):
-            if line.objects and not kernel.KMALLOC.match(line.name) and line.name not in named:
+    for snapshot in taken:
+        for line in kernel.parse_slabinfo(snapshot.files.get("slabinfo", "")):
+            if line.objects and not kernel.KMALLOC.match(line.name) and line.name not in taken_names:
                 strides.setdefault(line.object_size, set()).add(line.name)
+    names: dict[int, str] = {}
     nameless: dict[int, list[int]] = {}
     for number, cache in enumerate(found):
-        if not cache["name"]:
+        if cache["name"]:
+            continue
+        left = strides.get(cache["allocated"], set())
+        name = linux_caches.name_by_function(call_sites[number])
+        if name in left:
+            names[number] = name
+            left.remove(name)
+        else:
             nameless.setdefault(cache["allocated"], []).append(number)
-    return {
-        numbers[0]: next(iter(strides[stride]))
-        for stride, numbers in nameless.items()
-        if len(numbers) == 1 and len(strides.get(stride, ())) == 1
-    }
+    for stride, numbers in nameless.items():
+        if len(numbers) == 1 and len(strides.get(stride, ())) == 1:
+            names[numbers[0]] = next(iter(strides[stride]))
+    return names
 
 
 def _describe(cache: Cache, attributes: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,10 @@ def tables(about: dict[str, Any], all_caches: bool) -> list[Table]:
     general: list[list[Cell]] = [
         ["recorded", f"{about['recorded_at'] or '-'}, from {about['source'] or 'unknown'}"],
         ["kernel", kernel],
-        ["command", command],
+        ["command", textwrap.fill(command, 66)],
         ["machine", f"{about['cpus']} CPUs, {about['nodes']} node{'s' if about['nodes'] > 1 else ''}"],
         ["span", f"{about['span_seconds']:,.3f} s"],
-        ["complete", "yes" if not about["incomplete"] else f"no: {about['incomplete']}"],
+        ["complete", "yes" if not about["incomplete"] else textwrap.fill(f"no: {about['incomplete']}", 66)],
         ["direct map", f"{map_['base'] or 'not found'}: {map_['explained']:,} objects explained, {map_['unexplained']:,} not"],
         ["snapshots", ", ".join(f"{one['name']} at {one['time'] / 1e9:,.3f} s" for one in about["snapshots"]) or "none"],
     ]

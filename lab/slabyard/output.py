@@ -20,9 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
+import tabulate
 
 from .errors import UserError
+
+tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80 are few
 
 FORMATS = ("text", "json", "csv", "md")
 Cell = str | int | float | None
@@ -67,7 +69,7 @@ def render(tables: Sequence[Table], form: str) -> str:
     parts = []
     for table in tables:
         align = ["left"] + ["right" if _numeric(table, i) else "left" for i in range(1, len(table.columns))]
-        body = tabulate(
+        body = tabulate.tabulate(
             table.cells(),
             headers=table.columns,
             tablefmt="github" if form == "md" else "simple",
@@ -157,10 +159,10 @@ def note(message: str) -> None:
 
 
 class Progress:
-    """Steps of a long job on standard error: a bar on a terminal, one line a step elsewhere when `lines` is set."""
+    """Steps of a long job on standard error: a bar on a terminal, a line for each stage elsewhere."""
 
-    def __init__(self, total: int, lines: bool = False) -> None:
-        self.total, self.done, self.lines = total, 0, lines
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
         self.bar: Any = None
         if sys.stderr.isatty():
             from rich.console import Console
@@ -187,5 +189,10 @@ class Progress:
         self.done += advance
         if self.bar:
             self.bar.update(self.task, description=description, completed=self.done)
-        elif self.lines:
-            print(f"[{self.done}/{self.total}] {description}", file=sys.stderr, flush=True)
+
+    def stage(self, description: str) -> None:
+        """A new stage begins."""
+        if self.bar:
+            self.bar.update(self.task, description=description)
+        else:
+            print(f"slabyard: {description}", file=sys.stderr, flush=True)

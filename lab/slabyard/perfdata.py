@@ -4,6 +4,7 @@
 only what it sorts, some 50 MB; but a pipe has a format of its own (tools/perf/Documentation/perf.data-file-format.txt, "pipe-mode
 data"): a short header, then what a file keeps in its header and in the sections behind its data, as records, and then the
 data. So a file is turned into a stream by writing those records and copying the data section, which the kernel does (sendfile).
+Several perfs share the work: each gets a part of the data. Parts overlap a little in time, which the import merges.
 
     file:   magic, size, attr_size, sections (attrs, data, event_types), feature bits | ids, attrs | data | feature table | features
     stream: magic, 16 | HEADER_ATTR with its ids, for each event | HEADER_TRACING_DATA | data
@@ -32,6 +33,10 @@ _SECTION = struct.Struct("<QQ")
 _TRACING_DATA, _BUILD_ID, _COMPRESSED = 1, 2, 27  # numbers of features
 _RECORD_MMAP, _RECORD_ATTR, _RECORD_TRACING_DATA = 1, 64, 66
 _FIRST_RECORDS = 1 << 16  # bytes in which the kernel's own mapping is recorded
+_FINISHED_ROUND = struct.pack("<IHH", 68, 0, 8)
+_WINDOW = 4 << 20  # bytes to look at at once
+_FURTHEST = 512 << 20  # bytes in which a round ends: each CPU's buffer once
+_RECORDS_TO_SEE = 1000
 _KERNEL = "[kernel.kallsyms]"
 
 
@@ -55,8 +60,31 @@ class PerfData:
         with self.path.open("rb") as file:
             return _section(file.fileno(), self.features[number])
 
-    def stream_to(self, descriptor: int) -> None:
-        """Writes the stream. Raises BrokenPipeError when its reader ends."""
+    def parts(self, count: int) -> list[tuple[int, int]]:
+        """The data section in about equal parts, as offsets from and to; fewer where no boundary of records is found."""
+        start, end = self.data[0], sum(self.data)
+        bounds = [start]
+        for number in range(1, count):
+            boundary = self._boundary(start + (end - start) * number // count, end)
+            if boundary is not None and boundary > bounds[-1]:
+                bounds.append(boundary)
+        return list(zip(bounds, [*bounds[1:], end], strict=True))
+
+    def _boundary(self, middle: int, end: int) -> int | None:
+        """Where a record begins at or after `middle`: a FINISHED_ROUND that is followed by nothing but records."""
+        with self.path.open("rb") as file:
+            for start in range(middle, min(end, middle + _FURTHEST), _WINDOW):
+                # Twice as much as is searched, so that records follow what is found.
+                window = _section(file.fileno(), (start, min(end - start, 2 * _WINDOW)))
+                at = window.find(_FINISHED_ROUND)
+                while 0 <= at < _WINDOW:
+                    if (start + at - self.data[0]) % 8 == 0 and _holds_records(window, at):
+                        return start + at
+                    at = window.find(_FINISHED_ROUND, at + 1)
+        return None
+
+    def stream_to(self, descriptor: int, part: tuple[int, int]) -> None:
+        """Writes a part of the data (see parts) as a stream. Raises BrokenPipeError when its reader ends."""
         formats = self._feature(_TRACING_DATA)
         formats += bytes(-len(formats) % 8)
         head = struct.pack("<8sQ", b"PERFILE2", 16)
@@ -66,7 +94,7 @@ class PerfData:
         view = memoryview(head)
         while view:
             view = view[os.write(descriptor, view) :]
-        offset, end = self.data[0], sum(self.data)
+        offset, end = part
         with self.path.open("rb") as file:
             while offset < end:
                 sent = os.sendfile(descriptor, file.fileno(), offset, min(end - offset, 1 << 24))
@@ -131,6 +159,18 @@ def read(path: Path) -> PerfData | None:
     if any(offset + length > size for offset, length in features.values()):
         raise cut
     return PerfData(path, attributes, (data, data_size), features)
+
+
+def _holds_records(data: bytes, at: int) -> bool:
+    """Whether records stand one after another from `at` on, as far as it pays to look."""
+    for _ in range(_RECORDS_TO_SEE):
+        if at + 8 > len(data):
+            break
+        kind, _, size = struct.unpack_from("<IHH", data, at)
+        if size < 8 or size % 8 or not (0 < kind < 32 or 64 <= kind < 96):
+            return False
+        at += size
+    return True
 
 
 def _section(descriptor: int, section: tuple[int, int]) -> bytes:

@@ -8,7 +8,8 @@ Objects. slabinfo counts a cache's active objects at the snapshot. From these:
     older = active - live - cached + freed
 
 `live` are traced allocations that live at the snapshot (none, when the snapshot opens the trace), `freed` are older objects
-that the trace frees before the snapshot, and `cached` are free objects that the kernel counts as active: under SLUB those of
+that the trace frees before the snapshot (objects of a cache that the trace cannot name are live in the most populous caches of their
+size), and `cached` are free objects that the kernel counts as active: under SLUB those of
 per-CPU slabs, taken to be half empty; under SLAB half of each CPU's array cache and the whole shared array; under SLUB with sheaves
 half a sheaf more for each CPU. Never less than the older objects that the trace frees, nor less than none.
 
@@ -95,8 +96,9 @@ def _kinds(
     class_active: Counter[int] = Counter()
     for line in lines:
         class_active[_class_of(line.name)] += line.active_objects
+    unnamed = _live_without_name(traffic.live_caches, caches, {line.name for line in lines})
     kinds = []
-    for line in lines:
+    for line in sorted(lines, key=lambda line: -line.active_objects):
         per_slab = max(1, min(line.objects_per_slab, -(-line.active_objects // max(1, line.slabs))))
         size_class = _class_of(line.name)
         base = line.active_objects - _cached(line, attributes.get(line.name, {}), cpus)
@@ -107,19 +109,34 @@ def _kinds(
             kinds.append(_Kind(max(0, base), per_slab, line.pages_per_slab, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
             continue
         number = numbers.get(line.name)
+        if number is not None and number < len(traffic.live_caches):
+            base += freed[number] - int(traffic.live_caches[number])
+        taken = min(max(0, base), unnamed[line.object_size])
+        unnamed[line.object_size] -= taken
+        base -= taken
         if number is None:
             if base <= 0:
                 continue
             number = len(caches)
             caches.append(_cache(line, attributes.get(line.name, {})))
-        elif number < len(traffic.live_caches):
-            base += freed[number] - int(traffic.live_caches[number])
         kinds.append(_Kind(max(0, base), per_slab, line.pages_per_slab, caches[number].object_size, number, 0, 0))
     # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
     shown = {kind.cache for kind in kinds}
     for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
         kinds.append(_Kind(0, 1, 1, caches[number].object_size, number, 0, 0))
     return kinds
+
+
+def _live_without_name(live: np.ndarray, caches: list[Cache], shown: set[str]) -> Counter[int]:
+    """Traced objects live at the snapshot whose cache the trace cannot name, by the recorded distance from object to object.
+
+    They are among the active objects of some cache of slabinfo with that object size: the most populous are taken to be theirs.
+    """
+    found: Counter[int] = Counter()
+    for number, cache in enumerate(caches[: len(live)]):
+        if cache.name not in shown and cache.slab_size:
+            found[cache.slab_size] += max(0, int(live[number]))
+    return found
 
 
 def _class_of(name: str) -> int:

@@ -72,39 +72,22 @@ def tunables(spec: str) -> dict[str, str]:
     return {key: value for key, _, value in (item.partition("=") for item in rest.split(","))}
 
 
-def summarise(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The `timed` group from one dictionary a repetition: medians under the names themselves, `intervals`, `samples`.
+def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dict[str, Any]:
+    """The `timed` group from at least one repetition: medians under the names themselves, `intervals`, `samples`.
 
-    A nested dictionary (`alloc_ns` with its percentiles) is summarised likewise, its names joined by a dot in `intervals` and `samples`.
+    `latency` holds the percentiles of the latency pass, which are over single operations already.
     """
-    if not samples:
-        return {}
-    flat = [_flat(sample) for sample in samples]
     out: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
     kept: dict[str, list[float]] = {}
-    for name, first in flat[0].items():
-        values = [sample[name] for sample in flat if sample.get(name) is not None]
+    for name, first in samples[0].items():
+        values = [sample[name] for sample in samples if sample.get(name) is not None]
         if not values or isinstance(first, str) or (isinstance(first, int) and set(values) == {first}):
-            _set(out, name, first)  # a count, or what was not measured
+            out[name] = first  # a count, or what was not measured
             continue
-        _set(out, name, measures.median(values))
+        out[name] = measures.median(values)
         kept[name] = values
         bounds = measures.interval(values)
         if bounds:
             intervals[name] = list(bounds)
-    return {**out, "runs": len(samples), "intervals": intervals, "samples": kept}
-
-
-def _flat(sample: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in sample.items():
-        out.update(_flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value})
-    return out
-
-
-def _set(out: dict[str, Any], name: str, value: Any) -> None:
-    *outer, last = name.split(".")
-    for key in outer:
-        out = out.setdefault(key, {})
-    out[last] = value
+    return {**out, **latency, "runs": len(samples), "intervals": intervals, "samples": kept}

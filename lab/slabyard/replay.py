@@ -156,26 +156,35 @@ class Workload:
         }
         return {"schema": records.SCHEMA, "run": run, "exact": exact, "timed": timed}
 
+    def _recorded_before(self) -> int:
+        """Pages that the recorded allocator held before the trace, where the replay starts from them too; otherwise 0."""
+        if self.start != "recorded" or not _opens_with_snapshot(self.trace):
+            return 0
+        return (_kernel_figures(self.metadata.snapshots[0].files)["recorded_slab_kb"] or 0) * 1024 // self.metadata.page_size
+
     def recorded(self) -> Record:
         """The recorded kernel itself as a record: its allocator's own pages over time, and its snapshots' figures."""
         curve = recorded_curve(self.trace)
         span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
         points = np.linspace(0, span, POINTS).astype(np.int64)
         at = np.searchsorted(curve.times, points, side="right") - 1
+        before = self._recorded_before()
         pages = np.where(at >= 0, curve.pages[np.maximum(at, 0)], 0) if len(curve.pages) else np.zeros(POINTS, np.int64)
         fallbacks = np.searchsorted(np.sort(self.translation.fallback_times), points, side="right")
         taken = self.metadata.snapshots
         free = [blocks for one in taken if (blocks := snapshots.total_free_blocks(one.files.get("buddyinfo", "")))]
         exact = {
             "requests": self.translation.requests,
-            "held_pages_end": curve.end,
-            "held_pages_peak": curve.peak,
-            "held_pages_mean": curve.mean,
+            "held_pages_end": curve.end + before,
+            "held_pages_peak": curve.peak + before,
+            "held_pages_mean": curve.mean + before,
             "fragmentation_events": len(self.translation.fallback_times),
             "free_blocks_before": free[0] if len(free) > 1 else None,
             "free_blocks_after": free[-1] if free else None,
-            "snapshots": [{"name": one.name, "held_pages": curve.snapshots.get(one.name), **_kernel_figures(one.files)} for one in taken],
-            "series": {"time": points.tolist(), "held_pages": pages.tolist(), "fragmentation_events": fallbacks.tolist()},
+            "snapshots": [
+                {"name": one.name, "held_pages": curve.snapshots.get(one.name, 0) + before, **_kernel_figures(one.files)} for one in taken
+            ],
+            "series": {"time": points.tolist(), "held_pages": (pages + before).tolist(), "fragmentation_events": fallbacks.tolist()},
         }
         record = self.record(records.RECORDED, exact, {})
         record["run"]["substrate"] = "kernel"

@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 VERSION = 1
 METADATA_KEY = b"slabyard"
+FEW_PAGES = 1024  # of unknown owner: a short capture in which no slab came or went has some
 NO_OBJECT = 0xFFFFFFFF
 NO_CACHE = 0xFFFF
 
@@ -108,12 +109,13 @@ class Snapshot:
 
 @dataclass
 class DirectMap:
-    """How pointers were tied to page frames. base is None when no base explains them (hashed pointers)."""
+    """How pointers were tied to page frames. base is None when nothing in the capture ties them."""
 
     base: str | None = None
+    hashed: bool = False  # no base, and the pointers look hashed
     explained: int = 0  # object events in a page run that the trace saw allocated
     older: int = 0  # object events in pages that the trace has not seen allocated: neither for nor against
-    unexplained: int = 0  # object events in pages that the trace saw freed, or outside memory
+    unexplained: int = 0  # object events in pages that cannot hold any: movable ones, freed ones, or none at all
 
 
 @dataclass
@@ -175,8 +177,11 @@ class Metadata:
             return "the capture is cut off at its end"
         if self.unparsed_lines:
             return f"{self.unparsed_lines} lines of the capture could not be read"
-        if self.direct_map.base is None and any(kind.startswith("mm_page_") for kind in self.events):
-            return "its pointers are hashed, so that pages of slabs cannot be told from other pages"
+        if any(kind.startswith("mm_page_") for kind in self.events):
+            if self.direct_map.hashed:
+                return "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
+            if self.pages_of_unknown_owner > FEW_PAGES:
+                return f"{self.pages_of_unknown_owner} pages could not be told to be slab pages or others"
         return None
 
 

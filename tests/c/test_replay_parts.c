@@ -1,6 +1,6 @@
 /*
- * The replay program's parts, one by one: the histogram's error, ratios and strings in JSON, allocator specs and what they
- * are refused with, and the formats of /proc, against what a real machine printed.
+ * The replay program's parts, one by one: the histogram's error, ratios and strings in JSON, allocator specs and what
+ * they are refused with, and the formats of /proc, against what a real machine printed.
  */
 #include "check.h"
 #include "replay/exact.h"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import fcntl
 import os
 import subprocess
 from collections.abc import Sequence
@@ -186,13 +187,16 @@ class BuildError(RuntimeError):
 def _build() -> Path:
     tree = ROOT / "build" / "conformance"
     library = tree / "tests" / "conformance" / "libslabyard-conformance.so"
-    for command in (
-        ["cmake", "-S", str(ROOT), "-B", str(tree), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"],
-        ["cmake", "--build", str(tree), "--target", "slabyard-conformance"],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise BuildError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    tree.mkdir(parents=True, exist_ok=True)
+    with (tree / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs must not build at once
+        for command in (
+            ["cmake", "-S", str(ROOT), "-B", str(tree), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"],
+            ["cmake", "--build", str(tree), "--target", "slabyard-conformance"],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise BuildError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
     return library
 
 

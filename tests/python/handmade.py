@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from slabyard import trace
 
 PAGE_KINDS = ("mm_page_alloc", "mm_page_free")
@@ -84,6 +85,7 @@ def busy(path: Path, lost: int = 0) -> Path:
     """A trace of some hundred events of every kind, without snapshots."""
     builder = Builder()
     builder.metadata.cpus = 2
+    builder.metadata.direct_map.base = "0xffff888000000000"
     builder.metadata.lost = lost
     builder.metadata.caches = [cache("dentry", 192), cache("inode", 600, constructor=True)]
     for number in range(0, 300, 3):

@@ -62,6 +62,7 @@ class Scratch:
     free_blocks: list[tuple[Any, ...]] = field(default_factory=list)
     older: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     cpus: int = 1
+    nodes: int = 1
     span: int = 10 * MS
 
     def add(self, kind: int, handle: int = 0, **fields: int) -> None:
@@ -73,7 +74,7 @@ class Scratch:
             for name, value in event.items():
                 events[at][name] = value
         run = np.zeros(1, RUN)
-        run[0] = (64, self.cpus, 1, 9, 8, 4, self.span, 10 * MS)
+        run[0] = (64, self.cpus, self.nodes, 9, 8, 4, self.span, 10 * MS)
         sections = [
             (b"events", events), (b"caches", np.array(self.caches, CACHE)), (b"zones", np.array(self.zones, ZONE)),
             (b"freeblk", np.array(self.free_blocks, FREE_BLOCKS)), (b"older", np.array(self.older, OLDER)), (b"run", run),
@@ -267,6 +268,19 @@ def test_proc_formats(tmp_path: Path) -> None:
     lines = start("--scratch", path, "--allocator", "slob", "--proc", "pagetypeinfo").stdout.splitlines()
     assert lines[:3] == ["Page block order: 9", "Pages per block:  512", ""]
     assert len(lines) == 4 + 3 * 4 + 2 + 3
+
+
+def test_nodes_share_memory_that_no_zone_describes(tmp_path: Path) -> None:
+    trace = Scratch(cpus=2, nodes=2)
+    for handle in range(32):
+        trace.add(KMALLOC, handle, size=4000, cpu=handle % 2)
+        trace.events[-1]["node"] = handle % 2
+    path = trace.write(tmp_path / "t")
+    assert exact(path, "slob")["held_pages_end"] == 32
+    lines = start("--scratch", path, "--allocator", "slob", "--proc", "buddyinfo").stdout.splitlines()
+    assert [line.split()[:4] for line in lines] == [
+        ["Node", "0,", "zone", "DMA"], ["Node", "0,", "zone", "DMA32"], ["Node", "1,", "zone", "Normal"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("allocator", ["slub", "slob", "malloc:system"])

@@ -1,0 +1,56 @@
+/* What the files of the SLOB policy share. The theory and the lock are in slob.c. */
+#ifndef SY_SLOB_H
+#define SY_SLOB_H
+
+#include "../list.h"
+#include "../page_interface.h"
+#include "slob_blocks.h"
+#include "slob_sizes.h"
+
+enum { SY__SLOB_SMALL, SY__SLOB_MEDIUM, SY__SLOB_LARGE, SY__SLOB_LISTS };
+enum sy__slob_fit { SY__SLOB_NEXT, SY__SLOB_FIRST, SY__SLOB_BEST };
+
+/* State of a page, in its descriptor. */
+struct sy__slob_page {
+	struct sy_list link; /* in sy__slob_heap.partial[], unless the page is full */
+	uint32_t free_units;
+	uint32_t list;  /* which it is on, if it is on one */
+	uint64_t may_have; /* bits of sizes: those of all its free blocks, and of some that it had */
+	uint32_t first; /* unit where the first free block starts; SY__SLOB_PAGE_UNITS: none */
+};
+SY_ASSERT_SLAB_STATE(struct sy__slob_page);
+_Static_assert(offsetof(struct sy_page, state) == 0, "a link in the state leads to the page");
+
+struct sy__slob_heap {
+	struct sy_heap heap;
+	sy__lock_t lock;
+	struct sy_list partial[SY__SLOB_LISTS];
+	struct sy__slob_sizes sizes[SY__SLOB_LISTS]; /* of the free blocks of the pages on each list */
+	enum sy__slob_fit fit;
+	uint64_t log_every, until_log;
+};
+
+static inline struct sy__slob_heap *sy__slob_of(struct sy_heap *heap)
+{
+	return (struct sy__slob_heap *)(void *)heap;
+}
+
+static inline struct sy__slob_page *sy__slob_page_state(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct sy__slob_page, page);
+}
+
+static inline struct sy_page *sy__slob_page_of_link(struct sy_list *link)
+{
+	return sy__entry(sy__entry(link, struct sy__slob_page, link), struct sy_page, state);
+}
+
+static inline sy__slob_unit_t *sy__slob_page_units(const struct sy__slob_heap *slob, const struct sy_page *page)
+{
+	return (sy__slob_unit_t *)sy__page_address(&slob->heap, page);
+}
+
+/* slob_check.c: NULL, or the first invariant that does not hold. */
+const char *sy__slob_check(struct sy_heap *);
+
+#endif

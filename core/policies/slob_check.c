@@ -1,0 +1,115 @@
+/*
+ * SLOB: its invariants.
+ *
+ * Pages are found by a walk over the page allocator, not by the lists, as full pages are on none. Then the lists must hold
+ * exactly those with free units, each on one list, linked both ways; no page may be wholly free, as such pages go back at
+ * once; the free blocks of each page must be in order, apart, and add up to its free units (slob_blocks.h); and the
+ * sizes that are counted for each list must be those of its pages' free blocks (slob_sizes.h).
+ *
+ * The page allocator walks without locks of its own; sy__slob_heap.lock keeps everybody out of the blocks meanwhile.
+ */
+#include "slob.h"
+
+struct survey {
+	struct sy__slob_heap *slob;
+	uint64_t partial_pages;
+	uint64_t blocks[SY__SLOB_LISTS], units[SY__SLOB_LISTS]; /* free ones of the pages of each list */
+	const char *wrong;
+};
+
+static void survey_blocks(struct survey *survey, struct sy_page *page)
+{
+	const struct sy__slob_page *state = sy__slob_page_state(page);
+	uint32_t units, next;
+
+	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; block = next) {
+		sy__slob_read(sy__slob_page_units(survey->slob, page), block, &units, &next);
+		survey->blocks[state->list]++;
+		survey->units[state->list] += units;
+		if (!survey->slob->sizes[state->list].counts[units])
+			survey->wrong = "slob: a free block's size is not counted";
+		if (!(state->may_have & sy__slob_size_bit(units)))
+			survey->wrong = "slob: a page does not know of a free block's size";
+	}
+}
+
+/* One slab page, wherever it is. */
+static bool survey_page(void *context, struct sy_page *page)
+{
+	struct survey *survey = context;
+	const struct sy__slob_page *state = sy__slob_page_state(page);
+
+	if (page->use != SY_USE_SLAB)
+		return true;
+	if (page->order != 0)
+		survey->wrong = "slob: a slab has more than one page";
+	else if (state->free_units >= SY__SLOB_PAGE_UNITS)
+		survey->wrong = "slob: a wholly free page was kept";
+	else
+		survey->wrong = sy__slob_check_blocks(sy__slob_page_units(survey->slob, page), state->first, state->free_units);
+	if (!survey->wrong)
+		survey_blocks(survey, page);
+	survey->partial_pages += state->free_units > 0;
+	return !survey->wrong;
+}
+
+/* Counts the pages of a list, which lets no more than `most` be on it. */
+static const char *check_list(struct sy__slob_heap *slob, struct sy_list *list, uint64_t *pages, uint64_t most)
+{
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		struct sy_page *page = sy__slob_page_of_link(link);
+
+		if (link->next->prev != link)
+			return "slob: a list of pages is not linked both ways";
+		if (page->use != SY_USE_SLAB || page->heap != &slob->heap)
+			return "slob: a page on a list is no slab of this heap";
+		if (!sy__slob_page_state(page)->free_units)
+			return "slob: a full page is on a list";
+		if (++*pages > most)
+			return "slob: a page is on two lists";
+	}
+	return NULL;
+}
+
+/* The counted sizes add up to the blocks that there are, in number and in units. */
+static const char *check_sizes(const struct survey *survey)
+{
+	for (unsigned i = 0; i < SY__SLOB_LISTS; i++) {
+		const struct sy__slob_sizes *sizes = &survey->slob->sizes[i];
+		uint64_t blocks = 0, sum = 0;
+
+		for (uint32_t units = 1; units <= SY__SLOB_PAGE_UNITS; units++) {
+			blocks += sizes->counts[units];
+			sum += (uint64_t)sizes->counts[units] * units;
+			if ((sizes->counts[units] > 0) != (sizes->present[units / 64] >> units % 64 & 1))
+				return "slob: a size is present though no block has it, or the reverse";
+		}
+		if (blocks != survey->blocks[i] || sum != survey->units[i])
+			return "slob: the counted sizes are not those of the free blocks";
+	}
+	return NULL;
+}
+
+static const char *check_lists(struct sy__slob_heap *slob)
+{
+	struct survey survey = { .slob = slob };
+	uint64_t pages = 0;
+
+	sy__pages_walk(&slob->heap, survey_page, &survey);
+	for (unsigned i = 0; i < SY__SLOB_LISTS && !survey.wrong; i++)
+		survey.wrong = check_list(slob, &slob->partial[i], &pages, survey.partial_pages);
+	if (!survey.wrong && pages != survey.partial_pages)
+		return "slob: a page with free units is on no list";
+	return survey.wrong ? survey.wrong : check_sizes(&survey);
+}
+
+const char *sy__slob_check(struct sy_heap *heap)
+{
+	struct sy__slob_heap *slob = sy__slob_of(heap);
+	const char *error;
+
+	sy__lock(&slob->lock);
+	error = check_lists(slob);
+	sy__unlock(&slob->lock);
+	return error;
+}

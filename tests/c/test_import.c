@@ -1,0 +1,269 @@
+/*
+ * The importer's passes in one process: lines that kernels and tools of many versions print, lines that nobody prints, and
+ * captures that contradict themselves. Random captures draw from few addresses and pages, so that everything collides;
+ * what they must not do is crash, leak, or trip a sanitizer, and what is emitted must add up.
+ */
+#include "check.h"
+#include "import/import.h"
+
+#include <unistd.h>
+
+static struct scan scan_of(const char *text)
+{
+	struct scan scan = {0};
+	int ends[2];
+	CHECK(pipe(ends) == 0);
+	/* The longest text here fits a pipe's buffer. */
+	CHECK(write(ends[1], text, strlen(text)) == (ssize_t)strlen(text));
+	close(ends[1]);
+	scan.fd = ends[0];
+	scan_input(&scan);
+	close(ends[0]);
+	return scan;
+}
+
+static struct capture capture_of(const char *text)
+{
+	struct capture capture = {.scan_count = 1};
+	capture.scans = zeroed(1, sizeof *capture.scans);
+	capture.scans[0] = scan_of(text);
+	capture_join(&capture, NULL, NULL);
+	return capture;
+}
+
+static struct record only_record(struct capture *capture)
+{
+	capture_rewind(capture);
+	struct record *record = capture_next(capture);
+	CHECK(record != NULL);
+	return record ? *record : (struct record){0};
+}
+
+/* ---- Lines ------------------------------------------------------------------------------------------------------ */
+
+static void test_forms_of_an_allocation(void)
+{
+	static const char *const lines[] = {
+		"[001]   227.770754000:               kmem:kmalloc: call_site=single_open+0x2a ptr=0xffff8881027dbb60 bytes_req=30 "
+		"bytes_alloc=32 gfp_flags=GFP_KERNEL_ACCOUNT node=-1 accounted=true\n",
+		"              ls  1234 [001]   227.770754: kmem:kmalloc: call_site=single_open+0x2a ptr=0xffff8881027dbb60 bytes_req=30 "
+		"bytes_alloc=32 gfp_flags=GFP_KERNEL_ACCOUNT node=-1 accounted=true\n",
+		"      a [b] c-12     [001] d..2.   227.770754: kmalloc: call_site=single_open+0x2a/0x90 ptr=ffff8881027dbb60 "
+		"bytes_req=30 bytes_alloc=32 gfp_flags=GFP_KERNEL_ACCOUNT node=-1 accounted=true\n",
+		"ls-1234  (  1234) [001] d..2   227.770754: kmalloc: (single_open+0x2a) call_site=ffffffff81234567 "
+		"ptr=0xffff8881027dbb60 bytes_req=30 bytes_alloc=32 gfp_flags=GFP_KERNEL|__GFP_ACCOUNT\r\n",
+		"ls 1 [001] 227.770754: kmem:kmalloc: call_site=ffffffff81234567 (single_open+0x2a) ptr=0xffff8881027dbb60 bytes_req=30 "
+		"bytes_alloc=32 gfp_flags=GFP_KERNEL|__GFP_ACCOUNT\n",
+		"ls 1 [001] 227.770754:          1 kmem:kmalloc: accounted=true ptr=0xffff8881027dbb60 new=field bytes_alloc=32 "
+		"call_site=single_open+0x2a bytes_req=30\n",
+	};
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct capture capture = capture_of(lines[i]);
+		struct record record = only_record(&capture);
+		CHECK_EQUAL(record.kind, KMALLOC);
+		CHECK_EQUAL(record.time, 227770754000);
+		CHECK_EQUAL(record.cpu, 1);
+		CHECK_EQUAL(record.address, 0xffff8881027dbb60);
+		CHECK_EQUAL(record.size, 30);
+		CHECK_EQUAL(record.allocated, 32);
+		CHECK_EQUAL(record.accounted, 1);
+		CHECK(record.node == -1);
+		CHECK_TEXT(capture.texts.call_sites.texts[record.call_site], "single_open+0x2a");
+		CHECK_EQUAL(capture.scans[0].unparsed, 0);
+		capture_close(&capture);
+	}
+}
+
+static void test_pages(void)
+{
+	static const struct {
+		const char *line;
+		uint64_t pfn;
+		int migrate;
+	} cases[] = {
+		{"[000] 1.0: kmem:mm_page_alloc: page=0x122744 pfn=0x122744 order=2 migratetype=2 gfp_flags=__GFP_RECLAIMABLE\n", 0x122744, 2},
+		{"[000] 1.0: mm_page_alloc: page=ffffea0000000000 pfn=1189700 order=2 migratetype=1 gfp_flags=GFP_HIGHUSER_MOVABLE\n", 1189700, 1},
+		/* Linux before 4.4: the numbers of the two types are swapped. */
+		{"[000] 1.0: mm_page_alloc: page=ffffea0000000000 pfn=77 order=2 migratetype=1 gfp_flags=GFP_KERNEL|GFP_RECLAIMABLE\n", 77, 2},
+		{"[000] 1.0: mm_page_alloc: page=ffffea0000000000 pfn=77 order=2 migratetype=2 gfp_flags=GFP_HIGHUSER|GFP_MOVABLE\n", 77, 1},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct capture capture = capture_of(cases[i].line);
+		struct record record = only_record(&capture);
+		CHECK_EQUAL(record.kind, PAGE_ALLOC);
+		CHECK_EQUAL(record.address, cases[i].pfn);
+		CHECK_EQUAL(record.order, 2);
+		CHECK(record.migrate == cases[i].migrate);
+		capture_close(&capture);
+	}
+}
+
+static void test_what_is_counted_apart(void)
+{
+	struct scan scan = scan_of(
+		"# entries-in-buffer/entries-written: 100/142   #P:1\n"
+		"\n"
+		"ls 1 [000] 1.000001: kmem:kfree: call_site=a+0x1 ptr=(nil)\n"
+		"ls 1 [000] 1.000002: kmem:kfree: call_site=a+0x1 ptr=0x10\n"
+		"ls 1 [000] 1.000003: kmem:kmalloc: call_site=a+0x1 ptr=(nil) bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL\n"
+		"ls 1 [000] 1.000004: kmem:mm_page_alloc: page=(nil) pfn=0x0 order=9 migratetype=1 gfp_flags=GFP_TRANSHUGE\n"
+		"ls 1 [000] 1.000005: kmem:mm_page_alloc: page=(nil) pfn=18446744073709551615 order=9 migratetype=1 gfp_flags=x\n"
+		"ls 1 [000] 1.000006: kmem:rss_stat: mm_id=1 curr=1 member=0 size=4096B\n"
+		"\tffffffff81636e0d __kmalloc+0x20d ([kernel.kallsyms])\n"
+		"\t           146f7c [unknown] (/usr/bin/perf)\n"
+		"CPU:0 [LOST 12 EVENTS]\n"
+		"[000] 1.000007: PERF_RECORD_LOST lost 30\n"
+		"[000] 1.000008: PERF_RECORD_LOST_SAMPLES lost 7\n"
+		"ls 1 [000] 1.000009: kmem:kfree: call_site=a+0x1 ptr=zzz\n"
+		"ls 1 [000] 1.000009: kmem:kmalloc: call_site=a+0x1 ptr=0x1000\n"
+		"ls 1 [000] 1.0000000009: kmem:kfree: call_site=a+0x1 ptr=0x1000\n"
+		"ls 1 [000] 1.000010: tracing_mark_write: snapshot-0\n"
+		"what is this\n"
+		"ls 1 [000] 1.000011: kmem:kfree: call_site=a+0x1 ptr=0xffff8881");
+	CHECK_EQUAL(scan.null_frees, 2);
+	CHECK_EQUAL(scan.failed_allocs, 3);
+	CHECK_EQUAL(scan.lost, 42 + 12 + 30 + 7);
+	CHECK_EQUAL(scan.unparsed, 5); /* the last one is cut off, though it reads like a line */
+	CHECK_EQUAL(scan.unknown.count, 1);
+	CHECK_EQUAL(scan.unknown_counts[0], 1);
+	CHECK_EQUAL(scan.spool.records, 1);
+	CHECK_EQUAL(scan.events[EVENT_KFREE], 2);
+	CHECK_EQUAL(scan.events[EVENT_PAGE_ALLOC], 2);
+	CHECK(scan.truncated && scan.tracefs && !scan.foreign);
+	struct capture capture = {.scan_count = 1, .scans = zeroed(1, sizeof scan)};
+	capture.scans[0] = scan;
+	capture_join(&capture, NULL, NULL);
+	capture_close(&capture);
+}
+
+static void test_time_never_goes_back(void)
+{
+	struct capture capture = capture_of("ls 1 [000] 1.5: kmem:kfree: call_site=a+0x1 ptr=0x3000\n"
+	                                    "ls 1 [001] 1.3: kmem:kfree: call_site=a+0x1 ptr=0x1000\n"
+	                                    "ls 1 [000] 1.6: kmem:kfree: call_site=a+0x1 ptr=0x4000\n"
+	                                    "ls 1 [001] 1.4: kmem:kfree: call_site=a+0x1 ptr=0x2000\n");
+	uint64_t order = 0;
+	CHECK_EQUAL(capture.scans[0].spool.reordered, 2);
+	capture_rewind(&capture);
+	for (const struct record *record; (record = capture_next(&capture)) != NULL;)
+		CHECK_EQUAL(record->address, ++order << 12);
+	CHECK_EQUAL(order, 4);
+	capture_close(&capture);
+}
+
+static void test_parts_are_merged_by_time(void)
+{
+	struct capture capture = {.scan_count = 2, .scans = zeroed(2, sizeof *capture.scans)};
+	uint64_t order = 0;
+	capture.scans[0] = scan_of("[000] 1.1: kmem:kfree: call_site=a+0x1 ptr=0x1000\n[000] 1.3: kmem:kfree: call_site=b+0x1 ptr=0x3000\n");
+	capture.scans[1] = scan_of("[001] 1.2: kmem:kfree: call_site=b+0x1 ptr=0x2000\n[001] 1.3: kmem:kfree: call_site=a+0x1 ptr=0x4000\n");
+	capture_join(&capture, "first", "last");
+	capture_rewind(&capture);
+	CHECK_EQUAL(capture_next(&capture)->kind, SNAPSHOT);
+	for (const struct record *record; (record = capture_next(&capture))->kind == KFREE;) {
+		CHECK_EQUAL(record->address, ++order << 12);
+		CHECK_TEXT(capture.texts.call_sites.texts[record->call_site], order == 1 || order == 4 ? "a+0x1" : "b+0x1");
+	}
+	CHECK_EQUAL(order, 4);
+	CHECK(capture_next(&capture) == NULL);
+	CHECK_EQUAL(capture.taken, 6);
+	capture_close(&capture);
+}
+
+/* ---- Captures that contradict themselves ------------------------------------------------------------------------- */
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint32_t random_below(uint32_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (uint32_t)(random_state >> 33) % limit;
+}
+
+static size_t random_line(char *to, size_t room, unsigned time)
+{
+	static const char *const allocs[] = {"kmalloc", "kmalloc_node", "kmem_cache_alloc"};
+	static const char *const names[] = {"", " name=", " name=dentry", " name=filp"};
+	/* Pages 512 to 575 hold objects at 0xffff888000200000 and above. */
+	unsigned pfn = 512 + random_below(64), order = random_below(4);
+	unsigned long long address = 0xffff888000000000 + ((unsigned long long)pfn << 12) + 64 * random_below(64);
+	int length;
+	switch (random_below(6)) {
+	case 0:
+	case 1:
+		length = snprintf(to, room, "[%03u] %u.%06u: kmem:%s: call_site=f+0x%x ptr=0x%llx%s bytes_req=%u bytes_alloc=%u gfp_flags=GFP_KERNEL\n",
+		                  random_below(3), time / 1000000, time % 1000000, allocs[random_below(3)], random_below(5), address,
+		                  names[random_below(4)], 8u << random_below(4), 4096u >> random_below(8));
+		break;
+	case 2:
+	case 3:
+		length = snprintf(to, room, "[%03u] %u.%06u: kmem:%s: call_site=g+0x%x ptr=0x%llx%s\n", random_below(3), time / 1000000,
+		                  time % 1000000, random_below(2) ? "kfree" : "kmem_cache_free", random_below(5), address, names[random_below(4)]);
+		break;
+	case 4:
+		length = snprintf(to, room, "[%03u] %u.%06u: kmem:mm_page_alloc: page=0x1 pfn=0x%x order=%u migratetype=%u gfp_flags=GFP_KERNEL\n",
+		                  random_below(3), time / 1000000, time % 1000000, pfn >> order << order, order, random_below(3));
+		break;
+	default:
+		length = snprintf(to, room, "[%03u] %u.%06u: kmem:mm_page_free: page=0x1 pfn=0x%x order=%u\n", random_below(3), time / 1000000,
+		                  time % 1000000, pfn >> order << order, order);
+	}
+	return (size_t)length;
+}
+
+static void mutate(char *text, size_t length)
+{
+	for (unsigned count = random_below(20); count; count--)
+		text[random_below((uint32_t)length)] = random_below(4) ? " =:[]0x-\n/("[random_below(11)] : (char)(1 + random_below(255));
+}
+
+/* All passes over one text, with the base that the addresses above were made for, or none. */
+static void run_all(const char *text, bool known)
+{
+	struct capture capture = capture_of(text);
+	struct base base = {0};
+	struct resolution resolution;
+	struct counts counts = {0};
+	FILE *out = fopen("/dev/null", "wb");
+	CHECK(out != NULL);
+	base_find(&capture, &base);
+	base.known = known;
+	base.address = 0xffff888000000000;
+	resolve(&capture, &base, &resolution);
+	header_write(&capture, &base, &resolution, out);
+	emit(&capture, &resolution, &counts, out);
+	trailer_write(&resolution, &counts, out);
+	CHECK_EQUAL(counts.rows, capture.records + counts.implied_frees + counts.implied_allocs + counts.implied_page_frees +
+	                             counts.implied_page_allocs);
+	fclose(out);
+	free(counts.snapshot_marks);
+	resolution_free(&resolution);
+	capture_close(&capture);
+}
+
+static void test_random_captures(void)
+{
+	static char text[60000];
+	for (unsigned round = 0; round < 300; round++) {
+		size_t length = 0, room = 400 + random_below(sizeof text - 800);
+		for (unsigned time = 1000; length < room; time += random_below(50))
+			length += random_line(text + length, sizeof text - length, time);
+		text[length] = '\0';
+		if (round % 2)
+			mutate(text, length);
+		run_all(text, round % 3 != 0);
+	}
+}
+
+int main(void)
+{
+	test_forms_of_an_allocation();
+	test_pages();
+	test_what_is_counted_apart();
+	test_time_never_goes_back();
+	test_parts_are_merged_by_time();
+	test_random_captures();
+	return check_result();
+}

@@ -1,0 +1,254 @@
+"""The command line as a user meets it: verbs, formats, exit statuses, one-line messages."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import handmade
+import pytest
+from handmade import complaint, slabyard
+
+VERBS = ("list", "record", "import", "info", "replay", "compare", "geometry")
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return handmade.busy(tmp_path_factory.mktemp("traces") / "busy.parquet")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example(verb: str) -> None:
+    done = slabyard(verb, "--help")
+    assert done.returncode == 0
+    assert f"example:\n  slabyard {verb}" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_help_tells_the_exit_statuses() -> None:
+    done = slabyard("--help")
+    assert done.returncode == 0 and "exit status:" in done.stdout and all(verb in done.stdout for verb in VERBS)
+
+
+def test_list() -> None:
+    found = json.loads(slabyard("list", "--format", "json").stdout)
+    names = {policy["name"]: {item["name"] for item in policy["tunables"]} for policy in found}
+    assert {"slub", "slob"} <= set(names)
+    assert {"min_order", "max_order", "min_objects", "cpu_partial", "min_partial", "merge"} <= names["slub"]
+    assert {"fit", "log_every"} <= names["slob"]
+    text = slabyard("list").stdout
+    assert "slub" in text and "max_order=3" in text and max(map(len, text.splitlines())) <= 80
+    assert "| allocator" in slabyard("list", "--format", "md").stdout
+
+
+def test_geometry() -> None:
+    done = slabyard("geometry", "--allocator", "slub", "--cpus", "2", "192", "2048", "--format", "json")
+    assert json.loads(done.stdout) == [
+        {"size": 192, "objects_per_slab": 21, "pages_per_slab": 1, "wasted_bytes": 64},
+        {"size": 2048, "objects_per_slab": 16, "pages_per_slab": 8, "wasted_bytes": 0},
+    ]
+    rows = list(csv.DictReader(io.StringIO(slabyard("geometry", "--allocator", "slub", "--format", "csv", "64").stdout)))
+    assert [row["objects_per_slab"] for row in rows] == ["64"]
+
+
+def test_info(busy: Path) -> None:
+    about = json.loads(slabyard("info", busy, "--format", "json").stdout)
+    assert about["events"]["kmalloc"] == 100 and about["events"]["mm_page_alloc_extfrag"] == 1
+    assert about["cpus"] == 2 and about["lost"] == 0 and about["kernel"] == "6.1.0-test" and about["span_seconds"] > 0
+    assert {cache["name"] for cache in about["caches"]} == {"dentry", "inode"}
+    text = slabyard("info", busy).stdout
+    assert "6.1.0-test" in text and max(map(len, text.splitlines())) <= max(80, len(str(busy)))
+
+
+def test_replay_gives_one_record(busy: Path) -> None:
+    record = json.loads(slabyard("replay", busy, "--allocator", "slob:fit=best", "--format", "json", "--runs", "2").stdout)
+    assert record["schema"] == 1
+    run, exact, timed = record["run"], record["exact"], record["timed"]
+    assert run["allocator"] == "slob:fit=best" and run["tunables"] == {"fit": "best"} and run["workload"] == "busy"
+    assert len(run["trace_sha256"]) == 64 and run["cpus"] == 2 and run["nodes"] == 1 and run["start"] == "empty"
+    assert {"seed", "repetition", "versions", "machine"} <= set(run)
+    names = (
+        "requests failures unknown_frees implied_frees implied_allocations held_pages_end held_pages_peak slab_pages_end slab_pages_peak "
+        "large_pages_end requested_bytes_end requested_bytes_peak total_fragmentation_end total_fragmentation_peak "
+        "internal_fragmentation_end unused_ratio_end fragmentation_events free_blocks_before free_blocks_after fast_path_share snapshots"
+    )
+    assert set(names.split()) <= set(exact)
+    assert exact["requests"] == 200 and exact["failures"] == 0 and exact["unknown_frees"] == 1
+    assert len(exact["free_blocks_after"]) == 11 and len(exact["series"]["time"]) >= 200
+    assert {site["call_site"] for site in exact["call_sites"]} == {"some_function+0x10", "other_function+0x20"}
+    assert all(timed[name] > 0 for name in ("seconds", "ns_per_operation", "events_per_second"))
+    assert len(timed["samples"]["seconds"]) == 2 and timed["intervals"] == {}
+    assert {"median", "p99", "p999"} <= set(timed["alloc_ns"])
+
+
+def test_exact_figures_are_the_same_to_the_byte(busy: Path) -> None:
+    first, second = (json.loads(slabyard("replay", busy, "--allocator", "slub", "--format", "json").stdout) for _ in range(2))
+    assert json.dumps(first["exact"]) == json.dumps(second["exact"])
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "md"])
+def test_replay_for_people(busy: Path, form: str) -> None:
+    done = slabyard("replay", busy, "--allocator", "slub", "--caches", "--format", form)
+    assert done.returncode == 0 and "held" in done.stdout
+    if form == "csv":
+        row = next(csv.DictReader(io.StringIO(done.stdout)))
+        assert row["allocator"] == "slub" and int(row["requests"]) == 200
+    if form == "text":
+        assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_snapshots_stand_beside_the_kernels_figures(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.direct_map.base = "0xffff888000000000"
+    build.kmalloc(0, 100)
+    build.snapshot("half", {"meminfo": "Slab:  1234 kB\n", "buddyinfo": "Node 0, zone Normal 1 2 3 0 0 0 0 0 0 0 9\n"})
+    build.kmalloc(1, 20000)
+    build.snapshot("end", {})
+    path = build.write(tmp_path / "t.parquet")
+    record = json.loads(slabyard("replay", path, "--allocator", "slub", "--format", "json", "--start", "empty").stdout)
+    half, end = record["exact"]["snapshots"]
+    assert (half["name"], half["slab_pages"], half["large_pages"]) == ("half", 1, 0)
+    assert half["recorded_slab_kb"] == 1234 and half["recorded_free_blocks"] == [1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 9]
+    assert (end["large_pages"], end["recorded_slab_kb"], end["recorded_free_blocks"]) == (8, None, None)
+
+
+def test_malloc_is_an_allocator_too(busy: Path) -> None:
+    record = json.loads(slabyard("replay", busy, "--allocator", "malloc:system", "--format", "json").stdout)
+    assert record["exact"]["requests"] == 200 and record["timed"]["seconds"] > 0 and record["run"]["tunables"] == {}
+
+
+# ---- Bad input ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nonsense"], "invalid choice"),
+        (["replay"], "--allocator"),
+        (["geometry", "--allocator", "slub", "0"], "no number from 1"),
+        (["replay", "x.parquet", "--allocator", "slub", "--memory", "12Q"], "no size"),
+        (["replay", "absent.parquet", "--allocator", "slub"], "no such file"),
+        (["compare"], "needs a trace"),
+        (["compare", "x.parquet", "--", "true"], "not both"),
+        (["info", "x.parquet", "--", "true"], "takes no command"),
+        (["record", "-o", "t.parquet"], "no command to record"),
+        (["record", "-o", "t.parquet", "--", "no-such-command"], "no such command"),
+        (["record", "-o", "/no/such/folder/t.parquet", "--", "true"], "no folder"),
+        (["import", "absent.txt", "-o", "t.parquet"], "absent.txt"),
+        (["import", "-"], "needs -o"),
+    ],
+)
+def test_wrong_usage(words: list[str], says: str, tmp_path: Path) -> None:
+    assert says in complaint(slabyard(*words, cwd=tmp_path), 2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_wrong_allocators_and_tunables(busy: Path) -> None:
+    assert "slub" in complaint(slabyard("replay", busy, "--allocator", "slbu"), 2)
+    assert "max_order" in complaint(slabyard("replay", busy, "--allocator", "slub:maxorder=3"), 2)
+    assert "10" in complaint(slabyard("replay", busy, "--allocator", "slub:max_order=99"), 2)
+    assert "twice" in complaint(slabyard("compare", busy, "--allocators", "slub,slob,slub"), 2)
+    complaint(slabyard("replay", busy, "--allocator", "malloc:/no/such/lib.so"), 2)
+
+
+def test_files_that_are_no_traces(busy: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.parquet"
+    foreign.write_text("no trace at all")
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(busy.read_bytes()[:-100])
+    for path in (foreign, cut, tmp_path):
+        for words in (["info", path], ["replay", path, "--allocator", "slub"], ["compare", path]):
+            complaint(slabyard(*words), 2)
+
+
+def test_damage_in_the_middle(busy: Path, tmp_path: Path) -> None:
+    data = bytearray(busy.read_bytes())
+    data[200:2200] = bytes(2000)
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(data)
+    complaint(slabyard("replay", damaged, "--allocator", "slub"), 2)
+
+
+def test_start_recorded_needs_a_snapshot(busy: Path) -> None:
+    assert "no snapshot" in complaint(slabyard("replay", busy, "--allocator", "slub", "--start", "recorded"), 2)
+
+
+def test_trace_larger_than_the_memory(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    for number in range(8):
+        build.page_alloc(number, 10)
+    done = slabyard("replay", build.write(tmp_path / "t.parquet"), "--allocator", "slub", "--memory", "16M")
+    assert "more than the simulated memory of 16 MiB" in complaint(done, 2)
+
+
+def test_lost_events_change_the_status(tmp_path: Path) -> None:
+    lossy = handmade.busy(tmp_path / "lossy.parquet", lost=3)
+    for words in (["info", lossy], ["replay", lossy, "--allocator", "slub"], ["compare", lossy, "--runs", "1", "--allocators", "slub"]):
+        done = slabyard(*words)
+        assert done.returncode == 3 and "3 events were lost" in done.stderr and done.stdout
+
+
+def test_a_closed_pipe_is_quiet(busy: Path) -> None:
+    command = [sys.executable, "-m", "slabyard", "info", str(busy), "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_a_full_disk_is_one_line(busy: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "slabyard", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "no space left" in done.stderr
+
+
+def test_a_bug_is_one_line_and_tells_how_to_see_more(busy: Path, tmp_path: Path) -> None:
+    script = "import sys; from slabyard import cli, info; info.describe = lambda path: 1 // 0; sys.exit(cli.main(['info', sys.argv[1]]))"
+    command = [sys.executable, "-c", script, str(busy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "ZeroDivisionError" in complaint(done, 2) and "SLABYARD_DEBUG=1" in done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "SLABYARD_DEBUG": "1"})
+    assert "Traceback" in done.stderr
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.direct_map.base = "0xffff888000000000"
+    for number in range(20000):
+        build.kmalloc(number, 32 + number % 1000)
+    path = build.write(tmp_path / "t.parquet")
+    out = tmp_path / "out"
+    out.mkdir()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    env = {**os.environ, "TMPDIR": str(scratch)}
+    command = [sys.executable, "-m", "slabyard", "compare", str(path), "--runs", "1000", "--export-json", str(out / "r.json")]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr and process.stdout
+        assert "replaying" in process.stderr.readline()
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        out_text, err_text = process.communicate(timeout=30)
+    assert process.returncode == 130 and err_text == "slabyard: interrupted\n" and out_text == ""
+    assert not list(out.iterdir()) and not list(scratch.iterdir())
+
+
+def test_the_command_is_installed() -> None:
+    found = shutil.which("slabyard", path=str(Path(sys.executable).parent))
+    assert found, "pip install . makes the command"
+    assert subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout.startswith("slabyard ")

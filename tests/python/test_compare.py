@@ -1,0 +1,126 @@
+"""Comparisons: order of work, intervals, ranks, tables, records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import handmade
+import pytest
+from handmade import slabyard
+
+from slabyard import compare, measures, records
+from slabyard.cli import _specs
+from slabyard.errors import UserError
+from slabyard.output import Progress, render
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("traces")
+    return [handmade.busy(folder / name) for name in ("one.parquet", "two.parquet")]
+
+
+@pytest.fixture(scope="module")
+def found(traces: list[Path]) -> list[records.Record]:
+    plan = compare.Plan(["slub", "slob:fit=best"], runs=6)
+    with Progress(compare.steps(2, plan)) as progress:
+        result = compare.compare(traces, plan, progress)
+        assert progress.done == progress.total
+    return result
+
+
+def test_interval_of_the_median() -> None:
+    assert measures.interval([3.0, 1.0, 2.0, 5.0, 4.0]) is None
+    assert measures.interval([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (1.0, 6.0)
+    assert measures.interval([float(i) for i in range(8)]) == (0.0, 7.0)
+    assert measures.interval([float(i) for i in range(9)]) == (1.0, 7.0)
+    # Of 20 samples: the 6th and the 15th (Conover, Practical Nonparametric Statistics, binomial table).
+    assert measures.interval([float(i) for i in range(1, 21)]) == (6.0, 15.0)
+
+
+def test_summary_of_repetitions() -> None:
+    samples = [{"seconds": float(i), "events": 7, "resident_peak_kb": None} for i in (3, 1, 2, 6, 5, 4)]
+    timed = records.summarise(samples, {"alloc_ns": {"median": 9}, "clock": "rdtsc"})
+    assert timed["seconds"] == 3.5 and timed["intervals"] == {"seconds": [1.0, 6.0]} and timed["events"] == 7
+    assert timed["samples"] == {"seconds": [3.0, 1.0, 2.0, 6.0, 5.0, 4.0]} and timed["runs"] == 6
+    assert timed["alloc_ns"] == {"median": 9} and timed["resident_peak_kb"] is None
+
+
+def test_specs_with_tunables_are_told_from_their_separator() -> None:
+    assert _specs("slub,slob:fit=best,log_every=9,malloc:system") == ["slub", "slob:fit=best,log_every=9", "malloc:system"]
+    with pytest.raises(UserError):
+        _specs(",")
+
+
+def test_records(found: list[records.Record]) -> None:
+    assert [(r["run"]["workload"], r["run"]["allocator"]) for r in found] == [
+        (name, spec) for name in ("one", "two") for spec in ("slub", "slob:fit=best", "recorded")
+    ]
+    slub, _, recorded = found[:3]
+    assert slub["run"]["repetition"] == 6 and len(slub["timed"]["samples"]["seconds"]) == 6
+    low, high = slub["timed"]["intervals"]["seconds"]
+    assert low <= slub["timed"]["seconds"] <= high
+    assert recorded["timed"] == {} and recorded["exact"]["fragmentation_events"] == 1
+    assert recorded["run"]["kernel"] == "6.1.0-test" and len(recorded["exact"]["series"]["held_pages"]) >= 200
+    assert recorded["exact"]["requests"] == slub["exact"]["requests"]
+    first, second = found[0]["exact"], found[3]["exact"]
+    assert json.dumps(first) == json.dumps(second), "the same trace gives the same bytes"
+
+
+def test_recorded_kernel_follows_its_own_pages(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.page_alloc(0, 3, owner="slab")
+    build.page_alloc(1, 0, owner="environment")
+    build.page_alloc(2, 2, owner="large")
+    build.page_free(0, 3, owner="slab")
+    build.snapshot("end", {"meminfo": "Slab: 16 kB\n"})
+    plan = compare.Plan(["slub"], runs=1)
+    with Progress(1) as progress:
+        recorded = compare.compare([build.write(tmp_path / "t.parquet")], plan, progress)[-1]["exact"]
+    assert (recorded["held_pages_peak"], recorded["held_pages_end"]) == (12, 4)
+    assert recorded["snapshots"][0]["recorded_slab_kb"] == 16 and recorded["snapshots"][0]["held_pages"] == 4
+    assert max(recorded["series"]["held_pages"]) == 12 and recorded["series"]["held_pages"][-1] == 4
+
+
+def test_tables(found: list[records.Record]) -> None:
+    text = render(compare.tables(found), "text")
+    assert max(map(len, text.splitlines())) <= 80
+    lines = text.splitlines()
+    assert lines[0].startswith("one: 200 requests on 2 CPUs") and any(line.startswith("two: ") for line in lines)
+    assert any(line.startswith("recorded ") for line in lines)
+    ranking = lines[lines.index(next(line for line in lines if line.startswith("Ranking"))) :]
+    assert any(line.split()[:2] == ["rank", "by"] for line in ranking)
+    assert "best" in text and "fragmentation event" in text
+    assert "| allocator" in render(compare.tables(found), "md")
+
+
+def test_few_runs_rank_no_times(traces: list[Path]) -> None:
+    plan = compare.Plan(["slub", "slob"], runs=1)
+    with Progress(1) as progress:
+        found = compare.compare(traces[:1], plan, progress)
+    ranking = compare.tables(found)[-1]
+    assert [row[2] for row in ranking.rows if row[0] == "time" or row[1] == "slob"][:2] == [None, None]
+
+
+def test_formats_on_the_command_line(traces: list[Path], tmp_path: Path) -> None:
+    exported, report = tmp_path / "r.json", tmp_path / "r.html"
+    done = slabyard(
+        "compare", *traces, "--allocators", "slub,slob", "--runs", "1", "--jobs", "2", "--format", "csv",
+        "--export-json", exported, "--report", report,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [row["allocator"] for row in rows] == ["slub", "slob", "recorded"] * 2
+    assert float(rows[0]["ns_per_operation"]) > 0 and rows[2]["ns_per_operation"] == ""
+    assert [record["run"]["allocator"] for record in json.loads(exported.read_text())] == ["slub", "slob", "recorded"] * 2
+    assert report.stat().st_size < 6 << 20 and report.read_text().lstrip().lower().startswith("<!doctype html>")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json"]
+
+
+def test_json_is_a_list_of_records(traces: list[Path]) -> None:
+    done = slabyard("compare", traces[0], "--allocators", "slub", "--runs", "1", "--warmup", "1", "--format", "json")
+    (slub, recorded) = json.loads(done.stdout)
+    assert set(slub) == {"schema", "run", "exact", "timed"} and recorded["run"]["allocator"] == "recorded"

@@ -1,0 +1,463 @@
+"""Import: what real kernels recorded, what a capture proves, and input that is no capture."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from slabyard import importer, programs, trace
+from slabyard.errors import MISSING, UserError
+
+TRUTH = Path(__file__).parent.parent / "data"
+BASE = 0xFFFF888000000000
+
+
+def imported(source: Path | str, output: Path, **options: Any) -> trace.Metadata:
+    return importer.import_trace(source, output, **options)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return pq.read_table(path).to_pylist()
+
+
+class Capture:
+    """perf script text, a line for each call, a microsecond apart."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def event(self, name: str, fields: str, cpu: int = 0) -> None:
+        self.lines.append(f"[{cpu:03}] 10.{len(self.lines):06}: kmem:{name}: {fields}")
+
+    def alloc(self, address: int, size: int = 64, allocated: int = 64, site: str = "make+0x1", name: str | None = None) -> None:
+        """A cache allocation, of a kernel that prints names on allocations where `name` is given."""
+        name = "" if name is None else f" name={name}"
+        sizes = f"bytes_req={size} bytes_alloc={allocated} gfp_flags=GFP_KERNEL node=-1 accounted=false"
+        self.event("kmem_cache_alloc", f"call_site={site} ptr={address:#x}{name} {sizes}")
+
+    def free(self, address: int, site: str = "drop+0x1", name: str = "") -> None:
+        self.event("kmem_cache_free", f"call_site={site} ptr={address:#x} name={name}")
+
+    def kmalloc(self, address: int, size: int, allocated: int, site: str = "new+0x1") -> None:
+        sizes = f"bytes_req={size} bytes_alloc={allocated} gfp_flags=GFP_KERNEL node=-1 accounted=false"
+        self.event("kmalloc", f"call_site={site} ptr={address:#x} {sizes}")
+
+    def kfree(self, address: int) -> None:
+        self.event("kfree", f"call_site=old+0x1 ptr={address:#x}")
+
+    def pages(self, pfn: int, order: int = 0, migrate: int = 0) -> None:
+        self.event("mm_page_alloc", f"page={pfn:#x} pfn={pfn:#x} order={order} migratetype={migrate} gfp_flags=GFP_KERNEL")
+
+    def free_pages(self, pfn: int, order: int = 0) -> None:
+        self.event("mm_page_free", f"page={pfn:#x} pfn={pfn:#x} order={order}")
+
+    def tie(self) -> None:
+        """A slab that ties pointers to page frames: pages, and an object of them at once."""
+        self.pages(0x9000)
+        self.alloc(at(0x9000), 512, 512, "tie+0x1")
+
+    def imported(self, folder: Path, **options: Any) -> tuple[trace.Metadata, list[dict[str, Any]]]:
+        source = folder / "capture.txt"
+        source.write_text("\n".join(self.lines) + "\n")
+        metadata = imported(source, folder / "t.parquet", **options)
+        return metadata, rows(folder / "t.parquet")
+
+
+def at(pfn: int, offset: int = 0) -> int:
+    return BASE + (pfn << 12) + offset
+
+
+# ---- Real kernels ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("allocator", "workload", "figures"),
+    [
+        ("slub", "hackbench", (3532, 7616, 4008)),
+        ("slub", "fileio", (3532, 3912, 3856)),
+        ("slob", "hackbench", (2916, 6856, 2920)),
+        ("slob", "fileio", (2908, 3320, 3124)),
+    ],
+)
+def test_recorded_allocators_own_pages(tmp_path: Path, allocator: str, workload: str, figures: tuple[int, int, int]) -> None:
+    """kB at the snapshot, at the peak and at the end, as derived independently from the same traces."""
+    folder = TRUTH / f"linux-6.1-um-{allocator}" / workload
+    snapshots = [importer.read_snapshot(f"snapshot-0={folder}:before"), importer.read_snapshot(f"end={folder}:after")]
+    metadata = imported(folder / "trace.txt.xz", tmp_path / "t.parquet", snapshots=snapshots)
+    with trace.Trace(tmp_path / "t.parquet") as opened:
+        curve = trace.recorded_curve(opened)
+        assert opened.rows == metadata.rows == opened.metadata.rows
+        assert opened.metadata == metadata
+    assert (curve.snapshots["snapshot-0"] * 4, curve.peak * 4, curve.end * 4) == figures
+    assert curve.snapshots["end"] == curve.end
+    assert metadata.incomplete is None
+    assert metadata.shared_pages == (allocator == "slob")
+    assert metadata.direct_map.base == "0x60000000"
+    assert metadata.direct_map.unexplained == 0
+    assert [one.name for one in metadata.snapshots] == ["snapshot-0", "end"]
+    assert "Slab:" in metadata.snapshots[0].files["meminfo"]
+    assert (metadata.cpus, metadata.pageblock_order, metadata.source) == (1, 10, "tracefs")
+    assert sum(cache.allocs for cache in metadata.caches) == metadata.events["kmem_cache_alloc"]
+    assert len({cache.name for cache in metadata.caches}) == len(metadata.caches)
+
+
+def test_events_are_counted_as_the_capture_has_them(tmp_path: Path) -> None:
+    text = lzma.open(TRUTH / "linux-6.1-um-slub/hackbench/trace.txt.xz", "rt").read()
+    metadata = imported(TRUTH / "linux-6.1-um-slub/hackbench/trace.txt.xz", tmp_path / "t.parquet")
+    for kind, count in metadata.events.items():
+        assert count == text.count(f": {kind}: ")
+    found = rows(tmp_path / "t.parquet")
+    recorded = [row for row in found if row["origin"] != "implied" and row["kind"] != "snapshot"]
+    assert len(recorded) + metadata.null_frees == sum(metadata.events.values())
+    assert metadata.null_frees == text.count("ptr=0000000000000000") > 0
+
+
+def test_named_caches_of_slabinfo(tmp_path: Path) -> None:
+    """6.1 prints no names in user mode; where one cache has a stride, slabinfo gives its name."""
+    folder = TRUTH / "linux-6.1-um-slub/hackbench"
+    metadata = imported(folder / "trace.txt.xz", tmp_path / "t.parquet", snapshots=[importer.read_snapshot(f"end={folder}:after")])
+    by_name = {cache.name: cache for cache in metadata.caches}
+    assert by_name["task_struct"].object_size == by_name["task_struct"].slab_size == 4736
+    assert any(name.startswith("anon-") for name in by_name)
+    assert not any(cache.known for cache in metadata.caches)
+
+
+# ---- What a capture proves -------------------------------------------------------------------------------------------------
+
+
+def test_reuse_proves_a_free(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.alloc(at(0x9000, 1024), 512, 512)
+    capture.alloc(at(0x9000, 1024), 512, 512)
+    metadata, found = capture.imported(tmp_path)
+    assert metadata.implied_frees == 1
+    freed, again = found[-2:]
+    assert (freed["kind"], freed["origin"]) == ("kmem_cache_free", "implied")
+    assert freed["object"] == again["object"] == found[-3]["object"]
+    assert freed["size"] == 512
+
+
+def test_free_pages_prove_frees(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.alloc(at(0x9000, 512), 512, 512)
+    capture.free_pages(0x9000)
+    metadata, found = capture.imported(tmp_path)
+    assert metadata.implied_frees == 2
+    assert [row["kind"] for row in found[-3:]] == ["kmem_cache_free", "kmem_cache_free", "mm_page_free"]
+    assert found[-1]["owner"] == "slab"
+
+
+def test_unknown_free_in_a_young_slab_proves_an_allocation(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.pages(0x8000, migrate=1)
+    capture.free(at(0x9000, 512))
+    capture.free(at(0x9000, 512))
+    metadata, found = capture.imported(tmp_path)
+    assert (metadata.implied_allocations, metadata.unknown_frees) == (2, 0)
+    implied = [place for place, row in enumerate(found) if row["origin"] == "implied"]
+    # As early as can be: when the slab is new, and when the address was freed last.
+    assert implied == [1, 5]
+    assert [found[place]["kind"] for place in implied] == ["kmem_cache_alloc"] * 2
+    assert all(found[place]["size"] == 512 and found[place]["cache"] == 0 for place in implied)
+
+
+def test_free_in_an_old_page_is_older(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.free(at(0x7000, 512))
+    capture.free_pages(0x7000)
+    capture.free_pages(0x6000, 1)
+    metadata, found = capture.imported(tmp_path)
+    assert (metadata.unknown_frees, metadata.implied_allocations) == (1, 0)
+    assert [(row["origin"], row["owner"]) for row in found[-3:]] == [("older", ""), ("older", "slab"), ("older", "environment")]
+    assert all(row["object"] == trace.NO_OBJECT for row in found[-3:])
+
+
+def test_large_kmalloc_is_one_request(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.pages(0x8000, 3)
+    capture.kmalloc(at(0x8000), 20000, 32768)
+    capture.kfree(at(0x8000))
+    capture.free_pages(0x8000, 3)
+    capture.pages(0x8008, 1)
+    _, found = capture.imported(tmp_path)
+    assert [row["owner"] for row in found] == ["slab", "", "large", "", "", "large", "environment"]
+
+
+def test_pages_handed_out_again_and_split(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.pages(0x8000, 1, migrate=1)
+    capture.pages(0x8000, 0, migrate=1)
+    capture.pages(0x8010, 1, migrate=1)
+    capture.free_pages(0x8011)
+    capture.free_pages(0x8011)
+    metadata, found = capture.imported(tmp_path)
+    assert metadata.implied_page_frees == 2
+    assert metadata.implied_page_allocations == 3  # two pieces, and what was freed twice
+    pages = [(row["kind"][8:], row["origin"], row["address"], row["order"]) for row in found[3:]]
+    assert pages == [
+        ("free", "implied", 0x8000, 1),
+        ("alloc", "recorded", 0x8000, 0),
+        ("alloc", "recorded", 0x8010, 1),
+        ("free", "implied", 0x8010, 1),
+        ("alloc", "implied", 0x8010, 0),
+        ("alloc", "implied", 0x8011, 0),
+        ("free", "recorded", 0x8011, 0),
+        ("alloc", "implied", 0x8011, 0),
+        ("free", "recorded", 0x8011, 0),
+    ]
+
+
+def test_names_on_frees_name_the_slab(tmp_path: Path) -> None:
+    capture = Capture()
+    for slab, name in ((0x9000, "dentry"), (0x9001, "filp")):
+        capture.pages(slab)
+        for number in range(4):
+            capture.alloc(at(slab, 192 * number), 192, 192, site="same+0x1")
+        capture.free(at(slab), name=name)
+    metadata, found = capture.imported(tmp_path)
+    assert [(cache.name, cache.allocs, cache.frees) for cache in metadata.caches] == [("dentry", 4, 1), ("filp", 4, 1)]
+    assert [row["cache"] for row in found if row["kind"] == "kmem_cache_alloc"] == [0] * 4 + [1] * 4
+
+
+def test_one_slab_is_one_cache(tmp_path: Path) -> None:
+    """Without names: one slab joins call sites; equal sizes alone do not."""
+    capture = Capture()
+    capture.pages(0x9000)
+    capture.alloc(at(0x9000), 192, 192, site="a+0x1")
+    capture.alloc(at(0x9000, 192), 192, 192, site="b+0x1")
+    capture.pages(0x9001)
+    capture.alloc(at(0x9001), 192, 192, site="c+0x1")
+    capture.pages(0x9002)
+    capture.alloc(at(0x9002), 192, 192, site="a+0x1")
+    metadata, found = capture.imported(tmp_path)
+    assert [cache.name for cache in metadata.caches] == ["anon-192-1", "anon-192-2"]
+    assert [row["cache"] for row in found if row["kind"] == "kmem_cache_alloc"] == [0, 0, 1, 0]
+
+
+def test_attributes_come_from_the_kernel_alone(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.alloc(at(0x9000, 1024), 100, 128, name="inode")
+    attributes = {"inode": {"object_size": "100", "align": "8", "ctor": "init_once+0x0/0x10", "destroy_by_rcu": "1", "slab_size": "128",
+                            "reclaim_account": "1", "hwcache_align": "0", "cache_dma": "0"}}  # fmt: skip
+    snapshot = {"name": "end", "files": {}, "slab_attributes": attributes}
+    metadata, _ = capture.imported(tmp_path, snapshots=[snapshot])
+    unknown, inode = metadata.caches
+    assert (inode.known, inode.align, inode.constructor, inode.typesafe_by_rcu, inode.reclaimable) == (True, 8, True, True, True)
+    assert (unknown.known, unknown.align, unknown.constructor) == (False, 0, False)
+
+
+def test_hashed_pointers_fail_visibly(tmp_path: Path) -> None:
+    source = random.Random(1)
+    text = lzma.open(TRUTH / "linux-6.1-um-slub/fileio/trace.txt.xz", "rt").read().splitlines()[:20000]
+    hashes: dict[str, str] = {}
+    for place, line in enumerate(text):
+        before, ptr, after = line.partition("ptr=")
+        if ptr and after[:16] != "0" * 16:
+            text[place] = before + ptr + hashes.setdefault(after[:16], f"{source.getrandbits(32):016x}") + after[16:]
+    (tmp_path / "hashed.txt").write_text("\n".join(text) + "\n")
+    metadata = imported(tmp_path / "hashed.txt", tmp_path / "t.parquet")
+    assert metadata.direct_map.base is None
+    assert "hashed" in str(metadata.incomplete)
+    assert metadata.pages_of_unknown_owner > 0
+    assert metadata.unknown_frees > 0
+    assert metadata.implied_allocations == 0
+
+
+def test_random_captures_add_up(tmp_path: Path) -> None:
+    """Whatever the capture, rows make sense: time goes on, nothing lives twice, frees are of what lives, with its size."""
+    chance = random.Random(3)
+    for _ in range(20):
+        capture = Capture()
+        capture.tie()
+        for _ in range(400):
+            pfn, order = 0x9000 + chance.randrange(16), chance.randrange(3)
+            address = at(pfn, 256 * chance.randrange(16))
+            chance.choice([
+                lambda a=address: capture.alloc(a, 256, 256, f"a+{chance.randrange(3):#x}"),
+                lambda a=address: capture.kmalloc(a, chance.randrange(1, 256), 256),
+                lambda a=address: capture.free(a, name=chance.choice(["", "x"])),
+                lambda a=address: capture.kfree(a),
+                lambda p=pfn, o=order: capture.pages(p >> o << o, o),
+                lambda p=pfn, o=order: capture.free_pages(p >> o << o, o),
+            ])()  # fmt: skip
+        _, found = capture.imported(tmp_path)
+        live: dict[int, dict[str, Any]] = {}
+        last = 0
+        for row in found:
+            assert row["time"] >= last
+            last = row["time"]
+            if row["origin"] == "older" or row["kind"] == "snapshot":
+                continue
+            if "alloc" in row["kind"]:
+                assert row["object"] not in live
+                live[row["object"]] = row
+            else:
+                mate = live.pop(row["object"])
+                assert [mate[key] for key in ("address", "size", "allocated", "cache", "order", "owner")] == [
+                    row[key] for key in ("address", "size", "allocated", "cache", "order", "owner")
+                ]
+        objects = [row["address"] for row in live.values() if not row["kind"].startswith("mm_")]
+        assert len(objects) == len(set(objects))
+
+
+# ---- Snapshots -------------------------------------------------------------------------------------------------------------
+
+
+def test_snapshots_that_are_not_there(tmp_path: Path) -> None:
+    for text, words in (
+        ("end", "NAME=DIR:SUFFIX"),
+        (f"end={tmp_path}/none:after", "no folder"),
+        (f"end={tmp_path}:after", str(tmp_path)),
+    ):
+        with pytest.raises(UserError, match=words):
+            importer.read_snapshot(text)
+    capture = Capture()
+    capture.tie()
+    with pytest.raises(UserError, match="no mark middle"):
+        capture.imported(tmp_path, snapshots=[{"name": "middle", "files": {"meminfo": "Slab: 4 kB"}, "slab_attributes": None}])
+    assert not (tmp_path / "t.parquet").exists()
+
+
+# ---- Input that is no capture ----------------------------------------------------------------------------------------------
+
+
+def refused(tmp_path: Path, source: Path) -> UserError:
+    with pytest.raises(UserError) as caught:
+        imported(source, tmp_path / "out" / "t.parquet")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 300
+    assert not list((tmp_path / "out").iterdir())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"\n", "no kmem event"),
+        (random.Random(2).randbytes(100_000), "binary"),
+        (b"#!/bin/sh\necho hello\n" * 100, "no kmem event"),
+        (b"bash 1 [000] 1.000000: sched:sched_switch: prev_comm=a\n" * 10, "no kmem event"),
+        (gzip.compress(b"x" * 1000)[:-10], "cut off"),
+        (gzip.compress(random.Random(4).randbytes(10_000)), "binary"),
+        (b"\x1f\x8b" + b"garbage" * 100, "damaged"),
+        (lzma.compress(b"x" * 100_000)[:-40], "damaged or cut off"),
+        (b"\x28\xb5\x2f\xfd" + b"garbage" * 100, "damaged"),
+        (b"PERFILE2" + bytes(16), "cut off"),
+        (b"PERFILE2" + random.Random(5).randbytes(5000), "cut off"),
+        (b"PAR1" + bytes(100), "is a trace already"),
+    ],
+)
+def test_foreign_input(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "capture").write_bytes(content)
+    error = refused(tmp_path, tmp_path / "capture")
+    assert words in str(error)
+    assert error.status == 2
+
+
+def test_missing_input(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    assert "no such file" in str(refused(tmp_path, tmp_path / "nothing"))
+    assert "folder" in str(refused(tmp_path, tmp_path))
+
+
+def test_cut_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.kfree(at(0x7000))
+    (tmp_path / "cut.txt").write_text("\n".join(capture.lines)[:-3])
+    metadata = imported(tmp_path / "cut.txt", tmp_path / "t.parquet")
+    assert metadata.rows == 2
+    assert metadata.truncated
+    assert "cut off" in str(metadata.incomplete)
+
+
+def test_lost_and_unknown_events(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tie()
+    capture.event("rss_stat", "mm_id=1 curr=1 member=0 size=4096B")
+    capture.lines.append("[000] 20.0: PERF_RECORD_LOST lost 17")
+    metadata, _ = capture.imported(tmp_path)
+    assert metadata.unknown_events == {"rss_stat": 1}
+    assert metadata.lost == 17
+    assert "17 events were lost" in str(metadata.incomplete)
+
+
+def test_perf_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "perf.data").write_bytes(b"PERFILE2" + bytes(200))
+    executable = programs.program(importer.PROGRAM)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="needs perf") as caught:
+        importer.import_trace(tmp_path / "perf.data", tmp_path / "t.parquet", program_path=executable)
+    assert caught.value.status == MISSING
+
+
+def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
+    """Ctrl-C while the capture streams in."""
+    fifo = tmp_path / "capture"
+    os.mkfifo(fifo)
+    (tmp_path / "out").mkdir()
+    code = f"""
+import sys
+from pathlib import Path
+from slabyard.importer import import_trace
+import_trace("-", Path({str(tmp_path / "out" / "t.parquet")!r}))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=reader, stderr=subprocess.PIPE, env=environment)
+    os.set_blocking(reader, True)
+    with fifo.open("wb") as pipe:
+        pipe.write(b"[000] 1.0: kmem:kfree: call_site=a+0x1 ptr=0xffff888000001000\n" * 1000)
+        pipe.flush()
+        deadline = time.monotonic() + 20
+        while not list((tmp_path / "out").iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert list((tmp_path / "out").iterdir())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    os.close(reader)
+    assert process.returncode != 0
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_full_disk(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount")
+    try:
+        for folder in (None, str(tmp_path)):  # the temporary file's disk is full, then the trace's
+            environment = dict(os.environ)
+            os.environ.pop("TMPDIR", None)
+            if folder:
+                os.environ["TMPDIR"] = folder
+            try:
+                with pytest.raises(UserError, match=r"(?i)no space left"):
+                    imported(TRUTH / "linux-6.1-um-slub/hackbench/trace.txt.xz", disk / "t.parquet")
+            finally:
+                os.environ.clear()
+                os.environ.update(environment)
+            assert not list(disk.iterdir())
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

@@ -1,0 +1,102 @@
+"""Import of perf.data, in both ways: by perf from the file, and by perf from a stream."""
+
+from __future__ import annotations
+
+import lzma
+import re
+import shutil
+import struct
+import subprocess
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from slabyard import importer, perfdata
+from slabyard.errors import UserError
+
+DATA = Path(__file__).parent.parent / "data"
+CAPTURES = ("perf-callchains", "perf-kmem")  # perf record -a -g, perf kmem record; Linux 6.18
+
+pytestmark = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+
+
+@pytest.fixture(params=CAPTURES)
+def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "perf.data"
+    path.write_bytes(lzma.open(DATA / f"{request.param}.data.xz").read())
+    return path
+
+
+def test_events_are_those_of_perf_script(capture: Path, tmp_path: Path) -> None:
+    text = subprocess.run(["perf", "script", "-i", str(capture), "-F", "event"], capture_output=True, text=True, check=True).stdout
+    expected = Counter(re.findall(r"kmem:(\w+):", text))
+    metadata = importer.import_trace(capture, tmp_path / "t.parquet")
+    assert metadata.events == expected
+    assert (metadata.unparsed_lines, metadata.lost, metadata.incomplete) == (0, 0, None)
+    assert metadata.kernel.startswith("6.18")
+    assert (metadata.arch, metadata.cpus, metadata.source) == ("x86_64", 2, "perf.data")
+    assert metadata.recorded_at is not None
+
+
+def test_a_stream_gives_the_same(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    importer.import_trace(capture, tmp_path / "file.parquet")
+    monkeypatch.setattr(importer, "LARGE", 0)
+    importer.import_trace(capture, tmp_path / "stream.parquet")
+    whole, streamed = (pq.read_table(tmp_path / name) for name in ("file.parquet", "stream.parquet"))
+    for name in whole.column_names:
+        if name != "call_site":  # perf and we may name another of several symbols, or none on another machine
+            assert whole[name].to_pylist() == streamed[name].to_pylist(), name
+
+
+def test_parts_are_whole_records(capture: Path) -> None:
+    data = perfdata.read(capture)
+    assert data is not None
+    for count in (1, 2, 7):
+        parts = data.parts(count)
+        assert (parts[0][0], parts[-1][1]) == (data.data[0], sum(data.data))
+        assert all(before[1] == after[0] for before, after in pairwise(parts))
+        for start, _ in parts[1:]:
+            assert struct.unpack_from("<IHH", capture.read_bytes(), start) == (68, 0, 8)  # FINISHED_ROUND
+
+
+def test_cut_off(capture: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    whole = capture.read_bytes()
+    for size in (20, 150, len(whole) // 2, len(whole) - 100):
+        capture.write_bytes(whole[:size])
+        with pytest.raises(UserError, match="cut off") as caught:
+            importer.import_trace(capture, tmp_path / "out" / "t.parquet")
+        assert caught.value.status == 2
+        assert not list((tmp_path / "out").iterdir())
+
+
+def test_damaged(capture: Path, tmp_path: Path) -> None:
+    """Zeroes in the middle of the data: perf says what is wrong, or the lines do."""
+    content = bytearray(capture.read_bytes())
+    data = perfdata.read(capture)
+    assert data is not None
+    middle = data.data[0] + data.data[1] // 2
+    content[middle : middle + 4000] = bytes(4000)
+    capture.write_bytes(content)
+    (tmp_path / "out").mkdir()
+    try:
+        importer.import_trace(capture, tmp_path / "out" / "t.parquet")
+    except UserError as error:
+        assert "\n" not in str(error)
+        assert not list((tmp_path / "out").iterdir())
+
+
+def test_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call sites of a kernel that was booted again since: text moves with _text, modules are not known."""
+    kallsyms = tmp_path / ".debug" / "[kernel.kallsyms]" / ("ab" * 20) / "kallsyms"
+    kallsyms.parent.mkdir(parents=True)
+    kallsyms.write_text("ffffffff81000000 T _text\nffffffff81000100 t first\nffffffff81000100 T alias\nffffffff81000200 D data\n"
+                        "ffffffff81000300 T last\nffffffff81000400 T _etext\nffffffffc0000000 t module\t[module]\n")  # fmt: skip
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(perfdata.PerfData, "build_id", lambda _: "ab" * 20)
+    monkeypatch.setattr(perfdata.PerfData, "kernel_text", lambda _: ("_text", 0xFFFFFFFF91000000))
+    data = perfdata.PerfData(tmp_path, [], (0, 0), {})
+    sites = ["0xffffffff91000110", "0xffffffff91000310", "0xffffffffc0000010", "named+0x2", "0x10", "0xzz"]
+    assert perfdata.resolve(sites, data) == ["first+0x10", "last+0x10", "0xffffffffc0000010", "named+0x2", "0x10", "0xzz"]
