@@ -1,14 +1,16 @@
 /*
- * Asking heaps for memory. Caches keep empty slabs and per-CPU objects for later; when a zone falls below its low watermark
- * the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does: by the policy's reap, which may
- * keep a working set, or its shrink if it has none; by shrink too when a request would fail otherwise.
+ * Asking heaps for memory. Caches keep empty slabs and per-CPU objects for later; when a zone falls below its low
+ * watermark the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does: by the
+ * policy's reap, which may keep a working set, or its shrink if it has none; by shrink too when a request would fail
+ * otherwise.
  *
- * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving pages back
- * comes through here again. A heap that asks for pages while it gives some back finds `reclaiming` set and is not asked
- * again; so is another thread, which goes on with what it finds.
+ * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving
+ * pages back comes through here again. A heap that asks for pages while it gives some back finds `reclaiming` set and
+ * is not asked again; so is another thread, which goes on with what it finds.
  *
  * Between the low and the min watermark every request would ask. After an asking that brought nothing the next requests
- * skip it: 1, 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any case.
+ * skip it: 1, 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any
+ * case.
  */
 #include "pages.h"
 

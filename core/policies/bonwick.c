@@ -1,52 +1,56 @@
 /*
  * Bonwick's slab allocator: caches of constructed objects, as in SunOS 5.4.
  *
- * After "The Slab Allocator: An Object-Caching Kernel Memory Allocator" (Bonwick 1994), whose sections are named here and
- * in the other files. Constructing an object costs more than finding memory for it, so a cache keeps free objects in the
- * state that their clients need: constructors run when a slab is born, destructors when it ends, and in between objects
- * leave and return constructed (section 2).
+ * After "The Slab Allocator: An Object-Caching Kernel Memory Allocator" (Bonwick 1994), whose sections are named here
+ * and in the other files. Constructing an object costs more than finding memory for it, so a cache keeps free objects
+ * in the state that their clients need: constructors run when a slab is born, destructors when it ends, and in between
+ * objects leave and return constructed (section 2).
  *
  * 1. Slabs (3.2). A slab is one block of pages, carved into buffers of one size, with a count of those that are out.
  *    Count 0 means that the pages can go: no tree, no bitmap, no joining of neighbours.
  * 2. Small objects, below 1/8 page (3.2.2). One page; slab data is its last 32 bytes, so an address leads there by
- *    arithmetic. A free buffer holds the link to the next one in its last word, since programs that write to freed memory
- *    write to its start more often. Constructed objects get a word more, as the link would destroy their state.
- * 3. Large objects (3.2.3). Slab data and one bufctl for each buffer come from two caches of small objects, and a hash table
- *    finds the bufctl of a buffer that comes back (bonwick_hash.c). Free buffers are untouched.
- * 4. The list (3.3). All slabs of a cache are on one circular list: first the empty ones (every buffer is out), then the
- *    partial ones, then the complete ones (every buffer is back). The cache's freelist points to the first that is not empty.
- *    Allocation takes from there: complete slabs are broken up only when no partial one is left.
+ *    arithmetic. A free buffer holds the link to the next one in its last word, since programs that write to freed
+ *    memory write to its start more often. Constructed objects get a word more, as the link would destroy their state.
+ * 3. Large objects (3.2.3). Slab data and one bufctl for each buffer come from two caches of small objects, and a hash
+ *    table finds the bufctl of a buffer that comes back (bonwick_hash.c). Free buffers are untouched.
+ * 4. The list (3.3). All slabs of a cache are on one circular list: first the empty ones (every buffer is out), then
+ *    the partial ones, then the complete ones (every buffer is back). The cache's freelist points to the first that is
+ *    not empty. Allocation takes from there: complete slabs are broken up only when no partial one is left.
  *      A slab whose last buffer leaves becomes empty where it stands, and the freelist moves on to the next.
  *      An empty slab to which a buffer returns moves to the freelist's place, before all others that have any.
  *      A slab whose last buffer returns moves to the tail (3.4), whence complete slabs stand in the order of that time.
- * 5. Nothing goes back of itself (3.1, 3.4). When memory becomes short the page allocator asks for it (reap), and gets complete
- *    slabs but those that were in use within the last 15 seconds (working_set_seconds): the working set. A client
- *    that asks for it (shrink), or a request that would fail otherwise, gets those too.
+ * 5. Nothing goes back of itself (3.1, 3.4). When memory becomes short the page allocator asks for it (reap), and gets
+ *    complete slabs but those that were in use within the last 15 seconds (working_set_seconds): the working set. A
+ *    client that asks for it (shrink), or a request that would fail otherwise, gets those too.
  * 6. Colour (4.3). Each new slab starts its buffers one alignment unit later than the one before, as far as there is
  *    unused space, then from 0 again: buffers spread evenly over a processor's cache lines and memory buses.
- * 7. Per-CPU lists (7.2), an option: with magazine=N each slot has two lists of up to N buffers, as in the upper layer of McKenney
- *    and Slingwine (1993). Where main runs out, a full aux takes its place, or else N buffers come from the slabs under one
- *    lock; where main is full it becomes aux, and the aux that was goes back to the slabs. So N calls at least lie between two
- *    that leave the slot, in either direction. The lists run through the last words of the buffers.
- * 8. General allocation (3.1) takes the nearest of 33 caches from 8 bytes to 9 KiB, found by table; larger requests are pages.
+ * 7. Per-CPU lists (7.2), an option: with magazine=N each slot has two lists of up to N buffers, as in the upper layer
+ *    of McKenney and Slingwine (1993). Where main runs out, a full aux takes its place, or else N buffers come from the
+ *    slabs under one lock; where main is full it becomes aux, and the aux that was goes back to the slabs. So N calls
+ *    at least lie between two that leave the slot, in either direction. The lists run through the last words of the
+ *    buffers.
+ * 8. General allocation (3.1) takes the nearest of 33 caches from 8 bytes to 9 KiB, found by table; larger requests are
+ *    pages.
  *
- * What the paper lacks. Pages come in powers of two, so slabs of large objects do (bonwick_geometry.c). Memory nodes: a new
- * slab is of the node that is asked for, the slabs that exist serve any request but those for one node only (SY_THISNODE), which
- * search the list. Kinds of memory (SY_DMA, …) are heeded for caches, not for single requests. Grace periods of RCU-typesafe caches.
+ * What the paper lacks. Pages come in powers of two, so slabs of large objects do (bonwick_geometry.c). Memory nodes: a
+ * new slab is of the node that is asked for, the slabs that exist serve any request but those for one node only
+ * (SY_THISNODE), which search the list. Kinds of memory (SY_DMA, …) are heeded for caches, not for single requests.
+ * Grace periods of RCU-typesafe caches.
  *
- * Fast path: without magazine, an allocation from the slab that the freelist points to, and any free; with it, what the slot
- * does with its main list. Counted as slow: allocations that grew the cache (with magazine, or refilled the slot), and frees
- * that gave a slot's list back.
+ * Fast path: without magazine, an allocation from the slab that the freelist points to, and any free; with it, what the
+ * slot does with its main list. Counted as slow: allocations that grew the cache (with magazine, or refilled the slot),
+ * and frees that gave a slot's list back.
  *
- * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock is each one's own, for all its slabs. No policy
- * lock is taken under another. A slot's lists belong to whoever is in its local section. No lock is held while pages, slab
- * data or bufctls are taken or given back, or while constructors and destructors run.
+ * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock is each one's own, for all its slabs.
+ * No policy lock is taken under another. A slot's lists belong to whoever is in its local section. No lock is held
+ * while pages, slab data or bufctls are taken or given back, or while constructors and destructors run.
  *
- * Invariants, verified by bonwick_check.c: the list is sorted as said; freelist points to its first slab that is not empty;
- * refs + length of the slab's own freelist = buffers; a buffer of a large object is on its slab's freelist or in the
- * hash table, once; buffers that are out are the clients' or in a slot's list.
+ * Invariants, verified by bonwick_check.c: the list is sorted as said; freelist points to its first slab that is not
+ * empty; refs + length of the slab's own freelist = buffers; a buffer of a large object is on its slab's freelist or in
+ * the hash table, once; buffers that are out are the clients' or in a slot's list.
  *
- * More files: bonwick_slabs.c (life of a slab), bonwick_hash.c, bonwick_geometry.c (layout, general caches), bonwick_check.c.
+ * More files: bonwick_slabs.c (life of a slab), bonwick_hash.c, bonwick_geometry.c (layout, general caches),
+ * bonwick_check.c.
  */
 #include "bonwick.h"
 
@@ -236,7 +240,8 @@ static void move_before(struct sy_list *link, struct sy_list *place)
 	sy__list_add_tail(place, link);
 }
 
-/* Moves a slab to which a buffer returned where it belongs now: complete ones to the tail, others to the freelist's place. */
+/* Moves a slab to which a buffer returned where it belongs now: to the tail if it is complete, else to the freelist's
+ * place. */
 static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
 {
 	if (cache->freelist == &slab->link)
@@ -386,16 +391,19 @@ static size_t bonwick_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : sy__bonwick_page(page)->cache->cache.object_size;
+	if (page->use == SY_USE_LARGE)
+		return SY_PAGE_SIZE << page->order;
+	return sy__bonwick_page(page)->cache->cache.object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
 
 static const struct sy_tunable tunables[] = {
 	[BONWICK_WORKING_SET_SECONDS] = { "working_set_seconds", 15, 0, 86400, NULL,
-	                                  "seconds for which a slab stays after its last use when memory becomes short" },
+	                                  "seconds that an unused slab stays when memory becomes short" },
 	[BONWICK_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects at different offsets" },
-	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 65535, NULL, "objects in each of a CPU's two lists; 0: CPUs have none" },
+	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 65535, NULL,
+	                       "objects in each of a CPU's two lists; 0: CPUs have none" },
 };
 
 extern const struct sy_policy sy__bonwick;

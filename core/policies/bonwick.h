@@ -8,7 +8,7 @@
 
 enum sy__bonwick_tunable { BONWICK_WORKING_SET_SECONDS, BONWICK_COLOUR, BONWICK_MAGAZINE };
 
-#define SY__BONWICK_SLAB_BYTES 32u /* of a page with small objects that its slab data takes, as in the paper's section 4.3 */
+#define SY__BONWICK_SLAB_BYTES 32u /* that slab data takes of a page with small objects, as in section 4.3 */
 #define SY__BONWICK_SMALL_BELOW (SY_PAGE_SIZE / 8) /* bytes; from there on objects are large */
 #define SY__BONWICK_WAITING UINT16_MAX /* references to a slab that waits for a grace period */
 #define SY__BONWICK_CLASSES 33
@@ -60,7 +60,8 @@ struct sy__bonwick_hash {
 	struct sy__bonwick_bufctl *least[SY__BONWICK_LEAST_BUCKETS];
 };
 
-/* The lists of one CPU slot, linked through the ends of the buffers; on a cache line of their own, touched by the slot alone. */
+/* The lists of one CPU slot, linked through the ends of the buffers; on a cache line of their own, touched by the slot
+ * alone. */
 struct sy__bonwick_slot {
 	_Alignas(SY_CACHE_LINE) void *main; /* where the slot allocates and frees */
 	void *aux; /* empty or full: main's reserve */
@@ -78,7 +79,8 @@ struct sy__bonwick_cache {
 	uint32_t page_flags;/* enum sy_flags for its pages */
 	struct sy__bonwick_slot *slots; /* one for each slot of the heap; NULL: none */
 
-	_Alignas(SY_CACHE_LINE) sy__lock_t lock; /* protects what follows, and all of the slabs but their clients' buffers */
+	/* Protects what follows, and all of the slabs but what their clients hold. */
+	_Alignas(SY_CACHE_LINE) sy__lock_t lock;
 	uint32_t next_colour;
 	struct sy_list *freelist; /* link of the first slab with a free buffer; the list itself: there is none */
 	struct sy_list slabs;     /* empty (no free buffer), partial, complete (all free), in this order */

@@ -1,21 +1,21 @@
 /*
  * Bonwick's slab allocator: counting, and verifying its invariants.
  *
- * Every slab is on its cache's list, so a check walks the lists: order of the three kinds, place of the freelist, figures. A
- * slab by itself is sound when each of its buffers is free once or out: of small objects, when its freelist ends within as many
- * steps as there are buffers, each a multiple of the size from the first; of large ones, when each buffer is found either on the
- * freelist or in the hash table, with a bufctl that leads back.
+ * Every slab is on its cache's list, so a check walks the lists: order of the three kinds, place of the freelist,
+ * figures. A slab by itself is sound when each of its buffers is free once or out: of small objects, when its freelist
+ * ends within as many steps as there are buffers, each a multiple of the size from the first; of large ones, when each
+ * buffer is found either on the freelist or in the hash table, with a bufctl that leads back.
  *
  * Then the pages are visited that the page allocator says are the heap's: each must name a cache, and as many must name
- * one as it has slabs, those in a grace period included. Since each slab on the list was found in a page that names it, the two are
- * the same sets. A supplier's slabs have no such pages.
+ * one as it has slabs, those in a grace period included. Since each slab on the list was found in a page that names it,
+ * the two are the same sets. A supplier's slabs have no such pages.
  *
- * A slot's list is sound when it is as long as counted, and its buffers lie in slabs of the cache. None is on two lists: their
- * last buffers differ.
+ * A slot's list is sound when it is as long as counted, and its buffers lie in slabs of the cache. None is on two
+ * lists: their last buffers differ.
  *
- * Counting reads figures, and walks the partial slabs. Empty slabs of the paper are full ones here and complete slabs empty
- * ones; buffers in slots' lists count as used in their slabs and as cached in the cache. Both expect that no other slot works
- * meanwhile; a count that races with work is off by what that work did.
+ * Counting reads figures, and walks the partial slabs. Empty slabs of the paper are full ones here and complete slabs
+ * empty ones; buffers in slots' lists count as used in their slabs and as cached in the cache. Both expect that no
+ * other slot works meanwhile; a count that races with work is off by what that work did.
  */
 #include "bonwick.h"
 
@@ -76,7 +76,9 @@ static const char *check_small(const struct sy__bonwick_cache *cache, struct sy_
 	for (char *at = slab->free; at; at = *sy__bonwick_next(cache, at))
 		if (!in_slab(cache, slab, at) || ++free > cache->objects)
 			return "bonwick: a slab's freelist leaves the slab or runs in a circle";
-	return slab->refs + free == cache->objects ? NULL : "bonwick: references and free buffers of a slab do not add up";
+	if (slab->refs + free != cache->objects)
+		return "bonwick: references and free buffers of a slab do not add up";
+	return NULL;
 }
 
 /* Whether a buffer's bufctl is on the freelist; the list is known to end. */
@@ -187,7 +189,9 @@ static const char *check_hash(const struct sy__bonwick_cache *cache)
 		for (const struct sy__bonwick_bufctl *at = hash->buckets[i]; at; at = at->next)
 			if (++out > cache->allocated || sy__bonwick_hash_find(hash, at->buffer) != at)
 				return "bonwick: a hash chain runs in a circle, or holds what is not found there";
-	return out == (cache->large ? cache->allocated : 0) ? NULL : "bonwick: buffers in a hash table are not those that are out";
+	if (out != (cache->large ? cache->allocated : 0))
+		return "bonwick: buffers in a hash table are not those that are out";
+	return NULL;
 }
 
 static const char *check_layout(const struct sy__bonwick_cache *cache)
@@ -196,7 +200,8 @@ static const char *check_layout(const struct sy__bonwick_cache *cache)
 	size_t bytes = SY_PAGE_SIZE << cache->order, used = (size_t)cache->objects * common->size;
 	bool lasting = common->constructor || common->flags & SY_CACHE_TYPESAFE_BY_RCU;
 
-	if (common->size % common->align || common->object_size > common->size || cache->linkage + sizeof(void *) > common->size)
+	if (common->size % common->align || common->object_size > common->size ||
+	    cache->linkage + sizeof(void *) > common->size)
 		return "bonwick: a cache's objects are not laid out within their size and alignment";
 	if (lasting && cache->linkage < common->object_size && (!cache->large || cache->magazine))
 		return "bonwick: a link would destroy an object that must last";
@@ -208,14 +213,19 @@ static const char *check_layout(const struct sy__bonwick_cache *cache)
 
 /* ---- Slots ---------------------------------------------------------------------------------------------------- */
 
+static bool page_names(const struct sy__bonwick_cache *cache, const char *address)
+{
+	return sy__bonwick_page(sy__page_of(cache->cache.heap, address))->cache == cache;
+}
+
 /* Whether an address is a buffer of the cache. */
 static bool is_buffer(const struct sy__bonwick_cache *cache, char *address)
 {
 	const struct sy__bonwick_bufctl *out;
 
 	if (!cache->large)
-		return in_slab(cache, sy__bonwick_slab_at(address), address) &&
-		       (cache->cache.supplier || sy__bonwick_page(sy__page_of(cache->cache.heap, address))->cache == cache);
+		return (cache->cache.supplier || page_names(cache, address)) &&
+		       in_slab(cache, sy__bonwick_slab_at(address), address);
 	out = sy__bonwick_hash_find(&cache->hash, address);
 	return out && in_slab(cache, out->slab, address);
 }

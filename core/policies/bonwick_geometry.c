@@ -1,25 +1,27 @@
 /*
  * Bonwick's slab allocator: how a cache is laid out, and the general caches.
  *
- * A buffer is its object rounded up to words and to its alignment, the paper's minimum being a word. Where the link of a free
- * buffer would destroy what must last (an object's constructed state, or what readers under RCU may still look at), the
- * buffer gets one word more, behind the object, for it. Buffers of large objects carry a link only in a CPU slot's lists.
+ * A buffer is its object rounded up to words and to its alignment, the paper's minimum being a word. Where the link of
+ * a free buffer would destroy what must last (an object's constructed state, or what readers under RCU may still look
+ * at), the buffer gets one word more, behind the object, for it. Buffers of large objects carry a link only in a CPU
+ * slot's lists.
  *
- * A slab of small objects, those below 1/8 page, is one page: as many buffers as fit before the 32 bytes of slab data (section
- * 3.2.2). Its 4096 bytes hold 10 buffers of 400 bytes and leave 96: 2.4% internal fragmentation.
+ * A slab of small objects, those below 1/8 page, is one page: as many buffers as fit before the 32 bytes of slab data
+ * (section 3.2.2). Its 4096 bytes hold 10 buffers of 400 bytes and leave 96: 2.4% internal fragmentation.
  *
- * A slab of large objects is the smallest block of pages that leaves at most 1/8 of itself unused (section 3.2): blocks of eight
- * and more buffers always do. Where the largest block holds too few for that, it is the one that leaves the least share. SunOS maps its
- * slabs, and so has them of any number of pages; a page allocator without mapping has powers of two.
+ * A slab of large objects is the smallest block of pages that leaves at most 1/8 of itself unused (section 3.2): blocks
+ * of eight and more buffers always do. Where the largest block holds too few for that, it is the one that leaves the
+ * least share. SunOS maps its slabs, and so has them of any number of pages; a page allocator without mapping has
+ * powers of two.
  *
- * What is unused becomes colours, in steps of the alignment (section 4.3): with 200 bytes, 64 unused bytes make nine colours,
- * 0 to 64. A buffer of 128 bytes divides a page, but not the page less its slab data: mid-size powers of two, which
- * would otherwise all start at the same few cache lines, get most colours.
+ * What is unused becomes colours, in steps of the alignment (section 4.3): with 200 bytes, 64 unused bytes make nine
+ * colours, 0 to 64. A buffer of 128 bytes divides a page, but not the page less its slab data: mid-size powers of two,
+ * which would otherwise all start at the same few cache lines, get most colours.
  *
- * The general caches (section 3.1). The paper says about 30, from 8 bytes to 9 KiB in steps of 10 to 20%, not which; here steps grow
- * by an eighth to a quarter of the size up to 2 KiB, so far as the alignment of 8 bytes lets them; sizes from 584 on are what divides
- * a block of pages with little left over, and above 2 KiB they follow one another at the distances at which that is so. Powers of
- * two are aligned to themselves, as clients of kmalloc rely on it.
+ * The general caches (section 3.1). The paper says about 30, from 8 bytes to 9 KiB in steps of 10 to 20%, not which;
+ * here steps are about an eighth to a quarter of the size up to 2 KiB, so far as the alignment of 8 bytes lets them;
+ * sizes from 584 on are what divides a block of pages with little left over, and above 2 KiB they follow one another at
+ * the distances at which that is so. Powers of two are aligned to themselves, as clients of kmalloc rely on it.
  */
 #include <slabyard/slabyard.h>
 
@@ -173,7 +175,8 @@ static void append_number(char **to, uint32_t number)
 
 static struct sy_cache *make_cache(struct sy_heap *heap, const char *name, size_t size, size_t align, unsigned flags)
 {
-	struct sy_cache_config config = { .name = name, .size = size, .align = align, .flags = flags | SY_CACHE_NO_MERGE };
+	struct sy_cache_config config = { .name = name, .size = size, .align = align,
+	                                  .flags = flags | SY_CACHE_NO_MERGE };
 
 	return sy_cache_create(heap, &config);
 }

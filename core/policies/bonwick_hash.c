@@ -2,16 +2,17 @@
  * Bonwick's slab allocator: from a large object's buffer to its bufctl (section 3.2.3).
  *
  * A hash table in each cache of large objects, with chains through the bufctls. It holds the buffers that are out:
- * a bufctl is on the freelist of its slab or in the table, so one link serves both. A bufctl is put in front of its chain, as what
- * was allocated last is often freed first.
+ * a bufctl is on the freelist of its slab or in the table, so one link serves both. A bufctl is put in front of its
+ * chain, as what was allocated last is often freed first.
  *
- * An address hashes to its bits from the highest one of the object size on: buffers of one slab lie at least that far apart, so
- * they fall into different buckets.
+ * An address hashes to its bits from the highest one of the object size on: buffers of one slab lie at least that far
+ * apart, so they fall into different buckets.
  *
- * The table scales itself. When the cache has grown to more than two buffers for each bucket, or has fewer than one for eight
- * since it shrank, the next growth makes a table with about as many buckets as buffers; where no memory is left for one, the old
- * one serves on. The least table of 16 buckets is part of the cache, so that creating one never fails here; shrinking goes
- * back to it, which takes no memory, once no more than two buffers for each of its buckets are left.
+ * The table scales itself. When the cache has grown to more than two buffers for each bucket, or has fewer than one for
+ * eight since it shrank, the next growth makes a table with about as many buckets as buffers; where no memory is left
+ * for one, the old one serves on. The least table of 16 buckets is part of the cache, so that creating one never fails
+ * here; shrinking goes back to it, which takes no memory, once no more than two buffers for each of its buckets are
+ * left.
  *
  * Lock: the table is under its cache's lock. The memory of a table is taken and given back without it.
  */
@@ -28,7 +29,8 @@ static struct sy__bonwick_bufctl **bucket(const struct sy__bonwick_hash *hash, c
 
 void sy__bonwick_hash_init(struct sy__bonwick_hash *hash, uint32_t object_size)
 {
-	*hash = (struct sy__bonwick_hash){ .size = SY__BONWICK_LEAST_BUCKETS, .shift = sy__highest_bit(object_size) - 1 };
+	hash->size = SY__BONWICK_LEAST_BUCKETS;
+	hash->shift = sy__highest_bit(object_size) - 1;
 	hash->buckets = hash->least;
 }
 

@@ -1,22 +1,22 @@
 /*
  * Bonwick's slab allocator: the life of a slab.
  *
- * Birth, the paper's kmem_cache_grow: pages come from the cache's supplier, which is the page allocator unless the client brought
- * its own (section 7.1); then slab data, at the end of the page or, of large objects, with bufctls from their own caches; a colour;
- * constructors; and the slab joins the tail of its cache's list as a complete one.
+ * Birth, the paper's kmem_cache_grow: pages come from the cache's supplier, which is the page allocator unless the
+ * client brought its own (section 7.1); then slab data, at the end of the page or, of large objects, with bufctls from
+ * their own caches; a colour; constructors; and the slab joins the tail of its cache's list as a complete one.
  *
  * Death, the paper's kmem_cache_reap: complete slabs stand at the tail of the list. One walk from the tail, under the
- * cache's lock, takes off those that have been complete for long enough: for working_set_seconds when memory becomes short, for
- * no time when all is wanted. What slots have in their lists goes back to the slabs first. With the lock released, destructors
- * run and the pages go back. Slab data and bufctls that go back may complete slabs of their own caches, so these are walked
- * next.
+ * cache's lock, takes off those that have been complete for long enough: for working_set_seconds when memory becomes
+ * short, for no time when all is wanted. What slots have in their lists goes back to the slabs first. With the lock
+ * released, destructors run and the pages go back. Slab data and bufctls that go back may complete slabs of their own
+ * caches, so these are walked next.
  *
- * The pages of an RCU-typesafe cache wait for a grace period in between, with all their objects constructed. Their slab data
- * waits with them, as it holds the entry of the queue; the bufctls don't. When the wait is over, slab data of
+ * The pages of an RCU-typesafe cache wait for a grace period in between, with all their objects constructed. Their slab
+ * data waits with them, as it holds the entry of the queue; the bufctls don't. When the wait is over, slab data of
  * large objects goes back with all that its cache can give: nobody else would ask for it soon.
  *
- * A supplier's memory has no page descriptors. Nothing here needs them: small objects lead to slab data by arithmetic, large
- * ones by the hash table, and all slabs are on the list, even when they are torn down with objects in use.
+ * A supplier's memory has no page descriptors. Nothing here needs them: small objects lead to slab data by arithmetic,
+ * large ones by the hash table, and all slabs are on the list, even when they are torn down with objects in use.
  */
 #include <slabyard/slabyard.h>
 
@@ -67,8 +67,10 @@ static char *own_pages(struct sy__bonwick_cache *cache, unsigned slot, unsigned 
 static char *supplied_pages(struct sy__bonwick_cache *cache, unsigned flags)
 {
 	const struct sy_page_supplier *supplier = cache->cache.supplier;
-	char *memory = supplier->get_pages(supplier->context, slab_bytes(cache), (flags & PAGE_FLAGS) | cache->page_flags);
+	char *memory;
 
+	flags = (flags & PAGE_FLAGS) | cache->page_flags;
+	memory = supplier->get_pages(supplier->context, slab_bytes(cache), flags);
 	if ((uintptr_t)memory & (SY_PAGE_SIZE - 1)) {
 		supplier->free_pages(supplier->context, memory, slab_bytes(cache));
 		return NULL;
@@ -140,7 +142,8 @@ static void free_bufctls(struct sy__bonwick_cache *cache, unsigned slot, struct 
 	}
 }
 
-/* Gives each buffer a bufctl on the slab's freelist, in order of address. False: no memory; then those made are on it. */
+/* Gives each buffer a bufctl on the slab's freelist, in order of address. False: no memory; then those made are on
+ * it. */
 static bool make_bufctls(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, struct sy__bonwick_slab *slab)
 {
 	struct sy_cache *bufctls = sy__bonwick_heap(cache->cache.heap)->bufctls;

@@ -34,7 +34,8 @@ static inline struct world make(unsigned slots, unsigned nodes, const char *tuna
 
 	sy_platform_set_clock(test_clock);
 	for (unsigned i = 0; i < nodes; i++)
-		pages.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * 16384u, .pages = 16384 };
+		pages.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * 16384u,
+		                                          .pages = 16384 };
 	sy_heap_defaults(bonwick, &config);
 	config.slots = slots;
 	config.nodes = nodes;
@@ -115,7 +116,7 @@ static inline size_t offset_of(struct sy_cache *cache, const void *object)
 	return (size_t)((const char *)object - start);
 }
 
-/* The cache's list, a letter for each slab: Empty, Partial, Complete; '>' before the one that the freelist points to. */
+/* The cache's list, a letter for each slab: Empty, Partial, Complete; '>' before that which the freelist points to. */
 static inline const char *list_of(struct sy_cache *cache)
 {
 	static char text[2 * MANY];

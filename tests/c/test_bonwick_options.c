@@ -1,6 +1,7 @@
 /*
- * Bonwick's policy beyond the worked examples: what his section 7 proposes (suppliers of pages, per-CPU lists), and what the paper
- * lacks: memory nodes, grace periods, page requests that fail. Then damage, which the invariant checker must see.
+ * Bonwick's policy beyond the worked examples: what his section 7 proposes (suppliers of pages, per-CPU lists), and
+ * what the paper lacks: memory nodes, grace periods, page requests that fail. Then damage, which the invariant checker
+ * must see.
  */
 #include "bonwick_support.h"
 
