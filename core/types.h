@@ -153,6 +153,7 @@ struct sy_cache_counts {
 	uint64_t objects;         /* room in all slabs */
 	uint64_t objects_in_use;  /* held by the client */
 	uint64_t objects_cached;  /* free, kept in per-CPU state */
+	uint64_t allocations;     /* since creation; 0: the policy keeps no count */
 };
 
 struct sy_geometry {

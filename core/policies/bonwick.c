@@ -110,7 +110,7 @@ static struct sy__bonwick_slab *push_large(struct sy__bonwick_cache *cache, void
 	return slab;
 }
 
-/* A buffer of the slab that the freelist points to. */
+/* A buffer of the slab that the freelist points to. There is one. */
 static inline void *take(struct sy__bonwick_cache *cache)
 {
 	struct sy__bonwick_slab *slab = sy__bonwick_linked(cache->freelist);
@@ -149,6 +149,7 @@ static inline void *take_local(struct sy__bonwick_cache *cache, unsigned slot)
 	if (sy__likely(buffer)) {
 		own->main = *sy__bonwick_next(cache, buffer);
 		own->main_count--;
+		own->allocations++;
 	}
 	sy__local_end(slot);
 	return buffer;
@@ -159,8 +160,10 @@ static inline void *take_shared(struct sy__bonwick_cache *cache)
 	void *buffer = NULL;
 
 	sy__lock(&cache->lock);
-	if (sy__likely(!nothing_free(cache)))
+	if (sy__likely(!nothing_free(cache))) {
 		buffer = take(cache);
+		cache->allocations++;
+	}
 	sy__unlock(&cache->lock);
 	return buffer;
 }
@@ -286,8 +289,10 @@ static void *take_of_node(struct sy__bonwick_cache *cache, int node)
 	void *buffer = NULL;
 
 	sy__lock(&cache->lock);
-	if (prefer_node(cache, node))
+	if (prefer_node(cache, node)) {
 		buffer = take(cache);
+		cache->allocations++;
+	}
 	sy__unlock(&cache->lock);
 	return buffer;
 }

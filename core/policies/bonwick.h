@@ -66,6 +66,7 @@ struct sy__bonwick_slot {
 	_Alignas(SY_CACHE_LINE) void *main; /* where the slot allocates and frees */
 	void *aux; /* empty or full: main's reserve */
 	uint32_t main_count, aux_count;
+	uint64_t allocations; /* that main served */
 };
 
 struct sy__bonwick_cache {
@@ -87,6 +88,7 @@ struct sy__bonwick_cache {
 	uint64_t slab_count, complete; /* in slabs; of these, complete */
 	uint64_t waiting;         /* slabs in their grace period */
 	uint64_t allocated;       /* buffers that left the slabs */
+	uint64_t allocations;     /* that no slot served */
 	struct sy__bonwick_hash hash;
 	uint64_t seen; /* scratch of check */
 };

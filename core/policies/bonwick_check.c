@@ -21,16 +21,16 @@
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
 
-static uint64_t in_slots(const struct sy__bonwick_cache *cache)
+static void count_slots(struct sy_cache_counts *counts, const struct sy__bonwick_cache *cache)
 {
-	uint64_t count = 0;
-
 	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
+		const struct sy__bonwick_slot *own = &cache->slots[slot];
+
 		sy__local_begin(slot);
-		count += (uint64_t)cache->slots[slot].main_count + cache->slots[slot].aux_count;
+		counts->objects_cached += (uint64_t)own->main_count + own->aux_count;
+		counts->allocations += own->allocations;
 		sy__local_end(slot);
 	}
-	return count;
 }
 
 static uint64_t partial_slabs(const struct sy__bonwick_cache *cache)
@@ -46,7 +46,7 @@ void sy__bonwick_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 {
 	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
 
-	counts->objects_cached = in_slots(cache);
+	count_slots(counts, cache);
 	sy__lock(&cache->lock);
 	counts->slabs = cache->slab_count;
 	counts->empty_slabs = cache->complete;
@@ -55,6 +55,7 @@ void sy__bonwick_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 	counts->pages = cache->slab_count << cache->order;
 	counts->objects = cache->slab_count * cache->objects;
 	counts->objects_in_use = cache->allocated - counts->objects_cached;
+	counts->allocations += cache->allocations;
 	sy__unlock(&cache->lock);
 }
 
@@ -248,6 +249,7 @@ static const char *check_slot_list(const struct sy__bonwick_cache *cache, char *
 static const char *check_slots(const struct sy__bonwick_cache *cache)
 {
 	const char *wrong = NULL;
+	uint64_t cached = 0;
 
 	for (unsigned slot = 0; !wrong && cache->magazine && slot < cache->cache.heap->slots; slot++) {
 		const struct sy__bonwick_slot *own = &cache->slots[slot];
@@ -258,8 +260,9 @@ static const char *check_slots(const struct sy__bonwick_cache *cache)
 			wrong = check_slot_list(cache, own->aux, own->aux_count, &aux_last);
 		if (!wrong && main_last && main_last == aux_last)
 			wrong = "bonwick: a buffer is on both lists of a slot";
+		cached += (uint64_t)own->main_count + own->aux_count;
 	}
-	if (!wrong && in_slots(cache) > cache->allocated)
+	if (!wrong && cached > cache->allocated)
 		wrong = "bonwick: slots hold more buffers than left the slabs";
 	return wrong;
 }

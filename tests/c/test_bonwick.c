@@ -164,6 +164,8 @@ static void test_statistics_per_cache(void)
 	CHECK_EQUAL(counts_of(cache).full_slabs, 1);
 	CHECK_EQUAL(counts_of(cache).partial_slabs, 2);
 	CHECK_EQUAL(counts_of(other).slabs, 0);
+	CHECK_EQUAL(counts_of(cache).allocations, 25);
+	CHECK_EQUAL(counts_of(other).allocations, 0);
 	CHECK_EQUAL(world.heap->counters.slow_allocs, 3);
 	CHECK_EQUAL(world.heap->counters.slow_frees, 0);
 	end(&world);

@@ -217,6 +217,7 @@ static void test_main_and_aux(void)
 	check_slot(cache, 2, 0);
 	CHECK_EQUAL(counts_of(cache).objects_cached, 2);
 	CHECK_EQUAL(counts_of(cache).objects_in_use, 5);
+	CHECK_EQUAL(counts_of(cache).allocations, 12);
 	end(&world);
 }
 
@@ -299,6 +300,7 @@ static void test_nodes(int64_t magazine)
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, 0, 1)), 0);
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, SY_THISNODE, 1)), 1);
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, SY_THISNODE, 0)), 0);
+	CHECK_EQUAL(counts_of(cache).allocations, 23);
 	CHECK(sy_cache_alloc(cache, 0, SY_THISNODE, 7) == NULL);
 	CHECK(sy_cache_alloc(cache, 0, 0, 7) != NULL);
 	check(&world);
