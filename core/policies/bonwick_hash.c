@@ -9,10 +9,10 @@
  * apart, so they fall into different buckets.
  *
  * The table scales itself. When the cache has grown to more than two buffers for each bucket, or has fewer than one for
- * eight since it shrank, the next growth makes a table with about as many buckets as buffers; where no memory is left
- * for one, the old one serves on. The least table of 16 buckets is part of the cache, so that creating one never fails
- * here; shrinking goes back to it, which takes no memory, once no more than two buffers for each of its buckets are
- * left.
+ * eight since it shrank, the next growth first makes a table with about as many buckets as buffers; where no memory is
+ * left for one, the old one serves on. The least table of 16 buckets is part of the cache, so that creating one never
+ * fails here; shrinking goes back to it, which takes no memory, once no more than two buffers for each of its buckets
+ * are left.
  *
  * Lock: the table is under its cache's lock. The memory of a table is taken and given back without it.
  */
@@ -110,14 +110,14 @@ static bool fits(const struct sy__bonwick_hash *hash, uint64_t buffers)
 	       (buffers >= hash->size / 8 || hash->size == SY__BONWICK_LEAST_BUCKETS);
 }
 
-/* Buckets that a table for so many buffers should have; 0: the present ones fit. */
+/* Buckets that the table should have when the cache has one slab more; 0: the present ones fit. */
 static uint32_t wanted_size(struct sy__bonwick_cache *cache)
 {
 	uint32_t size = 0;
 	uint64_t buffers;
 
 	sy__lock(&cache->lock);
-	buffers = cache->slab_count * cache->objects;
+	buffers = (cache->slab_count + 1) * cache->objects;
 	if (!fits(&cache->hash, buffers))
 		for (size = SY__BONWICK_LEAST_BUCKETS; size < buffers && size < MOST_BUCKETS; size *= 2)
 			;

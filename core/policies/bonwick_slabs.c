@@ -207,7 +207,8 @@ static void join(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
 	sy__unlock(&cache->lock);
 }
 
-/* Adds a slab to the cache; false: no memory. Called outside local sections, as it may run every heap's shrink. */
+/* Adds a slab to the cache; false: no memory. Called outside local sections, as it may run every heap's shrink. So
+ * the slab joins last of all: a shrink would end it again, and whoever wants a buffer of it would never get one. */
 bool sy__bonwick_grow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	char *memory = get_pages(cache, slot, flags, node);
@@ -223,9 +224,9 @@ bool sy__bonwick_grow(struct sy__bonwick_cache *cache, unsigned slot, unsigned f
 	if (!cache->cache.supplier)
 		sy__bonwick_page(sy__page_of(cache->cache.heap, memory))->slab = slab;
 	construct(cache, slab);
-	join(cache, slab);
 	if (cache->large)
 		sy__bonwick_hash_scale(cache);
+	join(cache, slab);
 	return true;
 }
 

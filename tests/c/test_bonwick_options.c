@@ -386,6 +386,26 @@ static void test_growth_fails_at_every_request(void)
 	}
 }
 
+/* One page is left for a slab, none for the larger table that it calls for: the old one serves on. Asking heaps for
+ * memory for a table must not end the new slab, or the allocation might never come to an end. */
+static void test_no_memory_for_a_larger_table(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+	struct sy_page *last = NULL, *page;
+	void *objects[513];
+
+	get_many(cache, objects, 512);
+	CHECK_EQUAL(sy__bonwick_cache(cache)->hash.size, 256);
+	while ((page = sy_pages_alloc(world.pages, 0, 0, 0, SY_ANY_NODE)) != NULL)
+		last = page;
+	sy_pages_free(world.pages, 0, last);
+	get_many(cache, objects + 512, 1);
+	CHECK_EQUAL(sy__bonwick_cache(cache)->hash.size, 256);
+	check(&world);
+	end(&world);
+}
+
 /* ---- Damage that a check must see ----------------------------------------------------------------------------- */
 
 /* Two slabs of ten small objects, the second partial: its last buffer and one more are free. */
@@ -492,6 +512,7 @@ int main(void)
 	test_typesafe_slabs_wait(400);
 	test_typesafe_slabs_wait(2048);
 	test_growth_fails_at_every_request();
+	test_no_memory_for_a_larger_table();
 	test_damage_to_small_slabs();
 	test_damage_to_the_list();
 	test_damage_to_large_slabs();
