@@ -78,7 +78,8 @@ struct sy__slab_node {
 	uint64_t free_limit; /* free objects beyond which freeing ends free slabs */
 	uint32_t colour_next; /* colour of the newest slab */
 	uint64_t next_reap; /* time from which the reaper looks at shared array and free slabs */
-	struct sy__slab_array *shared; /* NULL: none */
+	struct sy__slab_array *shared; /* NULL: none, or none yet */
+	struct sy__slab_array *none; /* of slots that have no array yet: with no object and room for none */
 	struct sy__slab_alien *aliens; /* by their node, without this one's own; NULL: none. Not under this lock */
 	struct sy__slab_seen seen; /* scratch of check */
 };
@@ -92,8 +93,7 @@ enum sy__slab_place {
 
 struct sy__slab_cache {
 	struct sy_cache cache;
-	char *arrays; /* one struct sy__slab_array for each slot of the heap */
-	uint32_t array_bytes; /* from one to the next */
+	struct sy__slab_array **arrays; /* for each slot of the heap: its own, or its node's none */
 	bool many_nodes; /* an object may be of another node than the slot that frees it */
 	uint8_t order; /* of a slab */
 	uint8_t place; /* enum sy__slab_place */
@@ -104,7 +104,7 @@ struct sy__slab_cache {
 	uint32_t colour_step; /* bytes from one colour to the next */
 	uint32_t page_flags; /* enum sy_flags for its pages */
 	struct sy__slab_node *nodes; /* one for each memory node of the heap */
-	size_t nodes_bytes; /* of nodes, and the arrays behind them */
+	size_t nodes_bytes; /* of nodes, and what is cut from the same block behind them */
 };
 
 struct sy__slab_heap {
@@ -140,11 +140,6 @@ static inline struct sy__slab_slab *sy__slab_linked(struct sy_list *link)
 	return sy__entry(link, struct sy__slab_slab, link);
 }
 
-static inline struct sy__slab_array *sy__slab_array(const struct sy__slab_cache *cache, unsigned slot)
-{
-	return (struct sy__slab_array *)(void *)(cache->arrays + (size_t)slot * cache->array_bytes);
-}
-
 static inline char *sy__slab_first_object(const struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 {
 	return (char *)sy__page_address(cache->cache.heap, sy__slab_page(slab)) + slab->start;
@@ -177,6 +172,8 @@ uint64_t sy__slab_first_reap(struct sy__slab_heap *);
 
 /* slab_geometry.c */
 bool sy__slab_cache_init(struct sy_cache *);
+void sy__slab_equip(struct sy__slab_cache *, unsigned slot);
+void sy__slab_give_state(struct sy__slab_cache *);
 bool sy__slab_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
 struct sy_cache *sy__slab_merge(struct sy_heap *, const struct sy_cache *wanted);
 

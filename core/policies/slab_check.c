@@ -67,7 +67,7 @@ void sy__slab_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 		count_node(counts, cache, &cache->nodes[node]);
 	for (unsigned slot = 0; slot < common->heap->slots; slot++) {
 		sy__local_begin(slot);
-		counts->objects_cached += sy__slab_array(cache, slot)->avail;
+		counts->objects_cached += cache->arrays[slot]->avail;
 		sy__local_end(slot);
 	}
 	counts->full_slabs = counts->slabs - counts->partial_slabs - counts->empty_slabs;
@@ -290,7 +290,7 @@ static const char *check_cache(struct sy__slab_cache *cache)
 	for (unsigned node = 0; !wrong && node < cache->cache.heap->nodes; node++)
 		wrong = check_node(cache, node);
 	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
-		wrong = check_array(cache, sy__slab_array(cache, slot));
+		wrong = check_array(cache, cache->arrays[slot]);
 	return wrong;
 }
 

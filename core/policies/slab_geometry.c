@@ -183,19 +183,54 @@ static size_t array_bytes(uint32_t limit)
 	return sy__align_up(sizeof(struct sy__slab_array) + limit * sizeof(void *), LINE);
 }
 
-static bool make_arrays(struct sy__slab_cache *slab)
+/* An array of its own; NULL: no memory. */
+static struct sy__slab_array *make_array(struct sy__slab_cache *slab, uint32_t limit, int node)
 {
-	const struct sy_heap *heap = slab->cache.heap;
+	struct sy__slab_array *array = sy__metadata_take(slab->cache.heap, array_bytes(limit));
 
-	slab->array_bytes = (uint32_t)array_bytes(slab->limit);
-	slab->arrays = sy__metadata_take(slab->cache.heap, (size_t)heap->slots * slab->array_bytes);
-	for (unsigned slot = 0; slab->arrays && slot < heap->slots; slot++) {
-		struct sy__slab_array *array = sy__slab_array(slab, slot);
+	if (!array)
+		return NULL;
+	array->limit = limit;
+	array->node = node;
+	return array;
+}
 
-		array->limit = slab->limit;
-		array->node = heap->slot_node[slot];
+static void give_array(struct sy__slab_cache *slab, struct sy__slab_array *array)
+{
+	if (array && array->limit)
+		sy__metadata_give(slab->cache.heap, array, array_bytes(array->limit));
+}
+
+/* Another slot of the node may be as far. */
+static void equip_node(struct sy__slab_cache *slab, unsigned index)
+{
+	struct sy__slab_node *node = &slab->nodes[index];
+	struct sy__slab_array *array;
+
+	if (!slab->shared || __atomic_load_n(&node->shared, __ATOMIC_RELAXED))
+		return;
+	array = make_array(slab, slab->shared * slab->batchcount, (int)index);
+	sy__lock(&node->lock);
+	if (!node->shared) {
+		__atomic_store_n(&node->shared, array, __ATOMIC_RELAXED);
+		array = NULL;
 	}
-	return slab->arrays != NULL;
+	sy__unlock(&node->lock);
+	give_array(slab, array);
+}
+
+/* Gives a slot its array, and its node the shared one, as far as there is memory. Called without locks and outside
+ * local sections; the slot has no array. */
+void sy__slab_equip(struct sy__slab_cache *slab, unsigned slot)
+{
+	struct sy__slab_array *array = make_array(slab, slab->limit, slab->arrays[slot]->node);
+
+	if (!array)
+		return;
+	sy__local_begin(slot);
+	slab->arrays[slot] = array;
+	sy__local_end(slot);
+	equip_node(slab, (unsigned)array->node);
 }
 
 /* The next piece of a block of metadata that is cut into several. */
@@ -242,10 +277,8 @@ static bool has_aliens(const struct sy__slab_cache *slab)
 static size_t nodes_bytes(const struct sy__slab_cache *slab)
 {
 	unsigned nodes = slab->cache.heap->nodes;
-	size_t bytes = sy__align_up(sizeof(struct sy__slab_node), LINE);
+	size_t bytes = sy__align_up(sizeof(struct sy__slab_node), LINE) + array_bytes(0);
 
-	if (slab->shared)
-		bytes += array_bytes(slab->shared * slab->batchcount);
 	if (has_aliens(slab))
 		bytes += sy__align_up(nodes * sizeof(struct sy__slab_alien), LINE) + (nodes - 1) * array_bytes(alien_limit(slab));
 	return nodes * bytes;
@@ -269,8 +302,7 @@ static void start_node(struct sy__slab_cache *slab, char **from, unsigned index,
 	sy__list_init(&node->partial);
 	sy__list_init(&node->free);
 	node->free_limit = (1 + slots_on_node(slab->cache.heap, index)) * slab->batchcount + slab->objects;
-	if (slab->shared)
-		node->shared = cut_array(from, slab->shared * slab->batchcount, index);
+	node->none = cut_array(from, 0, index);
 	if (has_aliens(slab))
 		cut_aliens(slab, from, index);
 }
@@ -291,6 +323,21 @@ static bool make_nodes(struct sy__slab_cache *slab)
 	return true;
 }
 
+/* No slot has an array yet. Gives the nodes back if there is no memory. */
+static bool make_slots(struct sy__slab_cache *slab)
+{
+	struct sy_heap *heap = slab->cache.heap;
+
+	slab->arrays = sy__metadata_take(heap, heap->slots * sizeof(*slab->arrays));
+	if (!slab->arrays) {
+		sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
+		return false;
+	}
+	for (unsigned slot = 0; slot < heap->slots; slot++)
+		slab->arrays[slot] = slab->nodes[heap->slot_node[slot]].none;
+	return true;
+}
+
 bool sy__slab_cache_init(struct sy_cache *cache)
 {
 	struct sy__slab_cache *slab = sy__slab_cache(cache);
@@ -301,12 +348,20 @@ bool sy__slab_cache_init(struct sy_cache *cache)
 	                   (cache->flags & SY_CACHE_DMA ? SY_DMA : 0u) | (cache->flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
 	slab->many_nodes = cache->heap->nodes > 1;
 	size_arrays(slab);
-	if (!make_arrays(slab))
-		return false;
-	if (make_nodes(slab))
-		return true;
-	sy__metadata_give(cache->heap, slab->arrays, (size_t)cache->heap->slots * slab->array_bytes);
-	return false;
+	return make_nodes(slab) && make_slots(slab);
+}
+
+/* Gives back all that cache_init and use have made. */
+void sy__slab_give_state(struct sy__slab_cache *slab)
+{
+	struct sy_heap *heap = slab->cache.heap;
+
+	for (unsigned slot = 0; slot < heap->slots; slot++)
+		give_array(slab, slab->arrays[slot]);
+	for (unsigned i = 0; i < heap->nodes; i++)
+		give_array(slab, slab->nodes[i].shared);
+	sy__metadata_give(heap, slab->arrays, heap->slots * sizeof(*slab->arrays));
+	sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
 }
 
 /* ---- Merging -------------------------------------------------------------------------------------------------- */

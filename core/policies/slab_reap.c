@@ -22,7 +22,6 @@
 #include <slabyard/slabyard.h>
 
 #include "../deferred.h"
-#include "../metadata.h"
 #include "slab.h"
 
 #define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */
@@ -46,7 +45,7 @@ static void give_oldest(struct sy__slab_cache *cache, struct sy__slab_array *arr
 
 static uint64_t drain_slot(struct sy__slab_cache *cache, unsigned slot)
 {
-	struct sy__slab_array *own = sy__slab_array(cache, slot);
+	struct sy__slab_array *own = cache->arrays[slot];
 	struct sy_list surplus;
 
 	sy__list_init(&surplus);
@@ -144,8 +143,7 @@ void sy__slab_cache_fini(struct sy_cache *common)
 		sy__slab_grace_passed(common->heap, entry);
 		entry = next;
 	}
-	sy__metadata_give(common->heap, cache->arrays, (size_t)common->heap->slots * cache->array_bytes);
-	sy__metadata_give(common->heap, cache->nodes, cache->nodes_bytes);
+	sy__slab_give_state(cache);
 }
 
 /* ---- The reaper ----------------------------------------------------------------------------------------------- */
@@ -166,7 +164,7 @@ static uint32_t to_reap(struct sy__slab_array *array)
 
 static void reap_array(struct sy__slab_cache *cache, unsigned slot, struct sy_list *surplus)
 {
-	struct sy__slab_array *own = sy__slab_array(cache, slot);
+	struct sy__slab_array *own = cache->arrays[slot];
 
 	sy__local_begin(slot);
 	give_oldest(cache, own, to_reap(own), surplus);

@@ -96,7 +96,7 @@ static struct sy__slab_node *node_of(struct sy_cache *cache, unsigned node)
 
 static struct sy__slab_array *array_of(struct sy_cache *cache, unsigned slot)
 {
-	return sy__slab_array(sy__slab_cache(cache), slot);
+	return sy__slab_cache(cache)->arrays[slot];
 }
 
 static struct sy_page *page_of(struct sy_cache *cache, void *object)
@@ -422,6 +422,31 @@ static void test_no_memory_at_all(void)
 	check(&world);
 	take(cache, 0);
 	check(&world);
+	end(&world);
+}
+
+/* An array of 1024 takes pages of its own. Without them objects leave and enter their slab one by one. */
+static void test_no_memory_for_an_array(void)
+{
+	struct world world = make(1, 1, "limit", 1024);
+	struct sy_cache *cache = cache_of(&world, 512, 0, 0);
+	void *first, *second;
+
+	sy_pages_fail_after(world.pages, 1);
+	first = take(cache, 0);
+	check(&world);
+	CHECK_EQUAL(array_of(cache, 0)->limit, 0);
+	CHECK_EQUAL(number_of(cache, first), 0);
+	CHECK_EQUAL(slab_of(cache, first)->active, 1);
+	sy_pages_fail_after(world.pages, 1);
+	sy_cache_free(cache, 0, first);
+	check(&world);
+	CHECK_EQUAL(slab_of(cache, first)->active, 0);
+	CHECK_EQUAL(counts_of(cache).objects_cached, 0);
+	second = take(cache, 0); /* now there is memory */
+	CHECK_EQUAL(array_of(cache, 0)->limit, 1024);
+	CHECK_EQUAL(array_of(cache, 0)->avail, 7);
+	CHECK_EQUAL(number_of(cache, second), 7);
 	end(&world);
 }
 
@@ -806,6 +831,7 @@ int main(void)
 	test_freelists_off_slab();
 	test_no_memory_for_a_freelist();
 	test_no_memory_at_all();
+	test_no_memory_for_an_array();
 	test_rcu_typesafe_slabs_wait_for_the_grace_period();
 	test_cpus_pass_objects_by_the_shared_array();
 	test_a_full_shared_array_sends_objects_to_slabs();
