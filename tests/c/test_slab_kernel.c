@@ -3,10 +3,10 @@
  *
  * tests/data/slab-linux-6.1.txt holds what a kernel did with six of its caches: some 15,000 allocations, each with
  * the slab and the object in it that the kernel handed out, and the frees between them. The same requests must get
- * the same objects here: same place in the slab, and the same slab, where a slab of ours stands for the slab of the
- * kernel's that it began as. This holds only if arrays, freelists and the three lists are all used in the kernel's
- * order, and if slabs leave for the page allocator at the same moments. At the end the slabs and the objects that
- * left them are as many as slabinfo says.
+ * the same objects here: same place in the slab, and the same slab and colour, where a slab of ours stands for the
+ * slab of the kernel's that it began as. This holds only if arrays, freelists and the three lists are all used in the
+ * kernel's order, and if slabs leave for the page allocator at the same moments. At the end the slabs and the objects
+ * that left them are as many as slabinfo says.
  */
 #include "check.h"
 
@@ -23,6 +23,8 @@ struct stream {
 	char *objects[MOST_OPERATIONS]; /* by number of allocation */
 	unsigned allocations, same;
 	unsigned slab, object;          /* of the kernel's last allocation */
+	unsigned start;                 /* bytes from that slab's start to its first object, where the kernel's is new */
+	bool begins;                    /* whether it is */
 	unsigned freed;                 /* number of the last freed */
 };
 
@@ -48,6 +50,8 @@ static void allocate_as_the_kernel(void)
 		stands_for[page] = stream.slab;
 	live[page]++;
 	stream.same += stands_for[page] == stream.slab && index == stream.object;
+	if (stream.begins)
+		CHECK_EQUAL((size_t)(object - start) % stream.cache->size, stream.start);
 	stream.objects[stream.allocations++] = object;
 }
 
@@ -59,9 +63,15 @@ static void free_as_the_kernel(void)
 	sy_cache_free(stream.cache, 0, object);
 }
 
-static void begin(unsigned size)
+static void construct(void *object, size_t size)
 {
-	struct sy_cache_config config = { .name = "kernel", .size = size, .flags = SY_CACHE_NO_MERGE };
+	memset(object, 0, size);
+}
+
+static void begin(unsigned size, unsigned constructed)
+{
+	struct sy_cache_config config = { .name = "kernel", .size = size, .flags = SY_CACHE_NO_MERGE,
+		                              .constructor = constructed ? construct : NULL };
 
 	stream = (struct stream){ .cache = sy_cache_create(heap, &config) };
 	for (size_t i = 0; i < MOST_PAGES; i++)
@@ -76,22 +86,23 @@ static void operate(const char *operation)
 		free_as_the_kernel();
 		return;
 	}
+	stream.begins = false;
 	if (operation[0] == '+')
 		stream.object++;
 	else if (operation[0] == '~')
 		stream.object--;
-	else
-		CHECK_EQUAL(sscanf(operation, "%u.%u", &stream.slab, &stream.object), 2);
+	else if (sscanf(operation, "%u.%u:%u", &stream.slab, &stream.object, &stream.start) == 3)
+		stream.begins = true;
 	allocate_as_the_kernel();
 }
 
-static void replay(FILE *file, unsigned size, unsigned operations)
+static void replay(FILE *file, unsigned size, unsigned constructed, unsigned operations)
 {
 	char operation[32];
 	unsigned i;
 
 	CHECK(operations <= MOST_OPERATIONS);
-	begin(size);
+	begin(size, constructed);
 	for (i = 0; i < operations && fscanf(file, "%31s", operation) == 1; i++)
 		operate(operation);
 	CHECK_EQUAL(i, operations);
@@ -123,7 +134,7 @@ int main(void)
 	struct sy_pages_config pages_config = { .zone_count = 1, .slots = 1, .pageblock_order = 9,
 		                                    .zones = { { .name = "Normal", .pages = MOST_PAGES } } };
 	FILE *file = fopen(TEST_DATA "/slab-linux-6.1.txt", "r");
-	unsigned size, operations, slabs, active, streams = 0;
+	unsigned size, constructed, operations, slabs, active, streams = 0;
 	struct sy_heap_config config;
 
 	CHECK(file != NULL);
@@ -133,8 +144,8 @@ int main(void)
 	sy_heap_defaults(sy_policy_find("slab"), &config);
 	heap = sy_heap_create(pages, &config);
 	skip_comments(file);
-	while (fscanf(file, " cache %u %u %u %u", &size, &operations, &slabs, &active) == 4) {
-		replay(file, size, operations);
+	while (fscanf(file, " cache %u %u %u %u %u", &size, &constructed, &operations, &slabs, &active) == 5) {
+		replay(file, size, constructed, operations);
 		compare_with_slabinfo(slabs, active);
 		streams++;
 	}
