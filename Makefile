@@ -3,6 +3,7 @@
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make remeasure the same, measured again although nothing has changed
 #   make test      C tests (plain and with sanitizers) and Python tests
+#   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
 #   make clean     remove all of it
@@ -23,7 +24,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare remeasure test test-c test-sanitize test-python lint lock clean install
+.PHONY: compare remeasure test test-c test-sanitize test-python targets lint lock clean install
 .DELETE_ON_ERROR:
 
 # The results are a product like any other: measured again when the program or a trace has changed, otherwise shown again.
@@ -62,6 +63,13 @@ test-sanitize: $(VENV)/.tools
 test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"
 	@$(BIN)/python -m pytest -q
+
+targets:
+	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \
+		clang --target=$$target -std=c11 -ffreestanding -nostdlibinc -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
+			-Iinclude '-DSY_PLATFORM_SHIM="platform/bare.h"' core/*.c core/pages/*.c core/policies/*.c core/platform/bare.c || exit 1; \
+		echo "the core compiles for $$target, with nothing beneath"; \
+	done
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
 	@$(BIN)/ruff check lab tests/python

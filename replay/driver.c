@@ -327,8 +327,7 @@ bool driver_create(struct driver *driver, const struct scratch *scratch, const s
 	return false;
 }
 
-bool driver_populate(struct driver *driver, void (*watch)(void *context, const struct scratch_older *, void *object),
-                     void *context, struct fault *fault)
+bool driver_populate(struct driver *driver, struct fault *fault)
 {
 	const struct scratch *scratch = driver->scratch;
 
@@ -347,25 +346,39 @@ bool driver_populate(struct driver *driver, void (*watch)(void *context, const s
 			driver->older[driver->older_kept++] = object;
 		else
 			driver->live[older->handle] = object;
-		if (watch)
-			watch(context, older, object);
 	}
 	return true;
 }
 
+void driver_each_older(const struct driver *driver,
+                       void (*watch)(void *context, const struct scratch_older *, void *object), void *context)
+{
+	const struct scratch *scratch = driver->scratch;
+	void *const *kept = driver->older;
+
+	for (uint64_t i = 0; i < scratch->older_count; i++) {
+		const struct scratch_older *older = &scratch->older[i];
+
+		watch(context, older, older->handle == NO_HANDLE ? *kept++ : driver->live[older->handle]);
+	}
+}
+
 /* A malloc has no heap to destroy: what lives is freed one by one. The live table has objects alone, as it has no pages. */
-static void free_all(struct driver *driver)
+void driver_empty(struct driver *driver)
 {
 	for (uint64_t i = 0; i < driver->older_kept; i++)
 		driver->malloc.free(driver->older[i]);
-	for (uint64_t i = 0; i < driver->scratch->run->handles; i++)
+	driver->older_kept = 0;
+	for (uint64_t i = 0; i < driver->scratch->run->handles; i++) {
 		driver->malloc.free(driver->live[i]);
+		driver->live[i] = NULL;
+	}
 }
 
 void driver_destroy(struct driver *driver)
 {
 	if (driver->malloc.free)
-		free_all(driver);
+		driver_empty(driver);
 	if (driver->heap)
 		sy_heap_destroy(driver->heap);
 	if (driver->pages)

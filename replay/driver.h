@@ -54,10 +54,16 @@ bool driver_create(struct driver *, const struct scratch *, const struct spec *,
                    struct fault *);
 void driver_destroy(struct driver *);
 
-/* Allocates what is older than the trace: the state before the first event. watch is called with each object, unless it is
- * NULL. False: see fault; the driver is still to be destroyed. */
-bool driver_populate(struct driver *, void (*watch)(void *context, const struct scratch_older *, void *object),
-                     void *context, struct fault *);
+/* Allocates what is older than the trace: the state before the first event. False: see fault; the driver is still to be
+ * destroyed. */
+bool driver_populate(struct driver *, struct fault *);
+
+/* Calls watch with each of these objects, in order of allocation, as long as no event has run. */
+void driver_each_older(const struct driver *, void (*watch)(void *context, const struct scratch_older *, void *object),
+                       void *context);
+
+/* Frees whatever lives in a malloc. */
+void driver_empty(struct driver *);
 
 /* Lets the trace's time pass. */
 void driver_tick(struct driver *, uint64_t time);

@@ -33,8 +33,8 @@
 void exact_count_pages(const struct exact *exact, struct sy_pages_counts *counts)
 {
 	memset(counts, 0, sizeof *counts);
-	if (exact->driver.pages)
-		sy_pages_count(exact->driver.pages, counts);
+	if (exact->driver->pages)
+		sy_pages_count(exact->driver->pages, counts);
 }
 
 static void add_free_blocks(const struct sy_pages_counts *counts, uint64_t free_blocks[SY_ORDERS])
@@ -50,19 +50,19 @@ void exact_look(struct exact *exact, struct point *point)
 	struct sy_pages_counts counts;
 
 	*point = (struct point){ .time = exact->now, .requested_bytes = exact->requested_bytes };
-	if (!exact->driver.heap)
+	if (!exact->driver->heap)
 		return;
 	exact_count_pages(exact, &counts);
-	point->slab_pages = exact->driver.heap->counters.slab_pages;
-	point->large_pages = exact->driver.heap->counters.large_pages;
-	point->metadata_pages = exact->driver.heap->counters.metadata_pages;
+	point->slab_pages = exact->driver->heap->counters.slab_pages;
+	point->large_pages = exact->driver->heap->counters.large_pages;
+	point->metadata_pages = exact->driver->heap->counters.metadata_pages;
 	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
 	add_free_blocks(&counts, point->free_blocks);
 }
 
 static uint64_t held_pages(const struct exact *exact)
 {
-	const struct sy_heap *heap = exact->driver.heap;
+	const struct sy_heap *heap = exact->driver->heap;
 
 	return heap ? heap->counters.slab_pages + heap->counters.large_pages : 0;
 }
@@ -75,7 +75,7 @@ static void raise(uint64_t *peak, uint64_t value)
 
 static void look_for_peaks(struct exact *exact)
 {
-	const struct sy_heap *heap = exact->driver.heap;
+	const struct sy_heap *heap = exact->driver->heap;
 
 	raise(&exact->requested_peak, exact->requested_bytes);
 	if (!heap)
@@ -93,7 +93,7 @@ static void look_for_peaks(struct exact *exact)
 
 static uint64_t time_of_point(const struct exact *exact, unsigned number)
 {
-	uint64_t span = exact->driver.span_ns, steps = exact->point_count - 1;
+	uint64_t span = exact->driver->span_ns, steps = exact->point_count - 1;
 
 	return span / steps * number + span % steps * number / steps;
 }
@@ -146,7 +146,7 @@ static unsigned class_of(const struct exact *exact, size_t usable, unsigned flag
 static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t size, unsigned flags,
                            const void *object)
 {
-	struct sy_heap *heap = exact->driver.heap;
+	struct sy_heap *heap = exact->driver->heap;
 	struct note note = { .size = size, .row = cache == NO_CACHE ? exact_kmalloc_row(exact) : cache };
 	const struct sy_page *head;
 
@@ -159,7 +159,7 @@ static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t s
 		if (cache == NO_CACHE)
 			note.row = exact_large_row(exact);
 	} else if (cache != NO_CACHE) {
-		note.given = exact->driver.caches[cache]->size;
+		note.given = exact->driver->caches[cache]->size;
 	} else {
 		note.given = (uint32_t)sy_usable_size(heap, object);
 		note.row = exact_class_row(exact, class_of(exact, note.given, flags));
@@ -198,7 +198,7 @@ static void count_free(struct exact *exact, const struct note *note)
 		tally_free(&exact->call_sites[note->call_site], note->size);
 }
 
-/* An object older than the trace; the watch of driver_populate. */
+/* An object older than the trace; the watch of driver_each_older. */
 static void count_older(void *context, const struct scratch_older *older, void *object)
 {
 	struct exact *exact = context;
@@ -220,17 +220,17 @@ static void note_failure(struct exact *exact, uint64_t event)
 static void run_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event)
 {
 	bool implied = event->flags & EVENT_IMPLIED;
-	void *object = driver_alloc(&exact->driver, step);
+	void *object = driver_alloc(exact->driver, step);
 	struct note *note = &exact->notes[step->handle];
 
-	exact->driver.live[step->handle] = object;
+	exact->driver->live[step->handle] = object;
 	*(implied ? &exact->implied_allocations : &exact->requests) += 1;
 	exact->call_sites[event->call_site].requests += !implied;
 	if (!object) {
 		exact->failures++;
 		if (step->kind == EVENT_CACHE_ALLOC)
 			exact->rows[step->cache].requests += !implied;
-		note_failure(exact, (uint64_t)(event - exact->driver.scratch->events));
+		note_failure(exact, (uint64_t)(event - exact->driver->scratch->events));
 		return;
 	}
 	*note = note_of(exact, step->kind == EVENT_CACHE_ALLOC ? step->cache : NO_CACHE, step->size, step->flags, object);
@@ -242,15 +242,15 @@ static void run_alloc(struct exact *exact, const struct step *step, const struct
 
 static void run_free(struct exact *exact, const struct step *step, const struct scratch_event *event)
 {
-	void *object = exact->driver.live[step->handle];
+	void *object = exact->driver->live[step->handle];
 
 	if (!object)
 		return; /* its allocation failed */
 	*(event->flags & EVENT_IMPLIED ? &exact->implied_frees : &exact->frees) += 1;
 	exact->operations++;
 	count_free(exact, &exact->notes[step->handle]);
-	driver_free(&exact->driver, step, object);
-	exact->driver.live[step->handle] = NULL;
+	driver_free(exact->driver, step, object);
+	exact->driver->live[step->handle] = NULL;
 }
 
 /* ---- Pages and marks ------------------------------------------------------------------------------------------ */
@@ -258,31 +258,31 @@ static void run_free(struct exact *exact, const struct step *step, const struct 
 static void run_page_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event)
 {
 	*(event->flags & EVENT_IMPLIED ? &exact->implied_page_allocations : &exact->environment_requests) += 1;
-	if (!exact->driver.pages)
+	if (!exact->driver->pages)
 		return;
-	if (driver_pages(&exact->driver, step)) {
+	if (driver_pages(exact->driver, step)) {
 		exact->environment_pages += (uint64_t)1 << step->order;
 	} else {
 		exact->environment_failures++;
-		note_failure(exact, (uint64_t)(event - exact->driver.scratch->events));
+		note_failure(exact, (uint64_t)(event - exact->driver->scratch->events));
 	}
 }
 
 static void run_page_free(struct exact *exact, const struct step *step, const struct scratch_event *event)
 {
-	const struct sy_page *page = exact->driver.live[step->handle];
+	const struct sy_page *page = exact->driver->live[step->handle];
 
-	if (exact->driver.pages && !page)
+	if (exact->driver->pages && !page)
 		return; /* its allocation failed */
 	*(event->flags & EVENT_IMPLIED ? &exact->implied_page_frees : &exact->environment_frees) += 1;
 	if (page)
 		exact->environment_pages -= (uint64_t)1 << page->order;
-	driver_pages(&exact->driver, step);
+	driver_pages(exact->driver, step);
 }
 
 static void run_older_page_free(struct exact *exact, const struct step *step)
 {
-	*(driver_pages(&exact->driver, step) ? &exact->older_page_frees : &exact->older_page_frees_missed) += 1;
+	*(driver_pages(exact->driver, step) ? &exact->older_page_frees : &exact->older_page_frees_missed) += 1;
 }
 
 static void take_snapshot(struct exact *exact, const struct scratch_event *event)
@@ -325,13 +325,13 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 
 static void run_steps(struct exact *exact)
 {
-	const struct driver *driver = &exact->driver;
+	const struct driver *driver = exact->driver;
 	const struct scratch_event *event = driver->scratch->events;
 
 	for (const struct step *step = driver->steps; step < driver->steps + driver->step_count; step++) {
 		if (step->kind == STEP_TICK) {
 			pass_time(exact, step_time(step));
-			driver_tick(&exact->driver, step_time(step));
+			driver_tick(exact->driver, step_time(step));
 		} else {
 			pass_time(exact, event->time_ns);
 			run_step(exact, step, event++);
@@ -345,7 +345,7 @@ static void run_steps(struct exact *exact)
 /* The heap's size classes, in its own order. */
 static bool find_classes(struct exact *exact)
 {
-	struct sy_heap *heap = exact->driver.heap;
+	struct sy_heap *heap = exact->driver->heap;
 	unsigned count = 0;
 
 	if (!heap)
@@ -366,7 +366,7 @@ static bool find_classes(struct exact *exact)
 
 static bool make_tables(struct exact *exact, unsigned points, struct fault *fault)
 {
-	const struct scratch *scratch = exact->driver.scratch;
+	const struct scratch *scratch = exact->driver->scratch;
 	uint64_t snapshots = 0;
 
 	for (uint64_t i = 0; i < scratch->event_count; i++)
@@ -393,25 +393,23 @@ static void look_before(struct exact *exact)
 	exact_count_pages(exact, &counts);
 	exact->fallbacks_before = counts.fallbacks;
 	add_free_blocks(&counts, exact->free_blocks_before);
-	if (exact->driver.heap)
-		exact->slow_before = exact->driver.heap->counters.slow_allocs + exact->driver.heap->counters.slow_frees;
+	if (exact->driver->heap)
+		exact->slow_before = exact->driver->heap->counters.slow_allocs + exact->driver->heap->counters.slow_frees;
 	look_for_peaks(exact);
 }
 
-bool exact_run(struct exact *exact, const struct scratch *scratch, const struct spec *spec,
-               const struct pass_options *options, struct fault *fault)
+bool exact_run(struct exact *exact, struct stage *stage, struct fault *fault)
 {
-	*exact = (struct exact){ 0 };
-	if (!driver_create(&exact->driver, scratch, spec, &options->driver, fault))
-		return false;
-	if (!make_tables(exact, options->points, fault) || !driver_populate(&exact->driver, count_older, exact, fault)) {
+	*exact = (struct exact){ .driver = &stage->driver };
+	if (!make_tables(exact, stage->options->points, fault)) {
 		exact_release(exact);
 		return false;
 	}
+	driver_each_older(exact->driver, count_older, exact);
 	look_before(exact);
 	run_steps(exact);
-	if (exact->failed && !options->allow_failures) {
-		driver_refuse_memory(&exact->driver, exact->first_failed, fault);
+	if (exact->failed && !stage->options->allow_failures) {
+		driver_refuse_memory(exact->driver, exact->first_failed, fault);
 		exact_release(exact);
 		return false;
 	}
@@ -420,7 +418,6 @@ bool exact_run(struct exact *exact, const struct scratch *scratch, const struct 
 
 void exact_release(struct exact *exact)
 {
-	driver_destroy(&exact->driver);
 	free(exact->rows);
 	free(exact->classes);
 	free(exact->call_sites);
@@ -429,12 +426,11 @@ void exact_release(struct exact *exact)
 	free(exact->snapshots);
 }
 
-bool exact_pass(struct json *json, const struct scratch *scratch, const struct spec *spec,
-                const struct pass_options *options, struct fault *fault)
+bool exact_pass(struct json *json, struct stage *stage, struct fault *fault)
 {
 	struct exact exact;
 
-	if (!exact_run(&exact, scratch, spec, options, fault))
+	if (!exact_run(&exact, stage, fault))
 		return false;
 	exact_write(json, &exact);
 	exact_release(&exact);

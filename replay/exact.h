@@ -38,7 +38,7 @@ struct wide {
 };
 
 struct exact {
-	struct driver driver;
+	struct driver *driver; /* populated; its trace is run to the end */
 
 	/* Events. */
 	uint64_t requests, frees, failures;
@@ -77,7 +77,7 @@ struct exact {
 
 static inline uint32_t exact_class_row(const struct exact *exact, unsigned class)
 {
-	return (uint32_t)exact->driver.scratch->cache_count + class;
+	return (uint32_t)exact->driver->scratch->cache_count + class;
 }
 
 static inline uint32_t exact_kmalloc_row(const struct exact *exact)
@@ -90,8 +90,8 @@ static inline uint32_t exact_large_row(const struct exact *exact)
 	return exact_class_row(exact, exact->class_count + 1);
 }
 
-/* Runs the whole trace. False: see fault; nothing is kept. */
-bool exact_run(struct exact *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
+/* Runs the whole trace on what is populated. False: see fault; nothing is kept. */
+bool exact_run(struct exact *, struct stage *, struct fault *);
 void exact_release(struct exact *);
 
 /* The state at the end; zones without a page allocator: none. */

@@ -23,7 +23,7 @@
 /* A figure that a malloc can't give. */
 static void measure(struct json *json, const struct exact *exact, const char *key, uint64_t value)
 {
-	if (exact->driver.heap)
+	if (exact->driver->heap)
 		json_count(json, key, value);
 	else
 		json_null(json, key);
@@ -32,7 +32,7 @@ static void measure(struct json *json, const struct exact *exact, const char *ke
 static void write_blocks(struct json *json, const struct exact *exact, const char *key,
                          const uint64_t blocks[SY_ORDERS])
 {
-	if (!exact->driver.heap) {
+	if (!exact->driver->heap) {
 		json_null(json, key);
 		return;
 	}
@@ -52,7 +52,7 @@ static void write_events(struct json *json, const struct exact *exact)
 	json_count(json, "unknown_frees", exact->unknown_frees);
 	json_count(json, "implied_frees", exact->implied_frees);
 	json_count(json, "implied_allocations", exact->implied_allocations);
-	json_count(json, "older_objects", exact->driver.scratch->older_count);
+	json_count(json, "older_objects", exact->driver->scratch->older_count);
 	json_count(json, "environment_requests", exact->environment_requests);
 	json_count(json, "environment_frees", exact->environment_frees);
 	measure(json, exact, "environment_failures", exact->environment_failures);
@@ -70,9 +70,9 @@ static void write_events(struct json *json, const struct exact *exact)
 /* The mean of held pages, both parts of the wide sum halved until they fit. */
 static void write_mean(struct json *json, const struct exact *exact)
 {
-	uint64_t high = exact->held_by_time.high, low = exact->held_by_time.low, span = exact->driver.span_ns;
+	uint64_t high = exact->held_by_time.high, low = exact->held_by_time.low, span = exact->driver->span_ns;
 
-	if (!exact->driver.heap) {
+	if (!exact->driver->heap) {
 		json_null(json, "held_pages_mean");
 		return;
 	}
@@ -111,7 +111,7 @@ static void write_memory(struct json *json, const struct exact *exact, const str
 
 static void write_unused(struct json *json, const struct exact *exact, const struct point *end)
 {
-	struct sy_heap *heap = exact->driver.heap;
+	struct sy_heap *heap = exact->driver->heap;
 	uint64_t bytes = end->slab_pages << SY_PAGE_SHIFT;
 
 	if (heap && heap->policy->unused_bytes)
@@ -124,7 +124,7 @@ static void write_unusable(struct json *json, const struct exact *exact, const u
 {
 	uint64_t free_pages = 0, smaller = 0;
 
-	if (!exact->driver.heap) {
+	if (!exact->driver->heap) {
 		json_null(json, "unusable_free_space_index");
 		return;
 	}
@@ -140,7 +140,7 @@ static void write_unusable(struct json *json, const struct exact *exact, const u
 
 static void write_pages(struct json *json, const struct exact *exact, const struct point *end)
 {
-	const struct sy_heap *heap = exact->driver.heap;
+	const struct sy_heap *heap = exact->driver->heap;
 	uint64_t slow = heap ? heap->counters.slow_allocs + heap->counters.slow_frees - exact->slow_before : 0;
 
 	measure(json, exact, "fragmentation_events", end->fragmentation_events);
@@ -223,7 +223,7 @@ static void write_curve(struct json *json, const struct exact *exact, const char
 
 static void write_series(struct json *json, const struct exact *exact)
 {
-	bool pages = exact->driver.heap != NULL;
+	bool pages = exact->driver->heap != NULL;
 
 	json_object(json, "series");
 	write_curve(json, exact, "time", true, point_time);
@@ -278,13 +278,13 @@ static bool was_used(const struct tally *tally)
 /* The name of whose slabs the trace's cache lives in; NULL: its own. */
 static const char *merged_into(const struct exact *exact, uint64_t number)
 {
-	struct sy_cache *const *caches = exact->driver.caches;
+	struct sy_cache *const *caches = exact->driver->caches;
 
 	if (caches[number]->flags & SY_CACHE_KMALLOC)
 		return caches[number]->name;
 	for (uint64_t i = 0; caches[number]->users > 1 && i < number; i++)
 		if (caches[i] == caches[number])
-			return exact->driver.scratch->caches[i].name;
+			return exact->driver->scratch->caches[i].name;
 	return NULL;
 }
 
@@ -349,14 +349,14 @@ static void write_plain_cache(struct json *json, const struct scratch_cache *cac
 
 static void write_caches(struct json *json, const struct exact *exact, const struct point *end)
 {
-	const struct scratch *scratch = exact->driver.scratch;
+	const struct scratch *scratch = exact->driver->scratch;
 
 	json_array(json, "caches");
 	for (uint64_t i = 0; i < scratch->cache_count; i++) {
 		const struct scratch_cache *cache = &scratch->caches[i];
 
-		if (exact->driver.heap)
-			write_cache(json, cache->name, (int64_t)i, exact->driver.caches[i], &exact->rows[i], merged_into(exact, i));
+		if (exact->driver->heap)
+			write_cache(json, cache->name, (int64_t)i, exact->driver->caches[i], &exact->rows[i], merged_into(exact, i));
 		else
 			write_plain_cache(json, cache, i, &exact->rows[i]);
 	}
@@ -402,7 +402,7 @@ static void show_top(struct ranked *sites, uint32_t count, int (*compare)(const 
 /* The top by requests and the top by peak, in order of peak. */
 static void write_call_sites(struct json *json, const struct exact *exact)
 {
-	uint32_t all = exact->driver.scratch->run->call_sites, count = 0;
+	uint32_t all = exact->driver->scratch->run->call_sites, count = 0;
 	struct ranked *sites = calloc((size_t)all + 1, sizeof *sites);
 
 	json_array(json, "call_sites");

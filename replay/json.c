@@ -60,7 +60,7 @@ static void write_string(FILE *out, const char *text)
 
 static void indent(struct json *json)
 {
-	if (json->depth && json->depth <= OUTER_LEVELS) {
+	if (json->depth && json->depth <= OUTER_LEVELS && !json->one_line) {
 		putc('\n', json->out);
 		for (unsigned i = 0; i < json->depth; i++)
 			putc(' ', json->out);
@@ -94,7 +94,7 @@ static void close_container(struct json *json, char bracket)
 	bool filled = json->filled[json->depth];
 
 	json->depth--;
-	if (filled && json->depth < OUTER_LEVELS) {
+	if (filled && json->depth < OUTER_LEVELS && !json->one_line) {
 		putc('\n', json->out);
 		for (unsigned i = 0; i < json->depth; i++)
 			putc(' ', json->out);

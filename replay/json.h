@@ -11,6 +11,7 @@
 struct json {
 	FILE *out;
 	unsigned depth;
+	bool one_line;           /* no line breaks; false after json_begin */
 	bool filled[JSON_DEPTH]; /* the container of this depth has a member */
 };
 

@@ -3,14 +3,16 @@
  *
  *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log] [--memory BYTES]
  *                   [--allow-failures]
+ *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
  *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
  *
- * The lab starts it, once for each run, and reads the JSON on standard output; users rarely see it. So a run has a
- * process to itself: nothing of one allocator's memory, caches or clock reaches the next one's figures.
+ * The lab starts it, once for each allocator, and reads the JSON on standard output; users rarely see it. Every run has
+ * a process to itself (stage.c): nothing of one allocator's memory, caches or clock reaches the next one's figures.
+ * `serve` runs the passes that standard input names, one a line, and answers each with one line.
  *
- * Everything is computed before anything is printed, thus standard output has a whole result or nothing, unless the
+ * Everything is computed before anything is printed, thus standard output has whole results or nothing, unless the
  * disk beneath it is full, which is noticed. Exit status: 0 done; 2 wrong usage or input, with one line on standard
  * error.
  *
@@ -106,8 +108,8 @@ static bool parse_count(const char *option, const char *text, uint64_t min, uint
 
 static bool print_help(void)
 {
-	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log]\n"
-	     "                [--memory BYTES] [--allow-failures]\n"
+	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|serve [--points N]\n"
+	     "                [--log] [--memory BYTES] [--allow-failures]\n"
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo\n"
 	     "slabyard-replay --list\n"
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
@@ -157,32 +159,9 @@ static void print_log(void *context, const char *event, const uint64_t *values, 
 	putc('\n', stderr);
 }
 
-typedef bool pass(struct json *, const struct scratch *, const struct spec *, const struct pass_options *,
-                  struct fault *);
-
-static pass *pass_named(const char *mode)
+static bool serves(const struct arguments *arguments)
 {
-	static const struct {
-		const char *name;
-		pass *run;
-	} passes[] = { { "exact", exact_pass }, { "timed", timed_pass }, { "latency", latency_pass } };
-
-	for (unsigned i = 0; i < sizeof passes / sizeof *passes; i++)
-		if (strcmp(passes[i].name, mode) == 0)
-			return passes[i].run;
-	return NULL;
-}
-
-static bool run_pass(const struct arguments *arguments, const struct scratch *scratch, const struct spec *spec,
-                     const struct pass_options *options, struct fault *fault)
-{
-	struct json json;
-
-	json_begin(&json, stdout);
-	if (arguments->proc)
-		return proc_pass(stdout, arguments->proc, scratch, spec, options, fault) &&
-		       ((fflush(stdout) == 0 && !ferror(stdout)) || refuse_output(fault));
-	return pass_named(arguments->mode)(&json, scratch, spec, options, fault) && finish(&json, fault);
+	return arguments->mode && strcmp(arguments->mode, "serve") == 0;
 }
 
 static bool check_run(const struct arguments *arguments, struct pass_options *options, struct fault *fault)
@@ -191,9 +170,9 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 
 	if (!arguments->scratch || !arguments->mode == !arguments->proc)
 		return refuse(fault, "give --scratch, and either --mode or --proc: see slabyard-replay --help");
-	if (arguments->mode && !pass_named(arguments->mode))
-		return refuse(fault, "--mode cannot be %s: it can be exact, timed or latency", arguments->mode);
-	if (arguments->proc && strcmp(arguments->proc, "buddyinfo") != 0 && strcmp(arguments->proc, "pagetypeinfo") != 0)
+	if (arguments->mode && !serves(arguments) && pass_named(arguments->mode) > PASS_LATENCY)
+		return refuse(fault, "--mode cannot be %s: it can be exact, timed, latency or serve", arguments->mode);
+	if (arguments->proc && (pass_named(arguments->proc) <= PASS_LATENCY || pass_named(arguments->proc) == PASSES))
 		return refuse(fault, "--proc cannot be %s: it can be buddyinfo or pagetypeinfo", arguments->proc);
 	if (arguments->cpus)
 		return refuse(fault, "--cpus goes with --geometry: a scratch file states the CPUs of a replay");
@@ -209,15 +188,27 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 	return true;
 }
 
+static bool run_passes(const struct arguments *arguments, struct stage *stage, struct fault *fault)
+{
+	if (serves(arguments))
+		return stage_serve(stage, fault);
+	return stage_run(stage, pass_named(arguments->mode ? arguments->mode : arguments->proc), false, fault);
+}
+
 static bool replay(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
 {
 	struct pass_options options = { 0 };
 	struct scratch scratch;
+	struct stage stage;
 	bool good;
 
 	if (!check_run(arguments, &options, fault) || !scratch_open(&scratch, arguments->scratch, fault))
 		return false;
-	good = run_pass(arguments, &scratch, spec, &options, fault);
+	good = stage_open(&stage, &scratch, spec, &options, fault);
+	if (good) {
+		good = run_passes(arguments, &stage, fault);
+		stage_close(&stage);
+	}
 	scratch_close(&scratch);
 	return good;
 }

@@ -91,21 +91,20 @@ void proc_pagetypeinfo(FILE *out, const struct sy_pages_counts *counts, unsigned
 			print_pageblocks(out, &counts->zones[i]);
 }
 
-bool proc_pass(FILE *out, const char *file, const struct scratch *scratch, const struct spec *spec,
-               const struct pass_options *options, struct fault *fault)
+bool proc_pass(FILE *out, enum pass pass, struct stage *stage, struct fault *fault)
 {
 	struct sy_pages_counts counts;
 	struct exact exact;
 
-	if (!spec->policy)
+	if (!stage->driver.pages)
 		return refuse(fault, "a malloc has no free lists that --proc could print");
-	if (!exact_run(&exact, scratch, spec, options, fault))
+	if (!exact_run(&exact, stage, fault))
 		return false;
 	exact_count_pages(&exact, &counts);
-	if (strcmp(file, "buddyinfo") == 0)
+	if (pass == PASS_BUDDYINFO)
 		proc_buddyinfo(out, &counts);
 	else
-		proc_pagetypeinfo(out, &counts, scratch->run->pageblock_order);
+		proc_pagetypeinfo(out, &counts, stage->driver.scratch->run->pageblock_order);
 	exact_release(&exact);
 	return true;
 }

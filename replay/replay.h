@@ -1,13 +1,22 @@
-/* The passes over a trace, and what they print. Each is a run of its own over a fresh driver. */
-#ifndef REPLAY_H
-#define REPLAY_H
+/* The passes over a trace, and what they print. Each begins from the same populated allocator. See stage.c. */
+#ifndef REPLAY_REPLAY_H
+#define REPLAY_REPLAY_H
 
 #include "driver.h"
+#include "resident.h"
 
 struct pass_options {
 	struct driver_options driver;
 	unsigned points;     /* of the time series */
 	bool allow_failures; /* a failed request is a result, not a fault */
+};
+
+/* An allocator in the state before the first event; passes run on copies of it. */
+struct stage {
+	struct driver driver;
+	const struct pass_options *options;
+	struct resident *resident; /* pages that a run uses; NULL: not rehearsed yet */
+	uint64_t resident_kb;      /* how far a malloc's resident memory rose; 0: unknown, or no malloc */
 };
 
 /* Where requests failed. */
@@ -16,26 +25,40 @@ struct failed {
 	const struct step *first;
 };
 
+/* What is printed of a pass. */
+enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASSES };
+
+/* The pass that a user calls so; PASSES: none. */
+enum pass pass_named(const char *name);
+
+/* Sets up and populates the allocator. False: see fault; nothing is left. The options must outlive the stage. */
+bool stage_open(struct stage *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
+void stage_close(struct stage *);
+
+/* Runs a pass in a child and writes what it found to standard output; one_line: JSON without line breaks. */
+bool stage_run(struct stage *, enum pass, bool one_line, struct fault *);
+
+/* Runs the passes that standard input names, one a line, until it ends; each answer is one line. */
+bool stage_serve(struct stage *, struct fault *);
+
+/* Runs the whole trace once, unmeasured, unless it has been done: tells what pages it uses. See rehearse.c. */
+bool rehearse(struct stage *, struct fault *);
+
+/* ---- Passes, in the child ------------------------------------------------------------------------------------- */
+
 /* The timed loop: serves all steps. See timed.c. */
 void replay_steps(struct driver *, struct failed *);
 
-/* Runs the whole trace once, then sets up a driver for the same again, whose memory is there already; resident_kb: how far
- * resident memory rose, 0 if unknown. False: see fault; nothing is left. See rehearse.c. */
-bool rehearse(struct driver *, const struct scratch *, const struct spec *, const struct pass_options *,
-              uint64_t *resident_kb, struct fault *);
-
 /* Every deterministic measure, as an object with the member "exact". False: see fault; nothing was written. See exact.c. */
-bool exact_pass(struct json *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
+bool exact_pass(struct json *, struct stage *, struct fault *);
 
-/* Runs the trace and prints the free lists at its end as a file of /proc: "buddyinfo" or "pagetypeinfo". */
-bool proc_pass(FILE *out, const char *file, const struct scratch *, const struct spec *, const struct pass_options *,
-               struct fault *);
+/* The free lists at the end of the trace, as the file of /proc that is called so. */
+bool proc_pass(FILE *out, enum pass, struct stage *, struct fault *);
 
 /* The time of the whole, as an object with the member "timed". See timed.c. */
-bool timed_pass(struct json *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
+void timed_pass(struct json *, struct stage *);
 
-/* Percentiles of the time of one operation, as an object with the member "timed". See latency.c. */
-bool latency_pass(struct json *, const struct scratch *, const struct spec *, const struct pass_options *,
-                  struct fault *);
+/* Percentiles of the time of one operation, as an object with the member "timed". False: see fault. See latency.c. */
+bool latency_pass(struct json *, struct stage *, struct fault *);
 
 #endif

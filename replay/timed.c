@@ -9,9 +9,9 @@
  *
  * Figures: `seconds` of the loop; `operations`, allocations and frees of objects, implied ones included; `events`, all
  * that the loop replayed, pages of the environment too. A malloc is served the objects alone, hence its loop has fewer
- * events.
+ * events. `page_faults` that the loop took: none or next to none with a policy; a malloc may ask for memory anew.
  *
- * The trace has been run once before, and the simulated memory that it uses is resident (rehearse.c).
+ * The trace has been run once before, and the memory that it uses is resident and this process's own (rehearse.c).
  *
  * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
  * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves
@@ -20,6 +20,7 @@
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #define PREFETCH_AHEAD 8u
@@ -92,7 +93,7 @@ static void replay_malloc(struct driver *driver, struct failed *failed)
 				note_failure(failed, step);
 		} else if (step_frees(step)) {
 			target->free(*entry);
-			*entry = NULL; /* what is left at the end is freed by driver_destroy */
+			*entry = NULL; /* what is left at the end is freed by driver_empty */
 		}
 	}
 }
@@ -123,9 +124,17 @@ static void count_steps(const struct driver *driver, uint64_t *operations, uint6
 	}
 }
 
-/* resident_kb: 0 if unknown. */
-static void write_timed(struct json *json, const struct driver *driver, double seconds, uint64_t resident_kb)
+/* Faults that this process has taken without a wait for a disk. */
+static uint64_t page_faults(void)
 {
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
+}
+
+static void write_timed(struct json *json, const struct stage *stage, double seconds, uint64_t faults)
+{
+	const struct driver *driver = &stage->driver;
 	uint64_t operations = 0, events = 0;
 
 	count_steps(driver, &operations, &events);
@@ -142,28 +151,27 @@ static void write_timed(struct json *json, const struct driver *driver, double s
 		json_measured(json, "events_per_second", (double)events / seconds, 0);
 	else
 		json_null(json, "events_per_second");
-	if (!driver->heap && resident_kb)
-		json_count(json, "resident_peak_kb", resident_kb);
+	json_count(json, "page_faults", faults);
+	if (stage->resident_kb)
+		json_count(json, "resident_peak_kb", stage->resident_kb);
 	else
 		json_null(json, "resident_peak_kb");
 	json_object_end(json);
 	json_object_end(json);
 }
 
-bool timed_pass(struct json *json, const struct scratch *scratch, const struct spec *spec,
-                const struct pass_options *options, struct fault *fault)
+void timed_pass(struct json *json, struct stage *stage)
 {
 	struct failed failed = { 0 };
 	struct timespec start, end;
-	struct driver driver;
-	uint64_t resident_kb;
+	uint64_t faults;
 
-	if (!rehearse(&driver, scratch, spec, options, &resident_kb, fault))
-		return false;
+	resident_bring(stage->resident);
+	clock_gettime(CLOCK_MONOTONIC, &end); /* whatever the first reading takes, it takes now */
+	faults = page_faults();
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	replay_steps(&driver, &failed);
+	replay_steps(&stage->driver, &failed);
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	write_timed(json, &driver, seconds_between(&start, &end), resident_kb);
-	driver_destroy(&driver);
-	return true;
+	faults = page_faults() - faults;
+	write_timed(json, stage, seconds_between(&start, &end), faults);
 }

@@ -1,9 +1,9 @@
 """Several allocators on several traces: runs them fairly, and says what came out.
 
-Order of work, for each trace: the exact pass of every allocator once (these may run side by side, they time nothing), then the timed
-passes alone on the machine and interleaved, A B C A B C, so that whatever slows the machine for a while slows all of
-them. Warm-up rounds come first and are thrown away (the replay program itself runs the trace once before it times it). One pass
-of each allocator takes the latency percentiles.
+Order of work, for each trace: every allocator is set up, runs the trace once unmeasured and once for its exact figures (these may
+happen side by side, they time nothing). Then come the timed passes, alone on the machine and interleaved, A B C A B C, so that whatever
+slows the machine for a while slows all of them. Warm-up rounds come first and are thrown away. One pass of each allocator
+takes the latency percentiles.
 
 A comparison's output is a list of records (see records.py), one for each allocator and trace, and one for the recorded
 kernel; the tables, the ranking, the sentences and the report are made of these alone. Ranks and sentences are
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import measures, records, report_ranks
+from . import measures, programs, records, report_ranks
 from .output import Cell, Progress, Table, show
 from .records import Record
 from .replay import Options, Workload
@@ -65,6 +65,7 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
                 progress.step(f"{workload.name}: {spec}, exact figures")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            programs.kill_children()  # the pool waits for what they are doing
             raise
     samples: dict[str, list[dict[str, Any]]] = {spec: [] for spec in plan.allocators}
     for turn in range(plan.warmup + plan.runs):
@@ -222,7 +223,7 @@ def details(record: Record, caches: bool) -> list[Table]:
         out.append(Table("", ["snapshot", "slabs KiB", "large KiB", "held KiB", "recorded kernel KiB"], points))
     if caches:
         columns = ["name", "size", "live", "peak_bytes", "slabs", "partial_slabs", "full_slabs", "pages"]
-        body = sorted(exact.get("caches", []), key=lambda cache: -cache["pages"])
+        body = sorted(exact.get("caches", []), key=lambda cache: -(cache["pages"] or 0))
         out.append(Table("", ["cache", *columns[1:]], [[cache[name] for name in columns] for cache in body]))
     return out
 

@@ -11,10 +11,11 @@ import json
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .errors import MISSING, USAGE, UserError
 
@@ -62,17 +63,60 @@ def kill_children() -> None:
 
 def run_json(argv: Sequence[str]) -> Any:
     """Runs one of slabyard's programs and parses its standard output. UserError with its line when it fails."""
-    name = Path(argv[0]).name
     with child(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
         out, err = process.communicate()
     if process.returncode == 0:
         return json.loads(out)
-    if process.returncode < 0:
-        raise UserError(f"{' '.join(argv[1:])}: {name} was ended by {_signal_name(-process.returncode)}{_why(argv, -process.returncode)}")
+    raise _failure(argv, process.returncode, err)
+
+
+class Server:
+    """One of slabyard's programs that answers words on its standard input with lines of JSON, until it is closed."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._argv = argv
+        with contextlib.ExitStack() as stack:
+            self._errors = stack.enter_context(tempfile.TemporaryFile())  # a pipe that nobody reads may fill up
+            self._process = stack.enter_context(
+                child(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, bufsize=1)
+            )
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                stack.callback(_close, pipe)
+            self._stack = stack.pop_all()
+
+    def ask(self, word: str) -> Any:
+        """The answer. UserError when the program ends instead, with its line."""
+        assert self._process.stdin and self._process.stdout
+        answer = ""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(word + "\n")
+            answer = self._process.stdout.readline()
+        if answer.endswith("\n"):
+            return json.loads(answer)
+        status = self._process.wait()
+        self._errors.seek(0)
+        raise _failure(self._argv, status, self._errors.read())
+
+    def close(self) -> None:
+        """Ends the program, whatever it is doing."""
+        self._stack.close()
+
+
+def _close(pipe: IO[str]) -> None:
+    with contextlib.suppress(BrokenPipeError):  # of a program that is gone
+        pipe.close()
+
+
+def _failure(argv: Sequence[str], status: int, err: bytes) -> UserError:
+    """What to tell of a program that did not answer: its own line, or how it ended."""
+    name = Path(argv[0]).name
+    if status < 0:
+        return UserError(f"{' '.join(argv[1:])}: {name} was ended by {_signal_name(-status)}{_why(argv, -status)}")
     lines = [line for line in err.decode(errors="replace").splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith(f"{name}: ")]
-    message = (ours or lines or [f"{name} failed with status {process.returncode}"])[-1].removeprefix(f"{name}: ")
-    raise UserError(message, USAGE if process.returncode != MISSING else MISSING)
+    message = (ours or lines or [f"{name} ended with status {status}"])[-1].removeprefix(f"{name}: ")
+    return UserError(message, USAGE if status != MISSING else MISSING)
 
 
 def _signal_name(number: int) -> str:

@@ -1,8 +1,9 @@
-"""One trace under one allocator: prepares the trace once, replays it as often as asked, makes result records.
+"""One trace: prepares it once, replays it under any allocator as often as asked, makes result records.
 
 A Workload is an open trace, turned into a scratch file in a temporary directory, with the options that all its replays share (CPUs,
-nodes, memory, start). Exact figures and times come from separate passes of the replay program; the exact pass is
-the same to the byte whenever and wherever it runs.
+nodes, memory, start). A process for each allocator sets up the machine as it was at the start, once, and then runs any number of passes
+from there; it lives as long as the workload is open. Exact figures and times come from separate passes; the exact pass is the same to
+the byte whenever and wherever it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Options:
 
 
 class Workload:
-    """A trace, ready to be replayed. A context manager: the scratch file lives as long as it is open."""
+    """A trace, ready to be replayed. A context manager: the scratch file and the replays live as long as it is open."""
 
     def __init__(self, path: Path, options: Options) -> None:
         """Raises UserError when the file is no trace or the options do not fit it."""
@@ -49,6 +50,7 @@ class Workload:
         if options.start == "recorded" and not known:
             raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
         self.start = options.start or ("recorded" if known else "empty")
+        self._servers: dict[str, programs.Server] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
         self.scratch = Path(self._folder.name) / "trace.scratch"
         try:
@@ -64,7 +66,9 @@ class Workload:
         self.close()
 
     def close(self) -> None:
-        """Deletes the scratch file."""
+        """Ends the replays and deletes the scratch file."""
+        for server in list(self._servers.values()):
+            server.close()
         self._folder.cleanup()
         self.trace.close()
 
@@ -106,13 +110,18 @@ class Workload:
                 f"give more with --memory"
             )
 
-    def _replay(self, spec: str, mode: str, *more: str) -> Any:
-        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", mode, *more]
-        return programs.run_json(argv)
+    def _replay(self, spec: str, mode: str) -> Any:
+        """One pass. Each allocator has a process of its own, populated at its first pass; passes of different allocators may run
+        at the same time."""
+        server = self._servers.get(spec)
+        if server is None:
+            argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", "serve"]
+            server = self._servers[spec] = programs.Server([*argv, "--points", str(POINTS)])
+        return server.ask(mode)
 
     def exact(self, spec: str) -> dict[str, Any]:
         """The `exact` group under an allocator, with names in place of numbers."""
-        exact: dict[str, Any] = self._replay(spec, "exact", "--points", str(POINTS))["exact"]
+        exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
         for site in exact.get("call_sites", []):
             number = site["call_site"]
             site["call_site"] = self.translation.call_sites[number] or "(unknown)"
@@ -156,35 +165,28 @@ class Workload:
         }
         return {"schema": records.SCHEMA, "run": run, "exact": exact, "timed": timed}
 
-    def _recorded_before(self) -> int:
-        """Pages that the recorded allocator held before the trace, where the replay starts from them too; otherwise 0."""
-        if self.start != "recorded" or not _opens_with_snapshot(self.trace):
-            return 0
-        return (_kernel_figures(self.metadata.snapshots[0].files)["recorded_slab_kb"] or 0) * 1024 // self.metadata.page_size
-
     def recorded(self) -> Record:
         """The recorded kernel itself as a record: its allocator's own pages over time, and its snapshots' figures."""
-        curve = recorded_curve(self.trace)
+        curve = recorded_curve(self.trace, with_older=self.start == "recorded")
         span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
         points = np.linspace(0, span, POINTS).astype(np.int64)
         at = np.searchsorted(curve.times, points, side="right") - 1
-        before = self._recorded_before()
-        pages = np.where(at >= 0, curve.pages[np.maximum(at, 0)], 0) if len(curve.pages) else np.zeros(POINTS, np.int64)
+        pages = np.concatenate([[curve.before], curve.pages])[at + 1]
         fallbacks = np.searchsorted(np.sort(self.translation.fallback_times), points, side="right")
         taken = self.metadata.snapshots
         free = [blocks for one in taken if (blocks := snapshots.total_free_blocks(one.files.get("buddyinfo", "")))]
         exact = {
             "requests": self.translation.requests,
-            "held_pages_end": curve.end + before,
-            "held_pages_peak": curve.peak + before,
-            "held_pages_mean": curve.mean + before,
+            "held_pages_end": curve.end,
+            "held_pages_peak": curve.peak,
+            "held_pages_mean": curve.mean,
             "fragmentation_events": len(self.translation.fallback_times),
             "free_blocks_before": free[0] if len(free) > 1 else None,
             "free_blocks_after": free[-1] if free else None,
             "snapshots": [
-                {"name": one.name, "held_pages": curve.snapshots.get(one.name, 0) + before, **_kernel_figures(one.files)} for one in taken
+                {"name": one.name, "held_pages": curve.snapshots.get(one.name, 0), **_kernel_figures(one.files)} for one in taken
             ],
-            "series": {"time": points.tolist(), "held_pages": (pages + before).tolist(), "fragmentation_events": fallbacks.tolist()},
+            "series": {"time": points.tolist(), "held_pages": pages.tolist(), "fragmentation_events": fallbacks.tolist()},
         }
         record = self.record(records.RECORDED, exact, {})
         record["run"]["substrate"] = "kernel"

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .errors import UserError
-from .snapshots import Zone
+from .snapshots import Zone, parse_meminfo
 
 T = TypeVar("T")
 
@@ -287,11 +287,12 @@ class RecordedCurve:
     """The recorded allocator's own pages over time, from the trace alone.
 
     times: int64[n], ns, never decreasing; pages: int64[n], held from that time on. The figures are in pages; mean is
-    weighted by time. Pages that the allocator held before the trace began are not in it.
+    weighted by time. `before` is what it held when the trace began: 0 unless that was asked for and is known.
     """
 
     times: np.ndarray
     pages: np.ndarray
+    before: int
     snapshots: dict[str, int]
     peak: int
     peak_time: int
@@ -299,17 +300,23 @@ class RecordedCurve:
     mean: float
 
 
-def recorded_curve(trace: Trace) -> RecordedCurve:
-    """Sums the runs whose owner is slab or large, between their allocation and their free. One pass, streaming."""
+def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
+    """Sums the runs whose owner is slab or large, between their allocation and their free. One pass, streaming.
+
+    with_older: also counts the pages that the allocator held before the trace began, as many as make the first snapshot's
+    `Slab:` of meminfo true, less those that the trace frees. Without such a snapshot they stay uncounted.
+    """
     times: list[np.ndarray] = []
     changes: list[np.ndarray] = []
     marks: list[tuple[int, int]] = []  # (number of the snapshot, changes before it)
+    known = with_older and any(_slab_pages(trace.metadata, one) is not None for one in trace.metadata.snapshots)
     count = 0
     for batch in trace.batches(["time", "kind", "origin", "owner", "order", "object"]):
         kind = codes(batch["kind"], KINDS)
         owner = codes(batch["owner"], OWNERS)
-        origin = codes(batch["origin"], ORIGINS)
-        own = ((owner == SLAB) | (owner == LARGE)) & (origin != OLDER)
+        own = (owner == SLAB) | (owner == LARGE)
+        if not known:
+            own &= codes(batch["origin"], ORIGINS) != OLDER
         grown = own & (kind == PAGE_ALLOC)
         rows = np.flatnonzero(grown | (own & (kind == PAGE_FREE)))
         sizes = np.left_shift(np.int64(1), batch["order"].to_numpy().astype(np.int64)[rows])
@@ -319,12 +326,22 @@ def recorded_curve(trace: Trace) -> RecordedCurve:
             marks.append((int(batch["object"][int(row)].as_py()), count + int(np.searchsorted(rows, row))))
         count += len(rows)
     time = np.concatenate(times) if times else np.zeros(0, np.int64)
-    pages = np.cumsum(np.concatenate(changes)) if changes else np.zeros(0, np.int64)
+    net = np.concatenate([[0], *changes]).cumsum()
     names = trace.metadata.snapshots
-    at = {names[number].name: int(pages[before - 1]) if before else 0 for number, before in marks}
+    totals = ((_slab_pages(trace.metadata, names[number]), change) for number, change in marks)
+    before = next((max(0, total - int(net[change])) for total, change in totals if total is not None), 0) if known else 0
+    held = net + before
+    pages = held[1:]
+    at = {names[number].name: int(held[change]) for number, change in marks}
     if not len(pages):
-        return RecordedCurve(time, pages, at, 0, 0, 0, 0.0)
-    top = int(np.argmax(pages))
+        return RecordedCurve(time, pages, before, at, before, 0, before, float(before))
+    top = int(np.argmax(held))
     span = max(round(trace.metadata.span_seconds * 1e9), int(time[-1]))
-    mean = float(np.dot(pages, np.diff(np.append(time, span)))) / span if span else float(pages[-1])
-    return RecordedCurve(time, pages, at, int(pages[top]), int(time[top]), int(pages[-1]), mean)
+    mean = float(np.dot(held, np.diff(np.concatenate([[0], time, [span]])))) / span if span else float(held[-1])
+    return RecordedCurve(time, pages, before, at, int(held[top]), int(time[top - 1]) if top else 0, int(held[-1]), mean)
+
+
+def _slab_pages(metadata: Metadata, snapshot: Snapshot) -> int | None:
+    """Pages in slabs and large kmallocs, as meminfo has them; None where it was not taken."""
+    total = parse_meminfo(snapshot.files.get("meminfo", "")).get("Slab")
+    return None if total is None else total * 1024 // metadata.page_size

@@ -189,19 +189,24 @@ static void damage(struct image *image, const struct image *good, uint64_t *rand
 static bool replay(const struct scratch *scratch, const char *allocator)
 {
 	struct pass_options options = { .points = POINTS, .allow_failures = true };
+	struct stage stage;
 	struct exact exact;
 	struct spec spec;
 	struct fault fault;
+	bool good;
 
 	CHECK(spec_parse(&spec, allocator, &fault));
-	if (!exact_run(&exact, scratch, &spec, &options, &fault))
+	if (!stage_open(&stage, scratch, &spec, &options, &fault))
 		return false;
-	if (exact.driver.heap && exact.driver.memory_pages < 1u << 20) {
-		CHECK_FINE(sy_heap_check(exact.driver.heap));
-		CHECK_FINE(sy_pages_check(exact.driver.pages));
+	good = exact_run(&exact, &stage, &fault);
+	if (good && stage.driver.heap && stage.driver.memory_pages < 1u << 20) {
+		CHECK_FINE(sy_heap_check(stage.driver.heap));
+		CHECK_FINE(sy_pages_check(stage.driver.pages));
 	}
-	exact_release(&exact);
-	return true;
+	if (good)
+		exact_release(&exact);
+	stage_close(&stage);
+	return good;
 }
 
 static void test_fuzz(void)

@@ -6,6 +6,7 @@ import gzip
 import lzma
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -100,6 +101,11 @@ def test_recorded_allocators_own_pages(tmp_path: Path, allocator: str, workload:
         assert opened.metadata == metadata
     assert (curve.snapshots["snapshot-0"] * 4, curve.peak * 4, curve.end * 4) == figures
     assert curve.snapshots["end"] == curve.end
+    with trace.Trace(tmp_path / "t.parquet") as opened:
+        whole = trace.recorded_curve(opened, with_older=True)
+    kernels = [int(re.search(r"Slab: +(\d+)", (folder / f"meminfo.{when}").read_text())[1]) for when in ("before", "after")]
+    assert whole.snapshots["snapshot-0"] * 4 == kernels[0]
+    assert abs(whole.snapshots["end"] * 4 - kernels[1]) < 0.03 * kernels[1], "slabs without a traced object are not seen"
     assert metadata.incomplete is None
     assert metadata.shared_pages == (allocator == "slob")
     assert metadata.direct_map.base == "0x60000000"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import json
 import resource
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -289,11 +290,71 @@ def test_times(tmp_path: Path, allocator: str) -> None:
     timed = run("--scratch", path, "--allocator", allocator, "--mode", "timed")["timed"]
     assert timed["operations"] == 7
     assert timed["events"] == (7 if allocator == "malloc:system" else 13)
+    assert timed["page_faults"] <= 2  # what the pass needs is there before its clock starts
     assert timed["seconds"] > 0 and timed["ns_per_operation"] > 0 and timed["events_per_second"] > 0
     latency = run("--scratch", path, "--allocator", allocator, "--mode", "latency")["timed"]
     for name in ("alloc_ns", "free_ns", "latency_ns"):
         assert 0 <= latency[name]["median"] <= latency[name]["p99"] <= latency[name]["p999"]
     assert latency["clock"]
+
+
+def test_passes_leave_no_page_faults_behind(tmp_path: Path) -> None:
+    trace = Scratch(older=[(NO_HANDLE, 100, NO_CACHE, 0, 0)] * 5000)
+    for handle in range(64):
+        trace.add(KMALLOC, handle, size=4096 << handle % 4)
+    path = trace.write(tmp_path / "t")
+    for allocator in ("slub", "slob"):
+        assert run("--scratch", path, "--allocator", allocator, "--mode", "timed")["timed"]["page_faults"] <= 2
+
+
+@pytest.mark.parametrize("allocator", ["slub", "slob:fit=best", "malloc:system"])
+def test_server_answers_as_single_runs_do(tmp_path: Path, allocator: str) -> None:
+    argv = ("--scratch", small_trace(tmp_path), "--allocator", allocator, "--mode")
+    done = start(*argv, "serve", input="exact\ntimed\nlatency\ntimed\nexact\n")
+    assert done.returncode == 0 and done.stderr == ""
+    first, timed, latency, again, last = map(json.loads, done.stdout.splitlines())
+    assert first == last == run(*argv, "exact")
+    assert timed["timed"].keys() == again["timed"].keys() == run(*argv, "timed")["timed"].keys()
+    assert latency["timed"].keys() == run(*argv, "latency")["timed"].keys()
+
+
+def test_server_refuses(tmp_path: Path) -> None:
+    path = small_trace(tmp_path)
+    done = start("--scratch", path, "--allocator", "slub", "--mode", "serve", input="exact\nbuddyinfo\nexact\n")
+    assert done.returncode == 2 and len(done.stdout.splitlines()) == 1
+    assert done.stderr == "slabyard-replay: no pass is called buddyinfo: it can be exact, timed or latency\n"
+    trace = Scratch()
+    trace.add(KMALLOC, 0, size=64 << 20)
+    argv = ("--scratch", trace.write(tmp_path / "t"), "--allocator", "slub", "--mode", "serve", "--memory", 8 << 20)
+    assert "first failed at event 0" in refusal(*argv)
+
+
+def test_crash_of_a_library_is_the_programs(tmp_path: Path) -> None:
+    source = tmp_path / "crash.c"
+    source.write_text(
+        "#include <stdlib.h>\nvoid *malloc(size_t size) { (void)size; abort(); }\n"
+        "void free(void *p) { (void)p; }\nint posix_memalign(void **p, size_t a, size_t s) { *p = 0; return a < s; }\n"
+    )
+    library = tmp_path / "libcrash.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-o", str(library), str(source)], check=True)
+    done = start("--scratch", small_trace(tmp_path), "--allocator", f"malloc:{library}", "--mode", "exact")
+    assert done.returncode == -signal.SIGABRT and done.stdout == ""
+
+
+def test_pass_ends_with_its_server(tmp_path: Path) -> None:
+    trace = Scratch(span=1)
+    for _ in range(50_000):
+        trace.add(KMALLOC, 0, size=64)
+        trace.add(KFREE, 0)
+    argv = [programs.program("slabyard-replay"), "--scratch", str(trace.write(tmp_path / "t")), "--allocator", "slub", "--mode", "serve"]
+    server = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert server.stdin and server.stdout
+    server.stdin.write(b"latency\n" * 50)
+    server.stdin.flush()
+    server.stdout.readline()  # the next has begun, or is about to
+    server.kill()
+    assert len(server.stdout.read().splitlines()) <= 2  # ends when nobody holds the pipe any more
+    server.wait()
 
 
 def test_malloc_tells_what_it_can(tmp_path: Path) -> None:
@@ -377,7 +438,7 @@ def test_log_of_slob(tmp_path: Path) -> None:
         (["--allocator", "slbu"], "did you mean slub?"),
         (["--allocator", "slub:max_ordr=1"], "did you mean max_order?"),
         (["--allocator", "slub", "--mode", "exact"], "give --scratch"),
-        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed or latency"),
+        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed, latency or serve"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "/nonexistent"], "cannot open /nonexistent"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "x", "--points", "7"], "200 to 65536"),
         (["--allocator"], "needs a value"),

@@ -1,0 +1,136 @@
+/*
+ * Which pages of this process a run of the trace uses, and having them there before the next.
+ *
+ * In a forked child a page costs a fault at its first write, when it becomes the child's own, and so does a page that
+ * nobody had yet, and code that the child has not run. A kernel has none of these faults: they are the simulation's,
+ * and must be over when the clock starts. Which pages they would hit is known from an earlier child that ran the same
+ * steps from the same state: at its end the system is asked for every page it has (/proc/self/maps and pagemap), and
+ * whether that is mapped here alone: then it was written to, or came into being. Pages of the parent that are only read
+ * stay shared. That is exact, whatever wrote: the allocator, the page allocator's tables, the live table, a malloc.
+ *
+ * The later child asks for these pages (MADV_POPULATE_WRITE, MADV_POPULATE_READ). Before Linux 5.14 it reads and
+ * writes one byte of each through /proc/self/mem, which takes the same faults, and, where a page can't be had, fails
+ * instead of ending the process.
+ *
+ * Left out: shared mappings, as the scratch file and this very table, which a timed loop does not touch; the system's
+ * own (vdso); mappings beyond 256 GiB, which something reserved and whose page tables would take seconds to read.
+ *
+ * The table is a shared mapping with room for a million runs, of which only what is used takes memory. More would be
+ * left out, at the price of their faults.
+ */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_POPULATE_WRITE */
+#include "resident.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define ROOM ((size_t)1 << 20)
+#define TABLE_BYTES (sizeof(struct resident) + ROOM * sizeof(struct resident_run))
+#define LARGEST_MAPPING ((uint64_t)256 << 30)
+#define CHUNK 16384u /* pages asked for at once */
+
+/* Of an entry of /proc/self/pagemap. */
+#define PRESENT ((uint64_t)1 << 63)
+#define EXCLUSIVE ((uint64_t)1 << 56)
+
+struct resident *resident_create(void)
+{
+	void *table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return table == MAP_FAILED ? NULL : table;
+}
+
+void resident_destroy(struct resident *resident)
+{
+	if (resident)
+		munmap(resident, TABLE_BYTES);
+}
+
+/* ---- Noting --------------------------------------------------------------------------------------------------- */
+
+static void note_page(struct resident *resident, uintptr_t start, size_t bytes, bool written)
+{
+	struct resident_run *last = resident->count ? &resident->runs[resident->count - 1] : NULL;
+
+	if (last && last->start + last->bytes == start && last->written == written)
+		last->bytes += bytes;
+	else if (resident->count < ROOM)
+		resident->runs[resident->count++] = (struct resident_run){ start, bytes, written };
+}
+
+static void note_mapping(struct resident *resident, int pagemap, uintptr_t start, uintptr_t end, bool writable)
+{
+	static uint64_t entries[CHUNK];
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+
+	while (start < end) {
+		size_t left = (end - start) / page_bytes, count = left < CHUNK ? left : CHUNK;
+		ssize_t got = pread(pagemap, entries, count * sizeof *entries, (off_t)(start / page_bytes * sizeof *entries));
+
+		if (got <= 0)
+			return;
+		count = (size_t)got / sizeof *entries;
+		for (size_t i = 0; i < count; i++)
+			if (entries[i] & PRESENT)
+				note_page(resident, start + i * page_bytes, page_bytes, writable && (entries[i] & EXCLUSIVE));
+		start += count * page_bytes;
+	}
+}
+
+void resident_note(struct resident *resident)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uintptr_t start, end;
+	char line[4400], rights[5];
+
+	resident->count = 0;
+	while (maps && pagemap >= 0 && fgets(line, sizeof line, maps))
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, rights) == 3 && rights[0] == 'r' &&
+		    rights[3] == 'p' && (uint64_t)(end - start) <= LARGEST_MAPPING && !strstr(line, "[v"))
+			note_mapping(resident, pagemap, start, end, rights[1] == 'w');
+	if (pagemap >= 0)
+		close(pagemap);
+	if (maps)
+		fclose(maps);
+}
+
+/* ---- Bringing ------------------------------------------------------------------------------------------------- */
+
+/* False: the system knows no such advice. */
+static bool populate(const struct resident_run *run)
+{
+	return madvise((void *)run->start, run->bytes, run->written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0 ||
+	       errno != EINVAL;
+}
+
+static void touch(int memory, const struct resident_run *run)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	char byte;
+
+	for (uintptr_t page = run->start; page < run->start + run->bytes; page += page_bytes)
+		if (pread(memory, &byte, 1, (off_t)page) == 1 && run->written && pwrite(memory, &byte, 1, (off_t)page) != 1)
+			return;
+}
+
+void resident_bring(const struct resident *resident)
+{
+	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+
+	for (size_t i = 0; i < resident->count; i++)
+		if (!populate(&resident->runs[i]) && memory >= 0)
+			touch(memory, &resident->runs[i]);
+	if (memory >= 0)
+		close(memory);
+}

@@ -1,0 +1,124 @@
+/*
+ * One allocator, populated once, and the passes over it.
+ *
+ * What a trace starts with (a machine's free lists, hundreds of thousands of older objects) often takes longer to set up
+ * than the trace to run. So it is set up once, in this process, which then runs nothing itself: each pass is a child
+ * that begins with a copy of this state (child.c), whether one pass was asked for or many. All passes thus see the
+ * same objects at the same addresses.
+ *
+ * Serving. Whoever compares allocators starts one such process for each of them, and has them run their passes in
+ * turns by writing the names of passes (exact, timed, latency) to their standard inputs. Each answer is a JSON object on
+ * a line of its own. The rehearsal comes before the first of them, that is, when nobody measures yet. A pass that is
+ * refused ends the server.
+ */
+#define _GNU_SOURCE /* getline */
+#include <stdlib.h>
+#include <string.h>
+
+#include "child.h"
+#include "replay.h"
+
+static const char *const names[PASSES] = {
+	[PASS_EXACT] = "exact",         [PASS_TIMED] = "timed",
+	[PASS_LATENCY] = "latency",     [PASS_BUDDYINFO] = "buddyinfo",
+	[PASS_PAGETYPEINFO] = "pagetypeinfo",
+};
+
+enum pass pass_named(const char *name)
+{
+	unsigned i = 0;
+
+	while (i < PASSES && strcmp(names[i], name) != 0)
+		i++;
+	return (enum pass)i;
+}
+
+bool stage_open(struct stage *stage, const struct scratch *scratch, const struct spec *spec,
+                const struct pass_options *options, struct fault *fault)
+{
+	*stage = (struct stage){ .options = options };
+	if (!driver_create(&stage->driver, scratch, spec, &options->driver, fault))
+		return false;
+	if (driver_populate(&stage->driver, fault))
+		return true;
+	stage_close(stage);
+	return false;
+}
+
+void stage_close(struct stage *stage)
+{
+	driver_destroy(&stage->driver);
+	resident_destroy(stage->resident);
+}
+
+/* ---- One pass ------------------------------------------------------------------------------------------------- */
+
+/* What a child is to do. */
+struct order {
+	struct stage *stage;
+	enum pass pass;
+	bool one_line;
+};
+
+static bool write_pass(const struct order *order, struct json *json, struct fault *fault)
+{
+	switch (order->pass) {
+	case PASS_EXACT:
+		return exact_pass(json, order->stage, fault);
+	case PASS_TIMED:
+		timed_pass(json, order->stage);
+		return true;
+	case PASS_LATENCY:
+		return latency_pass(json, order->stage, fault);
+	default:
+		return proc_pass(json->out, order->pass, order->stage, fault);
+	}
+}
+
+static bool carry_out(void *context, struct fault *fault)
+{
+	const struct order *order = context;
+	struct json json;
+
+	json_begin(&json, stdout);
+	json.one_line = order->one_line;
+	if (!write_pass(order, &json, fault))
+		return false;
+	if (order->pass <= PASS_LATENCY ? json_end(&json) : fflush(stdout) == 0 && !ferror(stdout))
+		return true;
+	return refuse(fault, "cannot write the result: standard output is full or closed");
+}
+
+bool stage_run(struct stage *stage, enum pass pass, bool one_line, struct fault *fault)
+{
+	struct order order = { stage, pass, one_line };
+
+	if ((pass == PASS_TIMED || pass == PASS_LATENCY) && !rehearse(stage, fault))
+		return false;
+	return child_run(carry_out, &order, fault);
+}
+
+/* ---- Serving -------------------------------------------------------------------------------------------------- */
+
+static bool serve_line(struct stage *stage, char *line, struct fault *fault)
+{
+	enum pass pass;
+
+	line[strcspn(line, "\n")] = '\0';
+	pass = pass_named(line);
+	if (pass > PASS_LATENCY)
+		return refuse(fault, "no pass is called %s: it can be exact, timed or latency", line);
+	return stage_run(stage, pass, true, fault);
+}
+
+bool stage_serve(struct stage *stage, struct fault *fault)
+{
+	size_t room = 0;
+	char *line = NULL;
+	bool good = rehearse(stage, fault);
+
+	while (good && getline(&line, &room, stdin) >= 0)
+		good = serve_line(stage, line, fault);
+	free(line);
+	return good;
+}
