@@ -127,6 +127,33 @@ static void test_sleep_and_nosleep(void)
 	end(&world);
 }
 
+static bool all_zero(const char *memory, size_t bytes)
+{
+	return memory && memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0;
+}
+
+/* From the freelist, from a new slab, of one node only; small and large. */
+static void test_zeroed_when_asked(void)
+{
+	static const size_t sizes[] = { 400, 2000 };
+	struct world world = make(1, 2, NULL, 0);
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct sy_cache *cache = cache_of(&world, sizes[i], 0, 0);
+		unsigned objects = sy__bonwick_cache(cache)->objects;
+
+		CHECK(all_zero(sy_cache_alloc(cache, 0, SY_ZERO, SY_ANY_NODE), sizes[i]));
+		for (unsigned k = 1; k < 3 * objects; k++) {
+			void *object = get(cache);
+
+			memset(object, 0xa5, sizes[i]);
+			sy_cache_free(cache, 0, object);
+			CHECK(all_zero(sy_cache_alloc(cache, 0, SY_ZERO | (k % 2 ? SY_THISNODE : 0), 0), sizes[i]));
+		}
+	}
+	end(&world);
+}
+
 /* ---- 3.1 Caches ----------------------------------------------------------------------------------------------- */
 
 /* Back-end activity is triggered by memory pressure alone: no limits, no watermarks. */
@@ -168,6 +195,39 @@ static void test_statistics_per_cache(void)
 	CHECK_EQUAL(counts_of(other).allocations, 0);
 	CHECK_EQUAL(world.heap->counters.slow_allocs, 3);
 	CHECK_EQUAL(world.heap->counters.slow_frees, 0);
+	end(&world);
+}
+
+/* Caches come and go without a trace, a large hash table and all. */
+static void test_a_destroyed_cache_leaves_nothing(void)
+{
+	struct world world = make(8, 1, "magazine", 4);
+	uint64_t metadata = 0;
+
+	for (unsigned round = 0; round < 200; round++) {
+		struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
+		void *objects[200];
+
+		get_many(cache, objects, 200);
+		CHECK_EQUAL(sy__bonwick_cache(cache)->hash.size, 256);
+		free_many(cache, objects, 200);
+		CHECK(sy_cache_destroy(cache, NULL));
+		if (round == 1)
+			metadata = world.heap->counters.metadata_pages;
+	}
+	CHECK_EQUAL(world.heap->counters.metadata_pages, metadata);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	end(&world);
+}
+
+static void test_pages_are_of_the_kind_that_the_cache_says(void)
+{
+	struct world world = make(1, 1, NULL, 0);
+	void *plain = get(cache_of(&world, 400, 0, 0));
+	void *reclaimable = get(cache_of(&world, 400, 0, SY_CACHE_RECLAIMABLE));
+
+	CHECK_EQUAL(sy__head_of(world.heap, plain)->migrate, SY_UNMOVABLE);
+	CHECK_EQUAL(sy__head_of(world.heap, reclaimable)->migrate, SY_RECLAIMABLE_TYPE);
 	end(&world);
 }
 
@@ -289,6 +349,7 @@ static void test_the_largest_slabs(void)
 	CHECK_EQUAL(geometry_of(1258288).order, 10);
 	CHECK_EQUAL(geometry_of(1258288).objects, 3);
 	CHECK_EQUAL(geometry_of((size_t)1 << 20).order, 8);
+	CHECK_EQUAL(geometry_of(723152).order, 10); /* 31%, 31% and 14% of 1, 2 and 4 MiB */
 	CHECK_EQUAL(geometry_of(((size_t)1 << 20) + 8).objects, 3);
 	CHECK_EQUAL(geometry_of(((size_t)1 << 21) + 8).objects, 1);
 	CHECK_EQUAL(geometry_of((size_t)1 << 22).objects, 1);
@@ -683,8 +744,11 @@ int main(void)
 	test_destroying_with_objects_alive_is_refused();
 	test_alignment();
 	test_sleep_and_nosleep();
+	test_zeroed_when_asked();
 	test_nothing_goes_back_of_itself();
 	test_statistics_per_cache();
+	test_a_destroyed_cache_leaves_nothing();
+	test_pages_are_of_the_kind_that_the_cache_says();
 	test_general_caches();
 	test_general_allocation_takes_the_nearest_size();
 	test_beyond_9k_come_pages();

@@ -13,6 +13,7 @@ struct arena {
 	size_t used, given; /* bytes */
 	unsigned flags; /* of the last request */
 	size_t skew; /* added to addresses, as a mistake */
+	char *last_given;
 };
 
 static struct arena arena;
@@ -35,6 +36,7 @@ static void arena_free(void *context, void *memory, size_t bytes)
 
 	CHECK((char *)memory >= to->memory && (char *)memory < to->memory + to->used);
 	to->given += bytes;
+	to->last_given = memory;
 }
 
 static const struct sy_page_supplier supplier = { .get_pages = arena_get, .free_pages = arena_free, .context = &arena };
@@ -69,6 +71,7 @@ static void test_small_objects_in_supplied_memory(void)
 	check(&world);
 	CHECK_EQUAL(sy_cache_shrink(cache), 0); /* pages of the page allocator */
 	CHECK_EQUAL(arena.given, 2 * 4096);
+	CHECK(arena.last_given == arena.memory + 4096); /* that which was complete for longest went first */
 	free_many(cache, objects + 20, 5);
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(arena.given, arena.used);
