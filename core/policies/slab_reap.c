@@ -133,16 +133,9 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 void sy__slab_cache_fini(struct sy_cache *common)
 {
 	struct sy__slab_cache *cache = sy__slab_cache(common);
-	struct sy_deferred *entry;
 
 	shrink(cache);
-	entry = sy__deferred_extract(common->heap, belongs_to, common);
-	while (entry) {
-		struct sy_deferred *next = entry->next;
-
-		sy__slab_grace_passed(common->heap, entry);
-		entry = next;
-	}
+	sy__deferred_finish(common->heap, belongs_to, common);
 	sy__slab_give_state(cache);
 }
 

@@ -321,15 +321,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 void sy__slqb_cache_fini(struct sy_cache *common)
 {
 	struct sy__slqb_cache *cache = sy__slqb_cache(common);
-	struct sy_deferred *entry;
 
 	sy__slqb_shrink(common);
-	entry = sy__deferred_extract(common->heap, belongs_to, common);
-	while (entry) {
-		struct sy_deferred *next = entry->next;
-
-		sy__slqb_grace_passed(common->heap, entry);
-		entry = next;
-	}
+	sy__deferred_finish(common->heap, belongs_to, common);
 	sy__metadata_give(common->heap, cache->slots, cache->state_bytes);
 }

@@ -342,15 +342,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 void sy__slub_cache_fini(struct sy_cache *cache)
 {
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
-	struct sy_deferred *entry;
 
 	sy__slub_shrink(cache);
-	entry = sy__deferred_extract(cache->heap, belongs_to, cache);
-	while (entry) {
-		struct sy_deferred *next = entry->next;
-
-		sy__slub_grace_passed(cache->heap, entry);
-		entry = next;
-	}
+	sy__deferred_finish(cache->heap, belongs_to, cache);
 	sy__metadata_give(cache->heap, slub->slots, slub->state_bytes);
 }
