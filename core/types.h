@@ -204,6 +204,7 @@ struct sy_policy {
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
+	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
 };
 
 /*

@@ -6,7 +6,7 @@
  */
 #include <slabyard/slabyard.h>
 
-extern const struct sy_policy sy__slub, sy__slob, sy__slab, sy__slqb, sy__bonwick;
+extern const struct sy_policy sy__slub, sy__slob, sy__slab, sy__slqb, sy__bonwick, sy__bsd44, sy__svr4, sy__sunos4;
 
 const struct sy_policy *const sy_policies[] = {
 	&sy__slub,
@@ -14,6 +14,9 @@ const struct sy_policy *const sy_policies[] = {
 	&sy__slab,
 	&sy__slqb,
 	&sy__bonwick,
+	&sy__bsd44,
+	&sy__svr4,
+	&sy__sunos4,
 	NULL,
 };
 

@@ -174,8 +174,10 @@ static const char *clean_up(struct yard *yard)
 		if (!sy_cache_destroy(yard->caches[i], NULL))
 			wrong = "a cache without objects in use could not be destroyed";
 	sy_heap_shrink(yard->heap);
-	if (!wrong && (yard->heap->counters.slab_pages || yard->heap->counters.large_pages))
+	if (!wrong && !yard->heap->policy->never_reclaims && yard->heap->counters.slab_pages)
 		wrong = "slabs are left after everything was freed and the heap has shrunk";
+	if (!wrong && yard->heap->counters.large_pages)
+		wrong = "large allocations are left after everything was freed";
 	return wrong ? wrong : yard->wrong;
 }
 
