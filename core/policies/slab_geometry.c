@@ -344,8 +344,7 @@ bool sy__slab_cache_init(struct sy_cache *cache)
 
 	if (!lay_out_cache(slab))
 		return false;
-	slab->page_flags = (cache->flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) |
-	                   (cache->flags & SY_CACHE_DMA ? SY_DMA : 0u) | (cache->flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
+	slab->page_flags = sy__page_flags(cache->flags);
 	slab->many_nodes = cache->heap->nodes > 1;
 	size_arrays(slab);
 	return make_nodes(slab) && make_slots(slab);

@@ -25,9 +25,6 @@
 #include "../deferred.h"
 #include "slab.h"
 
-/* Flags of a request that its pages and its freelist inherit. */
-#define REQUEST_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
-
 /* ---- Between slabs and arrays --------------------------------------------------------------------------------- */
 
 /* The slab to take objects from; NULL: none has any. Linux: get_first_slab(). */
@@ -191,7 +188,7 @@ static sy__slab_index_t *make_freelist(struct sy__slab_cache *cache, unsigned sl
 		return object_at(cache, slab, cache->objects - 1);
 	if (cache->place == SY__SLAB_ON_SLAB)
 		return (sy__slab_index_t *)(void *)(memory + (SY_PAGE_SIZE << page->order) - freelist_bytes(cache));
-	return sy_kmalloc(heap, slot, freelist_bytes(cache), flags & REQUEST_FLAGS, page->node);
+	return sy_kmalloc(heap, slot, freelist_bytes(cache), flags & SY__INHERITED_FLAGS, page->node);
 }
 
 static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
@@ -209,7 +206,7 @@ static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__pages_take(heap, slot, cache->order, (flags & REQUEST_FLAGS) | cache->page_flags, node,
+	struct sy_page *page = sy__pages_take(heap, slot, cache->order, (flags & SY__INHERITED_FLAGS) | cache->page_flags, node,
 	                                      SY_USE_SLAB);
 	struct sy__slab_slab *slab;
 

@@ -133,7 +133,6 @@ bool sy__slqb_cache_init(struct sy_cache *cache)
 	slqb->freebatch = threshold(tunables[SLQB_FREEBATCH], default_freebatch(cache->size));
 	slqb->flushbatch = threshold(tunables[SLQB_FLUSHBATCH], slqb->freebatch);
 	slqb->remote_free_check = threshold(tunables[SLQB_REMOTE_FREE_CHECK], slqb->freebatch);
-	slqb->page_flags = (cache->flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) |
-	                   (cache->flags & SY_CACHE_DMA ? SY_DMA : 0u) | (cache->flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
+	slqb->page_flags = sy__page_flags(cache->flags);
 	return make_state(slqb, threshold(tunables[SLQB_HIWATER], BATCHES * slqb->freebatch));
 }

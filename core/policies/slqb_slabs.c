@@ -20,9 +20,6 @@
 #include "../metadata.h"
 #include "slqb.h"
 
-/* Flags of a request that its pages inherit. */
-#define REQUEST_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
-
 /* ---- Between slabs and lists ---------------------------------------------------------------------------------- */
 
 /* An object of the list's first partial slab; NULL: there is none. */
@@ -181,7 +178,7 @@ static void *string_objects(struct sy__slqb_cache *cache, char *first)
 struct sy__slqb_slab *sy__slqb_new_slab(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__pages_take(heap, slot, cache->order, (flags & REQUEST_FLAGS) | cache->page_flags, node,
+	struct sy_page *page = sy__pages_take(heap, slot, cache->order, (flags & SY__INHERITED_FLAGS) | cache->page_flags, node,
 	                                      SY_USE_SLAB);
 	struct sy__slqb_slab *slab;
 

@@ -130,12 +130,6 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 	return slub->cache.size >= 256 ? 52 : 120;
 }
 
-static uint32_t page_flags(uint32_t cache_flags)
-{
-	return (cache_flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (cache_flags & SY_CACHE_DMA ? SY_DMA : 0u) |
-	       (cache_flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
-}
-
 static bool make_state(struct sy__slub_cache *slub)
 {
 	const struct sy_heap *heap = slub->cache.heap;
@@ -165,7 +159,7 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->least_order = (uint8_t)sy__order_of(cache->size);
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = (slot_objects(slub) * 2 + geometry.objects - 1) / geometry.objects;
-	slub->page_flags = page_flags(cache->flags);
+	slub->page_flags = sy__page_flags(cache->flags);
 	return make_state(slub);
 }
 
