@@ -397,8 +397,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 	return sy__entry(entry, struct sy__bonwick_slab, deferred)->cache == cache;
 }
 
-/* Slabs with objects in use, and all that leads to them (a hash table too), are left to sy_heap_destroy; but nobody else
- * knows where a supplier's are. */
+/* Slabs with objects in use, and all that leads to them (a hash table too), are left to sy_heap_destroy; but nobody
+ * else knows where a supplier's are. */
 static void return_supplied(struct sy__bonwick_cache *cache)
 {
 	while (!sy__list_empty(&cache->slabs)) {
