@@ -5,8 +5,10 @@
  * nobody had yet, and code that the child has not run. A kernel has none of these faults: they are the simulation's,
  * and must be over when the clock starts. Which pages they would hit is known from an earlier child that ran the same
  * steps from the same state: at its end the system is asked for every page it has (/proc/self/maps and pagemap), and
- * whether that is mapped here alone: then it was written to, or came into being. Pages of the parent that are only read
- * stay shared. That is exact, whatever wrote: the allocator, the page allocator's tables, the live table, a malloc.
+ * whether that is mapped here alone: then it was written to, or came into being. Of the others only those matter that
+ * the parent does not have, as code; what it has and nobody writes to stays shared. That is exact, whatever wrote: the
+ * allocator, the page allocator's tables, the live table, a malloc. Written pages with a single other between them are
+ * noted as one run, as a page more costs no more than a call more.
  *
  * The later child asks for these pages (MADV_POPULATE_WRITE, MADV_POPULATE_READ). Before Linux 5.14 it reads and
  * writes one byte of each through /proc/self/mem, which takes the same faults, and, where a page can't be had, fails
@@ -38,9 +40,11 @@
 #define TABLE_BYTES (sizeof(struct resident) + ROOM * sizeof(struct resident_run))
 #define LARGEST_MAPPING ((uint64_t)256 << 30)
 #define CHUNK 16384u /* pages asked for at once */
+#define GAP 1u        /* pages between two runs that are brought as well */
 
 /* Of an entry of /proc/self/pagemap. */
 #define PRESENT ((uint64_t)1 << 63)
+#define OF_FILE ((uint64_t)1 << 61) /* which a fork doesn't hand on */
 #define EXCLUSIVE ((uint64_t)1 << 56)
 
 struct resident *resident_create(void)
@@ -58,49 +62,81 @@ void resident_destroy(struct resident *resident)
 
 /* ---- Noting --------------------------------------------------------------------------------------------------- */
 
-static void note_page(struct resident *resident, uintptr_t start, size_t bytes, bool written)
-{
-	struct resident_run *last = resident->count ? &resident->runs[resident->count - 1] : NULL;
+/* What the system tells of pages. */
+struct view {
+	int own, parent;   /* pagemaps; parent may be missing: then nothing is known to be there */
+	size_t page_bytes;
+	uint64_t own_entries[CHUNK], parent_entries[CHUNK];
+};
 
-	if (last && last->start + last->bytes == start && last->written == written)
-		last->bytes += bytes;
-	else if (resident->count < ROOM)
-		resident->runs[resident->count++] = (struct resident_run){ start, bytes, written };
+static size_t read_entries(const struct view *view, int pagemap, uint64_t *entries, uintptr_t start, size_t count)
+{
+	off_t offset = (off_t)(start / view->page_bytes * sizeof *entries);
+	ssize_t got = pread(pagemap, entries, count * sizeof *entries, offset);
+
+	return got > 0 ? (size_t)got / sizeof *entries : 0;
 }
 
-static void note_mapping(struct resident *resident, int pagemap, uintptr_t start, uintptr_t end, bool writable)
+/* least: where the mapping starts, beyond which no run is extended. */
+static void note_page(struct resident *resident, const struct view *view, uintptr_t least, uintptr_t start, bool written)
 {
-	static uint64_t entries[CHUNK];
-	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	struct resident_run *last = resident->count ? &resident->runs[resident->count - 1] : NULL;
+	size_t gap = written ? (GAP + 1) * view->page_bytes : view->page_bytes;
+
+	if (last && last->start >= least && last->written == written && start - (last->start + last->bytes) < gap)
+		last->bytes = start + view->page_bytes - last->start;
+	else if (resident->count < ROOM)
+		resident->runs[resident->count++] = (struct resident_run){ start, view->page_bytes, written };
+}
+
+static void note_mapping(struct resident *resident, struct view *view, uintptr_t start, uintptr_t end, bool writable)
+{
+	uintptr_t least = start;
 
 	while (start < end) {
-		size_t left = (end - start) / page_bytes, count = left < CHUNK ? left : CHUNK;
-		ssize_t got = pread(pagemap, entries, count * sizeof *entries, (off_t)(start / page_bytes * sizeof *entries));
+		size_t left = (end - start) / view->page_bytes, count = left < CHUNK ? left : CHUNK, known;
 
-		if (got <= 0)
+		count = read_entries(view, view->own, view->own_entries, start, count);
+		known = read_entries(view, view->parent, view->parent_entries, start, count);
+		if (!count)
 			return;
-		count = (size_t)got / sizeof *entries;
-		for (size_t i = 0; i < count; i++)
-			if (entries[i] & PRESENT)
-				note_page(resident, start + i * page_bytes, page_bytes, writable && (entries[i] & EXCLUSIVE));
-		start += count * page_bytes;
+		for (size_t i = 0; i < count; i++) {
+			uint64_t entry = view->own_entries[i];
+			bool written = writable && entry & EXCLUSIVE;
+			bool inherited = i < known && view->parent_entries[i] & PRESENT && !(entry & OF_FILE);
+
+			if ((entry & PRESENT) && (written || !inherited))
+				note_page(resident, view, least, start + i * view->page_bytes, written);
+		}
+		start += count * view->page_bytes;
 	}
+}
+
+static int open_pagemap(pid_t process)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%ld/pagemap", (long)process);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 void resident_note(struct resident *resident)
 {
+	static struct view view;
 	FILE *maps = fopen("/proc/self/maps", "r");
-	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	uintptr_t start, end;
 	char line[4400], rights[5];
 
+	view.own = open_pagemap(getpid());
+	view.parent = open_pagemap(getppid());
+	view.page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	resident->count = 0;
-	while (maps && pagemap >= 0 && fgets(line, sizeof line, maps))
+	while (maps && fgets(line, sizeof line, maps))
 		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, rights) == 3 && rights[0] == 'r' &&
 		    rights[3] == 'p' && (uint64_t)(end - start) <= LARGEST_MAPPING && !strstr(line, "[v"))
-			note_mapping(resident, pagemap, start, end, rights[1] == 'w');
-	if (pagemap >= 0)
-		close(pagemap);
+			note_mapping(resident, &view, start, end, rights[1] == 'w');
+	close(view.own);
+	close(view.parent);
 	if (maps)
 		fclose(maps);
 }
