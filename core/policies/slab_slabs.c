@@ -206,8 +206,8 @@ static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__pages_take(heap, slot, cache->order, (flags & SY__INHERITED_FLAGS) | cache->page_flags, node,
-	                                      SY_USE_SLAB);
+	unsigned page_flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
+	struct sy_page *page = sy__pages_take(heap, slot, cache->order, page_flags, node, SY_USE_SLAB);
 	struct sy__slab_slab *slab;
 
 	if (!page)

@@ -178,8 +178,8 @@ static void *string_objects(struct sy__slqb_cache *cache, char *first)
 struct sy__slqb_slab *sy__slqb_new_slab(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__pages_take(heap, slot, cache->order, (flags & SY__INHERITED_FLAGS) | cache->page_flags, node,
-	                                      SY_USE_SLAB);
+	unsigned page_flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
+	struct sy_page *page = sy__pages_take(heap, slot, cache->order, page_flags, node, SY_USE_SLAB);
 	struct sy__slqb_slab *slab;
 
 	if (!page)
