@@ -122,12 +122,6 @@ static uint32_t colours(const struct sy__bonwick_cache *bonwick)
 	return (uint32_t)(unused < UINT16_MAX ? unused + 1 : UINT16_MAX);
 }
 
-static uint32_t page_flags(uint32_t cache_flags)
-{
-	return (cache_flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (cache_flags & SY_CACHE_DMA ? SY_DMA : 0u) |
-	       (cache_flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
-}
-
 /* Slab data and bufctls, which come before all other caches, are never wanted on a fast path. */
 static uint32_t magazine(struct sy_heap *heap)
 {
@@ -142,7 +136,7 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 	if (!lay_out(bonwick))
 		return false;
 	bonwick->colours = colours(bonwick);
-	bonwick->page_flags = page_flags(cache->flags);
+	bonwick->page_flags = sy__page_flags(cache->flags);
 	bonwick->lock = (sy__lock_t)SY__LOCK_INIT;
 	sy__list_init(&bonwick->slabs);
 	bonwick->freelist = &bonwick->slabs;

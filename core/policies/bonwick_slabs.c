@@ -24,9 +24,8 @@
 #include "../metadata.h"
 #include "bonwick.h"
 
-/* Flags of a request that its pages inherit; and those of slab data and bufctls. */
-#define PAGE_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
-#define DATA_FLAGS (SY_HIGHATOMIC | SY_NO_RECLAIM)
+/* Flags of a request that slab data and bufctls inherit. They may be of any node. */
+#define DATA_FLAGS (SY__INHERITED_FLAGS & ~(unsigned)SY_THISNODE)
 
 #define SECOND UINT64_C(1000000000)
 
@@ -54,8 +53,7 @@ char *sy__bonwick_first(const struct sy__bonwick_cache *cache, struct sy__bonwic
 static char *own_pages(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__pages_take(heap, slot, cache->order, (flags & PAGE_FLAGS) | cache->page_flags, node,
-	                                      SY_USE_SLAB);
+	struct sy_page *page = sy__pages_take(heap, slot, cache->order, flags, node, SY_USE_SLAB);
 
 	if (!page)
 		return NULL;
@@ -67,10 +65,8 @@ static char *own_pages(struct sy__bonwick_cache *cache, unsigned slot, unsigned 
 static char *supplied_pages(struct sy__bonwick_cache *cache, unsigned flags)
 {
 	const struct sy_page_supplier *supplier = cache->cache.supplier;
-	char *memory;
+	char *memory = supplier->get_pages(supplier->context, slab_bytes(cache), flags);
 
-	flags = (flags & PAGE_FLAGS) | cache->page_flags;
-	memory = supplier->get_pages(supplier->context, slab_bytes(cache), flags);
 	if ((uintptr_t)memory & (SY_PAGE_SIZE - 1)) {
 		supplier->free_pages(supplier->context, memory, slab_bytes(cache));
 		return NULL;
@@ -81,6 +77,7 @@ static char *supplied_pages(struct sy__bonwick_cache *cache, unsigned flags)
 /* Paper: kmem_getpages. */
 static char *get_pages(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
 {
+	flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
 	return cache->cache.supplier ? supplied_pages(cache, flags) : own_pages(cache, slot, flags, node);
 }
 
