@@ -334,6 +334,7 @@ static void test_one_eighth_is_unused_at_most(void)
 		CHECK_EQUAL(geometry.objects, bytes / size);
 		CHECK_EQUAL(geometry.wasted, bytes % size);
 		CHECK(geometry.wasted * 8 <= bytes);
+		CHECK((uint64_t)geometry.wasted * geometry.objects <= bytes); /* 1/n for n buffers, whatever the size */
 		CHECK(geometry.order == 0 || bytes / 2 < size || bytes / 2 % size * 8 > bytes / 2);
 	}
 }
@@ -718,23 +719,26 @@ static void test_colouring_off(void)
 }
 
 /* Section 4.1: 300-byte inodes with 48 hot bytes. In buffers of 512 bytes at multiples of 512 these share 9% of the
- * cache lines; here they reach all of them. */
+ * cache lines; here they reach all of them. Section 4.2: of two buses that interleave 256 bytes, each serves about half
+ * of the inodes, instead of the first one all. */
 static void test_hot_bytes_reach_every_cache_line(void)
 {
 	struct world world = make(1, 1, NULL, 0);
 	struct sy_cache *cache = cache_of(&world, 300, 0, 0);
 	bool reached[512 / 16] = { false };
-	unsigned lines = 0;
+	unsigned lines = 0, first_bus = 0;
 
 	for (unsigned i = 0; i < 400; i++) {
 		size_t start = offset_of(cache, get(cache));
 
+		first_bus += start % 512 < 256;
 		for (size_t at = start; at < start + 48; at += 8)
 			reached[at % 512 / 16] = true;
 	}
 	for (unsigned i = 0; i < 512 / 16; i++)
 		lines += reached[i];
 	CHECK_EQUAL(lines, 512 / 16);
+	CHECK(first_bus > 180 && first_bus < 220);
 	end(&world);
 }
 
