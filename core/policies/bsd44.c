@@ -1,29 +1,31 @@
 /*
  * bsd44: power-of-two buckets, and pages that never come back.
  *
- * After M. K. McKusick and M. J. Karels, "Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel", Summer
- * USENIX 1988, the kernel malloc of 4.4BSD; one of the three that Bonwick (1994, section 5) measured the slab allocator
- * against. Its idea: of a kernel's requests nearly all are small, so small ones shall be fast, and large ones frugal.
+ * After M. K. McKusick and M. J. Karels, "Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel",
+ * Summer USENIX 1988, the kernel malloc of 4.4BSD; one of the three that Bonwick (1994, section 5) measured the slab
+ * allocator against. Its idea: of a kernel's requests nearly all are small, so small ones shall be fast, and large
+ * ones frugal.
  *
- * A small request, of up to two pages, is rounded up to a power of two, at least 16 bytes. There is a list of free blocks
- * (a bucket) for each: allocation takes the first block off the list, freeing puts it back as the first. If the list is empty,
- * a page (two for the largest bucket) is cut into blocks, which are handed out from the last to the first. A larger request is
- * rounded up to pages and goes straight to the page allocator, as does its free.
+ * A small request, of up to two pages, is rounded up to a power of two, at least 16 bytes. There is a list of free
+ * blocks (a bucket) for each: allocation takes the first block off the list, freeing puts it back as the first. If
+ * the list is empty, a page (two for the largest bucket) is cut into blocks, which are handed out from the last to
+ * the first. A larger request is rounded up to pages and goes straight to the page allocator, as does its free.
  *
- * Freeing isn't told the size. The paper's own way: no header, which would double what the many requests of exactly a power
- * of two take, but a table of pages (kmemsizes) that tells the bucket of all blocks in a page. Here the table is the page
- * descriptors, and struct bsd44_page the entry.
+ * Freeing isn't told the size. The paper's own way: no header, which would double what the many requests of exactly a
+ * power of two take, but a table of pages (kmemsizes) that tells the bucket of all blocks in a page. Here the table
+ * is the page descriptors, and struct bsd44_page the entry.
  *
- * Pages in a bucket stay there until the heap is destroyed, whatever is asked for later: no other bucket can use them, nor does
- * the page allocator get them back. That is what the paper leaves for the future, and what Bonwick found to cost the most memory
- * after a peak. So there is no shrink, and memory pressure doesn't touch it.
+ * Pages in a bucket stay there until the heap is destroyed, whatever is asked for later: no other bucket can use
+ * them, nor does the page allocator get them back. That is what the paper leaves for the future, and what Bonwick
+ * found to cost the most memory after a peak. So there is no shrink, and memory pressure doesn't touch it.
  *
  *     bucket 64    -> +---- page ----------+    bucket 2048 -> +---- page ----------+
  *                     | use|free|use|free|…|                   |  in use  |  free   |
  *                     +--------------------+                   +--------------------+
  *
- * The paper's statistics and limits by type of use have no place here, as requests have no type. Its lists of large blocks
- * are of any number of pages; our page allocator has powers of two. Objects of caches, memory nodes and locks: general.c.
+ * The paper's statistics and limits by type of use have no place here, as requests have no type. Its lists of large
+ * blocks are of any number of pages; our page allocator has powers of two. Objects of caches, memory nodes and locks:
+ * general.c.
  */
 #include "general.h"
 
@@ -104,7 +106,7 @@ static inline void *pop(struct sy__general_heap *general, unsigned node, const s
 
 static inline void push(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
 {
-	struct sy_page *page = sy__head_of(&general->heap, block);
+	struct sy_page *page = sy__page_of(&general->heap, block); /* no block starts in another page than the first */
 
 	(void)slot;
 	(void)bytes; /* the page knows, as it must for kfree */
@@ -240,7 +242,7 @@ static const char *check_bucket(struct bsd44_heap *bsd44, unsigned node, unsigne
 
 		if (!left--)
 			return "bsd44: a bucket has more free blocks than it counts, or its list runs in a circle";
-		if (page->use != SY_USE_SLAB || page->heap != heap || page_state(page)->bucket != number || page->node != node)
+		if (page->use != SY_USE_SLAB || page->heap != heap || page->node != node || page_state(page)->bucket != number)
 			return "bsd44: a free block lies in a page of another bucket or node";
 		if ((size_t)((char *)block - (char *)sy__page_address(heap, page)) & (block_bytes(number) - 1))
 			return "bsd44: a free block does not start where its page was cut";
@@ -279,7 +281,7 @@ static const char *bsd44_check(struct sy_heap *heap)
 const struct sy_policy sy__bsd44 = {
 	.name = "bsd44",
 	.summary = "4.4BSD's kernel malloc: power-of-two buckets, whose pages are never given back",
-	.paper = "McKusick and Karels, Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel, Summer USENIX 1988",
+	.paper = "McKusick and Karels, Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel, USENIX 1988",
 	.heap_bytes = sizeof(struct bsd44_heap),
 	.cache_bytes = sizeof(struct sy__general_cache),
 	.cache_alloc = bsd44_cache_alloc,

@@ -1,30 +1,33 @@
 /*
- * What the allocators that know sizes but no kinds of objects share: the three that Bonwick (1994, section 5) measured the
- * slab allocator against. They were made before object caches: their interface is kmem_alloc and kmem_free. This file
- * puts the caches of slabyard, memory nodes and the page allocator around them; a policy adds what makes it itself, as
- * struct sy__general_ops: to take a block out of its pages, to take one back, and to add pages.
+ * What the allocators that know sizes but no kinds of objects share: the three that Bonwick (1994, section 5)
+ * measured the slab allocator against. They were made before object caches: their interface is kmem_alloc and
+ * kmem_free. This file puts the caches of slabyard, memory nodes and the page allocator around them; a policy adds
+ * what makes it itself, as struct sy__general_ops: to take a block out of its pages, to take one back, and to add
+ * pages.
  *
  * Caches. An object is a block of the size of its cache, that kmalloc could have given as well. Nothing is kept
- * constructed: a constructor runs at every allocation and a destructor at every free. Objects of a cache that is typesafe
- * by RCU carry a footer, by which they wait for a grace period before they are freed; so what readers may still look at
- * stays untouched. A cache counts its objects, so that it can't be destroyed under them.
+ * constructed: a constructor runs at every allocation and a destructor at every free. Objects of a cache that is
+ * typesafe by RCU carry a footer, by which they wait for a grace period before they are freed; so what readers may
+ * still look at stays untouched. A cache counts its objects, so that it can't be destroyed under them.
  *
- * Sizes. The original kmem_free was told the size (SVr4, SunOS), kfree isn't. No policy puts a header in front of an object
- * for that, as it would cost each power of two the double; the page's descriptor or a map of bits knows. What a policy
- * doesn't cut out of its own pages goes straight to the page allocator, which knows powers of two of pages only.
+ * Sizes. The original kmem_free was told the size (SVr4, SunOS), kfree isn't. No policy puts a header in front of an
+ * object for that, as it would cost each power of two the double; the page's descriptor or a map of bits knows. What
+ * a policy doesn't cut out of its own pages goes straight to the page allocator, which knows powers of two of pages
+ * only.
  *
- * Nodes. The papers know none. Here each node has its own arena, of the pages that are there; a request goes to that of its
- * node, or of the node nearest to its slot. If that has no block, pages are asked for: of this node alone at first, then,
- * unless the request insists on it, the arenas of the others are tried, and last whatever page the page allocator finds.
- * Pages join the arena of the node where they are.
+ * Nodes. The papers know none. Here each node has its own arena, of the pages that are there; a request goes to that
+ * of its node, or of the node nearest to its slot. If that has no block, pages are asked for: of this node alone at
+ * first, then, unless the request insists on it, the arenas of the others are tried, and last whatever page the page
+ * allocator finds. Pages join the arena of the node where they are.
  *
  * Where the order of pages that a policy likes isn't to be had, the smallest that holds the request is asked for.
  *
- * The counter slow_allocs counts the allocations that needed more than one look into their arena, or pages of their own;
- * slow_frees those frees that gave pages back.
+ * The counter slow_allocs counts the allocations that needed more than one look into their arena, or pages of their
+ * own; slow_frees those frees that gave pages back.
  *
- * Locks. sy__general_heap.lock covers the policy's structures of all nodes, pages' states and maps, the counts of objects
- * and the counters written here. Pages are taken without it, but given back with it held: the page allocator's locks stand below.
+ * Locks. sy__general_heap.lock covers the policy's structures of all nodes, pages' states and maps, the counts of
+ * objects and the counters written here. Pages are taken without it, but given back with it held: the page
+ * allocator's locks stand below.
  */
 #include "general.h"
 
@@ -48,9 +51,11 @@ static size_t map_bytes(const struct sy__general_heap *general, const struct sy_
 static struct sy_page *take_pages(struct sy__general_heap *general, unsigned slot, unsigned order, unsigned flags, int node)
 {
 	struct sy_heap *heap = &general->heap;
-	struct sy_page *page = sy__pages_take(heap, slot, order, flags & ~(unsigned)(SY_ZERO | SY_MOVABLE), node, SY_USE_SLAB);
+	struct sy_page *page;
 	uint32_t *map;
 
+	flags &= ~(unsigned)(SY_ZERO | SY_MOVABLE);
+	page = sy__pages_take(heap, slot, order, flags, node, SY_USE_SLAB);
 	if (!page || !general->ops->map_bytes)
 		return page;
 	map = sy__metadata_take(heap, map_bytes(general, page));
@@ -243,14 +248,7 @@ static bool waits_for_cache(const struct sy_deferred *deferred, const void *cach
 /* Frees what still waits. Objects that are in use stay, as pages are everybody's. */
 void sy__general_cache_fini(struct sy_cache *cache)
 {
-	struct sy_deferred *next = sy__deferred_extract(cache->heap, waits_for_cache, cache);
-
-	while (next) {
-		struct sy_deferred *deferred = next;
-
-		next = deferred->next;
-		sy__general_grace_passed(cache->heap, deferred);
-	}
+	sy__deferred_finish(cache->heap, waits_for_cache, cache);
 }
 
 void sy__general_counts(struct sy_cache *cache, struct sy_cache_counts *counts)

@@ -1,30 +1,34 @@
 /*
  * sunos4: fast fits.
  *
- * After C. J. Stephenson, "Fast Fits: New Methods for Dynamic Storage Allocation", SOSP 1983, by which SunOS 4.1.3 allocates
- * kernel memory; one of the three that Bonwick (1994, section 5) measured the slab allocator against: the most frugal of them, and
- * by far the slowest. A sequential fit takes a block of just the size asked for out of a larger free one, and joins what is freed
- * with its free neighbours. Its weak point is the search, of which Stephenson keeps the cost low by the order of the free
- * blocks: they stand in a Cartesian tree (sunos4_tree.h), in which the root is the largest and addresses run from left to right.
+ * After C. J. Stephenson, "Fast Fits: New Methods for Dynamic Storage Allocation", SOSP 1983, by which SunOS 4.1.3
+ * allocates kernel memory; one of the three that Bonwick (1994, section 5) measured the slab allocator against: the
+ * most frugal of them, and by far the slowest. A sequential fit takes a block of just the size asked for out of a
+ * larger free one, and joins what is freed with its free neighbours. Its weak point is the search, of which
+ * Stephenson keeps the cost low by the order of the free blocks: they stand in a Cartesian tree (sunos4_tree.h), in
+ * which the root is the largest and addresses run from left to right.
  *
- * The tunable fit says which free block serves a request: leftmost, that at the lowest address, which is first fit without the
- * search from the front; or better, which goes down to the smaller son that still fits and comes near best fit. The object takes
- * the start of the block, and the rest goes back into the tree. Freeing finds the free neighbours by going down by address.
+ * The tunable fit says which free block serves a request: leftmost, that at the lowest address, which is first fit
+ * without the search from the front; or better, which goes down to the smaller son that still fits and comes near
+ * best fit. The object takes the start of the block, and the rest goes back into the tree. Freeing finds the free
+ * neighbours by going down by address.
  *
- * Memory is counted in units of 16 bytes, the size of a tree's node, so that no rest is too small to be a free block. Memory
- * grows by chunks of pages (tunable chunk_order: 2^chunk_order of them); a chunk that is wholly free goes back to the page
- * allocator at once. SunOS has one arena, and gives back pages of it; here blocks don't reach from one chunk into the
- * next, as whoever gave the pages may want them back one chunk at a time. Requests of more than half a chunk go straight to pages.
+ * Memory is counted in units of 16 bytes, the size of a tree's node, so that no rest is too small to be a free block.
+ * Memory grows by chunks of pages (tunable chunk_order: 2^chunk_order of them); a chunk that is wholly free goes back
+ * to the page allocator at once. SunOS has one arena, and gives back pages of it; here blocks don't reach from one
+ * chunk into the next, as whoever gave the pages may want them back one chunk at a time. Requests of more than half a
+ * chunk go straight to pages.
  *
- * Alignment. The original knows none beyond its unit. Here an object that wants more takes the first aligned place in its
- * block, and what lies before it stays free. Leftmost fit tries that in the leftmost TRIES blocks of the object's size, then
- * takes the leftmost that is large enough in any case. Better fit takes the last block on its way in which there is room.
+ * Alignment. The original knows none beyond its unit. Here an object that wants more takes the first aligned place in
+ * its block, and what lies before it stays free. Leftmost fit tries that in the leftmost TRIES blocks of the object's
+ * size, then takes the leftmost that is large enough in any case. Better fit takes the last block on its way in which
+ * there is room.
  *
  * A chunk's map (starts.h) tells where blocks start, free ones too, and so the size of what kfree gets, which SunOS's
  * kmem_free is told. It is a 128th of the chunk's memory, as metadata. The tree alone says which blocks are free.
  *
- * There is nothing to shrink: no free block is kept that could be given back. Where no chunk is to be had, a smaller one that
- * holds the request will do. Objects of caches, memory nodes and locks: general.c.
+ * There is nothing to shrink: no free block is kept that could be given back. Where no chunk is to be had, a smaller
+ * one that holds the request will do. Objects of caches, memory nodes and locks: general.c.
  */
 #include "sunos4.h"
 
@@ -214,7 +218,7 @@ static void push_unsized(struct sy__general_heap *general, unsigned slot, void *
 static void sunos4_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
-	struct sy_page *page = sy__page_of(heap, object);
+	struct sy_page *page = sy__head_of(heap, object);
 
 	if (sy__unlikely(page->use == SY_USE_LARGE))
 		sy__general_pages_free(general, slot, page, NULL);
@@ -248,7 +252,7 @@ static bool sunos4_cache_init(struct sy_cache *cache)
 static size_t sunos4_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
-	const struct sy_page *page = sy__page_of(heap, object);
+	const struct sy_page *page = sy__head_of(heap, object);
 	size_t bytes;
 
 	if (page->use == SY_USE_LARGE)

@@ -1,28 +1,32 @@
 /*
  * The Cartesian tree of fast fits: free blocks, each holding its own node.
  *
- * After C. J. Stephenson, "Fast Fits: New Methods for Dynamic Storage Allocation", SOSP 1983. From left to right the blocks
- * are in order of address; from the root down they get smaller, and of equal ones the lower address stands above. For a
- * given set of free blocks there is exactly one such tree:
+ * After C. J. Stephenson, "Fast Fits: New Methods for Dynamic Storage Allocation", SOSP 1983. From left to right the
+ * blocks are in order of address; from the root down they get smaller, and of equal ones the lower address stands
+ * above. For a given set of free blocks there is exactly one such tree:
  *
- *     address     0      100     300     400    700          size of the block 400: 200
- *     size        48     80      64      200    96                        /           \
- *                                                                  100: 80              700: 96
- *                                                                  /      \
- *                                                              0: 48     300: 64
+ *     offset   0    64   160  240  464  576           576: 3520
+ *     bytes    48   80   64   208  96   3520          /
+ *                                                240: 208
+ *                                               /        \
+ *                                          64: 80         464: 96
+ *                                         /      \
+ *                                     0: 48     160: 64
  *
- * The root is the largest: whether a request can be served is known at once. Where a block is too small, so is all below it.
+ * The root is the largest: whether a request can be served is known at once. Where a block is too small, so is all
+ * below it.
  *
  *     leftmost fit   go left while the left son is large enough, and take the last that was: the fit at the lowest address
  *     better fit     go to the smaller of the sons that are large enough; take the block that has none
  *
- * A new block stands where going down by address first meets a smaller one, and splits what is there by address into its two
- * sons. A removed block is replaced by its sons, merged by size. Both cost the depth of the tree, which has no bound but the
- * number of blocks; Stephenson found it to be small in practice. Nothing here recurses.
+ * A new block stands where going down by address first meets a smaller one, and splits what is there by address into
+ * its two sons. A removed block is replaced by its sons, merged by size. Both cost the depth of the tree, which has
+ * no bound but the number of blocks; Stephenson found it to be small in practice. Nothing here recurses.
  *
- * A node must fit into the smallest block, 16 bytes. It is two words of 64 bits, one for each son: a block's number (that
- * of its first unit of 16 bytes from the start of memory, plus one; 0: none) in the upper 54 bits, and below it one half of
- * the block's own size of 20 bits. Stephenson's node has the sizes of the sons instead, to look at them without touching their memory.
+ * A node must fit into the smallest block, 16 bytes. It is two words of 64 bits, one for each son: a block's number
+ * (that of its first unit of 16 bytes from the start of memory, plus one; 0: none) in the upper 54 bits, and below it
+ * one half of the block's own size of 20 bits. Stephenson's node has the sizes of the sons instead, to look at them
+ * without touching their memory.
  *
  * The caller holds the lock.
  */

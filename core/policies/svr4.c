@@ -1,31 +1,34 @@
 /*
  * svr4: a buddy system that is lazy to join blocks.
  *
- * After T. P. Lee and R. E. Barkley, "A Watermark-based Lazy Buddy System for Kernel Memory Allocation", Summer USENIX 1989, and
- * the simpler rule of the same authors, "A Lazy Buddy System Bounded by Two Coalescing Delays per Class", SOSP 1989, which
- * System V Release 4 uses; one of the three allocators that Bonwick (1994, section 5) measured the slab allocator against.
+ * After T. P. Lee and R. E. Barkley, "A Watermark-based Lazy Buddy System for Kernel Memory Allocation", Summer
+ * USENIX 1989, by the rule that the same authors found to do without watermarks ("A Lazy Buddy System Bounded by Two
+ * Coalescing Delays", SOSP 1989); System V Release 4 allocates kernel memory so. One of the three allocators that
+ * Bonwick (1994, section 5) measured the slab allocator against.
  *
- * Blocks are powers of two, from 16 bytes to half a pool (tunable pool_order: 2^pool_order pages), aligned to their size. A
- * request takes the smallest that holds it; if there is none, a larger one is split into two buddies, again and again. Two
- * free buddies can be joined again. A plain buddy system joins them at every free, only to split them at the next allocation.
- * Here a class (all blocks of one size) lets some of its free blocks be:
+ * Blocks are powers of two, from 16 bytes to half a pool (tunable pool_order: 2^pool_order pages), aligned to their
+ * size. A request takes the smallest that holds it; if there is none, a larger one is split into two buddies, again
+ * and again. Two free buddies can be joined again. A plain buddy system joins them at every free, only to split them
+ * at the next allocation. Here a class (all blocks of one size) lets some of its free blocks be:
  *
  *     locally free    on the class's list, for the next request of this size; to its buddy it looks in use
  *     globally free   on the other list, marked in the pool's map; it is joined when its buddy becomes so as well
  *
- * How many may be locally free, the class's slack tells: of N blocks, L are locally and G globally free, so N - L - G are in
- * use, and slack = N - 2L - G is by how much those exceed the locally free. At a free, the slack before it decides:
+ * How many may be locally free, the class's slack tells: of N blocks, L are locally and G globally free, so N - L - G
+ * are in use, and slack = N - 2L - G is by how much those exceed the locally free. At a free, the slack before it
+ * decides:
  *
  *     slack >= 2   lazy         the block becomes locally free; no work at all
  *     slack  = 1   reclaiming   the block becomes globally free, and is joined with its buddy if that is
  *     slack  = 0   accelerated  likewise, and so is one block that was locally free: the one that was freed longest ago
  *
- * So slack never falls below 0: no more blocks are locally free than are in use. A free joins at most two blocks of its
- * class. When the last object is freed, all blocks have become one again: the pool is wholly free and goes back to the page
- * allocator at once. An allocation takes a locally free block if there is one, then a globally free one, then splits.
+ * So slack never falls below 0: no more blocks are locally free than are in use. A free joins at most two blocks of
+ * its class. When the last object is freed, all blocks have become one again: the pool is wholly free and goes back
+ * to the page allocator at once. An allocation takes a locally free block if there is one, then a globally free one,
+ * then splits.
  *
- * A pool's map has two bits for each 16 bytes (starts.h): whether a block starts there, from which follows the size of what
- * kfree gets, and whether that block is globally free. It is a 64th of the pool's memory, as metadata.
+ * A pool's map has two bits for each 16 bytes (starts.h): whether a block starts there, from which follows the size
+ * of what kfree gets, and whether that block is globally free. It is a 64th of the pool's memory, as metadata.
  *
  * Shrinking makes all locally free blocks globally free. So does running out of memory, before a request is refused.
  * Where no pool is to be had, a smaller one that holds the request will do. Larger requests go straight to pages.
@@ -293,7 +296,7 @@ static void push_unsized(struct sy__general_heap *general, unsigned slot, void *
 static void svr4_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
-	struct sy_page *page = sy__page_of(heap, object);
+	struct sy_page *page = sy__head_of(heap, object);
 
 	if (sy__unlikely(page->use == SY_USE_LARGE))
 		sy__general_pages_free(general, slot, page, NULL);
@@ -328,7 +331,7 @@ static bool svr4_cache_init(struct sy_cache *cache)
 static size_t svr4_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
-	const struct sy_page *page = sy__page_of(heap, object);
+	const struct sy_page *page = sy__head_of(heap, object);
 	size_t bytes;
 
 	if (page->use == SY_USE_LARGE)
@@ -389,8 +392,9 @@ struct survey {
 	const char *wrong;
 };
 
-static const char *survey_block(struct sy__svr4_heap *svr4, const struct place *place, uint32_t units)
+static const char *survey_block(struct sy__svr4_heap *svr4, const struct place *place)
 {
+	uint32_t units = sy__starts_end(place->starts, place->unit, place->units) - place->unit;
 	struct sy__svr4_class *class;
 
 	if (units & (units - 1) || place->unit & (units - 1))
@@ -420,7 +424,7 @@ static bool survey_pool(void *context, struct sy_page *pool)
 		survey->wrong = "svr4: no block starts where a pool does";
 	for (; place.unit < place.units && !survey->wrong; place.unit++) {
 		if (sy__starts_at(place.starts, place.unit))
-			survey->wrong = survey_block(survey->svr4, &place, sy__starts_end(place.starts, place.unit, place.units) - place.unit);
+			survey->wrong = survey_block(survey->svr4, &place);
 		else if (sy__starts_at(place.global, place.unit))
 			survey->wrong = "svr4: the inside of a block is marked as globally free";
 	}
