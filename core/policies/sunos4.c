@@ -296,7 +296,7 @@ struct survey {
 	const char *wrong;
 };
 
-/* A son must be smaller, or at a higher address, and on its side. */
+/* A son must be smaller, or of lower rank, and on its side. */
 static const char *check_son(const struct sy__tree *tree, uint64_t number, uint64_t son, bool right_side)
 {
 	if (!son)

@@ -130,22 +130,38 @@ static void test_better_fit(void)
 	end_world(&world);
 }
 
-static void test_equal_blocks_stand_in_order_of_address(void)
+static unsigned depth_of(const struct sy__tree *tree, uint64_t number)
 {
-	struct world world = make_world("sunos4", LEFTMOST, 0, 1);
-	void *objects[8];
+	unsigned left, right;
 
-	for (unsigned i = 0; i < 8; i++)
-		objects[i] = kget(&world, 33); /* 48 */
-	kput(&world, objects[4]);
-	kput(&world, objects[0]);
-	kput(&world, objects[6]);
-	kput(&world, objects[2]);
-	check_tree(&world, "((0:48(96:48(192:48(288:48))))384:3712)");
-	CHECK(kget(&world, 33) == objects[0]);
-	CHECK(kget(&world, 33) == objects[2]);
-	check_tree(&world, "((192:48(288:48))384:3712)");
-	end_world(&world);
+	if (!number)
+		return 0;
+	left = depth_of(tree, sy__tree_at(&sy__tree_node(tree, number)->left));
+	right = depth_of(tree, sy__tree_at(&sy__tree_node(tree, number)->right));
+	return 1 + (left > right ? left : right);
+}
+
+/* 1000 equal holes, made in order of address or against it: a random tree of as many is 22 deep. Always the same tree. */
+static void test_equal_blocks_are_no_list(void)
+{
+	static void *objects[2000];
+	unsigned depths[2];
+
+	for (unsigned backwards = 0; backwards < 2; backwards++) {
+		struct world world = make_world("sunos4", LEFTMOST, -1, 1);
+
+		for (unsigned i = 0; i < 2000; i++)
+			objects[i] = kget(&world, 100);
+		for (unsigned i = 0; i < 1000; i++)
+			sy_kfree(world.heap, 0, objects[backwards ? 1998 - 2 * i : 2 * i]);
+		CHECK(tree_of(&world)->blocks >= 1000);
+		depths[backwards] = depth_of(tree_of(&world), sy__tree_at(&tree_of(&world)->root));
+		CHECK(depths[backwards] < 40);
+		CHECK(kget(&world, 100) == objects[0]);
+		CHECK(kget(&world, 100) == objects[2]);
+		end_world(&world);
+	}
+	CHECK_EQUAL(depths[0], depths[1]);
 }
 
 static void test_joining_on_both_sides(void)
@@ -217,7 +233,7 @@ static void test_alignment_looks_at_the_next_blocks(void)
 	CHECK_EQUAL(offset(second), 128);
 	kput(&world, first);
 	kput(&world, second);
-	check_tree(&world, "((48:64(128:64))208:3888)");
+	CHECK_EQUAL(tree_of(&world)->blocks, 3);
 	CHECK(kget(&world, 64) == second);
 	CHECK(kget(&world, 63) == first);
 	end_world(&world);
@@ -315,7 +331,7 @@ int main(void)
 	test_the_tree();
 	test_leftmost_fit();
 	test_better_fit();
-	test_equal_blocks_stand_in_order_of_address();
+	test_equal_blocks_are_no_list();
 	test_joining_on_both_sides();
 	test_rounding();
 	test_alignment_leaves_what_it_skips();
