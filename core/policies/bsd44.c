@@ -242,8 +242,10 @@ static const char *check_bucket(struct bsd44_heap *bsd44, unsigned node, unsigne
 
 		if (!left--)
 			return "bsd44: a bucket has more free blocks than it counts, or its list runs in a circle";
-		if (page->use != SY_USE_SLAB || page->heap != heap || page->node != node || page_state(page)->bucket != number)
-			return "bsd44: a free block lies in a page of another bucket or node";
+		if (page->use != SY_USE_SLAB || page->heap != heap || page->node != node)
+			return "bsd44: a free block lies in no page of its heap and node";
+		if (page_state(page)->bucket != number)
+			return "bsd44: a free block lies in a page of another bucket";
 		if ((size_t)((char *)block - (char *)sy__page_address(heap, page)) & (block_bytes(number) - 1))
 			return "bsd44: a free block does not start where its page was cut";
 	}

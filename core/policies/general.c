@@ -48,7 +48,8 @@ static size_t map_bytes(const struct sy__general_heap *general, const struct sy_
 }
 
 /* Pages with their map; NULL: no memory. */
-static struct sy_page *take_pages(struct sy__general_heap *general, unsigned slot, unsigned order, unsigned flags, int node)
+static struct sy_page *take_pages(struct sy__general_heap *general, unsigned slot, unsigned order, unsigned flags,
+                                  int node)
 {
 	struct sy_heap *heap = &general->heap;
 	struct sy_page *page;
@@ -86,8 +87,8 @@ static struct sy_page *take_pages_of_some_order(struct sy__general_heap *general
 }
 
 /* A block of fresh pages. */
-static void *from_pages(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want, unsigned flags,
-                        int node, uint64_t *live)
+static void *from_pages(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
+                        unsigned flags, int node, uint64_t *live)
 {
 	struct sy_page *page = take_pages_of_some_order(general, slot, want, flags, node);
 	void *block;
@@ -123,11 +124,13 @@ static void *from_arenas(struct sy__general_heap *general, const struct sy__gene
 }
 
 /* A block that this node has no room for, but has pages for; or that another node has. */
-static void *from_nodes(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want, unsigned flags,
-                        unsigned home, uint64_t *live)
+static void *from_nodes(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
+                        unsigned flags, unsigned home, uint64_t *live)
 {
-	void *block = from_pages(general, slot, want, flags | SY_THISNODE | SY_NO_RECLAIM, (int)home, live);
+	void *block = NULL;
 
+	if (home < sy__pages_nodes(general->heap.pages)) /* a heap may have more nodes than there is memory on */
+		block = from_pages(general, slot, want, flags | SY_THISNODE | SY_NO_RECLAIM, (int)home, live);
 	if (block)
 		return block;
 	sy__lock(&general->lock);
@@ -136,8 +139,8 @@ static void *from_nodes(struct sy__general_heap *general, unsigned slot, const s
 	return block;
 }
 
-static SY__COLD void *after_coalescing(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
-                                       unsigned home, unsigned nodes, uint64_t *live)
+static SY__COLD void *after_coalescing(struct sy__general_heap *general, unsigned slot,
+                                       const struct sy__general_want *want, unsigned home, unsigned nodes, uint64_t *live)
 {
 	void *block;
 
@@ -166,8 +169,8 @@ SY__COLD void *sy__general_refill(struct sy__general_heap *general, unsigned slo
 
 /* ---- Objects that are pages ----------------------------------------------------------------------------------- */
 
-SY__COLD void *sy__general_pages(struct sy__general_heap *general, unsigned slot, size_t bytes, unsigned flags, int node,
-                                 uint64_t *live)
+SY__COLD void *sy__general_pages(struct sy__general_heap *general, unsigned slot, size_t bytes, unsigned flags,
+                                 int node, uint64_t *live)
 {
 	void *object = sy__large_alloc(&general->heap, slot, bytes, flags, node);
 
@@ -181,7 +184,8 @@ SY__COLD void *sy__general_pages(struct sy__general_heap *general, unsigned slot
 	return object;
 }
 
-SY__COLD void sy__general_pages_free(struct sy__general_heap *general, unsigned slot, struct sy_page *page, uint64_t *live)
+SY__COLD void sy__general_pages_free(struct sy__general_heap *general, unsigned slot, struct sy_page *page,
+                                     uint64_t *live)
 {
 	sy__lock(&general->lock);
 	general->heap.counters.slow_frees++;
@@ -268,8 +272,7 @@ uint64_t sy__general_in_use(const struct sy__general_heap *general)
 	uint64_t blocks = general->live;
 
 	for (const struct sy_list *at = caches->next; at != caches; at = at->next) {
-		const struct sy__general_cache *own =
-			(const struct sy__general_cache *)(const void *)((const char *)at - offsetof(struct sy_cache, link));
+		const struct sy__general_cache *own = sy__general_cache_of(sy__entry(at, struct sy_cache, link));
 
 		if (own->want.bytes)
 			blocks += own->live + own->waiting;

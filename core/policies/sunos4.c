@@ -98,7 +98,8 @@ static uint64_t *find_leftmost(struct sy__tree *tree, const struct sy__tree_want
 }
 
 /* Takes the request out of the free block that a link names. */
-static void *carve(struct sy__sunos4_heap *sunos4, struct sy__tree *tree, uint64_t *link, const struct sy__tree_want *want)
+static void *carve(struct sy__sunos4_heap *sunos4, struct sy__tree *tree, uint64_t *link,
+                   const struct sy__tree_want *want)
 {
 	uint64_t number = sy__tree_at(link), start = sy__tree_start(number, want), end = start + want->units;
 	uint64_t behind = number + sy__tree_units(tree, number);

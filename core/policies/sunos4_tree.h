@@ -15,8 +15,8 @@
  * The root is the largest: whether a request can be served is known at once. Where a block is too small, so is all
  * below it.
  *
- *     leftmost fit   go left while the left son is large enough, and take the last that was: the fit at the lowest address
- *     better fit     go to the smaller of the sons that are large enough; take the block that has none
+ *     leftmost fit   go left while the left son is large enough; take the block where it isn't: the lowest address
+ *     better fit     go to the smaller of the sons that are large enough; take the block that has no such son
  *
  * A new block stands where going down by address first meets a smaller one, and splits what is there by address into
  * its two sons. A removed block is replaced by its sons, merged by size. Both cost the depth of the tree, which has

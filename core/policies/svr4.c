@@ -118,10 +118,8 @@ static bool is_global(const struct place *place, uint32_t unit, uint32_t units)
 	return sy__starts_at(place->global, unit) && sy__starts_end(place->starts, unit, place->units) == unit + units;
 }
 
-/*
- * Makes a block globally free that counts as its class's but is on no list: joins it with its buddy while that is globally
- * free. Pages given back.
- */
+/* Makes a block globally free that counts as its class's but is on no list: joins it with its buddy while that is
+ * globally free. Pages given back. */
 static uint64_t free_globally(struct sy__svr4_heap *svr4, unsigned slot, struct place place, unsigned at)
 {
 	struct sy__svr4_class *classes = svr4->classes[place.pool->node];
@@ -237,8 +235,8 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 		free_oldest_globally(svr4, slot, class, at);
 }
 
-/* A fresh pool is one block, that is split at once. Not by pop: meanwhile others may have brought blocks for the request, and
- * a wholly free pool would be kept. */
+/* A fresh pool is one block, that is split at once. Not by pop: meanwhile others may have brought blocks for the
+ * request, and a wholly free pool would be kept. */
 static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
 {
 	struct sy__svr4_heap *svr4 = svr4_of(general);
@@ -314,7 +312,7 @@ static void svr4_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 	sy__general_cache_free(cache, slot, object, push);
 }
 
-/* A block is aligned to its size, so an object that wants more takes a larger block; or pages, where that is too large. */
+/* A block is aligned to its size, so an object that wants more takes a larger block; or pages, if that is too large. */
 static bool svr4_cache_init(struct sy_cache *cache)
 {
 	struct sy__general_cache *own = sy__general_cache_of(cache);
@@ -435,12 +433,14 @@ static bool survey_pool(void *context, struct sy_page *pool)
 static const char *check_list(struct sy__svr4_heap *svr4, const struct sy_list *list, uint64_t count, bool global,
                               unsigned node, unsigned at)
 {
-	for (const struct sy_list *link = list->next; link != list; link = link->next) {
+	const struct sy_list *before = list;
+
+	for (const struct sy_list *link = list->next; link != list; before = link, link = link->next) {
 		struct place place = place_of(svr4, link);
 
 		if (!count--)
 			return "svr4: a list has more blocks than its class counts, or runs in a circle";
-		if (link->next->prev != link)
+		if (link->prev != before)
 			return "svr4: a list of free blocks is not linked both ways";
 		if (place.pool->use != SY_USE_SLAB || place.pool->heap != &svr4->general.heap || place.pool->node != node)
 			return "svr4: a free block is in no pool of its heap and node";

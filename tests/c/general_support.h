@@ -1,6 +1,6 @@
 /*
- * What the tests of bsd44, svr4 and sunos4 share: a small world, and what all three do alike (core/policies/general.c), as
- * general_tests(). An allocation that fails where memory is ample ends the program.
+ * What the tests of bsd44, svr4 and sunos4 share: a small world, and what all three do alike (core/policies/general.c),
+ * as general_tests(). An allocation that fails where memory is ample ends the program.
  */
 #ifndef GENERAL_SUPPORT_H
 #define GENERAL_SUPPORT_H
@@ -41,8 +41,8 @@ static inline struct world make_world(const char *policy, int64_t tunable0, int6
 	struct world world;
 
 	for (unsigned i = 0; i < nodes; i++)
-		config.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = (uint64_t)i * WORLD_PAGES,
-			                                   .pages = WORLD_PAGES, .min = 1, .low = 2, .high = 3 };
+		config.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i,
+			                                   .start_page = (uint64_t)i * WORLD_PAGES, .pages = WORLD_PAGES, .min = 1, .low = 2, .high = 3 };
 	world.pages = there(sy_pages_create(&config), "page allocator");
 	sy_heap_defaults(there((void *)(uintptr_t)sy_policy_find(policy), "policy"), &heap);
 	if (tunable0 >= 0)
@@ -129,6 +129,21 @@ static inline void crumble_memory(struct world *world)
 			sy_pages_free(world->pages, 0, blocks[i]);
 }
 
+/* Memory that is no heap's. */
+static inline void *page_of_environment(struct world *world)
+{
+	return sy__page_address(world->heap, there(sy_pages_alloc(world->pages, 0, 0, 0, SY_ANY_NODE), "page"));
+}
+
+/* The check finds damage, and nothing once it is mended. */
+#define CHECK_FINDS(world, damage, mend, message) \
+	do { \
+		damage; \
+		CHECK_TEXT(sy_heap_check((world)->heap), message); \
+		mend; \
+		CHECK_FINE(sy_heap_check((world)->heap)); \
+	} while (0)
+
 /* ---- What all three do alike ---------------------------------------------------------------------------------- */
 
 static unsigned constructed, destroyed;
@@ -163,6 +178,25 @@ static inline void test_constructed_at_every_allocation(const char *policy)
 		sy_cache_free(cache, 0, object);
 		CHECK_EQUAL(destroyed, i);
 	}
+	end_world(&world);
+}
+
+static inline void test_destroyed_after_the_grace_period(const char *policy)
+{
+	struct world world = make_world(policy, -1, -1, 1);
+	struct sy_cache_config config = { .name = "made", .size = 100, .flags = SY_CACHE_TYPESAFE_BY_RCU,
+		                          .constructor = construct, .destructor = destroy };
+	struct sy_cache *cache = there(sy_cache_create(world.heap, &config), "cache");
+
+	constructed = destroyed = 0;
+	world_time = 5000;
+	sy_platform_set_clock(world_clock);
+	sy_cache_free(cache, 0, memset(get(cache), 9, 100));
+	CHECK_EQUAL(destroyed, 0);
+	world_time = 6000;
+	sy_heap_tick(world.heap);
+	CHECK_EQUAL(destroyed, 1);
+	sy_platform_set_clock(NULL);
 	end_world(&world);
 }
 
@@ -257,18 +291,47 @@ static inline void test_nodes(const char *policy)
 	struct sy_cache *cache = make_cache(&world, 1000, 0, 0);
 	void *here = sy_cache_alloc(cache, 0, 0, 0), *there_ = sy_cache_alloc(cache, 0, 0, 1), *object;
 	unsigned on_node[2] = { 0 };
+	uint64_t pages;
 
 	CHECK_EQUAL(sy__head_of(world.heap, here)->node, 0);
 	CHECK_EQUAL(sy__head_of(world.heap, there_)->node, 1);
 	CHECK_EQUAL(sy__head_of(world.heap, get(cache))->node, 0); /* where slot 0 is */
-	/* A node that is full is refused to those who insist; others go to the other node, page by page. */
+	/* A node that is full is refused to those who insist; others find room on the other node, then pages there. */
 	while ((object = sy_cache_alloc(cache, 0, SY_THISNODE, 0)))
 		on_node[sy__head_of(world.heap, object)->node]++;
 	CHECK(on_node[0] > 2000 && !on_node[1]);
+	pages = world.heap->counters.slab_pages;
+	object = sy_cache_alloc(cache, 0, 0, 0);
+	CHECK_EQUAL(sy__head_of(world.heap, object)->node, 1);
+	CHECK_EQUAL(world.heap->counters.slab_pages, pages); /* beside the object that was there */
 	while ((object = sy_cache_alloc(cache, 0, 0, 0)))
 		on_node[sy__head_of(world.heap, object)->node]++;
 	CHECK(on_node[1] > 2000);
 	CHECK_FINE(sy_heap_check(world.heap));
+	end_world(&world);
+}
+
+/* A heap may know more nodes than there is memory on: their requests are served from elsewhere. */
+static inline void test_a_node_without_memory(const char *policy)
+{
+	struct world world = make_world(policy, -1, -1, 1);
+	struct sy_heap_config config;
+	struct sy_heap *heap;
+	uint64_t pages;
+	void *first;
+
+	sy_heap_defaults(sy_policy_find(policy), &config);
+	config.nodes = 3;
+	heap = there(sy_heap_create(world.pages, &config), "heap");
+	first = there(sy_kmalloc(heap, 0, 100, 0, 2), "memory");
+	pages = heap->counters.slab_pages;
+	for (unsigned i = 0; i < 10; i++)
+		CHECK_EQUAL(sy__head_of(heap, there(sy_kmalloc(heap, 0, 100, 0, 1), "memory"))->node, 0);
+	CHECK_EQUAL(heap->counters.slab_pages, pages);
+	CHECK_EQUAL(heap->counters.page_failures, 0);
+	sy_kfree(heap, 0, first);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_destroy(heap);
 	end_world(&world);
 }
 
@@ -318,15 +381,32 @@ static inline void test_destroy_is_refused_with_objects(const char *policy)
 	end_world(&world);
 }
 
+/* Pages that come and go leave nothing of their bookkeeping behind. */
+static inline void test_metadata_does_not_grow(const char *policy)
+{
+	struct world world = make_world(policy, -1, -1, 1);
+	uint64_t pages;
+
+	kput(&world, kget(&world, 2000));
+	pages = world.heap->counters.metadata_pages;
+	for (unsigned i = 0; i < 5000; i++)
+		sy_kfree(world.heap, 0, kget(&world, 2000));
+	CHECK_EQUAL(world.heap->counters.metadata_pages, pages);
+	end_world(&world);
+}
+
 static inline void general_tests(const char *policy)
 {
 	test_constructed_at_every_allocation(policy);
 	test_wait_for_the_grace_period(policy, 100);
 	test_wait_for_the_grace_period(policy, 9000);
+	test_destroyed_after_the_grace_period(policy);
+	test_metadata_does_not_grow(policy);
 	test_zero(policy);
 	test_every_power_of_two_is_aligned(policy);
 	test_sizes_refused(policy);
 	test_nodes(policy);
+	test_a_node_without_memory(policy);
 	test_out_of_memory(policy);
 	test_destroy_is_refused_with_objects(policy);
 }

@@ -1,6 +1,6 @@
 /*
- * bsd44 by worked examples. Requests of up to two pages take the next power of two from 16 bytes on; a page of 4096 bytes is
- * cut from its end; pages stay in their bucket.
+ * bsd44 by worked examples. Requests of up to two pages take the next power of two from 16 bytes on; a page of 4096
+ * bytes is cut from its end; pages stay in their bucket.
  */
 #include "general_support.h"
 
@@ -157,6 +157,28 @@ static void test_bonwicks_inodes(void)
 	end_world(&world);
 }
 
+/* A free block's first word leads to the next free block. */
+static void test_the_check_finds_damage(void)
+{
+	struct world world = make_world("bsd44", -1, -1, 1);
+	char *object = kget(&world, 64), *other = kget(&world, 128), *free_block = object - 64;
+	void **next = (void **)(void *)free_block, *was = *next;
+	struct sy_page *page = sy__page_of(world.heap, object);
+
+	CHECK_FINDS(&world, *next = NULL, *next = was, "bsd44: a bucket has fewer free blocks than it counts");
+	CHECK_FINDS(&world, *next = next, *next = was,
+	            "bsd44: a bucket has more free blocks than it counts, or its list runs in a circle");
+	CHECK_FINDS(&world, *next = other - 128, *next = was, "bsd44: a free block lies in a page of another bucket");
+	CHECK_FINDS(&world, *next = page_of_environment(&world), *next = was,
+	            "bsd44: a free block lies in no page of its heap and node");
+	CHECK_FINDS(&world, *next = free_block - 8, *next = was,
+	            "bsd44: a free block does not start where its page was cut");
+	CHECK_FINDS(&world, page->state[8] = 200, page->state[8] = 2, "bsd44: a page belongs to no bucket");
+	CHECK_FINDS(&world, page->state[8] = 9, page->state[8] = 2,
+	            "bsd44: a bucket has pages of another order than its own");
+	end_world(&world);
+}
+
 int main(void)
 {
 	test_rounding_to_powers_of_two();
@@ -168,6 +190,7 @@ int main(void)
 	test_memory_pressure_does_not_touch_it();
 	test_more_than_two_pages_come_and_go();
 	test_bonwicks_inodes();
+	test_the_check_finds_damage();
 	general_tests("bsd44");
 	return check_result();
 }

@@ -1,6 +1,7 @@
 /*
- * sunos4 by worked examples: trees and places are worked out by hand from the opening comments of sunos4.c and sunos4_tree.h.
- * Most use chunks of one page. Sizes are taken up to 16 bytes; objects of caches stand at any multiple of that.
+ * sunos4 by worked examples: trees and places are worked out by hand from the opening comments of sunos4.c and
+ * sunos4_tree.h. Most use chunks of one page. Sizes are rounded up to 16 bytes; an object stands at any multiple of
+ * that, unless it is aligned.
  */
 #include "general_support.h"
 
@@ -130,6 +131,27 @@ static void test_better_fit(void)
 	end_world(&world);
 }
 
+/* The smaller son on the right: 80 bytes for a request of 80, not the 96 that leftmost fit takes. */
+static void test_better_fit_goes_to_the_smaller_son(void)
+{
+	static const size_t sizes[3] = { 96, 208, 80 };
+
+	for (int64_t fit = LEFTMOST; fit <= BETTER; fit++) {
+		struct world world = make_world("sunos4", fit, 0, 1);
+		void *objects[3];
+
+		for (unsigned i = 0; i < 3; i++) {
+			objects[i] = kget(&world, sizes[i] - 1);
+			kget(&world, 16);
+		}
+		for (unsigned i = 0; i < 3; i++)
+			kput(&world, objects[i]);
+		check_tree(&world, "(((0:96)112:208(336:80))432:3664)");
+		CHECK(take(&world, 80) == objects[fit == BETTER ? 2 : 0]);
+		end_world(&world);
+	}
+}
+
 static unsigned depth_of(const struct sy__tree *tree, uint64_t number)
 {
 	unsigned left, right;
@@ -166,7 +188,9 @@ static void test_equal_blocks_are_no_list(void)
 
 static void test_joining_on_both_sides(void)
 {
-	static const unsigned orders[6][3] = { { 1, 2, 3 }, { 3, 2, 1 }, { 1, 3, 2 }, { 2, 1, 3 }, { 2, 3, 1 }, { 3, 1, 2 } };
+	static const unsigned orders[6][3] = {
+		{ 1, 2, 3 }, { 3, 2, 1 }, { 1, 3, 2 }, { 2, 1, 3 }, { 2, 3, 1 }, { 3, 1, 2 },
+	};
 
 	for (unsigned i = 0; i < 6; i++) {
 		struct world world = make_world("sunos4", (int64_t)i % 2, 0, 1);
@@ -263,29 +287,32 @@ static void test_chunks(void)
 	end_world(&world);
 }
 
-/* Two chunks side by side in memory: their free blocks touch, and stay apart. */
+/* Chunks side by side in memory: their free blocks touch, and stay apart, whichever was freed first. */
 static void test_chunks_are_not_joined(void)
 {
-	struct world world = make_world("sunos4", LEFTMOST, 0, 1);
-	void *objects[4 * 16];
-	unsigned neighbours = 0;
+	for (unsigned first = 0; first <= 15; first += 15) {
+		struct world world = make_world("sunos4", LEFTMOST, 0, 1);
+		void *objects[4 * 16];
+		unsigned neighbours = 0;
 
-	for (unsigned i = 0; i < 4 * 16; i++)
-		objects[i] = kget(&world, 256);
-	CHECK_EQUAL(world.heap->counters.slab_pages, 4);
-	for (unsigned i = 0; i < 4; i++) {
-		for (unsigned k = 0; k < 4; k++)
-			neighbours += (char *)objects[i * 16] + SY_PAGE_SIZE == (char *)objects[k * 16];
-		kput(&world, objects[i * 16]);
-		kput(&world, objects[i * 16 + 15]);
+		for (unsigned i = 0; i < 4 * 16; i++)
+			objects[i] = kget(&world, 256);
+		CHECK_EQUAL(world.heap->counters.slab_pages, 4);
+		for (unsigned i = 0; i < 4; i++) {
+			for (unsigned k = 0; k < 4; k++)
+				neighbours += (char *)objects[i * 16] + SY_PAGE_SIZE == (char *)objects[k * 16];
+			kput(&world, objects[i * 16 + first]);
+		}
+		CHECK(neighbours > 0);
+		for (unsigned i = 0; i < 4; i++)
+			kput(&world, objects[i * 16 + 15 - first]);
+		CHECK_EQUAL(tree_of(&world)->blocks, 8);
+		for (unsigned i = 0; i < 4; i++)
+			for (unsigned k = 1; k < 15; k++)
+				kput(&world, objects[i * 16 + k]);
+		CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+		end_world(&world);
 	}
-	CHECK(neighbours > 0);
-	CHECK_EQUAL(tree_of(&world)->blocks, 8);
-	for (unsigned i = 0; i < 4; i++)
-		for (unsigned k = 1; k < 15; k++)
-			kput(&world, objects[i * 16 + k]);
-	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end_world(&world);
 }
 
 static void test_smaller_chunks_where_memory_has_crumbled(void)
@@ -326,11 +353,38 @@ static void test_a_tree_as_deep_as_it_can_be(void)
 	end_world(&world);
 }
 
+static void test_the_check_finds_damage(void)
+{
+	struct world world = make_world("sunos4", LEFTMOST, 0, 1);
+	struct yard yard = make_yard(&world);
+	struct sy__general_heap *general = (struct sy__general_heap *)(void *)world.heap;
+	struct sy__tree *tree = tree_of(&world);
+	uint32_t *starts = SY_SLAB_STATE(struct sy__general_page, sy__head_of(world.heap, yard.page))->map;
+	struct sy__tree_node *of_208 = yard.blocks[3], *of_96 = yard.blocks[4], was = *of_208;
+	uint64_t right = of_96->right;
+
+	CHECK_FINDS(&world, tree->blocks++, tree->blocks--,
+	            "sunos4: a tree counts other blocks than going down by address finds");
+	CHECK_FINDS(&world, tree->units--, tree->units++,
+	            "sunos4: a tree counts other blocks than going down by address finds");
+	CHECK_FINDS(&world, general->live++, general->live--,
+	            "sunos4: the blocks that are not free are not as many as the objects in use");
+	CHECK_FINDS(&world, sy__starts_clear(starts, 0), sy__starts_set(starts, 0),
+	            "sunos4: no block starts where a chunk does");
+	CHECK_FINDS(&world, sy__starts_clear(starts, 3), sy__starts_set(starts, 3),
+	            "sunos4: a free block's size in the tree is not that in the map");
+	CHECK_FINDS(&world, of_96->right += 20, of_96->right = right, "sunos4: a free block stands above a larger one");
+	CHECK_FINDS(&world, sy__tree_set(&of_208->left, sy__tree_at(&of_208->right)), *of_208 = was,
+	            "sunos4: a free block stands on the wrong side of one above it");
+	end_world(&world);
+}
+
 int main(void)
 {
 	test_the_tree();
 	test_leftmost_fit();
 	test_better_fit();
+	test_better_fit_goes_to_the_smaller_son();
 	test_equal_blocks_are_no_list();
 	test_joining_on_both_sides();
 	test_rounding();
@@ -340,6 +394,7 @@ int main(void)
 	test_chunks_are_not_joined();
 	test_smaller_chunks_where_memory_has_crumbled();
 	test_a_tree_as_deep_as_it_can_be();
+	test_the_check_finds_damage();
 	general_tests("sunos4");
 	return check_result();
 }

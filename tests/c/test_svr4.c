@@ -1,6 +1,7 @@
 /*
- * svr4 by worked examples: every count below is worked out by hand from the rules in the opening comment of svr4.c. Most use pools
- * of one page, in which the first request of 64 bytes leaves globally free blocks of 64, 128, 256, 512, 1024 and 2048 bytes.
+ * svr4 by worked examples: every count below is worked out by hand from the rules in the opening comment of svr4.c. Most
+ * use pools of one page, in which the first request of 64 bytes leaves globally free blocks of 64, 128, 256, 512, 1024 and
+ * 2048 bytes.
  */
 #include "general_support.h"
 
@@ -81,6 +82,22 @@ static void test_lazy_then_accelerated(void)
 	end_world(&world);
 }
 
+/* As before up to the third free, which leaves b locally free, and c in front of a among the globally free. */
+static void test_the_oldest_is_freed_globally(void)
+{
+	struct world world = make_world("svr4", 0, -1, 1);
+	void *a = kget(&world, 64), *b = kget(&world, 64), *c = kget(&world, 64), *d = kget(&world, 64);
+
+	kput(&world, a);
+	kput(&world, b);
+	kput(&world, c);
+	CHECK(kget(&world, 64) == b);
+	CHECK(kget(&world, 64) == a);
+	CHECK(kget(&world, 64) == c);
+	kput(&world, d);
+	end_world(&world);
+}
+
 /* Three in use, one globally free: slack 3, and 1 after a lazy free, where the next free is reclaiming. */
 static void test_reclaiming(void)
 {
@@ -92,7 +109,7 @@ static void test_reclaiming(void)
 	CHECK_CLASS(&world, 64, 4, 1, 1, 1);
 	kput(&world, b); /* reclaiming: globally free, but its buddy a is only locally so */
 	CHECK_CLASS(&world, 64, 4, 1, 2, 0);
-	/* Locally free blocks are taken first, which is worth 2, and then the globally free one freed last, which is worth 1. */
+	/* The locally free block is taken first, which is worth 2, then the globally free one freed last, worth 1. */
 	CHECK(kget(&world, 64) == a);
 	CHECK_CLASS(&world, 64, 4, 0, 2, 2);
 	CHECK(kget(&world, 64) == b);
@@ -236,11 +253,49 @@ static void test_alignment_costs_size(void)
 	end_world(&world);
 }
 
+/* Of the blocks of 64 bytes that at 0 is in use, and that at 64 locally free. Behind them all is globally free. */
+static void test_the_check_finds_damage(void)
+{
+	struct world world = make_world("svr4", 0, -1, 1);
+	struct sy__general_heap *general = (struct sy__general_heap *)(void *)world.heap;
+	struct sy__svr4_class *class = sy__svr4_class_of((struct sy__svr4_heap *)(void *)world.heap, 0, 64);
+	char *memory = kget(&world, 64);
+	struct sy_list *locally = kget(&world, 64);
+	void *third = kget(&world, 64);
+	uint32_t *starts = SY_SLAB_STATE(struct sy__general_page, sy__head_of(world.heap, memory))->map;
+	uint32_t *global = starts + SY__STARTS_WORDS;
+
+	kput(&world, locally);
+	kput(&world, third);
+	CHECK_CLASS(&world, 64, 2, 1, 0, 0);
+	CHECK_CLASS(&world, 128, 1, 0, 1, 0);
+	CHECK_FINDS(&world, class->locally++, class->locally--, "svr4: a list has fewer blocks than its class counts");
+	CHECK_FINDS(&world, class->locally--, class->locally++,
+	            "svr4: a list has more blocks than its class counts, or runs in a circle");
+	CHECK_FINDS(&world, class->blocks++, class->blocks--, "svr4: a class counts other blocks than its pools have");
+	CHECK_FINDS(&world, general->live++, general->live--,
+	            "svr4: the blocks that are not free are not as many as the objects in use");
+	CHECK_FINDS(&world, sy__starts_clear(starts, 0), sy__starts_set(starts, 0),
+	            "svr4: no block starts where a pool does");
+	CHECK_FINDS(&world, sy__starts_set(starts, 1), sy__starts_clear(starts, 1),
+	            "svr4: a block is no power of two, or not aligned to its size");
+	CHECK_FINDS(&world, sy__starts_set(global, 1), sy__starts_clear(global, 1),
+	            "svr4: the inside of a block is marked as globally free");
+	CHECK_FINDS(&world, sy__starts_set(global, 4), sy__starts_clear(global, 4),
+	            "svr4: a block's mark as globally free does not agree with its list");
+	CHECK_FINDS(&world, sy__starts_set(global, 0), sy__starts_clear(global, 0),
+	            "svr4: a block that is marked as globally free is on no list");
+	CHECK_FINDS(&world, locally->prev = NULL, locally->prev = &class->local,
+	            "svr4: a list of free blocks is not linked both ways");
+	end_world(&world);
+}
+
 int main(void)
 {
 	test_rounding_to_powers_of_two();
 	test_splitting();
 	test_lazy_then_accelerated();
+	test_the_oldest_is_freed_globally();
 	test_reclaiming();
 	test_one_free_joins_two_buddies_of_its_class_at_most();
 	test_steady_state_does_no_work();
@@ -249,6 +304,7 @@ int main(void)
 	test_pools();
 	test_smaller_pools_where_memory_has_crumbled();
 	test_alignment_costs_size();
+	test_the_check_finds_damage();
 	general_tests("svr4");
 	return check_result();
 }
