@@ -163,7 +163,7 @@ static void test_the_check_finds_damage(void)
 	struct world world = make_world("bsd44", -1, -1, 1);
 	char *object = kget(&world, 64), *other = kget(&world, 128), *free_block = object - 64;
 	void **next = (void **)(void *)free_block, *was = *next;
-	struct sy_page *page = sy__page_of(world.heap, object);
+	unsigned char *bucket = sy__page_of(world.heap, object)->state + sizeof(uint32_t *);
 
 	CHECK_FINDS(&world, *next = NULL, *next = was, "bsd44: a bucket has fewer free blocks than it counts");
 	CHECK_FINDS(&world, *next = next, *next = was,
@@ -173,9 +173,8 @@ static void test_the_check_finds_damage(void)
 	            "bsd44: a free block lies in no page of its heap and node");
 	CHECK_FINDS(&world, *next = free_block - 8, *next = was,
 	            "bsd44: a free block does not start where its page was cut");
-	CHECK_FINDS(&world, page->state[8] = 200, page->state[8] = 2, "bsd44: a page belongs to no bucket");
-	CHECK_FINDS(&world, page->state[8] = 9, page->state[8] = 2,
-	            "bsd44: a bucket has pages of another order than its own");
+	CHECK_FINDS(&world, *bucket = 200, *bucket = 2, "bsd44: a page belongs to no bucket");
+	CHECK_FINDS(&world, *bucket = 9, *bucket = 2, "bsd44: a bucket has pages of another order than its own");
 	end_world(&world);
 }
 
