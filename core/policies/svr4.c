@@ -277,7 +277,7 @@ static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
 }
 
-/* Bytes of a block in use, which the map tells. With the lock held, or of a block that nobody else frees. */
+/* Bytes of a block in use, which the map tells. With the lock held. */
 static size_t block_bytes(const struct sy__svr4_heap *svr4, const void *block)
 {
 	struct place place = place_of(svr4, block);
