@@ -93,6 +93,19 @@ struct sy_deferred *sy__deferred_extract(struct sy_heap *heap,
 	return taken;
 }
 
+void sy__deferred_finish(struct sy_heap *heap, bool (*wanted)(const struct sy_deferred *, const void *context),
+                         const void *context)
+{
+	struct sy_deferred *entry = sy__deferred_extract(heap, wanted, context);
+
+	while (entry) {
+		struct sy_deferred *next = entry->next;
+
+		heap->policy->grace_passed(heap, entry);
+		entry = next;
+	}
+}
+
 const char *sy__deferred_check(struct sy_heap *heap)
 {
 	const struct sy_deferred *last = NULL;

@@ -14,6 +14,10 @@ struct sy_deferred *sy__deferred_extract(struct sy_heap *,
                                          bool (*wanted)(const struct sy_deferred *, const void *context),
                                          const void *context);
 
+/* Ends the wait of every entry that the caller wants: policy->grace_passed gets it now. */
+void sy__deferred_finish(struct sy_heap *, bool (*wanted)(const struct sy_deferred *, const void *context),
+                         const void *context);
+
 /* NULL, or which invariant does not hold. */
 const char *sy__deferred_check(struct sy_heap *);
 

@@ -182,9 +182,9 @@ static uint32_t alignment(const struct sy_cache_config *config)
 	return (uint32_t)(align > sizeof(void *) ? align : sizeof(void *));
 }
 
-static bool possible(const struct sy_cache_config *config)
+static bool possible(const struct sy_policy *policy, const struct sy_cache_config *config)
 {
-	return config->size && config->size <= SY_PAGE_SIZE << SY_MAX_ORDER && !(config->align & (config->align - 1)) &&
+	return (!config->supplier || policy->takes_suppliers) && config->size && config->size <= SY_PAGE_SIZE << SY_MAX_ORDER && !(config->align & (config->align - 1)) &&
 	       config->align <= SY_PAGE_SIZE;
 }
 
@@ -221,7 +221,7 @@ struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_con
 	const struct sy_policy *policy = heap->policy;
 	struct sy_cache wanted, *cache;
 
-	if (!possible(config))
+	if (!possible(policy, config))
 		return NULL;
 	wanted = (struct sy_cache){
 		.policy = policy,
@@ -231,6 +231,7 @@ struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_con
 		.flags = config->flags,
 		.constructor = config->constructor,
 		.destructor = config->destructor,
+		.supplier = config->supplier,
 		.users = 1,
 	};
 	copy_name(wanted.name, config->name);

@@ -9,6 +9,9 @@
  *
  * The class of a size is one table look-up up to 192 bytes and the number of its highest bit above.
  *
+ * A policy may leave out the smallest classes, whose requests then go to the first that it has: SLAB starts at 32
+ * bytes and aligns every class to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
+ *
  * Larger requests take whole pages of the smallest sufficient order. The descriptor of their first page says so
  * (SY_USE_LARGE) and how many bytes were asked for, hence kfree needs no other record.
  */
@@ -45,7 +48,7 @@ static void append(char **to, const char *from)
 	**to = '\0';
 }
 
-static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, unsigned class)
+static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, unsigned class, unsigned cache_flags)
 {
 	char name[SY_NAME_BYTES], *end = name;
 	uint32_t size = sy__kmalloc_sizes[class];
@@ -53,7 +56,7 @@ static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, unsign
 		.name = name,
 		.size = size,
 		.align = size & (size - 1) ? SMALLEST_ALIGN : size,
-		.flags = types[type].cache_flags | SY_CACHE_KMALLOC | SY_CACHE_NO_MERGE,
+		.flags = types[type].cache_flags | cache_flags | SY_CACHE_KMALLOC | SY_CACHE_NO_MERGE,
 	};
 
 	/* A class larger than a page can't ask for more than the page's alignment, and gets its own by where
@@ -65,15 +68,27 @@ static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, unsign
 	return sy_cache_create(heap, &config);
 }
 
-bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc)
+static bool create_type(struct sy_heap *heap, struct sy__kmalloc *kmalloc, unsigned type, uint32_t smallest,
+                        unsigned cache_flags)
 {
-	for (unsigned type = 0; type < SY__KMALLOC_TYPES; type++) {
-		for (unsigned class = 0; class < SY__KMALLOC_CLASSES; class++) {
-			kmalloc->classes[type][class] = create_class(heap, type, class);
-			if (!kmalloc->classes[type][class])
-				return false;
-		}
+	struct sy_cache **classes = kmalloc->classes[type];
+	unsigned first = sy__kmalloc_class(smallest);
+
+	for (unsigned class = first; class < SY__KMALLOC_CLASSES; class++) {
+		classes[class] = create_class(heap, type, class, cache_flags);
+		if (!classes[class])
+			return false;
 	}
+	for (unsigned class = 0; class < first; class++)
+		classes[class] = classes[first];
+	return true;
+}
+
+bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, uint32_t smallest, unsigned cache_flags)
+{
+	for (unsigned type = 0; type < SY__KMALLOC_TYPES; type++)
+		if (!create_type(heap, kmalloc, type, smallest, cache_flags))
+			return false;
 	return true;
 }
 

@@ -51,8 +51,9 @@ static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmall
 	return kmalloc->classes[sy__kmalloc_type(flags)][sy__kmalloc_class(size)];
 }
 
-/* Creates the caches of all classes in the heap's list; false: no memory (what was created stays in the list). */
-bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *);
+/* Creates the caches of all classes from `smallest` bytes on (a class) in the heap's list, with these flags besides
+ * their own; false: no memory (what was created stays in the list). Smaller requests go to the smallest class. */
+bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, uint32_t smallest, unsigned cache_flags);
 
 /* An allocation that goes straight to pages, and its end. Any size above 0; NULL: no memory or beyond the
  * largest block. */

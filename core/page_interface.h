@@ -18,6 +18,16 @@
 struct sy_page *sy__pages_take(struct sy_heap *, unsigned slot, unsigned order, unsigned flags, int node,
                                enum sy_page_use use);
 
+/* Flags of a request for an object that what is taken to serve it inherits. */
+#define SY__INHERITED_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
+
+/* What a cache's flags (enum sy_cache_flags) demand of its pages (enum sy_flags). */
+static inline uint32_t sy__page_flags(uint32_t cache_flags)
+{
+	return (cache_flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (cache_flags & SY_CACHE_DMA ? SY_DMA : 0u) |
+	       (cache_flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
+}
+
 /* Gives back what sy__pages_take returned. Any slot. */
 void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 

@@ -56,6 +56,9 @@ enum sy_flags {
 	SY_DMA32 = 1u << 6,       /* from zone DMA32 or below (__GFP_DMA32) */
 	SY_THISNODE = 1u << 7,    /* the requested node or none (__GFP_THISNODE) */
 	SY_NO_RECLAIM = 1u << 8,  /* fail rather than ask heaps to give memory back */
+	/* Bonwick 1994, section 2.3: whether the caller can wait until memory is there. */
+	SY_KM_SLEEP = 0,
+	SY_KM_NOSLEEP = SY_NO_RECLAIM,
 };
 
 /* Flags of a cache, after Linux's SLAB_ flags. */
@@ -150,6 +153,7 @@ struct sy_cache_counts {
 	uint64_t objects;         /* room in all slabs */
 	uint64_t objects_in_use;  /* held by the client */
 	uint64_t objects_cached;  /* free, kept in per-CPU state */
+	uint64_t allocations;     /* since creation; 0: the policy keeps no count */
 };
 
 struct sy_geometry {
@@ -190,12 +194,27 @@ struct sy_policy {
 	                                                * sy_heap_destroy leaves, and sweeps up itself */
 	size_t (*usable_size)(struct sy_heap *, const void *object); /* of a kmalloc: bytes that may be written */
 	uint64_t (*shrink)(struct sy_cache *);         /* gives back every slab it can; returns pages given back */
+	uint64_t (*reap)(struct sy_cache *);           /* memory becomes short: as shrink, but may keep what was used a moment ago;
+	                                                * NULL: shrink. Before a request fails it is shrink in any case */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
 	void (*grace_passed)(struct sy_heap *, struct sy_deferred *); /* an entry of the deferred queue is due */
+	void (*tick)(struct sy_heap *);                /* sy_heap.tick_due has come: does what is due and sets the next time */
 	void (*counts)(struct sy_cache *, struct sy_cache_counts *);
 	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
+	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
+	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
+};
+
+/*
+ * Where a cache's slabs get their memory instead of the page allocator: device memory, memory that survives power cuts, …
+ * (Bonwick 1994, section 7.1). Called with no lock held; neither may call into the heap. Bytes are a power of two of pages.
+ */
+struct sy_page_supplier {
+	void *(*get_pages)(void *context, size_t bytes, unsigned flags); /* aligned to a page; enum sy_flags; NULL: there is none */
+	void (*free_pages)(void *context, void *memory, size_t bytes);
+	void *context;
 };
 
 /* ---- Heaps and caches ----------------------------------------------------------------------------------------- */
@@ -235,6 +254,7 @@ struct sy_heap {
 	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
+	uint64_t tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_metadata metadata;
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
@@ -251,6 +271,7 @@ struct sy_cache {
 	uint32_t flags;       /* enum sy_cache_flags */
 	void (*constructor)(void *object, size_t object_size);
 	void (*destructor)(void *object, size_t object_size);
+	const struct sy_page_supplier *supplier; /* NULL: the page allocator */
 	uint32_t users;       /* how many creations share this cache by merging; under sy_heap.lock */
 	struct sy_list link;  /* in sy_heap.caches; under sy_heap.lock */
 };

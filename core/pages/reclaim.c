@@ -1,28 +1,45 @@
 /*
- * Asking heaps for memory. Caches keep empty slabs and per-CPU objects for later; when a zone falls below its low watermark
- * the page allocator asks every heap on it to give those up (a policy's shrink), as a kernel's reclaim daemon does.
+ * Asking heaps for memory. Caches keep empty slabs and per-CPU objects for later; when a zone falls below its low
+ * watermark the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does: by the
+ * policy's reap, which may keep a working set, or its shrink if it has none; by shrink too when a request would fail
+ * otherwise.
  *
- * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving pages back
- * comes through here again. A heap that asks for pages while it gives some back finds `reclaiming` set and is not asked
- * again; so is another thread, which goes on with what it finds.
+ * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving
+ * pages back comes through here again. A heap that asks for pages while it gives some back finds `reclaiming` set and
+ * is not asked again; so is another thread, which goes on with what it finds.
  *
  * Between the low and the min watermark every request would ask. After an asking that brought nothing the next requests
- * skip it: 1, 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any case.
+ * skip it: 1, 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any
+ * case.
  */
 #include "pages.h"
 
 #define MOST_SKIPPED 1024u
 
-static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap)
+/* How a policy gives memory back; NULL: it can't. */
+typedef uint64_t (*giver)(struct sy_cache *);
+typedef giver (*giver_of)(const struct sy_policy *);
+
+static giver gentle(const struct sy_policy *policy)
+{
+	return policy->reap ? policy->reap : policy->shrink;
+}
+
+static giver thorough(const struct sy_policy *policy)
+{
+	return policy->shrink;
+}
+
+static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, giver give)
 {
 	struct sy_list *link;
 	uint64_t given = 0;
 
-	if (!heap->policy->shrink)
+	if (!give)
 		return 0;
 	sy__lock(&heap->lock);
 	for (link = heap->caches.next; link != &heap->caches; link = link->next)
-		given += heap->policy->shrink(sy__entry(link, struct sy_cache, link));
+		given += give(sy__entry(link, struct sy_cache, link));
 	sy__unlock(&heap->lock);
 	sy__lock(&pages->account_lock);
 	heap->counters.reclaimed_pages += given;
@@ -31,14 +48,17 @@ static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap)
 }
 
 /* With heaps_lock held. */
-static uint64_t ask_all(struct sy_pages *pages)
+static uint64_t ask_all(struct sy_pages *pages, giver_of how)
 {
 	struct sy_list *link;
 	uint64_t given = 0;
 
 	__atomic_store_n(&pages->reclaiming, 1u, __ATOMIC_RELAXED);
-	for (link = pages->heaps.next; link != &pages->heaps; link = link->next)
-		given += ask_heap(pages, sy__entry(link, struct sy_heap, link));
+	for (link = pages->heaps.next; link != &pages->heaps; link = link->next) {
+		struct sy_heap *heap = sy__entry(link, struct sy_heap, link);
+
+		given += ask_heap(pages, heap, how(heap->policy));
+	}
 	__atomic_store_n(&pages->reclaiming, 0u, __ATOMIC_RELAXED);
 	if (given)
 		pages->reclaim_wait = 0;
@@ -63,7 +83,7 @@ uint64_t sy__reclaim(struct sy_pages *pages)
 	if (pages->reclaim_skip)
 		pages->reclaim_skip--;
 	else
-		given = ask_all(pages);
+		given = ask_all(pages, gentle);
 	sy__unlock(&pages->heaps_lock);
 	return given;
 }
@@ -75,7 +95,7 @@ uint64_t sy__reclaim_urgent(struct sy_pages *pages)
 	if (is_reclaiming(pages))
 		return 0;
 	sy__lock(&pages->heaps_lock);
-	given = ask_all(pages);
+	given = ask_all(pages, thorough);
 	sy__unlock(&pages->heaps_lock);
 	return given;
 }

@@ -622,14 +622,7 @@ static bool waits_for_cache(const struct sy_deferred *deferred, const void *cach
 /* Frees what still waits. Objects that are in use stay, as pages are everybody's. */
 static void slob_cache_fini(struct sy_cache *cache)
 {
-	struct sy_deferred *next = sy__deferred_extract(cache->heap, waits_for_cache, cache);
-
-	while (next) {
-		struct sy_deferred *deferred = next;
-
-		next = deferred->next;
-		slob_grace_passed(cache->heap, deferred);
-	}
+	sy__deferred_finish(cache->heap, waits_for_cache, cache);
 }
 
 static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)

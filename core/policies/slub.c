@@ -347,7 +347,7 @@ static SY__COLD void free_slow(struct sy__slub_cache *cache, unsigned slot, stru
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
-	return sy__kmalloc_create(heap, &((struct sy__slub_heap *)(void *)heap)->kmalloc);
+	return sy__kmalloc_create(heap, &((struct sy__slub_heap *)(void *)heap)->kmalloc, sy__kmalloc_sizes[0], 0);
 }
 
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)

@@ -11,12 +11,11 @@
  * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
  * on. What still finds no order gets one that holds a single object, above the largest order if it must be.
  *
- * Merging. Caches whose objects can't be told apart share their slabs, as that fills slabs better: same kind of
- * pages, no constructor, no grace period, and with less than a word to spare, which for sizes in words means the
- * same final size (so that the alignments agree as well). The classes of kmalloc stay apart, as Linux 6.1 keeps
- * them for its checks on copies from and to user space.
+ * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
+ * their size, so objects of one size have the alignment that the size has, whatever was asked for.
  */
 #include "../geometry.h"
+#include "../merge.h"
 #include "../metadata.h"
 #include "slub.h"
 
@@ -131,12 +130,6 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 	return slub->cache.size >= 256 ? 52 : 120;
 }
 
-static uint32_t page_flags(uint32_t cache_flags)
-{
-	return (cache_flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (cache_flags & SY_CACHE_DMA ? SY_DMA : 0u) |
-	       (cache_flags & SY_CACHE_DMA32 ? SY_DMA32 : 0u);
-}
-
 static bool make_state(struct sy__slub_cache *slub)
 {
 	const struct sy_heap *heap = slub->cache.heap;
@@ -166,31 +159,13 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->least_order = (uint8_t)sy__order_of(cache->size);
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = (slot_objects(slub) * 2 + geometry.objects - 1) / geometry.objects;
-	slub->page_flags = page_flags(cache->flags);
+	slub->page_flags = sy__page_flags(cache->flags);
 	return make_state(slub);
 }
 
 /* ---- Merging -------------------------------------------------------------------------------------------------- */
 
-#define NEVER_MERGED (SY_CACHE_TYPESAFE_BY_RCU | SY_CACHE_NO_MERGE | SY_CACHE_KMALLOC)
-#define SAME_WHEN_MERGED (SY_CACHE_RECLAIMABLE | SY_CACHE_DMA | SY_CACHE_DMA32 | SY_CACHE_ACCOUNT)
-
-static bool mergeable(const struct sy_cache *cache)
-{
-	return !cache->constructor && !cache->destructor && !(cache->flags & NEVER_MERGED);
-}
-
 struct sy_cache *sy__slub_merge(struct sy_heap *heap, const struct sy_cache *wanted)
 {
-	size_t size = sy__align_up(sy__align_up(wanted->object_size, WORD), wanted->align);
-
-	if (!heap->tunables[SLUB_MERGE] || !mergeable(wanted))
-		return NULL;
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
-		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
-
-		if (mergeable(cache) && !((cache->flags ^ wanted->flags) & SAME_WHEN_MERGED) && size == cache->size)
-			return cache;
-	}
-	return NULL;
+	return heap->tunables[SLUB_MERGE] ? sy__merge_find(heap, wanted, 1) : NULL;
 }

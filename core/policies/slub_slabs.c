@@ -26,9 +26,6 @@
 
 #define SHRINK_BUCKETS 32
 
-/* Flags of a request that its pages inherit. */
-#define REQUEST_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
-
 static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
 {
 	return &cache->nodes[page->node];
@@ -41,7 +38,7 @@ static struct sy_page *take_pages(struct sy__slub_cache *cache, unsigned slot, u
 	struct sy_heap *heap = cache->cache.heap;
 	struct sy_page *page;
 
-	flags = (flags & REQUEST_FLAGS) | cache->page_flags;
+	flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
 	if (cache->order > cache->least_order) {
 		/* Nobody should give up memory for the comfort of a large slab. */
 		page = sy__pages_take(heap, slot, cache->order, flags | SY_NO_RECLAIM, node, SY_USE_SLAB);
@@ -342,15 +339,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 void sy__slub_cache_fini(struct sy_cache *cache)
 {
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
-	struct sy_deferred *entry;
 
 	sy__slub_shrink(cache);
-	entry = sy__deferred_extract(cache->heap, belongs_to, cache);
-	while (entry) {
-		struct sy_deferred *next = entry->next;
-
-		sy__slub_grace_passed(cache->heap, entry);
-		entry = next;
-	}
+	sy__deferred_finish(cache->heap, belongs_to, cache);
 	sy__metadata_give(cache->heap, slub->slots, slub->state_bytes);
 }

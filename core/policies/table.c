@@ -6,11 +6,17 @@
  */
 #include <slabyard/slabyard.h>
 
-extern const struct sy_policy sy__slub, sy__slob;
+extern const struct sy_policy sy__slub, sy__slob, sy__slab, sy__slqb, sy__bonwick, sy__bsd44, sy__svr4, sy__sunos4;
 
 const struct sy_policy *const sy_policies[] = {
 	&sy__slub,
 	&sy__slob,
+	&sy__slab,
+	&sy__slqb,
+	&sy__bonwick,
+	&sy__bsd44,
+	&sy__svr4,
+	&sy__sunos4,
 	NULL,
 };
 

@@ -160,11 +160,16 @@ size_t sy_usable_size(struct sy_heap *, const void *object);
 /* What sy_heap_tick does when something waits; see core/deferred.c. */
 void sy__deferred_run(struct sy_heap *);
 
-/* Lets time pass: frees what waited for a grace period that is over (at sy__now()). One load when nothing waits. */
+/* Lets time pass, up to sy__now(): frees what waited for a grace period that is over, and lets the policy do what it does
+ * periodically. Two loads when nothing waits and the policy has no such work. */
 static inline void sy_heap_tick(struct sy_heap *heap)
 {
+	uint64_t due = __atomic_load_n(&heap->tick_due, __ATOMIC_RELAXED);
+
 	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED)))
 		sy__deferred_run(heap);
+	if (due && sy__now() >= due)
+		heap->policy->tick(heap);
 }
 
 /* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
@@ -181,10 +186,13 @@ struct sy_cache_config {
 	unsigned flags;      /* enum sy_cache_flags */
 	void (*constructor)(void *object, size_t size); /* or NULL. Neither may call into a heap. */
 	void (*destructor)(void *object, size_t size);  /* or NULL */
+	const struct sy_page_supplier *supplier; /* NULL: the page allocator. Else it outlives the cache, whose objects only
+	                                          * sy_cache_free takes back. */
 };
 
-/* NULL: no memory or impossible (size 0, size beyond the largest block, align no power of two or beyond a page). May
- * return an existing cache that the policy merges it with. Bonwick 1994, section 2.3; Linux: kmem_cache_create(). */
+/* NULL: no memory or impossible (size 0, size beyond the largest block, align no power of two or beyond a page, a supplier
+ * that the policy does not take). May return an existing cache that the policy merges it with. Bonwick 1994, section 2.3;
+ * Linux: kmem_cache_create(). */
 struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config *);
 
 /* Refused (false, nothing changed, *alive set when not NULL) while objects are in use. */

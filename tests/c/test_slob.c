@@ -467,7 +467,7 @@ static void destroy(void *object, size_t size)
 static void test_constructed_at_every_allocation(void)
 {
 	struct world world = make_world(NEXT, 0, 1);
-	struct sy_cache_config config = { "constructed", 100, 0, 0, construct, destroy };
+	struct sy_cache_config config = { .name = "constructed", .size = 100, .constructor = construct, .destructor = destroy };
 	struct sy_cache *cache = sy_cache_create(world.heap, &config);
 
 	for (unsigned i = 1; i <= 3; i++) {

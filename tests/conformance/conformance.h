@@ -20,8 +20,8 @@
  *   NULL         only if the page allocator refused a page, or the size is beyond the largest block; and then nothing changed
  *   destroying   a cache is refused while it has objects, with their true number
  *   counts       objects in use are those that the client holds; slabs are partial, full or empty
- *   giving back  after all is freed, time has passed and the heap has shrunk, no slab is left; after the heap is destroyed,
- *                with objects in it or without, every page is free
+ *   giving back  after all is freed, time has passed and the heap has shrunk, no slab is left, unless the policy never
+ *                reclaims; after the heap is destroyed, with objects in it or without, every page is free
  *   invariants   sy_heap_check and sy_pages_check find nothing
  *   determinism  the same program places every object at the same offsets from the start of memory (result.hash)
  */

@@ -136,8 +136,9 @@ static bool make_yard(struct yard *yard, struct sy_pages *pages, const struct sy
 	config.grace_ns = 100000;
 	yard->heap = sy_heap_create(pages, &config);
 	for (unsigned i = 0; yard->heap && i < CACHES; i++) {
-		struct sy_cache_config cache = { "threads", cache_sizes[i], 0, i == TYPESAFE ? SY_CACHE_TYPESAFE_BY_RCU : 0,
-			                         i == CONSTRUCTED ? construct : NULL, NULL };
+		struct sy_cache_config cache = { .name = "threads", .size = cache_sizes[i],
+			                         .flags = i == TYPESAFE ? SY_CACHE_TYPESAFE_BY_RCU : 0,
+			                         .constructor = i == CONSTRUCTED ? construct : NULL };
 
 		yard->caches[i] = sy_cache_create(yard->heap, &cache);
 		if (!yard->caches[i])
@@ -173,8 +174,10 @@ static const char *clean_up(struct yard *yard)
 		if (!sy_cache_destroy(yard->caches[i], NULL))
 			wrong = "a cache without objects in use could not be destroyed";
 	sy_heap_shrink(yard->heap);
-	if (!wrong && (yard->heap->counters.slab_pages || yard->heap->counters.large_pages))
+	if (!wrong && !yard->heap->policy->never_reclaims && yard->heap->counters.slab_pages)
 		wrong = "slabs are left after everything was freed and the heap has shrunk";
+	if (!wrong && yard->heap->counters.large_pages)
+		wrong = "large allocations are left after everything was freed";
 	return wrong ? wrong : yard->wrong;
 }
 

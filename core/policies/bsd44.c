@@ -1,0 +1,302 @@
+/*
+ * bsd44: power-of-two buckets, and pages that never come back.
+ *
+ * After M. K. McKusick and M. J. Karels, "Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel",
+ * Summer USENIX 1988, the kernel malloc of 4.4BSD; one of the three that Bonwick (1994, section 5) measured the slab
+ * allocator against. Its idea: of a kernel's requests nearly all are small, so small ones shall be fast, and large
+ * ones frugal.
+ *
+ * A small request, of up to two pages, is rounded up to a power of two, at least 16 bytes. There is a list of free
+ * blocks (a bucket) for each: allocation takes the first block off the list, freeing puts it back as the first. If
+ * the list is empty, a page (two for the largest bucket) is cut into blocks, which are handed out from the last to
+ * the first. A larger request is rounded up to pages and goes straight to the page allocator, as does its free.
+ *
+ * Freeing isn't told the size. The paper's own way: no header, which would double what the many requests of exactly a
+ * power of two take, but a table of pages (kmemsizes) that tells the bucket of all blocks in a page. Here the table
+ * is the page descriptors, and struct bsd44_page the entry.
+ *
+ * Pages in a bucket stay there until the heap is destroyed, whatever is asked for later: no other bucket can use
+ * them, nor does the page allocator get them back. That is what the paper leaves for the future, and what Bonwick
+ * found to cost the most memory after a peak. So there is no shrink, and memory pressure doesn't touch it.
+ *
+ *     bucket 64    -> +---- page ----------+    bucket 2048 -> +---- page ----------+
+ *                     | use|free|use|free|…|                   |  in use  |  free   |
+ *                     +--------------------+                   +--------------------+
+ *
+ * The paper's statistics and limits by type of use have no place here, as requests have no type. Its lists of large
+ * blocks are of any number of pages; our page allocator has powers of two. Objects of caches, memory nodes and locks:
+ * general.c.
+ */
+#include "general.h"
+
+#define SMALLEST_SHIFT 4
+#define LARGEST_SHIFT (SY_PAGE_SHIFT + 1)
+#define LARGEST ((size_t)1 << LARGEST_SHIFT) /* bytes; the paper's two pages */
+#define BUCKETS (LARGEST_SHIFT - SMALLEST_SHIFT + 1)
+
+struct free_block {
+	struct free_block *next;
+};
+
+struct bucket {
+	struct free_block *first;
+	uint64_t free; /* blocks on the list */
+};
+
+struct bsd44_page {
+	struct sy__general_page general;
+	uint8_t bucket;
+};
+SY_ASSERT_SLAB_STATE(struct bsd44_page);
+
+struct bsd44_heap {
+	struct sy__general_heap general;
+	struct bucket buckets[SY_MAX_NODES][BUCKETS];
+};
+
+static inline struct bsd44_heap *bsd44_of(struct sy__general_heap *general)
+{
+	return (struct bsd44_heap *)(void *)general;
+}
+
+static inline struct bsd44_page *page_state(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct bsd44_page, page);
+}
+
+/* Number of the bucket whose blocks have so many bytes. */
+static inline unsigned bucket_of(uint32_t bytes)
+{
+	return (unsigned)__builtin_ctz(bytes) - SMALLEST_SHIFT;
+}
+
+static inline uint32_t block_bytes(unsigned bucket)
+{
+	return (uint32_t)1 << (bucket + SMALLEST_SHIFT);
+}
+
+/* The smallest block that holds so many bytes, at most LARGEST. */
+static inline uint32_t round_up(size_t bytes)
+{
+	if (bytes <= (size_t)1 << SMALLEST_SHIFT)
+		return (uint32_t)1 << SMALLEST_SHIFT;
+	return (uint32_t)1 << sy__highest_bit((uint32_t)bytes - 1);
+}
+
+static inline void put_first(struct bucket *bucket, void *block)
+{
+	struct free_block *first = block;
+
+	first->next = bucket->first;
+	bucket->first = first;
+	bucket->free++;
+}
+
+static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
+{
+	struct bucket *bucket = &bsd44_of(general)->buckets[node][bucket_of(want->bytes)];
+	struct free_block *block = bucket->first;
+
+	if (sy__likely(block)) {
+		bucket->first = block->next;
+		bucket->free--;
+	}
+	return block;
+}
+
+static inline void push(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
+{
+	struct sy_page *page = sy__page_of(&general->heap, block); /* no block starts in another page than the first */
+
+	(void)slot;
+	(void)bytes; /* the page knows, as it must for kfree */
+	put_first(&bsd44_of(general)->buckets[page->node][page_state(page)->bucket], block);
+}
+
+/* Cuts fresh pages into blocks. The last becomes the first of the list. */
+static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
+{
+	unsigned number = bucket_of(want->bytes);
+	struct bucket *bucket = &bsd44_of(general)->buckets[page->node][number];
+	char *memory = sy__page_address(&general->heap, page);
+
+	page_state(page)->bucket = (uint8_t)number;
+	for (size_t at = 0; at < SY_PAGE_SIZE << page->order; at += want->bytes)
+		put_first(bucket, memory + at);
+	return pop(general, page->node, want);
+}
+
+static unsigned order(const struct sy__general_heap *general, const struct sy__general_want *want)
+{
+	(void)general;
+	return sy__order_of(want->bytes);
+}
+
+static const struct sy__general_ops ops = { .pop = pop, .push = push, .add = add, .order = order };
+
+/* ---- The policy's functions ----------------------------------------------------------------------------------- */
+
+static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+	struct sy__general_want want;
+
+	if (sy__unlikely(size > LARGEST))
+		return sy__general_pages(general, slot, size, flags, node, NULL);
+	want.bytes = want.align = round_up(size);
+	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
+}
+
+static void bsd44_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+	struct sy_page *page = sy__page_of(heap, object);
+
+	if (sy__unlikely(page->use == SY_USE_LARGE))
+		sy__general_pages_free(general, slot, page, NULL);
+	else
+		sy__general_put(general, slot, object, 0, &general->live, push);
+}
+
+static void *bsd44_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	return sy__general_cache_alloc(cache, slot, flags, node, pop);
+}
+
+static void bsd44_cache_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	sy__general_cache_free(cache, slot, object, push);
+}
+
+/* A block is aligned to its size, so an object that wants more takes a larger block. */
+static bool bsd44_cache_init(struct sy_cache *cache)
+{
+	struct sy__general_cache *own = sy__general_cache_of(cache);
+	size_t bytes = sy__general_object_bytes(cache);
+
+	if (!bytes)
+		return false;
+	cache->size = (uint32_t)bytes;
+	if (bytes <= LARGEST)
+		cache->size = own->want.bytes = own->want.align = round_up(bytes > cache->align ? bytes : cache->align);
+	return true;
+}
+
+static size_t bsd44_usable_size(struct sy_heap *heap, const void *object)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+
+	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : block_bytes(page_state(page)->bucket);
+}
+
+static uint64_t bsd44_unused_bytes(struct sy_heap *heap)
+{
+	struct bsd44_heap *bsd44 = bsd44_of(sy__general_of(heap));
+	uint64_t bytes = 0;
+
+	sy__lock(&bsd44->general.lock);
+	for (unsigned node = 0; node < heap->nodes; node++)
+		for (unsigned i = 0; i < BUCKETS; i++)
+			bytes += bsd44->buckets[node][i].free * block_bytes(i);
+	sy__unlock(&bsd44->general.lock);
+	return bytes;
+}
+
+static bool bsd44_heap_init(struct sy_heap *heap)
+{
+	sy__general_of(heap)->ops = &ops;
+	return true;
+}
+
+/* ---- Checks --------------------------------------------------------------------------------------------------- */
+
+struct survey {
+	uint64_t blocks; /* in all pages */
+	const char *wrong;
+};
+
+static bool survey_page(void *context, struct sy_page *page)
+{
+	struct survey *survey = context;
+	unsigned bucket = page_state(page)->bucket;
+
+	if (page->use != SY_USE_SLAB)
+		return true;
+	if (bucket >= BUCKETS)
+		survey->wrong = "bsd44: a page belongs to no bucket";
+	else if (page->order != sy__order_of(block_bytes(bucket)))
+		survey->wrong = "bsd44: a bucket has pages of another order than its own";
+	else
+		survey->blocks += (SY_PAGE_SIZE << page->order) / block_bytes(bucket);
+	return !survey->wrong;
+}
+
+static const char *check_bucket(struct bsd44_heap *bsd44, unsigned node, unsigned number)
+{
+	struct sy_heap *heap = &bsd44->general.heap;
+	const struct bucket *bucket = &bsd44->buckets[node][number];
+	uint64_t left = bucket->free;
+
+	for (struct free_block *block = bucket->first; block; block = block->next) {
+		struct sy_page *page = sy__head_of(heap, block);
+
+		if (!left--)
+			return "bsd44: a bucket has more free blocks than it counts, or its list runs in a circle";
+		if (page->use != SY_USE_SLAB || page->heap != heap || page->node != node)
+			return "bsd44: a free block lies in no page of its heap and node";
+		if (page_state(page)->bucket != number)
+			return "bsd44: a free block lies in a page of another bucket";
+		if ((size_t)((char *)block - (char *)sy__page_address(heap, page)) & (block_bytes(number) - 1))
+			return "bsd44: a free block does not start where its page was cut";
+	}
+	return left ? "bsd44: a bucket has fewer free blocks than it counts" : NULL;
+}
+
+static const char *check_buckets(struct bsd44_heap *bsd44)
+{
+	struct survey survey = { 0 };
+	uint64_t free = 0;
+
+	sy__pages_walk(&bsd44->general.heap, survey_page, &survey);
+	for (unsigned node = 0; node < bsd44->general.heap.nodes; node++) {
+		for (unsigned i = 0; i < BUCKETS && !survey.wrong; i++) {
+			survey.wrong = check_bucket(bsd44, node, i);
+			free += bsd44->buckets[node][i].free;
+		}
+	}
+	if (!survey.wrong && survey.blocks - free != sy__general_in_use(&bsd44->general))
+		survey.wrong = "bsd44: the blocks that are not free are not as many as the objects in use";
+	return survey.wrong;
+}
+
+static const char *bsd44_check(struct sy_heap *heap)
+{
+	struct bsd44_heap *bsd44 = bsd44_of(sy__general_of(heap));
+	const char *wrong;
+
+	sy__lock(&bsd44->general.lock);
+	wrong = check_buckets(bsd44);
+	sy__unlock(&bsd44->general.lock);
+	return wrong;
+}
+
+const struct sy_policy sy__bsd44 = {
+	.name = "bsd44",
+	.summary = "4.4BSD's kernel malloc: power-of-two buckets, whose pages are never given back",
+	.paper = "McKusick and Karels, Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel, USENIX 1988",
+	.heap_bytes = sizeof(struct bsd44_heap),
+	.cache_bytes = sizeof(struct sy__general_cache),
+	.cache_alloc = bsd44_cache_alloc,
+	.cache_free = bsd44_cache_free,
+	.kmalloc = bsd44_kmalloc,
+	.kfree = bsd44_kfree,
+	.heap_init = bsd44_heap_init,
+	.cache_init = bsd44_cache_init,
+	.cache_fini = sy__general_cache_fini,
+	.usable_size = bsd44_usable_size,
+	.grace_passed = sy__general_grace_passed,
+	.counts = sy__general_counts,
+	.check = bsd44_check,
+	.unused_bytes = bsd44_unused_bytes,
+	.never_reclaims = true,
+};

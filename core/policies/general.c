@@ -1,0 +1,281 @@
+/*
+ * What the allocators that know sizes but no kinds of objects share: the three that Bonwick (1994, section 5)
+ * measured the slab allocator against. They were made before object caches: their interface is kmem_alloc and
+ * kmem_free. This file puts the caches of slabyard, memory nodes and the page allocator around them; a policy adds
+ * what makes it itself, as struct sy__general_ops: to take a block out of its pages, to take one back, and to add
+ * pages.
+ *
+ * Caches. An object is a block of the size of its cache, that kmalloc could have given as well. Nothing is kept
+ * constructed: a constructor runs at every allocation and a destructor at every free. Objects of a cache that is
+ * typesafe by RCU carry a footer, by which they wait for a grace period before they are freed; so what readers may
+ * still look at stays untouched. A cache counts its objects, so that it can't be destroyed under them.
+ *
+ * Sizes. The original kmem_free was told the size (SVr4, SunOS), kfree isn't. No policy puts a header in front of an
+ * object for that, as it would cost each power of two the double; the page's descriptor or a map of bits knows. What
+ * a policy doesn't cut out of its own pages goes straight to the page allocator, which knows powers of two of pages
+ * only.
+ *
+ * Nodes. The papers know none. Here each node has its own arena, of the pages that are there; a request goes to that
+ * of its node, or of the node nearest to its slot. If that has no block, pages are asked for: of this node alone at
+ * first, then, unless the request insists on it, the arenas of the others are tried, and last whatever page the page
+ * allocator finds. Pages join the arena of the node where they are.
+ *
+ * Where the order of pages that a policy likes isn't to be had, the smallest that holds the request is asked for.
+ *
+ * The counter slow_allocs counts the allocations that needed more than one look into their arena, or pages of their
+ * own; slow_frees those frees that gave pages back.
+ *
+ * Locks. sy__general_heap.lock covers the policy's structures of all nodes, pages' states and maps, the counts of
+ * objects and the counters written here. Pages are taken without it, but given back with it held: the page
+ * allocator's locks stand below.
+ */
+#include "general.h"
+
+#include "../kmalloc.h"
+#include "../metadata.h"
+
+/* Behind objects that wait for a grace period. The cache, which outlives them, knows their size. */
+struct footer {
+	struct sy_deferred deferred;
+	struct sy__general_cache *cache;
+};
+
+/* ---- Pages ---------------------------------------------------------------------------------------------------- */
+
+static size_t map_bytes(const struct sy__general_heap *general, const struct sy_page *page)
+{
+	return general->ops->map_bytes << page->order;
+}
+
+/* Pages with their map; NULL: no memory. */
+static struct sy_page *take_pages(struct sy__general_heap *general, unsigned slot, unsigned order, unsigned flags,
+                                  int node)
+{
+	struct sy_heap *heap = &general->heap;
+	struct sy_page *page;
+	uint32_t *map;
+
+	flags &= ~(unsigned)(SY_ZERO | SY_MOVABLE);
+	page = sy__pages_take(heap, slot, order, flags, node, SY_USE_SLAB);
+	if (!page || !general->ops->map_bytes)
+		return page;
+	map = sy__metadata_take(heap, map_bytes(general, page));
+	if (!map) {
+		sy__pages_give(heap, slot, page);
+		return NULL;
+	}
+	SY_SLAB_STATE(struct sy__general_page, page)->map = map;
+	return page;
+}
+
+void sy__general_give(struct sy__general_heap *general, unsigned slot, struct sy_page *page)
+{
+	sy__metadata_give(&general->heap, SY_SLAB_STATE(struct sy__general_page, page)->map, map_bytes(general, page));
+	general->heap.counters.slow_frees++;
+	sy__pages_give(&general->heap, slot, page);
+}
+
+static struct sy_page *take_pages_of_some_order(struct sy__general_heap *general, unsigned slot,
+                                                const struct sy__general_want *want, unsigned flags, int node)
+{
+	unsigned order = general->ops->order(general, want), least = sy__order_of(want->bytes);
+	struct sy_page *page = take_pages(general, slot, order, flags, node);
+
+	if (!page && least < order)
+		page = take_pages(general, slot, least, flags, node);
+	return page;
+}
+
+/* A block of fresh pages. */
+static void *from_pages(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
+                        unsigned flags, int node, uint64_t *live)
+{
+	struct sy_page *page = take_pages_of_some_order(general, slot, want, flags, node);
+	void *block;
+
+	if (!page)
+		return NULL;
+	sy__lock(&general->lock);
+	block = general->ops->add(general, page, want);
+	++*live;
+	general->heap.counters.slow_allocs++;
+	sy__unlock(&general->lock);
+	return block;
+}
+
+/* ---- Nodes ---------------------------------------------------------------------------------------------------- */
+
+/* A block of `count` arenas from that of node `first` on. With the lock held. */
+static void *from_arenas(struct sy__general_heap *general, const struct sy__general_want *want, unsigned first,
+                         unsigned count, uint64_t *live)
+{
+	unsigned nodes = general->heap.nodes;
+
+	for (unsigned i = 0; i < count; i++) {
+		void *block = general->ops->pop(general, (first + i) % nodes, want);
+
+		if (block) {
+			++*live;
+			general->heap.counters.slow_allocs++;
+			return block;
+		}
+	}
+	return NULL;
+}
+
+/* A block that this node has no room for, but has pages for; or that another node has. */
+static void *from_nodes(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
+                        unsigned flags, unsigned home, uint64_t *live)
+{
+	void *block = NULL;
+
+	if (home < sy__pages_nodes(general->heap.pages)) /* a heap may have more nodes than there is memory on */
+		block = from_pages(general, slot, want, flags | SY_THISNODE | SY_NO_RECLAIM, (int)home, live);
+	if (block)
+		return block;
+	sy__lock(&general->lock);
+	block = from_arenas(general, want, home + 1, general->heap.nodes - 1, live);
+	sy__unlock(&general->lock);
+	return block;
+}
+
+static SY__COLD void *after_coalescing(struct sy__general_heap *general, unsigned slot,
+                                       const struct sy__general_want *want, unsigned home, unsigned nodes, uint64_t *live)
+{
+	void *block;
+
+	sy__lock(&general->lock);
+	general->ops->coalesce(general, slot);
+	block = from_arenas(general, want, home, nodes, live);
+	sy__unlock(&general->lock);
+	return block;
+}
+
+SY__COLD void *sy__general_refill(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
+                                  unsigned flags, int node, uint64_t *live)
+{
+	unsigned home = sy__general_node(general, slot, node);
+	unsigned nodes = flags & SY_THISNODE ? 1 : general->heap.nodes;
+	void *block = NULL;
+
+	if (nodes > 1)
+		block = from_nodes(general, slot, want, flags, home, live);
+	if (!block)
+		block = from_pages(general, slot, want, flags, (int)home, live);
+	if (!block && general->ops->coalesce)
+		block = after_coalescing(general, slot, want, home, nodes, live);
+	return block;
+}
+
+/* ---- Objects that are pages ----------------------------------------------------------------------------------- */
+
+SY__COLD void *sy__general_pages(struct sy__general_heap *general, unsigned slot, size_t bytes, unsigned flags,
+                                 int node, uint64_t *live)
+{
+	void *object = sy__large_alloc(&general->heap, slot, bytes, flags, node);
+
+	if (!object)
+		return NULL;
+	sy__lock(&general->lock);
+	general->heap.counters.slow_allocs++;
+	if (live)
+		++*live;
+	sy__unlock(&general->lock);
+	return object;
+}
+
+SY__COLD void sy__general_pages_free(struct sy__general_heap *general, unsigned slot, struct sy_page *page,
+                                     uint64_t *live)
+{
+	sy__lock(&general->lock);
+	general->heap.counters.slow_frees++;
+	if (live)
+		--*live;
+	sy__unlock(&general->lock);
+	sy__large_free(&general->heap, slot, page);
+}
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+size_t sy__general_object_bytes(struct sy_cache *cache)
+{
+	size_t bytes = cache->object_size;
+
+	if (cache->align < sizeof(unsigned long long))
+		cache->align = sizeof(unsigned long long);
+	if (cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
+		bytes = sy__align_up(bytes, _Alignof(struct footer)) + sizeof(struct footer);
+	return sy__order_of(bytes) > SY_MAX_ORDER ? 0 : bytes;
+}
+
+/* Right behind the object, whatever its block is rounded to. */
+static struct footer *footer_of(const struct sy_cache *cache, void *object)
+{
+	return (struct footer *)(void *)((char *)object + sy__align_up(cache->object_size, _Alignof(struct footer)));
+}
+
+void sy__general_defer(struct sy_cache *cache, void *object)
+{
+	struct sy__general_cache *own = sy__general_cache_of(cache);
+	struct sy__general_heap *general = sy__general_of(cache->heap);
+	struct footer *footer = footer_of(cache, object);
+
+	footer->cache = own;
+	sy__lock(&general->lock);
+	own->live--;
+	own->waiting++;
+	sy__unlock(&general->lock);
+	sy__defer(&general->heap, &footer->deferred);
+}
+
+void sy__general_grace_passed(struct sy_heap *heap, struct sy_deferred *deferred)
+{
+	struct footer *footer = sy__entry(deferred, struct footer, deferred);
+	struct sy__general_cache *own = footer->cache;
+	struct sy__general_heap *general = sy__general_of(heap);
+	uint32_t object_size = own->cache.object_size;
+	void *object = (char *)footer - sy__align_up(object_size, _Alignof(struct footer));
+
+	if (own->cache.destructor)
+		own->cache.destructor(object, object_size);
+	if (own->want.bytes)
+		sy__general_put(general, 0, object, own->want.bytes, &own->waiting, general->ops->push);
+	else
+		sy__general_pages_free(general, 0, sy__page_of(heap, object), &own->waiting);
+}
+
+static bool waits_for_cache(const struct sy_deferred *deferred, const void *cache)
+{
+	return ((const struct footer *)(const void *)deferred)->cache == cache;
+}
+
+/* Frees what still waits. Objects that are in use stay, as pages are everybody's. */
+void sy__general_cache_fini(struct sy_cache *cache)
+{
+	sy__deferred_finish(cache->heap, waits_for_cache, cache);
+}
+
+void sy__general_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
+{
+	struct sy__general_cache *own = sy__general_cache_of(cache);
+	struct sy__general_heap *general = sy__general_of(cache->heap);
+
+	*counts = (struct sy_cache_counts){ 0 };
+	sy__lock(&general->lock);
+	counts->objects = counts->objects_in_use = own->live;
+	sy__unlock(&general->lock);
+}
+
+uint64_t sy__general_in_use(const struct sy__general_heap *general)
+{
+	const struct sy_list *caches = &general->heap.caches;
+	uint64_t blocks = general->live;
+
+	for (const struct sy_list *at = caches->next; at != caches; at = at->next) {
+		const struct sy__general_cache *own = sy__general_cache_of(sy__entry(at, struct sy_cache, link));
+
+		if (own->want.bytes)
+			blocks += own->live + own->waiting;
+	}
+	return blocks;
+}

@@ -1,0 +1,234 @@
+/*
+ * SLAB: emptying arrays and giving slabs back. What Linux does in cache_reap(), kmem_cache_shrink() and when a CPU
+ * goes offline.
+ *
+ * The reaper. What arrays and free lists hold is a bet that it will be needed soon. Every 2 seconds the reaper visits
+ * a slot, and in each cache
+ *
+ *   sends home what the slot's node has gathered for one other node, each time the next one;
+ *   gives the slabs of the node a fifth of the slot's limit out of its array (half of what there is, if that is
+ *   less), unless somebody allocated from the array since the last visit;
+ *   and every 4 seconds, once for all slots of the node, does the same to the shared array, and then ends free slabs:
+ *   enough to end all that free_limit allows in five visits, but none if somebody looked for free slabs since the
+ *   last.
+ *
+ * Visits come by the clock (core/visits.c), to one slot after the other. The times at which they look at a node are
+ * spread over caches: in Linux by the caches' addresses, here by the order of creation, so that nothing depends on
+ * addresses.
+ *
+ * Shrinking empties all arrays and ends all free slabs, at once. An array that a slot owns is emptied in that slot's
+ * local section. Slabs end without locks, but those of the caches' list (sy_heap.lock).
+ */
+#include <slabyard/slabyard.h>
+
+#include "../deferred.h"
+#include "slab.h"
+
+#define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */
+#define NODE_PERIOD (4 * SY__SECOND) /* the same of a node */
+#define NODE_SPREAD (97 * SY__SECOND / 1000) /* from one cache to the next; no divisor of the period */
+#define REAPING_SHARE 5u         /* what there may be, is gone after so many visits */
+
+/* ---- Emptying arrays ------------------------------------------------------------------------------------------ */
+
+/* Gives the oldest objects of an array to their slabs. In its slot's local section, or with its lock held. */
+static void give_oldest(struct sy__slab_cache *cache, struct sy__slab_array *array, uint32_t count,
+                        struct sy_list *surplus)
+{
+	struct sy__slab_node *node = &cache->nodes[array->node];
+
+	sy__lock(&node->lock);
+	sy__slab_put(cache, node, array->objects, count, surplus);
+	sy__unlock(&node->lock);
+	sy__slab_drop(array, count);
+}
+
+static uint64_t drain_slot(struct sy__slab_cache *cache, unsigned slot)
+{
+	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy_list surplus;
+
+	sy__list_init(&surplus);
+	sy__local_begin(slot);
+	give_oldest(cache, own, own->avail, &surplus);
+	sy__local_end(slot);
+	return sy__slab_destroy(cache, slot, &surplus);
+}
+
+static uint64_t drain_shared(struct sy__slab_cache *cache, struct sy__slab_node *node)
+{
+	struct sy_list surplus;
+
+	if (!node->shared)
+		return 0;
+	sy__list_init(&surplus);
+	sy__lock(&node->lock);
+	sy__slab_put(cache, node, node->shared->objects, node->shared->avail, &surplus);
+	node->shared->avail = 0;
+	sy__unlock(&node->lock);
+	return sy__slab_destroy(cache, 0, &surplus);
+}
+
+/* Sends home what a node has gathered for another. */
+static uint64_t drain_alien(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot, unsigned home)
+{
+	struct sy__slab_array *array = node->aliens ? node->aliens[home].array : NULL;
+	struct sy_list surplus;
+
+	if (!array)
+		return 0;
+	sy__list_init(&surplus);
+	sy__lock(&node->aliens[home].lock);
+	sy__slab_drain_alien(cache, array, &surplus);
+	sy__unlock(&node->aliens[home].lock);
+	return sy__slab_destroy(cache, slot, &surplus);
+}
+
+void sy__slab_drain(struct sy_heap *heap, unsigned slot)
+{
+	sy__lock(&heap->lock);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		drain_slot(sy__slab_cache(sy__entry(at, struct sy_cache, link)), slot);
+	sy__unlock(&heap->lock);
+}
+
+/* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
+
+static uint64_t shrink(struct sy__slab_cache *cache)
+{
+	unsigned slots = cache->cache.heap->slots, nodes = cache->cache.heap->nodes;
+	uint64_t pages = 0;
+
+	for (unsigned slot = 0; slot < slots; slot++)
+		pages += drain_slot(cache, slot);
+	for (unsigned i = 0; i < nodes * nodes; i++)
+		pages += drain_alien(cache, &cache->nodes[i / nodes], 0, i % nodes);
+	for (unsigned i = 0; i < nodes; i++) {
+		pages += drain_shared(cache, &cache->nodes[i]);
+		pages += sy__slab_end_free(cache, &cache->nodes[i], 0, UINT64_MAX);
+	}
+	return pages;
+}
+
+/* The freelists of slabs that ended may have been the last objects of theirs. */
+uint64_t sy__slab_shrink(struct sy_cache *common)
+{
+	struct sy__slab_cache *cache = sy__slab_cache(common);
+	const struct sy__kmalloc *kmalloc = &sy__slab_heap(common->heap)->kmalloc;
+	size_t freelist_bytes = cache->objects * sizeof(sy__slab_index_t);
+	uint64_t pages = shrink(cache);
+
+	if (cache->place == SY__SLAB_OFF_SLAB && freelist_bytes <= SY__KMALLOC_LARGEST)
+		pages += shrink(sy__slab_cache(sy__kmalloc_cache(kmalloc, freelist_bytes, 0)));
+	return pages;
+}
+
+static bool belongs_to(const struct sy_deferred *entry, const void *cache)
+{
+	return sy__entry(entry, struct sy__slab_slab, deferred)->cache == cache;
+}
+
+/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever destroys an
+ * RCU-typesafe cache has waited for its readers. */
+void sy__slab_cache_fini(struct sy_cache *common)
+{
+	struct sy__slab_cache *cache = sy__slab_cache(common);
+
+	shrink(cache);
+	sy__deferred_finish(common->heap, belongs_to, common);
+	sy__slab_give_state(cache);
+}
+
+/* ---- The reaper ----------------------------------------------------------------------------------------------- */
+
+/* How many objects a visit takes out of an array: none if it was used. Linux: drain_array(). */
+static uint32_t to_reap(struct sy__slab_array *array)
+{
+	uint32_t count = (array->limit + REAPING_SHARE - 1) / REAPING_SHARE;
+
+	if (!array->avail)
+		return 0;
+	if (array->touched) {
+		array->touched = 0;
+		return 0;
+	}
+	return count > array->avail ? (array->avail + 1) / 2 : count;
+}
+
+static void reap_array(struct sy__slab_cache *cache, unsigned slot, struct sy_list *surplus)
+{
+	struct sy__slab_array *own = cache->arrays[slot];
+
+	sy__local_begin(slot);
+	give_oldest(cache, own, to_reap(own), surplus);
+	sy__local_end(slot);
+}
+
+static void reap_shared(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy_list *surplus)
+{
+	uint32_t count;
+
+	if (!node->shared)
+		return;
+	sy__lock(&node->lock);
+	count = to_reap(node->shared);
+	sy__slab_put(cache, node, node->shared->objects, count, surplus);
+	sy__slab_drop(node->shared, count);
+	sy__unlock(&node->lock);
+}
+
+static void reap_node(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot, struct sy_list *surplus)
+{
+	uint64_t share = (uint64_t)REAPING_SHARE * cache->objects;
+
+	reap_shared(cache, node, surplus);
+	if (node->free_touched)
+		node->free_touched = 0;
+	else
+		sy__slab_end_free(cache, node, slot, (node->free_limit + share - 1) / share);
+}
+
+static void reap_cache(struct sy__slab_cache *cache, unsigned slot, unsigned home, uint64_t now)
+{
+	struct sy__slab_node *node = &cache->nodes[cache->cache.heap->slot_node[slot]];
+	struct sy_list surplus;
+
+	sy__list_init(&surplus);
+	drain_alien(cache, node, slot, home);
+	reap_array(cache, slot, &surplus);
+	if (now >= node->next_reap) {
+		node->next_reap = now + NODE_PERIOD;
+		reap_node(cache, node, slot, &surplus);
+	}
+	sy__slab_destroy(cache, slot, &surplus);
+}
+
+static void visit(struct sy_heap *heap, unsigned slot, uint64_t now)
+{
+	struct sy__slab_heap *slab = sy__slab_heap(heap);
+	unsigned home = slab->reap_node[slot];
+
+	slab->reap_node[slot] = (uint8_t)((home + 1) % heap->nodes);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		reap_cache(sy__slab_cache(sy__entry(at, struct sy_cache, link)), slot, home, now);
+}
+
+void sy__slab_tick(struct sy_heap *heap)
+{
+	sy__visits_run(heap, &sy__slab_heap(heap)->visits, visit);
+}
+
+void sy__slab_start_reaping(struct sy_heap *heap)
+{
+	struct sy__slab_heap *slab = sy__slab_heap(heap);
+
+	for (unsigned slot = 0; slot < heap->slots; slot++)
+		slab->reap_node[slot] = (uint8_t)((heap->slot_node[slot] + 1u) % heap->nodes);
+	sy__visits_start(heap, &slab->visits, PERIOD);
+}
+
+/* When a cache that is being made gets its first visit to nodes. */
+uint64_t sy__slab_first_reap(struct sy__slab_heap *slab)
+{
+	return sy__now() + NODE_PERIOD + slab->caches_made++ * NODE_SPREAD % NODE_PERIOD;
+}

@@ -1,0 +1,139 @@
+/* What the files of the SLQB policy share. The theory and the locks are in slqb.c. */
+#ifndef SY_SLQB_H
+#define SY_SLQB_H
+
+#include "../kmalloc.h"
+#include "../list.h"
+#include "../page_interface.h"
+#include "../visits.h"
+
+enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_COLOUR };
+
+#define SY__SLQB_MOST 65535 /* value of a threshold: objects */
+
+/* State of a slab, in the descriptor of its first page. The owner's, as the list that it belongs to. */
+struct sy__slqb_slab {
+	struct sy__slqb_list *list; /* whose slab it is, for life */
+	union {
+		struct sy_list link; /* in the list's partial slabs */
+		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
+	};
+	void *freelist; /* free objects that are on no other list */
+	uint32_t start; /* bytes from the slab's start to its first object: its colour */
+	uint16_t out; /* objects that are not on freelist */
+	uint16_t waiting; /* 1: for a grace period */
+};
+SY_ASSERT_SLAB_STATE(struct sy__slqb_slab);
+_Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is a pointer to the page");
+
+/* Objects linked through their free pointers, from the first to go to the last. */
+struct sy__slqb_chain {
+	void *first, *last; /* last: of objects that there are */
+	uint32_t count;
+};
+
+/* What owns slabs: a CPU slot, or a memory node for objects that were asked for from elsewhere. */
+struct sy__slqb_list {
+	void *freelist; /* objects of any slab on the node, to be handed out next; a stack */
+	uint32_t count; /* objects on freelist */
+	uint32_t hiwater; /* beyond which objects go back to their slabs */
+	int node; /* of its slabs */
+	uint32_t remote_free_check; /* 1: enough came back from elsewhere to be worth a look; written under remote_lock */
+	struct sy_list partial; /* slabs with objects on their freelist and others out */
+	uint64_t partial_slabs, slabs; /* in partial; owned, full ones too */
+	struct sy__slqb_cache *cache;
+	_Alignas(SY_CACHE_LINE) sy__lock_t remote_lock; /* protects what follows, which others write */
+	struct sy__slqb_chain remote_free; /* objects of these slabs, freed elsewhere */
+	struct { uint64_t slabs, partial; } seen; /* scratch of check */
+};
+
+/* What one CPU slot has of a cache. */
+struct sy__slqb_slot {
+	struct sy__slqb_list list;
+	struct sy__slqb_chain rlist; /* objects on the way to the list that owns their slabs */
+	struct sy__slqb_list *rlist_to; /* that list */
+	uint32_t colour_next; /* colour of the next slab, in bytes */
+};
+
+/* What one memory node has of a cache. */
+struct sy__slqb_node {
+	struct sy__slqb_list list; /* but for remote_free under the lock */
+	sy__lock_t lock;
+};
+
+struct sy__slqb_cache {
+	struct sy_cache cache;
+	struct sy__slqb_slot *slots; /* one for each slot of the heap */
+	uint32_t offset; /* bytes from an object's start to its free pointer */
+	uint8_t order; /* of a slab */
+	uint16_t objects; /* in a slab */
+	uint32_t flushbatch, freebatch, remote_free_check; /* thresholds: objects */
+	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
+	uint32_t page_flags; /* enum sy_flags for its pages */
+	struct sy__slqb_node *nodes; /* one for each memory node of the heap */
+	size_t state_bytes; /* of slots and nodes, one block of metadata */
+};
+
+struct sy__slqb_heap {
+	struct sy_heap heap;
+	struct sy__kmalloc kmalloc;
+	struct sy__visits visits; /* of trimming; under sy_heap.lock */
+};
+
+static inline struct sy__slqb_cache *sy__slqb_cache(struct sy_cache *cache)
+{
+	return (struct sy__slqb_cache *)(void *)cache;
+}
+
+static inline struct sy__slqb_heap *sy__slqb_heap(struct sy_heap *heap)
+{
+	return (struct sy__slqb_heap *)(void *)heap;
+}
+
+static inline struct sy__slqb_slab *sy__slqb_slab(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct sy__slqb_slab, page);
+}
+
+static inline struct sy_page *sy__slqb_page(struct sy__slqb_slab *slab)
+{
+	return (struct sy_page *)(void *)slab;
+}
+
+static inline struct sy__slqb_slab *sy__slqb_linked(struct sy_list *link)
+{
+	return sy__entry(link, struct sy__slqb_slab, link);
+}
+
+/* The free pointer of a free object: where the next free object is. */
+static inline void **sy__slqb_next(const struct sy__slqb_cache *cache, void *object)
+{
+	return (void **)(void *)((char *)object + cache->offset);
+}
+
+/* slqb_slabs.c. Of a list, by its owner. Slabs that lose their last object go to ended. */
+void *sy__slqb_take(struct sy__slqb_cache *, struct sy__slqb_list *);
+void sy__slqb_adopt(struct sy__slqb_list *, struct sy__slqb_slab *);
+void sy__slqb_claim(struct sy__slqb_cache *, struct sy__slqb_list *);
+void sy__slqb_flush(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *, uint32_t count,
+                    struct sy_list *ended);
+void sy__slqb_send_away(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *to, void *object);
+
+/* slqb_slabs.c. Life of slabs, without locks, and all at once. Functions that return pages say how many went back. */
+struct sy__slqb_slab *sy__slqb_new_slab(struct sy__slqb_cache *, unsigned slot, unsigned flags, int node);
+uint64_t sy__slqb_end(struct sy__slqb_cache *, unsigned slot, struct sy_list *ended);
+void sy__slqb_grace_passed(struct sy_heap *, struct sy_deferred *);
+void sy__slqb_drain(struct sy_heap *, unsigned slot);
+uint64_t sy__slqb_shrink(struct sy_cache *);
+void sy__slqb_tick(struct sy_heap *);
+void sy__slqb_cache_fini(struct sy_cache *);
+
+/* slqb_geometry.c */
+bool sy__slqb_cache_init(struct sy_cache *);
+bool sy__slqb_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
+
+/* slqb_check.c */
+void sy__slqb_counts(struct sy_cache *, struct sy_cache_counts *);
+const char *sy__slqb_check(struct sy_heap *);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * Visits: work that a policy does for each CPU slot from time to time, like emptying what nobody used lately.
+ *
+ * A kernel has a timer on each CPU for that. Here is no thread and no timer: the heap's tick_due says when the next
+ * visit is due, whoever drives the heap calls sy_heap_tick, and policy->tick comes here. Visits are due at times of
+ * their own, whenever the tick comes: a tick that comes late makes all visits that were missed, in order and as of
+ * their times, so that what happens follows from the clock alone. The slots' visits are spread evenly over the
+ * period.
+ *
+ * After a long silence there is nothing left to do for most of the visits that were missed. Of more than CATCH_UP
+ * periods only the last so many are made up for.
+ *
+ * Lock: sy_heap.lock, from the look at the time to the end of the last visit, as the visits walk the list of caches.
+ */
+#include "visits.h"
+
+#define CATCH_UP 256u
+
+static void skip_silence(struct sy_heap *heap, uint64_t period, uint64_t now)
+{
+	uint64_t late = now - heap->tick_due;
+
+	if (late > CATCH_UP * period)
+		heap->tick_due += (late / period - CATCH_UP) * period;
+}
+
+void sy__visits_run(struct sy_heap *heap, struct sy__visits *visits,
+                    void (*visit)(struct sy_heap *, unsigned slot, uint64_t now))
+{
+	uint64_t now = sy__now();
+
+	sy__lock(&heap->lock);
+	if (heap->tick_due <= now)
+		skip_silence(heap, visits->period, now);
+	while (heap->tick_due <= now) {
+		visit(heap, visits->slot, heap->tick_due);
+		visits->slot = (visits->slot + 1) % heap->slots;
+		__atomic_store_n(&heap->tick_due, heap->tick_due + visits->period / heap->slots, __ATOMIC_RELAXED);
+	}
+	sy__unlock(&heap->lock);
+}
+
+void sy__visits_start(struct sy_heap *heap, struct sy__visits *visits, uint64_t period)
+{
+	visits->period = period;
+	visits->slot = 0;
+	heap->tick_due = sy__now() + SY__SECOND;
+}
