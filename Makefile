@@ -1,7 +1,6 @@
 # Everything happens in this folder: .venv/ holds the Python side and the command, build/ the C side.
 #
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
-#   make remeasure the same, measured again although nothing has changed
 #   make test      C tests (plain and with sanitizers) and Python tests
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make lint      style and types of the Python code
@@ -24,23 +23,11 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare remeasure test test-c test-sanitize test-python targets lint lock clean install
+.PHONY: compare test test-c test-sanitize test-python targets lint lock clean install
 .DELETE_ON_ERROR:
 
-# The results are a product like any other: measured again when the program or a trace has changed, otherwise shown again.
-compare: build/compare.txt
-	@cat build/compare.txt
-	@echo
-	@echo "Measured $$(date -r build/compare.txt '+%F %T'), records in build/compare.json, report in report.html. make remeasure measures again."
-
-remeasure:
-	@rm -f build/compare.txt
-	@$(MAKE) --no-print-directory compare
-
-build/compare.txt: $(VENV)/.slabyard $(TRACE_FILES)
-	@mkdir -p build
-	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html --export-json build/compare.json >$@.part
-	@mv $@.part $@
+compare: $(VENV)/.slabyard
+	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html
 
 install: $(VENV)/.slabyard
 
