@@ -5,82 +5,26 @@
 #ifndef GENERAL_SUPPORT_H
 #define GENERAL_SUPPORT_H
 
-#include <slabyard/slabyard.h>
-
-#include "check.h"
-#include "core/page_interface.h"
+#include "policy_support.h"
 
 #define WORLD_PAGES 1024 /* of each node */
-
-struct world {
-	struct sy_pages *pages;
-	struct sy_heap *heap;
-};
-
-static uint64_t world_time;
-
-static inline uint64_t world_clock(void)
-{
-	return world_time;
-}
-
-static inline void *there(void *pointer, const char *what)
-{
-	if (!pointer) {
-		fprintf(stderr, "there is no %s\n", what);
-		exit(1);
-	}
-	return pointer;
-}
 
 /* A heap on so many nodes; a tunable of -1 keeps its default. */
 static inline struct world make_world(const char *policy, int64_t tunable0, int64_t tunable1, unsigned nodes)
 {
-	struct sy_pages_config config = { .zone_count = nodes, .slots = 1, .pageblock_order = 9 };
-	struct sy_heap_config heap;
-	struct world world;
+	struct sy_pages_config machine = machine_of(1, nodes, WORLD_PAGES);
+	struct sy_heap_config config = config_of(policy, 1, nodes);
 
-	for (unsigned i = 0; i < nodes; i++)
-		config.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i,
-			                                   .start_page = (uint64_t)i * WORLD_PAGES, .pages = WORLD_PAGES, .min = 1, .low = 2, .high = 3 };
-	world.pages = there(sy_pages_create(&config), "page allocator");
-	sy_heap_defaults(there((void *)(uintptr_t)sy_policy_find(policy), "policy"), &heap);
-	if (tunable0 >= 0)
-		heap.tunables[0] = tunable0;
-	if (tunable1 >= 0)
-		heap.tunables[1] = tunable1;
-	heap.nodes = nodes;
-	heap.grace_ns = 1000;
-	world.heap = there(sy_heap_create(world.pages, &heap), "heap");
-	return world;
-}
-
-static inline void end_world(struct world *world)
-{
-	struct sy_pages_counts counts;
-
-	CHECK_FINE(sy_heap_check(world->heap));
-	CHECK_FINE(sy_pages_check(world->pages));
-	sy_heap_destroy(world->heap);
-	sy_pages_count(world->pages, &counts);
-	for (unsigned i = 0; i < counts.zone_count; i++) {
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_SLAB], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_LARGE], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_METADATA], 0);
+	for (unsigned i = 0; i < nodes; i++) {
+		machine.zones[i].min = 1;
+		machine.zones[i].low = 2;
+		machine.zones[i].high = 3;
 	}
-	sy_pages_destroy(world->pages);
-}
-
-static inline struct sy_cache *make_cache(struct world *world, size_t size, size_t align, unsigned flags)
-{
-	struct sy_cache_config config = { .name = "test", .size = size, .align = align, .flags = flags };
-
-	return there(sy_cache_create(world->heap, &config), "cache");
-}
-
-static inline void *get(struct sy_cache *cache)
-{
-	return there(sy_cache_alloc(cache, 0, 0, SY_ANY_NODE), "memory for an object");
+	if (tunable0 >= 0)
+		config.tunables[0] = tunable0;
+	if (tunable1 >= 0)
+		config.tunables[1] = tunable1;
+	return make_on(&machine, &config);
 }
 
 static inline void *kget(struct world *world, size_t size)
@@ -170,7 +114,7 @@ static inline void test_constructed_at_every_allocation(const char *policy)
 
 	constructed = destroyed = 0;
 	for (unsigned i = 1; i <= 3; i++) {
-		unsigned char *object = get(cache);
+		unsigned char *object = take(cache, 0);
 
 		CHECK_EQUAL(constructed, i);
 		CHECK(object[0] == 7 && object[99] == 7);
@@ -178,7 +122,7 @@ static inline void test_constructed_at_every_allocation(const char *policy)
 		sy_cache_free(cache, 0, object);
 		CHECK_EQUAL(destroyed, i);
 	}
-	end_world(&world);
+	end(&world);
 }
 
 static inline void test_destroyed_after_the_grace_period(const char *policy)
@@ -189,51 +133,47 @@ static inline void test_destroyed_after_the_grace_period(const char *policy)
 	struct sy_cache *cache = there(sy_cache_create(world.heap, &config), "cache");
 
 	constructed = destroyed = 0;
-	world_time = 5000;
-	sy_platform_set_clock(world_clock);
-	sy_cache_free(cache, 0, memset(get(cache), 9, 100));
+	now = 5000;
+	sy_cache_free(cache, 0, memset(take(cache, 0), 9, 100));
 	CHECK_EQUAL(destroyed, 0);
-	world_time = 6000;
+	now = 6000;
 	sy_heap_tick(world.heap);
 	CHECK_EQUAL(destroyed, 1);
-	sy_platform_set_clock(NULL);
-	end_world(&world);
+	end(&world);
 }
 
 static inline void test_wait_for_the_grace_period(const char *policy, size_t size)
 {
 	struct world world = make_world(policy, -1, -1, 1);
-	struct sy_cache *cache = make_cache(&world, size, 0, SY_CACHE_TYPESAFE_BY_RCU);
-	struct sy_cache *other = make_cache(&world, size, 0, SY_CACHE_TYPESAFE_BY_RCU);
-	char *object = get(cache), *next;
+	struct sy_cache *cache = cache_of(&world, size, 0, SY_CACHE_TYPESAFE_BY_RCU);
+	struct sy_cache *other = cache_of(&world, size, 0, SY_CACHE_TYPESAFE_BY_RCU);
+	char *object = take(cache, 0), *next;
 	uint64_t alive = 0;
 
-	world_time = 5000;
-	sy_platform_set_clock(world_clock);
+	now = 5000;
 	memset(object, 'x', size);
 	CHECK(!sy_cache_destroy(cache, &alive));
 	CHECK_EQUAL(alive, 1);
 	sy_cache_free(cache, 0, object);
 	CHECK_EQUAL(world.heap->counters.deferred, 1);
-	world_time = 5999;
+	now = 5999;
 	sy_heap_tick(world.heap);
 	for (size_t i = 0; i < size; i++)
 		CHECK(object[i] == 'x');
 	CHECK_FINE(sy_heap_check(world.heap));
-	next = get(cache);
+	next = take(cache, 0);
 	CHECK(next != object);
-	world_time = 6000;
+	now = 6000;
 	sy_heap_tick(world.heap);
 	CHECK_EQUAL(world.heap->counters.deferred, 0);
 
 	/* A cache that is destroyed frees what waits for it; others go on waiting. */
 	sy_cache_free(cache, 0, next);
-	sy_cache_free(other, 0, get(other));
+	sy_cache_free(other, 0, take(other, 0));
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(world.heap->counters.deferred, 1);
 	CHECK_FINE(sy_heap_check(world.heap));
-	sy_platform_set_clock(NULL);
-	end_world(&world);
+	end(&world);
 }
 
 static inline void test_zero(const char *policy)
@@ -251,7 +191,7 @@ static inline void test_zero(const char *policy)
 			sum += object[i];
 		CHECK_EQUAL(sum, 0);
 	}
-	end_world(&world);
+	end(&world);
 }
 
 static inline void test_every_power_of_two_is_aligned(const char *policy)
@@ -266,8 +206,8 @@ static inline void test_every_power_of_two_is_aligned(const char *policy)
 	}
 	for (size_t align = 16; align <= SY_PAGE_SIZE; align *= 2)
 		for (unsigned i = 0; i < 3; i++)
-			CHECK_EQUAL((uintptr_t)get(make_cache(&world, 40, align, 0)) % align, 0);
-	end_world(&world);
+			CHECK_EQUAL((uintptr_t)take(cache_of(&world, 40, align, 0), 0) % align, 0);
+	end(&world);
 }
 
 static inline void test_sizes_refused(const char *policy)
@@ -282,20 +222,20 @@ static inline void test_sizes_refused(const char *policy)
 	CHECK(sy_cache_create(world.heap, &config) != NULL);
 	config.flags = SY_CACHE_TYPESAFE_BY_RCU; /* no room for the footer */
 	CHECK(!sy_cache_create(world.heap, &config));
-	end_world(&world);
+	end(&world);
 }
 
 static inline void test_nodes(const char *policy)
 {
 	struct world world = make_world(policy, -1, -1, 2);
-	struct sy_cache *cache = make_cache(&world, 1000, 0, 0);
+	struct sy_cache *cache = cache_of(&world, 1000, 0, 0);
 	void *here = sy_cache_alloc(cache, 0, 0, 0), *there_ = sy_cache_alloc(cache, 0, 0, 1), *object;
 	unsigned on_node[2] = { 0 };
 	uint64_t pages;
 
 	CHECK_EQUAL(sy__head_of(world.heap, here)->node, 0);
 	CHECK_EQUAL(sy__head_of(world.heap, there_)->node, 1);
-	CHECK_EQUAL(sy__head_of(world.heap, get(cache))->node, 0); /* where slot 0 is */
+	CHECK_EQUAL(sy__head_of(world.heap, take(cache, 0))->node, 0); /* where slot 0 is */
 	/* A node that is full is refused to those who insist; others find room on the other node, then pages there. */
 	while ((object = sy_cache_alloc(cache, 0, SY_THISNODE, 0)))
 		on_node[sy__head_of(world.heap, object)->node]++;
@@ -308,7 +248,7 @@ static inline void test_nodes(const char *policy)
 		on_node[sy__head_of(world.heap, object)->node]++;
 	CHECK(on_node[1] > 2000);
 	CHECK_FINE(sy_heap_check(world.heap));
-	end_world(&world);
+	end(&world);
 }
 
 /* A heap may know more nodes than there is memory on: their requests are served from elsewhere. */
@@ -332,14 +272,14 @@ static inline void test_a_node_without_memory(const char *policy)
 	sy_kfree(heap, 0, first);
 	CHECK_FINE(sy_heap_check(heap));
 	sy_heap_destroy(heap);
-	end_world(&world);
+	end(&world);
 }
 
 static inline void test_out_of_memory(const char *policy)
 {
 	static void *objects[4 * WORLD_PAGES];
 	struct world world = make_world(policy, -1, -1, 1);
-	struct sy_cache *cache = make_cache(&world, 1024, 0, 0);
+	struct sy_cache *cache = cache_of(&world, 1024, 0, 0);
 	size_t count = 0;
 
 	while ((objects[count] = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE)))
@@ -349,18 +289,18 @@ static inline void test_out_of_memory(const char *policy)
 	CHECK(world.heap->counters.page_failures > 0);
 	CHECK_FINE(sy_heap_check(world.heap));
 	sy_cache_free(cache, 0, objects[count / 2]);
-	CHECK(get(cache) == objects[count / 2]);
+	CHECK(take(cache, 0) == objects[count / 2]);
 	while (count)
 		sy_cache_free(cache, 0, objects[--count]);
 	CHECK(sy_cache_destroy(cache, NULL));
-	end_world(&world);
+	end(&world);
 }
 
 static inline void test_destroy_is_refused_with_objects(const char *policy)
 {
 	struct world world = make_world(policy, -1, -1, 1);
-	struct sy_cache *cache = make_cache(&world, 72, 0, 0), *pages = make_cache(&world, 50000, 0, 0);
-	void *a = get(cache), *b = get(cache), *c = get(pages);
+	struct sy_cache *cache = cache_of(&world, 72, 0, 0), *pages = cache_of(&world, 50000, 0, 0);
+	void *a = take(cache, 0), *b = take(cache, 0), *c = take(pages, 0);
 	struct sy_cache_counts counts;
 	uint64_t alive = 0;
 
@@ -378,7 +318,7 @@ static inline void test_destroy_is_refused_with_objects(const char *policy)
 	CHECK(sy_cache_destroy(cache, &alive));
 	CHECK(sy_cache_destroy(pages, &alive));
 	CHECK_EQUAL(world.heap->counters.large_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 /* Pages that come and go leave nothing of their bookkeeping behind. */
@@ -392,7 +332,7 @@ static inline void test_metadata_does_not_grow(const char *policy)
 	for (unsigned i = 0; i < 5000; i++)
 		sy_kfree(world.heap, 0, kget(&world, 2000));
 	CHECK_EQUAL(world.heap->counters.metadata_pages, pages);
-	end_world(&world);
+	end(&world);
 }
 
 static inline void general_tests(const char *policy)

@@ -82,7 +82,7 @@ static void test_destroying_with_objects_alive_is_refused(void)
 	CHECK_EQUAL(alive, 3);
 	CHECK_TEXT(cache->name, "foo_cache");
 	check(&world);
-	free_many(cache, objects, 3);
+	free_all(cache, 0, objects, 3);
 	CHECK(sy_cache_destroy(cache, &alive));
 	CHECK_EQUAL(destroyed, constructed);
 	end(&world);
@@ -118,7 +118,7 @@ static void test_sleep_and_nosleep(void)
 	get_many(idle, objects, MANY);
 	while (sy_cache_alloc(greedy, 0, SY_KM_NOSLEEP, SY_ANY_NODE))
 		;
-	free_many(idle, objects, MANY);
+	free_all(idle, 0, objects, MANY);
 	CHECK(sy_cache_alloc(greedy, 0, SY_KM_NOSLEEP, SY_ANY_NODE) == NULL);
 	check(&world);
 	CHECK(sy_cache_alloc(greedy, 0, SY_KM_SLEEP, SY_ANY_NODE) != NULL);
@@ -164,7 +164,7 @@ static void test_nothing_goes_back_of_itself(void)
 	void *objects[MANY];
 
 	get_many(cache, objects, MANY);
-	free_many(cache, objects, MANY);
+	free_all(cache, 0, objects, MANY);
 	now += 1000 * SECOND;
 	sy_heap_tick(world.heap);
 	CHECK_EQUAL(counts_of(cache).slabs, (MANY + 9) / 10);
@@ -183,7 +183,7 @@ static void test_statistics_per_cache(void)
 
 	CHECK(cache != other);
 	get_many(cache, objects, 25);
-	free_many(cache, objects, 2);
+	free_all(cache, 0, objects, 2);
 	CHECK_EQUAL(counts_of(cache).objects_in_use, 23);
 	CHECK_EQUAL(counts_of(cache).objects, 30);
 	CHECK_EQUAL(counts_of(cache).slabs, 3);
@@ -210,7 +210,7 @@ static void test_a_destroyed_cache_leaves_nothing(void)
 
 		get_many(cache, objects, 200);
 		CHECK_EQUAL(sy__bonwick_cache(cache)->hash.size, 256);
-		free_many(cache, objects, 200);
+		free_all(cache, 0, objects, 200);
 		CHECK(sy_cache_destroy(cache, NULL));
 		if (round == 1)
 			metadata = world.heap->counters.metadata_pages;
@@ -468,7 +468,7 @@ static void test_two_2k_buffers_fit_a_page(void)
 	CHECK_EQUAL(counts_of(heap->bufctls).objects_in_use, 4);
 	CHECK(!sy__bonwick_cache(heap->large_slabs)->large && !sy__bonwick_cache(heap->bufctls)->large);
 	check(&world);
-	free_many(cache, objects, 4);
+	free_all(cache, 0, objects, 4);
 	check(&world);
 	CHECK_EQUAL(sy_cache_shrink(cache), 4); /* with the pages of slab data and bufctls */
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
@@ -505,14 +505,14 @@ static void test_the_hash_table_scales_itself(void)
 	get_many(cache, objects + 33, MANY - 33);
 	CHECK(hash->size >= MANY / 2 && hash->size <= MANY);
 	check(&world);
-	free_many(cache, objects + 40, MANY - 40);
+	free_all(cache, 0, objects + 40, MANY - 40);
 	sy_cache_shrink(cache);
 	CHECK(hash->size >= MANY / 2); /* 40 buffers are too many for the least table */
 	check(&world);
 	get_many(cache, objects + 40, 1);
 	CHECK_EQUAL(hash->size, 64); /* growth made the table that fits */
 	check(&world);
-	free_many(cache, objects, 41);
+	free_all(cache, 0, objects, 41);
 	sy_cache_shrink(cache);
 	CHECK_EQUAL(hash->size, 16);
 	check(&world);
@@ -539,11 +539,11 @@ static void test_the_list_is_sorted(void)
 
 	sy_cache_free(cache, 0, objects[20]);
 	CHECK_TEXT(list_of(cache), "EEEE>P");
-	free_many(cache, objects + 30, 9);
+	free_all(cache, 0, objects + 30, 9);
 	CHECK_TEXT(list_of(cache), "EEE>PP");
 	sy_cache_free(cache, 0, objects[39]);
 	CHECK_TEXT(list_of(cache), "EEE>PC");
-	free_many(cache, objects, 10);
+	free_all(cache, 0, objects, 10);
 	CHECK_TEXT(list_of(cache), "EE>PCC");
 	sy_cache_free(cache, 0, objects[10]);
 	CHECK_TEXT(list_of(cache), "E>PPCC");
@@ -585,9 +585,9 @@ static void test_complete_slabs_are_used_last(void)
 	void *objects[60];
 	struct sy_cache *cache = five_slabs(&world, objects);
 
-	free_many(cache, objects, 10); /* complete first ... */
-	free_many(cache, objects + 20, 3);
-	free_many(cache, objects + 40, 4);
+	free_all(cache, 0, objects, 10); /* complete first ... */
+	free_all(cache, 0, objects + 20, 3);
+	free_all(cache, 0, objects + 40, 4);
 	CHECK_TEXT(list_of(cache), "EE>PPC");
 	for (unsigned i = 0; i < 7; i++) {
 		void *object = get(cache);
@@ -608,9 +608,9 @@ static void test_a_working_set_of_15_seconds_stays(void)
 	struct sy_cache *cache = five_slabs(&world, objects);
 	uint64_t (*reap)(struct sy_cache *) = cache->policy->reap;
 
-	free_many(cache, objects, 20);
+	free_all(cache, 0, objects, 20);
 	now += 10 * SECOND;
-	free_many(cache, objects + 20, 10);
+	free_all(cache, 0, objects + 20, 10);
 	CHECK_TEXT(list_of(cache), "EE>CCC");
 	CHECK_EQUAL(reap(cache), 0);
 	now += 5 * SECOND - SECOND / 100;
@@ -622,7 +622,7 @@ static void test_a_working_set_of_15_seconds_stays(void)
 	get_many(cache, objects + 20, 1);
 	now += 100 * SECOND;
 	CHECK_EQUAL(reap(cache), 0); /* in use */
-	free_many(cache, objects + 20, 1);
+	free_all(cache, 0, objects + 20, 1);
 	CHECK_EQUAL(reap(cache), 0); /* a moment ago */
 	now += 16 * SECOND;
 	CHECK_EQUAL(reap(cache), 1);
@@ -644,7 +644,7 @@ static void test_other_working_sets(void)
 		void *objects[60];
 		struct sy_cache *cache = five_slabs(&world, objects);
 
-		free_many(cache, objects, 20);
+		free_all(cache, 0, objects, 20);
 		now += examples[i].seconds ? 2 * SECOND : 0;
 		CHECK_EQUAL(cache->policy->reap(cache), examples[i].pages);
 		check(&world);
@@ -662,9 +662,9 @@ static void test_memory_pressure(void)
 
 	get_many(old, objects, MANY);
 	get_many(recent, objects + MANY, MANY);
-	free_many(old, objects, MANY);
+	free_all(old, 0, objects, MANY);
 	now += 20 * SECOND;
-	free_many(recent, objects + MANY, MANY);
+	free_all(recent, 0, objects + MANY, MANY);
 	do {
 		CHECK(sy_pages_alloc(world.pages, 0, 0, 0, SY_ANY_NODE) != NULL);
 		sy_pages_count(world.pages, &counts);

@@ -67,12 +67,12 @@ static void test_small_objects_in_supplied_memory(void)
 	CHECK_EQUAL(arena.used, 3 * 4096);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 	check(&world);
-	free_many(cache, objects, 20);
+	free_all(cache, 0, objects, 20);
 	check(&world);
 	CHECK_EQUAL(sy_cache_shrink(cache), 0); /* pages of the page allocator */
 	CHECK_EQUAL(arena.given, 2 * 4096);
 	CHECK(arena.last_given == arena.memory + 4096); /* that which was complete for longest went first */
-	free_many(cache, objects + 20, 5);
+	free_all(cache, 0, objects + 20, 5);
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(arena.given, arena.used);
 	end(&world);
@@ -88,7 +88,7 @@ static void test_large_objects_in_supplied_memory(void)
 	CHECK_EQUAL(arena.used, 3 * 16384); /* 5 to a slab of 4 pages */
 	CHECK_EQUAL(world.heap->counters.slab_pages, 2); /* slab data and bufctls are the heap's */
 	check(&world);
-	free_many(cache, objects, 12);
+	free_all(cache, 0, objects, 12);
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(arena.given, arena.used);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
@@ -202,15 +202,15 @@ static void test_main_and_aux(void)
 	get_many(cache, objects + 3, 7);
 	CHECK_EQUAL(world.heap->counters.slow_allocs, 4);
 	CHECK_EQUAL(counts_of(cache).slabs, 1);
-	free_many(cache, objects, 3); /* the tenth buffer of the slab came alone */
+	free_all(cache, 0, objects, 3); /* the tenth buffer of the slab came alone */
 	check_slot(cache, 3, 0);
-	free_many(cache, objects + 3, 1);
+	free_all(cache, 0, objects + 3, 1);
 	check_slot(cache, 1, 3);
-	free_many(cache, objects + 4, 2);
+	free_all(cache, 0, objects + 4, 2);
 	check_slot(cache, 3, 3);
 	CHECK_EQUAL(world.heap->counters.slow_frees, 0);
 	CHECK_TEXT(list_of(cache), "E");
-	free_many(cache, objects + 6, 1); /* aux goes back, main becomes aux */
+	free_all(cache, 0, objects + 6, 1); /* aux goes back, main becomes aux */
 	check_slot(cache, 1, 3);
 	CHECK_EQUAL(world.heap->counters.slow_frees, 1);
 	CHECK_TEXT(list_of(cache), ">P");
@@ -273,7 +273,7 @@ static void test_constructed_objects_in_slots(void)
 			for (unsigned k = 0; k < 30 * sizes[i]; k++)
 				CHECK_EQUAL(((char *)objects[k / sizes[i]])[k % sizes[i]], 0x33);
 			check(&world);
-			free_many(cache, objects, 30);
+			free_all(cache, 0, objects, 30);
 		}
 	}
 	end(&world);
@@ -298,7 +298,7 @@ static void test_nodes(int64_t magazine)
 	for (unsigned i = 0; i < 10; i++)
 		CHECK(node_of(&world, near[i]) == 0 && (magazine || node_of(&world, far[i]) == 1));
 	check(&world);
-	free_many(cache, near, 10);
+	free_all(cache, 0, near, 10);
 	/* What is there serves whoever asks, but not who insists on his node. */
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, 0, 1)), 0);
 	CHECK_EQUAL(node_of(&world, sy_cache_alloc(cache, 0, SY_THISNODE, 1)), 1);
@@ -320,7 +320,7 @@ static void test_the_list_stays_sorted_when_a_node_is_searched(void)
 	get_many(cache, near, 20);
 	far = sy_cache_alloc(cache, 0, 0, 1);
 	sy_cache_free(cache, 0, far);
-	free_many(cache, near, 1);
+	free_all(cache, 0, near, 1);
 	sy_cache_free(cache, 0, near[10]);
 	CHECK_TEXT(list_of(cache), ">PPC");
 	CHECK(sy_cache_alloc(cache, 0, SY_THISNODE, 1) == far);
@@ -382,7 +382,7 @@ static void test_growth_fails_at_every_request(void)
 		}
 		CHECK_EQUAL(count, 200);
 		check(&world);
-		free_many(cache, objects, 200);
+		free_all(cache, 0, objects, 200);
 		sy_heap_shrink(world.heap);
 		CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 		end(&world);

@@ -16,7 +16,7 @@ static void test_rounding_to_powers_of_two(void)
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		CHECK_EQUAL(usable(&world, sizes[i][0]), sizes[i][1]);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_a_page_is_cut_from_its_end_and_the_last_freed_is_first(void)
@@ -33,7 +33,7 @@ static void test_a_page_is_cut_from_its_end_and_the_last_freed_is_first(void)
 	CHECK(kget(&world, 60) == c);
 	CHECK(kget(&world, 60) == a);
 	CHECK_EQUAL(offset(kget(&world, 60)), 4096 - 256);
-	end_world(&world);
+	end(&world);
 }
 
 /* 100 requests of 65 bytes: 63 of each 128 are wasted inside; 32 blocks to a page make 4 pages, with 28 blocks free. */
@@ -48,7 +48,7 @@ static void test_waste_by_rounding(void)
 	CHECK_EQUAL(world.heap->counters.slab_pages, 4);
 	CHECK_EQUAL(world.heap->policy->unused_bytes(world.heap), 28 * 128);
 	CHECK_EQUAL(world.heap->counters.slow_allocs, 4);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_each_bucket_has_pages_of_its_own(void)
@@ -67,7 +67,7 @@ static void test_each_bucket_has_pages_of_its_own(void)
 	memset(two_pages, 1, 8192);
 	kput(&world, two_pages);
 	CHECK(kget(&world, 8192) == two_pages);
-	end_world(&world);
+	end(&world);
 }
 
 /* Free finds the bucket by the page: sizes are freed in another order than they were asked for. */
@@ -81,7 +81,7 @@ static void test_free_needs_no_size(void)
 	for (unsigned i = 0; i < 20; i++)
 		kput(&world, objects[i * 7 % 20]);
 	CHECK_EQUAL(world.heap->policy->unused_bytes(world.heap), world.heap->counters.slab_pages * SY_PAGE_SIZE);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_pages_stay_in_their_bucket(void)
@@ -89,10 +89,10 @@ static void test_pages_stay_in_their_bucket(void)
 	static void *objects[64 * 64];
 	struct world world = make_world("bsd44", -1, -1, 1);
 	struct sy_heap_counters *counters = &world.heap->counters;
-	struct sy_cache *cache = make_cache(&world, 64, 0, 0);
+	struct sy_cache *cache = cache_of(&world, 64, 0, 0);
 
 	for (unsigned i = 0; i < 64 * 64; i++)
-		objects[i] = get(cache);
+		objects[i] = take(cache, 0);
 	CHECK_EQUAL(counters->slab_pages, 64);
 	for (unsigned i = 0; i < 64 * 64; i++)
 		sy_cache_free(cache, 0, objects[i]);
@@ -107,7 +107,7 @@ static void test_pages_stay_in_their_bucket(void)
 	CHECK_EQUAL(counters->slab_pages, 65);
 	kget(&world, 64);
 	CHECK_EQUAL(counters->slab_pages, 66);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_memory_pressure_does_not_touch_it(void)
@@ -123,7 +123,7 @@ static void test_memory_pressure_does_not_touch_it(void)
 	CHECK_EQUAL(world.heap->counters.slab_pages, count);
 	CHECK(!sy_kmalloc(world.heap, 0, 16, 0, SY_ANY_NODE)); /* though all is free */
 	CHECK(kget(&world, 3000) == objects[count - 1]);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_more_than_two_pages_come_and_go(void)
@@ -139,22 +139,22 @@ static void test_more_than_two_pages_come_and_go(void)
 	CHECK_EQUAL(counters->large_pages, 0);
 	CHECK_EQUAL(counters->slow_allocs, 1);
 	CHECK_EQUAL(counters->slow_frees, 1);
-	end_world(&world);
+	end(&world);
 }
 
 /* Bonwick 1994, section 4.1: every inode of about 300 bytes has a buffer of 512, aligned to 512. */
 static void test_bonwicks_inodes(void)
 {
 	struct world world = make_world("bsd44", -1, -1, 1);
-	struct sy_cache *inodes = make_cache(&world, 300, 0, 0);
+	struct sy_cache *inodes = cache_of(&world, 300, 0, 0);
 
 	CHECK_EQUAL(inodes->size, 512);
 	for (unsigned i = 0; i < 16; i++)
-		CHECK_EQUAL(offset(get(inodes)) % 512, 0);
+		CHECK_EQUAL(offset(take(inodes, 0)) % 512, 0);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 2);
-	CHECK_EQUAL(make_cache(&world, 24, 1024, 0)->size, 1024); /* alignment costs size */
-	CHECK_EQUAL(make_cache(&world, 8193, 0, 0)->size, 8193);
-	end_world(&world);
+	CHECK_EQUAL(cache_of(&world, 24, 1024, 0)->size, 1024); /* alignment costs size */
+	CHECK_EQUAL(cache_of(&world, 8193, 0, 0)->size, 8193);
+	end(&world);
 }
 
 /* A free block's first word leads to the next free block. */
@@ -175,7 +175,7 @@ static void test_the_check_finds_damage(void)
 	            "bsd44: a free block does not start where its page was cut");
 	CHECK_FINDS(&world, *bucket = 200, *bucket = 2, "bsd44: a page belongs to no bucket");
 	CHECK_FINDS(&world, *bucket = 9, *bucket = 2, "bsd44: a bucket has pages of another order than its own");
-	end_world(&world);
+	end(&world);
 }
 
 int main(void)

@@ -7,10 +7,7 @@
  *
  * Where an object stands is told by its offset in its page, and whether two share a page; never by its address.
  */
-#include <slabyard/slabyard.h>
-
-#include "check.h"
-#include "core/page_interface.h"
+#include "policy_support.h"
 
 #define SMALL_OBJECT 248
 #define PER_PAGE 16
@@ -18,79 +15,15 @@
 
 enum { NEXT, FIRST, BEST };
 
-struct world {
-	struct sy_pages *pages;
-	struct sy_heap *heap;
-};
-
-static uint64_t now;
-
-static uint64_t test_clock(void)
-{
-	return now;
-}
-
-static void set_zone(struct sy_zone_config *zone, const char *name, unsigned node, uint64_t start, uint64_t pages)
-{
-	*zone = (struct sy_zone_config){ .node = node, .start_page = start, .pages = pages };
-	snprintf(zone->name, sizeof(zone->name), "%s", name);
-}
-
 /* A heap on so many nodes of 1024 pages each. */
 static struct world make_world(int64_t fit, int64_t log_every, unsigned nodes)
 {
-	struct sy_pages_config pages_config = { .zone_count = nodes, .slots = 1, .pageblock_order = 9 };
-	struct sy_heap_config config;
-	struct world world;
+	struct sy_pages_config machine = machine_of(1, nodes, 1024);
+	struct sy_heap_config config = config_of("slob", 1, nodes);
 
-	for (unsigned i = 0; i < nodes; i++)
-		set_zone(&pages_config.zones[i], "Normal", i, (uint64_t)i * 1024, 1024);
-	world.pages = sy_pages_create(&pages_config);
-	if (!world.pages) {
-		fprintf(stderr, "no page allocator: %s\n", sy_pages_config_error(&pages_config));
-		exit(1);
-	}
-	sy_heap_defaults(sy_policy_find("slob"), &config);
 	config.tunables[0] = fit;
 	config.tunables[1] = log_every;
-	config.nodes = nodes;
-	config.grace_ns = 1000;
-	world.heap = sy_heap_create(world.pages, &config);
-	if (!world.heap) {
-		fprintf(stderr, "no heap\n");
-		exit(1);
-	}
-	return world;
-}
-
-static void end_world(struct world *world)
-{
-	const char *wrong = sy_heap_check(world->heap);
-	struct sy_pages_counts counts;
-
-	if (!wrong)
-		wrong = sy_pages_check(world->pages);
-	CHECK_TEXT(wrong, NULL);
-	sy_heap_destroy(world->heap);
-	sy_pages_count(world->pages, &counts);
-	for (unsigned i = 0; i < counts.zone_count; i++) {
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_SLAB], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_LARGE], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_METADATA], 0);
-	}
-	sy_pages_destroy(world->pages);
-}
-
-static struct sy_cache *make_cache(struct world *world, size_t size, size_t align, unsigned flags)
-{
-	struct sy_cache_config config = { .name = "test", .size = size, .align = align, .flags = flags };
-	struct sy_cache *cache = sy_cache_create(world->heap, &config);
-
-	if (!cache) {
-		fprintf(stderr, "no cache of %zu bytes\n", size);
-		exit(1);
-	}
-	return cache;
+	return make_on(&machine, &config);
 }
 
 static void *get(struct sy_cache *cache)
@@ -141,7 +74,7 @@ static void test_header_and_natural_alignment(void)
 	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
 	sy_kfree(world.heap, 0, e);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_every_power_of_two_is_aligned(void)
@@ -151,7 +84,7 @@ static void test_every_power_of_two_is_aligned(void)
 	for (size_t size = 8; size <= 8192; size *= 2)
 		for (unsigned i = 0; i < 5; i++)
 			CHECK_EQUAL((uintptr_t)kget(&world, size) % (size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE), 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_break_points(void)
@@ -167,9 +100,9 @@ static void test_break_points(void)
 	CHECK(!same_page(large, small) && !same_page(large, medium));
 	CHECK(same_page(small, kget(&world, 1)));
 	CHECK(same_page(large, kget(&world, 3000)));
-	CHECK(same_page(small, get(make_cache(&world, 254, 0, 0))));
-	CHECK(same_page(medium, get(make_cache(&world, 255, 0, 0)))); /* 256 in whole units */
-	end_world(&world);
+	CHECK(same_page(small, get(cache_of(&world, 254, 0, 0))));
+	CHECK(same_page(medium, get(cache_of(&world, 255, 0, 0)))); /* 256 in whole units */
+	end(&world);
 }
 
 static void test_from_a_page_less_the_header_straight_to_pages(void)
@@ -192,7 +125,7 @@ static void test_from_a_page_less_the_header_straight_to_pages(void)
 	CHECK_EQUAL(counters->slab_pages + counters->large_pages, 0);
 	CHECK_EQUAL(counters->slow_allocs, 3);
 	CHECK_EQUAL(counters->slow_frees, 3);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_zero_size_is_unique_and_stays_in_its_page(void)
@@ -206,7 +139,7 @@ static void test_zero_size_is_unique_and_stays_in_its_page(void)
 	sy_kfree(world.heap, 0, a);
 	sy_kfree(world.heap, 0, b);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_zero_flag(void)
@@ -223,7 +156,7 @@ static void test_zero_flag(void)
 	for (size_t i = 0; i < sy_usable_size(world.heap, object); i++)
 		sum += object[i];
 	CHECK_EQUAL(sum, 0);
-	end_world(&world);
+	end(&world);
 }
 
 /* ---- Which block ---------------------------------------------------------------------------------------------- */
@@ -234,7 +167,7 @@ static void test_zero_flag(void)
  */
 static struct sy_cache *three_pages(struct world *world, void *objects[3][PER_PAGE])
 {
-	struct sy_cache *cache = make_cache(world, SMALL_OBJECT, 8, 0);
+	struct sy_cache *cache = cache_of(world, SMALL_OBJECT, 8, 0);
 
 	for (unsigned page = 0; page < 3; page++)
 		for (unsigned i = 0; i < PER_PAGE; i++)
@@ -255,7 +188,7 @@ static void test_next_fit_begins_where_it_last_served(void)
 {
 	struct world world = make_world(NEXT, 0, 1);
 	void *objects[3][PER_PAGE];
-	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+	struct sy_cache *cache = three_pages(&world, objects), *tails = cache_of(&world, 120, 8, 0);
 
 	/* C has too little room; B serves, and the list becomes B, A, C. */
 	void *one = get(cache);
@@ -269,30 +202,30 @@ static void test_next_fit_begins_where_it_last_served(void)
 	CHECK(same_page(five, objects[A][0]) && offset(five) == TAIL_OFFSET);
 	CHECK(same_page(six, objects[C][0]) && offset(six) == TAIL_OFFSET);
 	/* Now the list is C, B, A, and only the last 8 bytes of each are free. */
-	void *seven = get(make_cache(&world, 8, 8, 0));
+	void *seven = get(cache_of(&world, 8, 8, 0));
 	CHECK(same_page(seven, objects[C][0]) && offset(seven) == TAIL_OFFSET + 120);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_first_fit_begins_at_the_front(void)
 {
 	struct world world = make_world(FIRST, 0, 1);
 	void *objects[3][PER_PAGE];
-	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+	struct sy_cache *cache = three_pages(&world, objects), *tails = cache_of(&world, 120, 8, 0);
 	void *one = get(cache), *two = get(tails), *three = get(tails), *four = get(tails);
 
 	CHECK(same_page(one, objects[B][0]) && offset(one) == 5 * SMALL_OBJECT);
 	CHECK(same_page(two, objects[C][0]) && offset(two) == TAIL_OFFSET);
 	CHECK(same_page(three, objects[B][0]) && offset(three) == TAIL_OFFSET);
 	CHECK(same_page(four, objects[A][0]) && offset(four) == 5 * SMALL_OBJECT);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_best_fit_takes_the_tightest_block(void)
 {
 	struct world world = make_world(BEST, 0, 1);
 	void *objects[3][PER_PAGE];
-	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+	struct sy_cache *cache = three_pages(&world, objects), *tails = cache_of(&world, 120, 8, 0);
 
 	CHECK_EQUAL(world.heap->policy->unused_bytes(world.heap), 3 * 128 + 2 * 248);
 	sy_cache_free(cache, 0, objects[C][5]);
@@ -307,13 +240,13 @@ static void test_best_fit_takes_the_tightest_block(void)
 	/* An exact fit in the last page wins over a looser one in the first. */
 	void *six = get(cache);
 	CHECK(same_page(six, objects[B][0]) && offset(six) == 5 * SMALL_OBJECT);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_best_fit_honours_alignment(void)
 {
 	struct world world = make_world(BEST, 0, 1);
-	struct sy_cache *filler = make_cache(&world, 72, 8, 0), *aligned = make_cache(&world, 64, 64, 0);
+	struct sy_cache *filler = cache_of(&world, 72, 8, 0), *aligned = cache_of(&world, 64, 64, 0);
 	void *fillers[4];
 
 	for (unsigned i = 0; i < 4; i++) /* at 0, 72, 144, 216 */
@@ -321,13 +254,13 @@ static void test_best_fit_honours_alignment(void)
 	sy_cache_free(filler, 0, fillers[1]);
 	/* The hole of 72 bytes from 72 has no room for 64 bytes from 128 on; the rest of the page, from 288, has at 320. */
 	CHECK_EQUAL(offset(get(aligned)), 320);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_freed_page_joins_the_list_of_the_freed_size(void)
 {
 	struct world world = make_world(NEXT, 0, 1);
-	struct sy_cache *quarter = make_cache(&world, 1024, 8, 0), *small = make_cache(&world, 64, 8, 0);
+	struct sy_cache *quarter = cache_of(&world, 1024, 8, 0), *small = cache_of(&world, 64, 8, 0);
 	void *objects[4], *other = get(small);
 
 	for (unsigned i = 0; i < 4; i++)
@@ -336,13 +269,13 @@ static void test_freed_page_joins_the_list_of_the_freed_size(void)
 	sy_cache_free(quarter, 0, objects[1]);
 	CHECK(same_page(get(small), other));
 	CHECK(get(quarter) == objects[1]);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_freed_full_page_is_searched_first(void)
 {
 	struct world world = make_world(FIRST, 0, 1);
-	struct sy_cache *half = make_cache(&world, 2048, 8, 0);
+	struct sy_cache *half = cache_of(&world, 2048, 8, 0);
 	void *a = get(half), *b = get(half), *c = get(half);
 
 	/* a and b fill a page; c's page has room. Freeing a puts its page before c's. */
@@ -350,7 +283,7 @@ static void test_freed_full_page_is_searched_first(void)
 	sy_cache_free(half, 0, a);
 	CHECK(get(half) == a);
 	CHECK(same_page(get(half), c));
-	end_world(&world);
+	end(&world);
 }
 
 /* ---- Freeing -------------------------------------------------------------------------------------------------- */
@@ -361,7 +294,7 @@ static void test_coalescing_on_both_sides(void)
 
 	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
 		struct world world = make_world(FIRST, 0, 1);
-		struct sy_cache *cache = make_cache(&world, 40, 8, 0), *joined = make_cache(&world, 120, 8, 0);
+		struct sy_cache *cache = cache_of(&world, 40, 8, 0), *joined = cache_of(&world, 120, 8, 0);
 		void *objects[5];
 
 		for (unsigned k = 0; k < 5; k++)
@@ -371,14 +304,14 @@ static void test_coalescing_on_both_sides(void)
 			CHECK_TEXT(sy_heap_check(world.heap), NULL);
 		}
 		CHECK(get(joined) == objects[1]);
-		end_world(&world);
+		end(&world);
 	}
 }
 
 static void test_blocks_of_one_unit(void)
 {
 	struct world world = make_world(FIRST, 0, 1);
-	struct sy_cache *six = make_cache(&world, 6, 8, 0);
+	struct sy_cache *six = cache_of(&world, 6, 8, 0);
 	void *a = get(six), *b = get(six), *c = get(six);
 
 	/* 6 bytes at 0, 8 and 16: what alignment skips between them are free blocks of one unit. */
@@ -390,7 +323,7 @@ static void test_blocks_of_one_unit(void)
 	CHECK_TEXT(sy_heap_check(world.heap), NULL);
 	CHECK(get(six) == b);
 	CHECK_TEXT(sy_heap_check(world.heap), NULL);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_page_goes_back_when_free(void)
@@ -407,18 +340,17 @@ static void test_page_goes_back_when_free(void)
 	}
 	CHECK_EQUAL(world.heap->counters.slow_frees, 3);
 	CHECK(sy_cache_destroy(cache, NULL));
-	end_world(&world);
+	end(&world);
 }
 
 static void test_wait_for_the_grace_period(void)
 {
 	struct world world = make_world(NEXT, 0, 1);
-	struct sy_cache *cache = make_cache(&world, 100, 0, SY_CACHE_TYPESAFE_BY_RCU);
+	struct sy_cache *cache = cache_of(&world, 100, 0, SY_CACHE_TYPESAFE_BY_RCU);
 	uint64_t alive = 0;
 	char *object;
 
 	now = 5000;
-	sy_platform_set_clock(test_clock);
 	CHECK_EQUAL(cache->size, 104 + 3 * sizeof(uint64_t)); /* the object in whole words, and the footer */
 	object = get(cache);
 	memset(object, 'x', 100);
@@ -437,14 +369,13 @@ static void test_wait_for_the_grace_period(void)
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 
 	/* A cache that is destroyed frees what waits for it; others go on waiting. */
-	struct sy_cache *other = make_cache(&world, 40, 0, SY_CACHE_TYPESAFE_BY_RCU);
+	struct sy_cache *other = cache_of(&world, 40, 0, SY_CACHE_TYPESAFE_BY_RCU);
 	sy_cache_free(cache, 0, get(cache));
 	sy_cache_free(other, 0, get(other));
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(world.heap->counters.deferred, 1);
 	CHECK_TEXT(sy_heap_check(world.heap), NULL);
-	sy_platform_set_clock(NULL);
-	end_world(&world);
+	end(&world);
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -479,14 +410,14 @@ static void test_constructed_at_every_allocation(void)
 		sy_cache_free(cache, 0, object);
 		CHECK_EQUAL(destroyed, i);
 	}
-	end_world(&world);
+	end(&world);
 }
 
 static void test_cache_objects_of_a_page_and_more(void)
 {
 	struct world world = make_world(NEXT, 0, 1);
-	struct sy_cache *below = make_cache(&world, 4094, 0, 0), *page = make_cache(&world, 4096, 0, 0);
-	struct sy_cache *more = make_cache(&world, 4097, 4096, 0);
+	struct sy_cache *below = cache_of(&world, 4094, 0, 0), *page = cache_of(&world, 4096, 0, 0);
+	struct sy_cache *more = cache_of(&world, 4097, 4096, 0);
 	struct sy_cache_counts counts;
 	uint64_t alive;
 	void *a = get(below), *b = get(page), *c = get(more);
@@ -502,20 +433,20 @@ static void test_cache_objects_of_a_page_and_more(void)
 	sy_cache_free(more, 0, c);
 	CHECK(sy_cache_destroy(more, &alive));
 	CHECK_EQUAL(world.heap->counters.slab_pages + world.heap->counters.large_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_nodes(void)
 {
 	struct world world = make_world(NEXT, 0, 2);
-	struct sy_cache *cache = make_cache(&world, 64, 0, 0);
+	struct sy_cache *cache = cache_of(&world, 64, 0, 0);
 	void *here = sy_cache_alloc(cache, 0, 0, 0), *there = sy_cache_alloc(cache, 0, 0, 1);
 	void *here2 = sy_cache_alloc(cache, 0, 0, 0);
 
 	CHECK_EQUAL(sy__page_of(world.heap, here)->node, 0);
 	CHECK_EQUAL(sy__page_of(world.heap, there)->node, 1);
 	CHECK(same_page(here, here2));
-	end_world(&world);
+	end(&world);
 }
 
 /* ---- Running out ---------------------------------------------------------------------------------------------- */
@@ -524,7 +455,7 @@ static void test_out_of_memory(void)
 {
 	for (int64_t fit = NEXT; fit <= BEST; fit++) {
 		struct world world = make_world(fit, 0, 1);
-		struct sy_cache *cache = make_cache(&world, 2048, 0, 0);
+		struct sy_cache *cache = cache_of(&world, 2048, 0, 0);
 		static void *objects[2 * 1024 + 1];
 		size_t count = 0;
 
@@ -540,7 +471,7 @@ static void test_out_of_memory(void)
 		while (count)
 			sy_cache_free(cache, 0, objects[--count]);
 		CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-		end_world(&world);
+		end(&world);
 	}
 }
 
@@ -569,7 +500,7 @@ static void test_log_of_best_fit(void)
 {
 	struct world world = make_world(BEST, 1, 1);
 	void *objects[3][PER_PAGE];
-	struct sy_cache *cache = three_pages(&world, objects), *tails = make_cache(&world, 120, 8, 0);
+	struct sy_cache *cache = three_pages(&world, objects), *tails = cache_of(&world, 120, 8, 0);
 
 	world.heap->log = record_log;
 	world.heap->log_context = log_text;
@@ -580,13 +511,13 @@ static void test_log_of_best_fit(void)
 	expect_log("slob_request 248\nslob_candidates 248\nslob_chosen 248\n");
 	kget(&world, 500);
 	expect_log("slob_request 508\nslob_candidates\nslob_chosen 0\n");
-	end_world(&world);
+	end(&world);
 }
 
 static void test_log_every_third(void)
 {
 	struct world world = make_world(NEXT, 3, 1);
-	struct sy_cache *cache = make_cache(&world, 1000, 8, 0);
+	struct sy_cache *cache = cache_of(&world, 1000, 8, 0);
 
 	world.heap->log = record_log;
 	world.heap->log_context = log_text;
@@ -600,7 +531,7 @@ static void test_log_every_third(void)
 	expect_log("");
 	get(cache);
 	expect_log("slob_request 1000\nslob_candidates 3096\nslob_chosen 3096\n");
-	end_world(&world);
+	end(&world);
 }
 
 int main(void)

@@ -5,89 +5,24 @@
  * Most examples use a cache of 512 bytes, 8 objects to a slab of one page, with small thresholds: a freelist of at
  * most 10 objects (hiwater), and batches of 4.
  */
-#include "check.h"
-
-#include <slabyard/slabyard.h>
+#include "random_support.h"
 
 #include "core/pages/pages.h"
 #include "core/policies/slqb.h"
 
 #define MANY 1024
 
-struct world {
-	struct sy_pages *pages;
-	struct sy_heap *heap;
-};
-
-static uint64_t now;
-
-static uint64_t test_clock(void)
-{
-	return now;
-}
-
-static struct sy_pages *make_pages(unsigned slots, unsigned nodes)
-{
-	struct sy_pages_config config = { .zone_count = nodes, .slots = slots, .pageblock_order = 9, .cpu_lists = true };
-
-	for (unsigned i = 0; i < nodes; i++)
-		config.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * 16384u, .pages = 16384 };
-	return sy_pages_create(&config);
-}
-
 /* With a high-water mark and batches of so many objects; 0: by default. */
 static struct world make(unsigned slots, unsigned nodes, int64_t hiwater, int64_t batch)
 {
-	const struct sy_policy *slqb = sy_policy_find("slqb");
-	struct sy_heap_config config;
-	struct world world;
+	struct sy_heap_config config = config_of("slqb", slots, nodes);
 
 	now = 0;
-	sy_platform_set_clock(test_clock);
-	sy_heap_defaults(slqb, &config);
-	config.slots = slots;
-	config.nodes = nodes;
-	config.grace_ns = 1000;
 	if (batch) {
 		config.tunables[SLQB_HIWATER] = hiwater;
 		config.tunables[SLQB_FREEBATCH] = batch;
 	}
-	world.pages = make_pages(slots, nodes);
-	world.heap = sy_heap_create(world.pages, &config);
-	CHECK(world.heap != NULL);
-	return world;
-}
-
-static void check(const struct world *world)
-{
-	CHECK_TEXT(sy_heap_check(world->heap), NULL);
-	CHECK_TEXT(sy_pages_check(world->pages), NULL);
-}
-
-static void end(struct world *world)
-{
-	struct sy_pages_counts counts;
-
-	check(world);
-	sy_heap_destroy(world->heap);
-	sy_pages_count(world->pages, &counts);
-	for (unsigned i = 0; i < counts.zone_count; i++) {
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_SLAB], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_LARGE], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_METADATA], 0);
-	}
-	CHECK_TEXT(sy_pages_check(world->pages), NULL);
-	sy_pages_destroy(world->pages);
-	sy_platform_set_clock(NULL);
-}
-
-static struct sy_cache *cache_of(struct world *world, size_t size, size_t align, unsigned flags)
-{
-	struct sy_cache_config config = { .name = "test", .size = size, .align = align, .flags = flags };
-	struct sy_cache *cache = sy_cache_create(world->heap, &config);
-
-	CHECK(cache != NULL);
-	return cache;
+	return make_large(&config);
 }
 
 static struct sy__slqb_slot *slot_of(struct sy_cache *cache, unsigned slot)
@@ -100,42 +35,9 @@ static struct sy__slqb_list *list_of(struct sy_cache *cache, unsigned slot)
 	return &slot_of(cache, slot)->list;
 }
 
-static struct sy_page *page_of(struct sy_cache *cache, void *object)
-{
-	return sy__head_of(cache->heap, object);
-}
-
 static struct sy__slqb_slab *slab_of(struct sy_cache *cache, void *object)
 {
 	return sy__slqb_slab(page_of(cache, object));
-}
-
-static void *take(struct sy_cache *cache, unsigned slot)
-{
-	void *object = sy_cache_alloc(cache, slot, 0, SY_ANY_NODE);
-
-	CHECK(object != NULL);
-	return object;
-}
-
-static void take_all(struct sy_cache *cache, unsigned slot, void **objects, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		objects[i] = take(cache, slot);
-}
-
-static void free_all(struct sy_cache *cache, unsigned slot, void **objects, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		sy_cache_free(cache, slot, objects[i]);
-}
-
-static struct sy_cache_counts counts_of(struct sy_cache *cache)
-{
-	struct sy_cache_counts counts;
-
-	sy_cache_count(cache, &counts);
-	return counts;
 }
 
 /* ---- One CPU -------------------------------------------------------------------------------------------------- */
@@ -566,73 +468,13 @@ static void test_idle_queues_are_trimmed(void)
 
 /* ---- Everything at once --------------------------------------------------------------------------------------- */
 
-static uint64_t random_state;
-
-static uint32_t random_below(uint32_t bound)
-{
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)((random_state >> 33) % bound);
-}
-
-struct live {
-	void *object;
-	struct sy_cache *cache; /* NULL: kmalloc */
-	size_t bytes;
-	unsigned char pattern;
-};
-
-static void random_free(struct world *world, struct live *live, unsigned slot)
-{
-	size_t same = 0;
-
-	while (same < live->bytes && ((unsigned char *)live->object)[same] == live->pattern)
-		same++;
-	CHECK_EQUAL(same, live->bytes);
-	if (live->cache)
-		sy_cache_free(live->cache, slot, live->object);
-	else
-		sy_kfree(world->heap, slot, live->object);
-	live->object = NULL;
-}
-
-static void random_alloc(struct world *world, struct sy_cache **caches, struct live *live, unsigned slot, int node)
-{
-	live->cache = caches[random_below(8)];
-	live->bytes = live->cache ? live->cache->object_size : 1 + random_below(10000);
-	live->object = live->cache ? sy_cache_alloc(live->cache, slot, 0, node)
-	                           : sy_kmalloc(world->heap, slot, live->bytes, 0, node);
-	live->pattern = (unsigned char)random_below(256);
-	if (live->object)
-		memset(live->object, live->pattern, live->bytes);
-}
-
 /* Phases of growth and of decay, with seconds passing. */
 static void test_random_programs(unsigned slots, unsigned nodes, uint64_t seed, int64_t hiwater, int64_t batch)
 {
 	struct world world = make(slots, nodes, hiwater, batch);
-	struct sy_cache *caches[8] = { cache_of(&world, 24, 0, 0),     cache_of(&world, 56, 64, 0),
-		                           cache_of(&world, 512, 0, SY_CACHE_TYPESAFE_BY_RCU),
-		                           cache_of(&world, 1216, 0, 0),   cache_of(&world, 5000, 0, 0),
-		                           cache_of(&world, 1024, 0, SY_CACHE_RECLAIMABLE), NULL, NULL };
-	static struct live live[MANY];
+	struct sy_cache *caches[RANDOM_CACHES];
 
-	random_state = seed;
-	for (unsigned i = 0; i < 40000; i++) {
-		struct live *at = &live[random_below(MANY)];
-		unsigned slot = random_below(slots), growing = i / 4000 % 2 == 0;
-
-		if (at->object && (!growing || random_below(3) == 0))
-			random_free(&world, at, slot);
-		else if (!at->object && (growing || random_below(4) == 0))
-			random_alloc(&world, caches, at, slot, random_below(4) ? SY_ANY_NODE : (int)random_below(nodes));
-		now += random_below(5000000);
-		sy_heap_tick(world.heap);
-		if (i % 400 == 0)
-			check(&world);
-	}
-	for (unsigned i = 0; i < MANY; i++)
-		if (live[i].object)
-			random_free(&world, &live[i], random_below(slots));
+	random_program(&world, caches, seed);
 	for (unsigned i = 0; i < 2; i++) { /* what trimming ended may have had to wait for a grace period */
 		now += 2000 * SY__SECOND;
 		sy_heap_tick(world.heap);
@@ -640,7 +482,7 @@ static void test_random_programs(unsigned slots, unsigned nodes, uint64_t seed, 
 	}
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0); /* trimming alone gives everything back */
 	CHECK_EQUAL(world.heap->counters.large_pages, 0);
-	for (unsigned i = 0; i < 6; i++)
+	for (unsigned i = 0; i < RANDOM_CACHES; i++)
 		CHECK_EQUAL(counts_of(caches[i]).objects_in_use, 0);
 	end(&world);
 }

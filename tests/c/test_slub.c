@@ -5,9 +5,7 @@
  * Most examples use a cache of 1024 bytes on one CPU: 8 objects to a slab of 2 pages. With two CPUs it is 16
  * objects and 4 pages, and a slot keeps 24 objects' worth of half-full slabs: 3 of them.
  */
-#include "check.h"
-
-#include <slabyard/slabyard.h>
+#include "policy_support.h"
 
 #include "core/pages/pages.h"
 #include "core/policies/slub.h"
@@ -15,75 +13,10 @@
 #define MANY 256
 #define WORD sizeof(void *)
 
-struct world {
-	struct sy_pages *pages;
-	struct sy_heap *heap;
-};
-
-static uint64_t now;
-
-static uint64_t test_clock(void)
-{
-	return now;
-}
-
-static struct sy_pages *make_pages(unsigned slots, unsigned nodes)
-{
-	struct sy_pages_config config = { .zone_count = nodes, .slots = slots, .pageblock_order = 9, .cpu_lists = true };
-
-	for (unsigned i = 0; i < nodes; i++)
-		config.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * 16384u, .pages = 16384 };
-	return sy_pages_create(&config);
-}
-
 static struct world make(unsigned slots, unsigned nodes, const char *tunable, int64_t value)
 {
-	const struct sy_policy *slub = sy_policy_find("slub");
-	struct sy_heap_config config;
-	struct world world;
-
-	sy_heap_defaults(slub, &config);
-	config.slots = slots;
-	config.nodes = nodes;
-	config.grace_ns = 1000;
-	for (unsigned i = 0; tunable && i < slub->tunable_count; i++)
-		if (!strcmp(slub->tunables[i].name, tunable))
-			config.tunables[i] = value;
-	world.pages = make_pages(slots, nodes);
-	world.heap = sy_heap_create(world.pages, &config);
-	CHECK(world.heap != NULL);
-	return world;
-}
-
-static void check(const struct world *world)
-{
-	CHECK_TEXT(sy_heap_check(world->heap), NULL);
-	CHECK_TEXT(sy_pages_check(world->pages), NULL);
-}
-
-static void end(struct world *world)
-{
-	struct sy_pages_counts counts;
-
-	check(world);
-	sy_heap_destroy(world->heap);
-	sy_pages_count(world->pages, &counts);
-	for (unsigned i = 0; i < counts.zone_count; i++) {
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_SLAB], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_LARGE], 0);
-		CHECK_EQUAL(counts.zones[i].used[SY_USE_METADATA], 0);
-	}
-	CHECK_TEXT(sy_pages_check(world->pages), NULL);
-	sy_pages_destroy(world->pages);
-}
-
-static struct sy_cache *cache_of(struct world *world, size_t size, size_t align, unsigned flags)
-{
-	struct sy_cache_config config = { .name = "test", .size = size, .align = align, .flags = flags };
-	struct sy_cache *cache = sy_cache_create(world->heap, &config);
-
-	CHECK(cache != NULL);
-	return cache;
+	now = 0;
+	return make_tuned("slub", slots, nodes, tunable, value);
 }
 
 static struct sy__slub_node *node_of(struct sy_cache *cache, unsigned node)
@@ -121,20 +54,6 @@ static void fill(struct sy_cache *cache, void **objects, unsigned count, unsigne
 		CHECK(objects[i] != NULL);
 		CHECK(slab_of(cache, objects[i]) == slab_of(cache, objects[i / each * each]));
 	}
-}
-
-static void free_all(struct sy_cache *cache, unsigned slot, void **objects, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		sy_cache_free(cache, slot, objects[i]);
-}
-
-static struct sy_cache_counts counts_of(struct sy_cache *cache)
-{
-	struct sy_cache_counts counts;
-
-	sy_cache_count(cache, &counts);
-	return counts;
 }
 
 /* ---- One CPU -------------------------------------------------------------------------------------------------- */
@@ -557,7 +476,6 @@ static void test_rcu_typesafe_slabs_wait_for_the_grace_period(void)
 	void *objects[MANY];
 
 	now = 5000;
-	sy_platform_set_clock(test_clock);
 	CHECK_EQUAL(cache->size, 1024);
 	fill(cache, objects, 3, 8);
 	free_all(cache, 0, objects, 8);
@@ -581,7 +499,6 @@ static void test_rcu_typesafe_slabs_wait_for_the_grace_period(void)
 	CHECK(sy_cache_destroy(cache, NULL));
 	CHECK_EQUAL(world.heap->counters.deferred, 0);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	sy_platform_set_clock(NULL);
 	end(&world);
 }
 
@@ -783,7 +700,6 @@ static void test_random_programs(unsigned slots, unsigned nodes, uint64_t seed, 
 	struct sy_cache *caches[CACHES];
 
 	random_state = seed;
-	sy_platform_set_clock(test_clock);
 	for (unsigned i = 0; i < CACHES; i++)
 		caches[i] = cache_of(&world, sizes[i], 0, i == 1 ? SY_CACHE_TYPESAFE_BY_RCU : 0);
 	for (unsigned step = 0; step < 60000; step++) {
@@ -820,7 +736,6 @@ static void test_random_programs(unsigned slots, unsigned nodes, uint64_t seed, 
 	sy_heap_shrink(world.heap);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 	CHECK_EQUAL(world.heap->counters.large_pages, 0);
-	sy_platform_set_clock(NULL);
 	end(&world);
 }
 

@@ -42,9 +42,9 @@ static void check_tree(struct world *world, const char *expected)
 }
 
 /* Takes so many bytes, a multiple of 16, wherever a multiple of 16 is free. */
-static void *take(struct world *world, uint32_t bytes)
+static void *take_bytes(struct world *world, uint32_t bytes)
 {
-	return get(make_cache(world, bytes, 8, 0));
+	return take(cache_of(world, bytes, 8, 0), 0);
 }
 
 /*
@@ -86,7 +86,7 @@ static void test_the_tree(void)
 	make_yard(&world);
 	check_tree(&world, "((((0:48)64:80(160:64))240:208(464:96))576:3520)");
 	CHECK_EQUAL(world.heap->policy->unused_bytes(world.heap), 4096 - 5 * 16);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_leftmost_fit(void)
@@ -95,21 +95,21 @@ static void test_leftmost_fit(void)
 	struct yard yard = make_yard(&world);
 
 	/* 48 is too small; of the block of 80, 16 are left. */
-	CHECK((char *)take(&world, 64) == yard.page + 64);
+	CHECK((char *)take_bytes(&world, 64) == yard.page + 64);
 	check_tree(&world, "((((0:48(128:16))160:64)240:208(464:96))576:3520)");
 	/* The first exactly. */
-	CHECK((char *)take(&world, 48) == yard.page);
+	CHECK((char *)take_bytes(&world, 48) == yard.page);
 	check_tree(&world, "((((128:16)160:64)240:208(464:96))576:3520)");
 	/* 16 and 64 are too small, 208 is before 96; what is left of it is still above its sons. */
-	CHECK((char *)take(&world, 96) == yard.page + 240);
+	CHECK((char *)take_bytes(&world, 96) == yard.page + 240);
 	check_tree(&world, "((((128:16)160:64)336:112(464:96))576:3520)");
 	/* Now what is left is below them. */
-	CHECK((char *)take(&world, 80) == yard.page + 336);
+	CHECK((char *)take_bytes(&world, 80) == yard.page + 336);
 	check_tree(&world, "((((128:16)160:64(416:32))464:96)576:3520)");
 	/* Only the root is large enough. */
-	CHECK((char *)take(&world, 112) == yard.page + 576);
+	CHECK((char *)take_bytes(&world, 112) == yard.page + 576);
 	check_tree(&world, "((((128:16)160:64(416:32))464:96)688:3408)");
-	end_world(&world);
+	end(&world);
 }
 
 static void test_better_fit(void)
@@ -118,17 +118,17 @@ static void test_better_fit(void)
 	struct yard yard = make_yard(&world);
 
 	/* From 208 to the smaller of 80 and 96, and from 80 to its right son, which fits exactly. */
-	CHECK((char *)take(&world, 64) == yard.page + 160);
+	CHECK((char *)take_bytes(&world, 64) == yard.page + 160);
 	check_tree(&world, "((((0:48)64:80)240:208(464:96))576:3520)");
 	/* From 208 to the right, as 80 is too small. */
-	CHECK((char *)take(&world, 96) == yard.page + 464);
+	CHECK((char *)take_bytes(&world, 96) == yard.page + 464);
 	check_tree(&world, "((((0:48)64:80)240:208)576:3520)");
 	/* 80 has no son that is large enough: 16 are left of it. */
-	CHECK((char *)take(&world, 64) == yard.page + 64);
+	CHECK((char *)take_bytes(&world, 64) == yard.page + 64);
 	check_tree(&world, "(((0:48(128:16))240:208)576:3520)");
-	CHECK((char *)take(&world, 16) == yard.page + 128);
+	CHECK((char *)take_bytes(&world, 16) == yard.page + 128);
 	check_tree(&world, "(((0:48)240:208)576:3520)");
-	end_world(&world);
+	end(&world);
 }
 
 /* The smaller son on the right: 80 bytes for a request of 80, not the 96 that leftmost fit takes. */
@@ -147,8 +147,8 @@ static void test_better_fit_goes_to_the_smaller_son(void)
 		for (unsigned i = 0; i < 3; i++)
 			kput(&world, objects[i]);
 		check_tree(&world, "(((0:96)112:208(336:80))432:3664)");
-		CHECK(take(&world, 80) == objects[fit == BETTER ? 2 : 0]);
-		end_world(&world);
+		CHECK(take_bytes(&world, 80) == objects[fit == BETTER ? 2 : 0]);
+		end(&world);
 	}
 }
 
@@ -181,7 +181,7 @@ static void test_equal_blocks_are_no_list(void)
 		CHECK(depths[backwards] < 40);
 		CHECK(kget(&world, 100) == objects[0]);
 		CHECK(kget(&world, 100) == objects[2]);
-		end_world(&world);
+		end(&world);
 	}
 	CHECK_EQUAL(depths[0], depths[1]);
 }
@@ -207,7 +207,7 @@ static void test_joining_on_both_sides(void)
 		check_tree(&world, "");
 		CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 		CHECK_EQUAL(world.heap->counters.slow_frees, 1);
-		end_world(&world);
+		end(&world);
 	}
 }
 
@@ -223,7 +223,7 @@ static void test_rounding(void)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		CHECK_EQUAL(usable(&world, sizes[i][0]), sizes[i][1]);
 	CHECK_EQUAL(world.heap->counters.slab_pages + world.heap->counters.large_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_alignment_leaves_what_it_skips(void)
@@ -238,7 +238,7 @@ static void test_alignment_leaves_what_it_skips(void)
 		check_tree(&world, "((16:48)128:1920)");
 		CHECK_EQUAL(offset(kget(&world, 33)), 16);
 		check_tree(&world, "(128:1920)");
-		end_world(&world);
+		end(&world);
 	}
 }
 
@@ -248,11 +248,11 @@ static void test_alignment_looks_at_the_next_blocks(void)
 	struct world world = make_world("sunos4", LEFTMOST, 0, 1);
 	void *first, *second;
 
-	take(&world, 48);
+	take_bytes(&world, 48);
 	first = kget(&world, 63);
-	take(&world, 16);
+	take_bytes(&world, 16);
 	second = kget(&world, 64);
-	take(&world, 16);
+	take_bytes(&world, 16);
 	CHECK_EQUAL(offset(first), 48);
 	CHECK_EQUAL(offset(second), 128);
 	kput(&world, first);
@@ -260,7 +260,7 @@ static void test_alignment_looks_at_the_next_blocks(void)
 	CHECK_EQUAL(tree_of(&world)->blocks, 3);
 	CHECK(kget(&world, 64) == second);
 	CHECK(kget(&world, 63) == first);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_chunks(void)
@@ -284,7 +284,7 @@ static void test_chunks(void)
 	kput(&world, large);
 	CHECK_EQUAL(counters->slab_pages, 8);
 	CHECK_EQUAL(sy_heap_shrink(world.heap), 0);
-	end_world(&world);
+	end(&world);
 }
 
 /* Chunks side by side in memory: their free blocks touch, and stay apart, whichever was freed first. */
@@ -311,7 +311,7 @@ static void test_chunks_are_not_joined(void)
 			for (unsigned k = 1; k < 15; k++)
 				kput(&world, objects[i * 16 + k]);
 		CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-		end_world(&world);
+		end(&world);
 	}
 }
 
@@ -331,7 +331,7 @@ static void test_smaller_chunks_where_memory_has_crumbled(void)
 	kput(&world, page);
 	kput(&world, small);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 /* Free blocks that get larger with their address: the tree is a list, as deep as it has blocks. */
@@ -350,7 +350,7 @@ static void test_a_tree_as_deep_as_it_can_be(void)
 	for (unsigned i = 60; i-- > 0;)
 		CHECK(kget(&world, 16 * (i + 2) - 1) == objects[i]);
 	CHECK_EQUAL(tree_of(&world)->blocks, 1);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_the_check_finds_damage(void)
@@ -376,7 +376,7 @@ static void test_the_check_finds_damage(void)
 	CHECK_FINDS(&world, of_96->right += 20, of_96->right = right, "sunos4: a free block stands above a larger one");
 	CHECK_FINDS(&world, sy__tree_set(&of_208->left, sy__tree_at(&of_208->right)), *of_208 = was,
 	            "sunos4: a free block stands on the wrong side of one above it");
-	end_world(&world);
+	end(&world);
 }
 
 int main(void)

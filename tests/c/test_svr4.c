@@ -33,7 +33,7 @@ static void test_rounding_to_powers_of_two(void)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		CHECK_EQUAL(usable(&world, sizes[i][0]), sizes[i][1]);
 	CHECK_EQUAL(world.heap->counters.slab_pages + world.heap->counters.large_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_splitting(void)
@@ -56,7 +56,7 @@ static void test_splitting(void)
 	CHECK_CLASS(&world, 64, 4, 0, 1, 3);
 	CHECK_CLASS(&world, 128, 0, 0, 0, 0);
 	CHECK_CLASS(&world, 256, 1, 0, 1, 0);
-	end_world(&world);
+	end(&world);
 }
 
 /* Four blocks of 64 in use: slack 4. Two frees are lazy, the next two are accelerated; the last empties the pool. */
@@ -79,7 +79,7 @@ static void test_lazy_then_accelerated(void)
 		CHECK_CLASS(&world, bytes, 0, 0, 0, 0);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 	CHECK_EQUAL(world.heap->counters.slow_frees, 1);
-	end_world(&world);
+	end(&world);
 }
 
 /* As before up to the third free, which leaves b locally free, and c in front of a among the globally free. */
@@ -95,7 +95,7 @@ static void test_the_oldest_is_freed_globally(void)
 	CHECK(kget(&world, 64) == a);
 	CHECK(kget(&world, 64) == c);
 	kput(&world, d);
-	end_world(&world);
+	end(&world);
 }
 
 /* Three in use, one globally free: slack 3, and 1 after a lazy free, where the next free is reclaiming. */
@@ -121,7 +121,7 @@ static void test_reclaiming(void)
 	CHECK_CLASS(&world, 64, 4, 1, 2, 0);
 	kput(&world, a);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_one_free_joins_two_buddies_of_its_class_at_most(void)
@@ -144,7 +144,7 @@ static void test_one_free_joins_two_buddies_of_its_class_at_most(void)
 	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
 	kput(&world, objects[63]);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 /* What a plain buddy system would join and split at every step is left alone: the counts of the blocks never change. */
@@ -166,17 +166,17 @@ static void test_steady_state_does_no_work(void)
 	}
 	CHECK_EQUAL(world.heap->counters.slow_allocs, slow);
 	CHECK_EQUAL(world.heap->counters.slow_frees, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_shrinking_joins_all(void)
 {
 	struct world world = make_world("svr4", 0, -1, 1);
-	struct sy_cache *cache = make_cache(&world, 64, 0, 0);
+	struct sy_cache *cache = cache_of(&world, 64, 0, 0);
 	void *objects[128];
 
 	for (unsigned i = 0; i < 128; i++)
-		objects[i] = get(cache);
+		objects[i] = take(cache, 0);
 	for (unsigned i = 64; i < 128; i++) /* the second pool, all of it lazily */
 		sy_cache_free(cache, 0, objects[i]);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 2);
@@ -185,7 +185,7 @@ static void test_shrinking_joins_all(void)
 	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
 	CHECK_CLASS(&world, 64, 64, 0, 0, 64);
 	CHECK_EQUAL(sy_heap_shrink(world.heap), 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_out_of_memory_joins_all(void)
@@ -201,7 +201,7 @@ static void test_out_of_memory_joins_all(void)
 	CHECK_CLASS(&world, 1024, count, 2, 0, count - 4);
 	CHECK(kget(&world, 2048) == objects[8]);
 	CHECK(!sy_kmalloc(world.heap, 0, 2048, 0, SY_ANY_NODE));
-	end_world(&world);
+	end(&world);
 }
 
 static void test_pools(void)
@@ -220,7 +220,7 @@ static void test_pools(void)
 	CHECK_EQUAL(counters->slab_pages, 0);
 	kput(&world, large);
 	CHECK_EQUAL(counters->large_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_smaller_pools_where_memory_has_crumbled(void)
@@ -239,18 +239,18 @@ static void test_smaller_pools_where_memory_has_crumbled(void)
 	kput(&world, page);
 	kput(&world, small);
 	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end_world(&world);
+	end(&world);
 }
 
 static void test_alignment_costs_size(void)
 {
 	struct world world = make_world("svr4", 2, -1, 1);
-	struct sy_cache *aligned = make_cache(&world, 24, 1024, 0);
+	struct sy_cache *aligned = cache_of(&world, 24, 1024, 0);
 
 	CHECK_EQUAL(aligned->size, 1024);
-	CHECK_EQUAL(make_cache(&world, 300, 0, 0)->size, 512); /* Bonwick's inodes, section 4.1 */
-	CHECK_EQUAL(offset(get(aligned)) % 1024, 0);
-	end_world(&world);
+	CHECK_EQUAL(cache_of(&world, 300, 0, 0)->size, 512); /* Bonwick's inodes, section 4.1 */
+	CHECK_EQUAL(offset(take(aligned, 0)) % 1024, 0);
+	end(&world);
 }
 
 /* Of the blocks of 64 bytes that at 0 is in use, and that at 64 locally free. Behind them all is globally free. */
@@ -287,7 +287,7 @@ static void test_the_check_finds_damage(void)
 	            "svr4: a block that is marked as globally free is on no list");
 	CHECK_FINDS(&world, locally->prev = NULL, locally->prev = &class->local,
 	            "svr4: a list of free blocks is not linked both ways");
-	end_world(&world);
+	end(&world);
 }
 
 int main(void)
