@@ -1,10 +1,13 @@
 """GFP flag names and migrate type numbers, as Linux prints them, in the core's terms.
 
 The kernel prints an allocation's flags with composite names first (`GFP_KERNEL|__GFP_ZERO`; linux/gfp_types.h and
-include/trace/events/mmflags.h say what each is made of). Only what changes the behaviour of an allocator matters here:
+include/trace/events/mmflags.h say what each is made of). Before Linux 4.7 the underscores of `__GFP_ZERO` are not printed,
+which makes names mean two things only where it makes no difference here (`GFP_DMA`, `GFP_THISNODE`). What the kernel has no
+name for is a number at the end, and some tools print all flags as one: of a number only the bits count whose place never
+changed, those that say where memory may come from. Only what changes the behaviour of an allocator matters here:
 
     __GFP_ZERO                                SY_ZERO
-    __GFP_RECLAIMABLE                         SY_RECLAIMABLE
+    __GFP_RECLAIMABLE, in GFP_TEMPORARY       SY_RECLAIMABLE (Linux before 4.14 has the latter)
     __GFP_MOVABLE, in GFP_HIGHUSER_MOVABLE    SY_MOVABLE
     __GFP_HIGH without __GFP_DIRECT_RECLAIM   SY_HIGHATOMIC: what Linux lets into the HighAtomic reserve; GFP_ATOMIC is it
     __GFP_ACCOUNT, in GFP_KERNEL_ACCOUNT      SY_ACCOUNT, as does the `accounted` of the event
@@ -15,29 +18,33 @@ include/trace/events/mmflags.h say what each is made of). Only what changes the 
 
 from __future__ import annotations
 
+import re
+
 ZERO, RECLAIMABLE, MOVABLE, HIGHATOMIC, ACCOUNT, DMA, DMA32, THISNODE = (1 << bit for bit in range(8))
 IMPLIED = 1 << 31
 
+# Without the underscores.
 _DIRECT = {
-    "__GFP_ZERO": ZERO,
-    "__GFP_RECLAIMABLE": RECLAIMABLE,
-    "__GFP_MOVABLE": MOVABLE,
+    "GFP_ZERO": ZERO,
+    "GFP_RECLAIMABLE": RECLAIMABLE,
+    "GFP_TEMPORARY": RECLAIMABLE,
+    "GFP_MOVABLE": MOVABLE,
     "GFP_HIGHUSER_MOVABLE": MOVABLE,
     "GFP_TRANSHUGE": MOVABLE,
     "GFP_TRANSHUGE_LIGHT": MOVABLE,
-    "__GFP_ACCOUNT": ACCOUNT,
+    "GFP_ACCOUNT": ACCOUNT,
     "GFP_KERNEL_ACCOUNT": ACCOUNT,
-    "__GFP_DMA": DMA,
     "GFP_DMA": DMA,
-    "__GFP_DMA32": DMA32,
     "GFP_DMA32": DMA32,
-    "__GFP_THISNODE": THISNODE,
+    "GFP_THISNODE": THISNODE,
 }
-_HIGH = {"__GFP_HIGH", "GFP_ATOMIC"}
+_HIGH = {"GFP_HIGH", "GFP_ATOMIC"}
 _SLEEPS = {
     "GFP_KERNEL", "GFP_KERNEL_ACCOUNT", "GFP_NOFS", "GFP_NOIO", "GFP_USER", "GFP_HIGHUSER", "GFP_HIGHUSER_MOVABLE",
-    "GFP_TRANSHUGE", "__GFP_DIRECT_RECLAIM", "__GFP_RECLAIM",
+    "GFP_TEMPORARY", "GFP_TRANSHUGE", "GFP_DIRECT_RECLAIM", "GFP_RECLAIM", "GFP_WAIT",
 }  # fmt: skip
+_NUMBERED = {0x1: DMA, 0x4: DMA32, 0x8: MOVABLE}
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
 
 UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE = range(4)
 # Linux numbers them unmovable, movable, reclaimable, HighAtomic; CMA and isolated blocks hold movable pages only.
@@ -51,14 +58,21 @@ MIGRATE_NAMES = {
 
 
 def flags_of(text: str) -> int:
-    """The `enum sy_flags` of a flag text such as `GFP_ATOMIC|__GFP_ZERO`."""
-    names = set(text.split("|"))
+    """The `enum sy_flags` of a flag text such as `GFP_ATOMIC|__GFP_ZERO`, `GFP_KERNEL|GFP_ZERO` or `0x8`."""
+    names = {name.removeprefix("__") for name in text.split("|")}
     flags = 0
     for name in names:
         flags |= _DIRECT.get(name, 0)
+        if _NUMBER.fullmatch(name):
+            flags |= _of_number(name)
     if names & _HIGH and not names & _SLEEPS:
         flags |= HIGHATOMIC
     return flags
+
+
+def _of_number(text: str) -> int:
+    number = int(text, 16 if text[1:2] in ("x", "X") else 10)
+    return sum(flag for bit, flag in _NUMBERED.items() if number & bit)
 
 
 def migrate_of(number: int) -> int:
