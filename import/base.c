@@ -14,6 +14,11 @@
  * next one. Hashed pointers (%p in tracefs text without `nohash-ptr`) spread their votes evenly and have no winner. What a
  * winner is worth shows in pass 3, which counts the objects that it puts into pages that cannot hold any.
  *
+ * The page size is a guess too where the capture does not tell it: 4 KiB, and when that has no winner, 16 and 64 KiB (see
+ * main.c). With a wrong size a pair gives a candidate that depends on the frame number, so that the votes spread; the fewer
+ * pages 2 MiB are, though, the more pairs agree by chance, so that such a winner must be a multiple of 512 MiB (those of
+ * 64-bit Arm and PowerPC are) with four votes.
+ *
  * Votes are kept in a table of fixed size; when it fills up, every count goes down by one and those at zero leave
  * (Misra and Gries): a candidate with a real share of the votes survives that.
  *
@@ -25,18 +30,20 @@
 #include <stdlib.h>
 
 enum {
-	TABLE = 1 << 14,
+	TABLE_BITS = 14,
+	TABLE = 1 << TABLE_BITS,
 	REMEMBERED = 4, /* page allocations of each CPU, and object frees */
 	FRESH = 8,      /* events of the other kind after which they are forgotten */
-	ALIGN_PAGES = (2 << 20) >> PAGE_SHIFT,
-	ALIGN_PAGES_LIKELY = (512 << 20) >> PAGE_SHIFT,
+	ALIGN = 2 << 20, /* bytes */
+	ALIGN_LIKELY = 512 << 20,
 	LIKELY = 16,
 	WEIGHT = 2,
 	LEAD = 4,
+	WEIGHT_OF_OTHER_SIZES = 4 * LIKELY,
 };
 
 struct candidate {
-	uint64_t pages; /* base / page size, modulo 2^52 */
+	uint64_t pages; /* base / page size, modulo 2^64 / page size */
 	uint32_t votes;
 };
 
@@ -55,11 +62,12 @@ struct cpu {
 struct ballot {
 	struct candidate *table; /* votes 0: empty */
 	unsigned used;
+	unsigned shift; /* of the page size */
 };
 
 static unsigned slot_of(const struct candidate *table, uint64_t pages)
 {
-	unsigned slot = (unsigned)((pages / ALIGN_PAGES * 0x9e3779b97f4a7c15u) >> 50);
+	unsigned slot = (unsigned)((pages * 0x9e3779b97f4a7c15u) >> (64 - TABLE_BITS));
 	while (table[slot].votes && table[slot].pages != pages)
 		slot = (slot + 1) % TABLE;
 	return slot;
@@ -91,9 +99,10 @@ static void vote(struct ballot *ballot, uint64_t pages)
 /* page: of an object; pfn: of a run of 2^order pages that may hold it. */
 static void consider(struct ballot *ballot, uint64_t page, uint64_t pfn, uint8_t order)
 {
-	uint64_t distance = page - pfn, inside = distance % ALIGN_PAGES;
-	if (inside < (uint64_t)1 << order)
-		vote(ballot, (distance - inside) & (UINT64_MAX >> PAGE_SHIFT));
+	uint64_t align = (uint64_t)ALIGN >> ballot->shift, distance = page - pfn, inside = distance % align;
+	uint64_t run = (uint64_t)1 << order;
+	if (inside < run && run < align) /* in a run as large as that any object fits: that says nothing */
+		vote(ballot, (distance - inside) & (UINT64_MAX >> ballot->shift));
 }
 
 static void object_of_runs(struct ballot *ballot, struct recent *runs, uint64_t page)
@@ -122,27 +131,37 @@ static void remember(struct recent *recent, uint64_t page, uint8_t order)
 	recent->entries[recent->next].age = FRESH;
 }
 
-static uint64_t weight(const struct candidate *candidate)
+static bool is_likely(const struct candidate *candidate, unsigned shift)
 {
-	return (uint64_t)candidate->votes * (candidate->pages % ALIGN_PAGES_LIKELY == 0 ? LIKELY : 1);
+	return candidate->pages % ((uint64_t)ALIGN_LIKELY >> shift) == 0;
+}
+
+static uint64_t weight(const struct candidate *candidate, unsigned shift)
+{
+	return (uint64_t)candidate->votes * (is_likely(candidate, shift) ? LIKELY : 1);
 }
 
 static void elect(const struct ballot *ballot, struct base *base)
 {
-	struct candidate first = {0, 0}, second = {0, 0};
+	struct candidate best = {0, 0};
+	uint64_t first = 0, second = 0; /* weights */
 	for (unsigned i = 0; i < TABLE; i++) {
-		if (weight(&ballot->table[i]) > weight(&first)) {
+		uint64_t one = weight(&ballot->table[i], ballot->shift);
+		if (one > first) {
 			second = first;
-			first = ballot->table[i];
-		} else if (weight(&ballot->table[i]) > weight(&second)) {
-			second = ballot->table[i];
+			first = one;
+			best = ballot->table[i];
+		} else if (one > second) {
+			second = one;
 		}
 	}
-	base->known = weight(&first) >= WEIGHT && weight(&first) >= LEAD * weight(&second);
-	base->address = first.pages << PAGE_SHIFT;
+	base->known = first >= WEIGHT && first >= LEAD * second;
+	if (ballot->shift != PAGE_SHIFT && (first < WEIGHT_OF_OTHER_SIZES || !is_likely(&best, ballot->shift)))
+		base->known = false;
+	base->address = best.pages << ballot->shift;
 }
 
-void base_find(struct capture *capture, struct base *base)
+void base_find(struct capture *capture, struct base *base, unsigned shift)
 {
 	uint32_t cpus = 1;
 	uint64_t low = 0, high = 0;
@@ -150,7 +169,7 @@ void base_find(struct capture *capture, struct base *base)
 		if (capture->scans[i].cpus > cpus)
 			cpus = capture->scans[i].cpus;
 	struct cpu *recent = zeroed(cpus, sizeof *recent);
-	struct ballot ballot = {.table = zeroed(TABLE, sizeof *ballot.table)};
+	struct ballot ballot = {.table = zeroed(TABLE, sizeof *ballot.table), .shift = shift};
 	capture_rewind(capture);
 	for (const struct record *record; (record = capture_next(capture)) != NULL;) {
 		struct cpu *cpu = &recent[record->cpu];
@@ -161,11 +180,12 @@ void base_find(struct capture *capture, struct base *base)
 		else if (record->kind == PAGE_FREE)
 			run_of_objects(&ballot, &cpu->objects, record->address, record->order);
 		else if (is_alloc(record->kind))
-			object_of_runs(&ballot, &cpu->runs, record->address >> PAGE_SHIFT);
+			object_of_runs(&ballot, &cpu->runs, record->address >> shift);
 		else if (is_object(record->kind))
-			remember(&cpu->objects, record->address >> PAGE_SHIFT, 0);
+			remember(&cpu->objects, record->address >> shift, 0);
 	}
 	elect(&ballot, base);
+	base->shift = shift;
 	base->hashed = !base->known && low > high;
 	free(ballot.table);
 	free(recent);

@@ -12,6 +12,7 @@ struct output {
 	struct resolution *writable; /* counts of its caches */
 	struct counts *counts;
 	uint64_t first_time;
+	unsigned page_shift;
 	struct live_map objects, pages;
 	struct live_pool pool;
 	uint32_t next_implied, next_page_event, next_cache_alloc, next_strange_free;
@@ -50,6 +51,13 @@ static struct row implied_row(const struct output *output, const struct record *
 		.migrate = -1,
 		.node = -1,
 	};
+}
+
+/* Of a run, saturating: the largest order of the largest pages does not fit. */
+static uint32_t bytes_of(const struct output *output, uint8_t order)
+{
+	uint64_t bytes = (uint64_t)1 << (output->page_shift + order);
+	return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
 }
 
 static void put(struct output *output, const struct row *row)
@@ -120,7 +128,7 @@ static void object_free(struct output *output, const struct record *record)
 static void page_alloc(struct output *output, struct row *row, uint32_t history)
 {
 	row->owner = output->result->histories[history].owner;
-	row->size = (uint32_t)1 << (PAGE_SHIFT + row->order);
+	row->size = bytes_of(output, row->order);
 	row->object = live_add(&output->pages, &output->pool, row->address);
 	struct live *live = &output->pool.entries[row->object];
 	live->order = row->order;
@@ -136,7 +144,7 @@ static void page_free(struct output *output, struct row *row, uint32_t page)
 	row->object = page;
 	row->order = live->order;
 	row->owner = live->owner;
-	row->size = (uint32_t)1 << (PAGE_SHIFT + row->order);
+	row->size = bytes_of(output, row->order);
 	live_remove(&output->pages, &output->pool, page);
 	put(output, row);
 }
@@ -152,7 +160,7 @@ static void recorded_page_free(struct output *output, const struct record *recor
 	}
 	row.origin = OLDER;
 	row.owner = output->result->histories[history].owner;
-	row.size = (uint32_t)1 << (PAGE_SHIFT + row.order);
+	row.size = bytes_of(output, row.order);
 	if (row.owner == OWNER_UNKNOWN)
 		output->counts->pages_of_unknown_owner += (uint64_t)1 << row.order;
 	put(output, &row);
@@ -255,9 +263,10 @@ static void put_record(struct output *output, const struct record *record)
 	}
 }
 
-void emit(struct capture *capture, struct resolution *result, struct counts *counts, FILE *file)
+void emit(struct capture *capture, const struct base *base, struct resolution *result, struct counts *counts, FILE *file)
 {
-	struct output output = {.result = result, .writable = result, .counts = counts, .first_time = capture->first_time};
+	struct output output = {
+		.result = result, .writable = result, .counts = counts, .first_time = capture->first_time, .page_shift = base->shift};
 	uint32_t ordinal = 0;
 	live_map_init(&output.objects);
 	live_map_init(&output.pages);

@@ -182,6 +182,7 @@ void header_write(const struct capture *capture, const struct base *base, const 
 	put_number(json, "explained", result->explained);
 	put_number(json, "older", result->older_objects);
 	put_number(json, "unexplained", result->unexplained);
+	put_number(json, "page_size", (uint64_t)1 << base->shift);
 	fprintf(json, "\"shared_pages\":%s,\"hashed\":%s,", result->shared_pages ? "true" : "false", base->hashed ? "true" : "false");
 	if (base->known)
 		fprintf(json, "\"base\":\"0x%" PRIx64 "\"}", base->address);

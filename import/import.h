@@ -30,12 +30,13 @@
 #define NONE UINT32_MAX
 #define NO_CACHE UINT16_MAX
 #define NO_TEXT UINT16_MAX
-#define PAGE_SHIFT 12
+#define PAGE_SHIFT 12 /* where nothing tells another one */
+#define MAX_PAGE_SHIFT 16
 #define LAST_POINTER_OF_NOTHING 16 /* NULL and ZERO_SIZE_PTR are no objects */
 #define MOVABLE 1 /* migrate types, as Linux numbers them since 4.4 */
 #define RECLAIMABLE 2
 #define MAX_PFN ((uint64_t)1 << 44)
-#define MAX_ORDER 19 /* page orders above it are misread lines; 4096 << 19 bytes fit 32 bits */
+#define MAX_ORDER 19 /* page orders above it are misread lines */
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -129,6 +130,7 @@ enum event_name { /* as the kernel names them; see kinds_of_names in scan.c */
 	EVENT_CACHE_FREE,
 	EVENT_PAGE_ALLOC,
 	EVENT_PAGE_FREE,
+	EVENT_PAGE_FREE_DIRECT, /* what mm_page_free was called before Linux 3.3 */
 	EVENT_EXTFRAG,
 	EVENT_MARK,
 	EVENT_NAMES
@@ -137,6 +139,8 @@ enum event_name { /* as the kernel names them; see kinds_of_names in scan.c */
 /* One input and everything learnt from it. */
 struct scan {
 	int fd;
+	const char *const *wanted; /* marks asked for by name */
+	uint32_t wanted_count, marks_taken;
 	struct spool spool;
 	struct texts texts;
 	uint64_t events[EVENT_NAMES];
@@ -192,11 +196,11 @@ struct record *capture_next(struct capture *); /* NULL at the end; valid until t
 struct base {
 	bool known;
 	bool hashed;      /* not known, and the pointers look hashed */
+	unsigned shift;   /* the page size is 1 << shift */
 	uint64_t address; /* of page frame 0, modulo 2^64 */
-
 };
 
-void base_find(struct capture *, struct base *);
+void base_find(struct capture *, struct base *, unsigned shift);
 
 /* ---- pages.c: which run a page is in ------------------------------------------------------------------------------ */
 
@@ -382,7 +386,7 @@ void rows_begin(FILE *);
 void rows_put(const struct row *);
 void rows_end(void);
 
-void emit(struct capture *, struct resolution *, struct counts *, FILE *); /* fills in the counts, of caches too */
+void emit(struct capture *, const struct base *, struct resolution *, struct counts *, FILE *); /* fills in the counts, of caches too */
 
 /* ---- header.c: JSON before and after the rows ------------------------------------------------------------------------- */
 

@@ -1,9 +1,10 @@
 /*
- * slabyard-import [--input FD]... [--first-mark NAME] [--last-mark NAME]
+ * slabyard-import [--input FD]... [--first-mark NAME] [--last-mark NAME] [--mark NAME]... [--page-size BYTES]
  *
  * Reads kmem events as text from the inputs (default: standard input), which are parts of one capture, and writes the
  * resolved trace to standard output: see import.h for the passes, header.c and rows.c for what is written. The marks add a
- * snapshot before the first and after the last event.
+ * snapshot before the first and after the last event; --mark names one that the capture has, and that must become a
+ * snapshot however many there are. Without --page-size the capture is asked: see base.c.
  *
  * Exit status 0 when everything was written, 2 with one line on standard error otherwise.
  */
@@ -62,22 +63,51 @@ static void add_input(struct capture *capture, const char *text)
 	capture->scans[capture->scan_count++] = scan;
 }
 
-static void resolve_verified(struct capture *capture, struct base *base, struct resolution *resolution)
+/* With one page size. False, and nothing is resolved: no base won the vote, or the trace contradicts it. */
+static bool resolve_with(struct capture *capture, struct base *base, struct resolution *resolution, unsigned shift)
 {
+	base_find(capture, base, shift);
+	if (!base->known)
+		return false;
 	resolve(capture, base, resolution);
-	if (!base->known || resolution->unexplained <= resolution->explained / 4)
-		return;
-	/* The base that won the vote contradicts the trace: it won by chance, and the pointers are hashed. */
+	if (resolution->unexplained <= resolution->explained / 4)
+		return true;
+	/* It won by chance, and the pointers are hashed. */
 	resolution_free(resolution);
 	base->known = false;
 	base->hashed = true;
+	return false;
+}
+
+/* shift: of the page size, 0 when it is to be found out: 4 KiB, else 64-bit Arm's and PowerPC's 16 or 64 KiB. */
+static void resolve_verified(struct capture *capture, struct base *base, struct resolution *resolution, unsigned shift)
+{
+	struct base other;
+	if (resolve_with(capture, base, resolution, shift ? shift : PAGE_SHIFT))
+		return;
+	for (unsigned size = PAGE_SHIFT + 2; !shift && size <= MAX_PAGE_SHIFT; size += 2)
+		if (resolve_with(capture, &other, resolution, size)) {
+			*base = other;
+			return;
+		}
 	resolve(capture, base, resolution);
+}
+
+static unsigned page_shift(const char *text)
+{
+	for (unsigned shift = PAGE_SHIFT; shift <= MAX_PAGE_SHIFT; shift++)
+		if (strtoull(text, NULL, 10) == 1ull << shift)
+			return shift;
+	die("pages of %s bytes are not known; 4096, 8192, 16384, 32768 and 65536 are", text);
 }
 
 int main(int argc, char **argv)
 {
 	struct capture capture = {0};
 	const char *first_mark = NULL, *last_mark = NULL;
+	const char **wanted = zeroed((size_t)argc, sizeof *wanted);
+	uint32_t wanted_count = 0;
+	unsigned shift = 0;
 	for (int i = 1; i < argc; i++) {
 		if (i + 1 == argc)
 			die("unknown or incomplete option '%s'", argv[i]);
@@ -87,29 +117,37 @@ int main(int argc, char **argv)
 			first_mark = argv[++i];
 		else if (!strcmp(argv[i], "--last-mark"))
 			last_mark = argv[++i];
+		else if (!strcmp(argv[i], "--mark"))
+			wanted[wanted_count++] = argv[++i];
+		else if (!strcmp(argv[i], "--page-size"))
+			shift = page_shift(argv[++i]);
 		else
 			die("unknown or incomplete option '%s'", argv[i]);
 	}
 	if (!capture.scan_count)
 		add_input(&capture, "0");
+	for (uint32_t i = 0; i < capture.scan_count; i++) {
+		capture.scans[i].wanted = wanted;
+		capture.scans[i].wanted_count = wanted_count;
+	}
 
 	scan_all(&capture);
 	refuse_nothing(&capture);
 	capture_join(&capture, first_mark, last_mark);
 
 	struct base base = {0};
-	base_find(&capture, &base);
 	struct resolution resolution = {0};
-	resolve_verified(&capture, &base, &resolution);
+	resolve_verified(&capture, &base, &resolution, shift);
 
 	struct counts counts = {0};
 	header_write(&capture, &base, &resolution, stdout);
-	emit(&capture, &resolution, &counts, stdout);
+	emit(&capture, &base, &resolution, &counts, stdout);
 	trailer_write(&resolution, &counts, stdout);
 	if (fflush(stdout) || ferror(stdout))
 		die("cannot write the result: %s", strerror(errno));
 	resolution_free(&resolution);
 	free(counts.snapshot_marks);
 	capture_close(&capture);
+	free(wanted);
 	return 0;
 }

@@ -187,7 +187,7 @@ static uint32_t run_of_object(struct walk *walk, uint64_t address)
 	struct resolution *result = walk->result;
 	if (!walk->base->known)
 		return NONE;
-	uint64_t pfn = (address - walk->base->address) >> PAGE_SHIFT;
+	uint64_t pfn = (address - walk->base->address) >> walk->base->shift;
 	if (pfn >= MAX_PFN) {
 		result->unexplained++;
 		return NONE;
@@ -219,9 +219,9 @@ static uint32_t run_of_object(struct walk *walk, uint64_t address)
 static void allocated_in_run(struct walk *walk, const struct record *record, struct run *run, uint32_t class)
 {
 	struct history *history = &walk->result->histories[run->history];
-	uint64_t start = walk->base->address + (run->pfn << PAGE_SHIFT);
+	uint64_t start = walk->base->address + (run->pfn << walk->base->shift);
 	bool fills = !run->older && record->kind == KMALLOC && record->address == start &&
-	             record->allocated == (uint64_t)1 << (PAGE_SHIFT + run->order);
+	             record->allocated == (uint64_t)1 << (walk->base->shift + run->order);
 	history->owner = fills && !run->allocs ? OWNER_LARGE : OWNER_SLAB;
 	run->allocs = run->allocs ? 2 : 1;
 	if (!run->stride)

@@ -10,7 +10,9 @@
  * So: the CPU is the first bracketed number; then comes the time, perhaps after one word of tracefs's flags; then, perhaps
  * after a period, the event; then key=value words in any order, of which each event takes those that it knows. Kernels before 6.1 print no
  * node= and accounted=, page frames in decimal, and call sites as addresses, perhaps with a symbol in parentheses
- * before or after; newer ones print name= on allocations too. Pointers are hexadecimal with or without 0x, or (nil).
+ * before or after; newer ones print name= on allocations too. Pointers are hexadecimal with or without 0x, or (nil); NULL
+ * is `(null)` before 4.15, padded to the width of a pointer, so that blanks stand between it and its key. A task may have
+ * a bracketed number in its name: when a line cannot be read with the first one as the CPU, the next one is tried.
  *
  * Everything else that such a text holds: comments, call chains (an address and a symbol, indented) and blank lines are
  * skipped; reports of lost events are added up; events that are none of ours are counted by name; what is none of these,
@@ -23,14 +25,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20 };
+enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */ };
+#define MAX_TIME ((uint64_t)1 << 62) /* ns, 146 years: a later time is damaged, and a replay takes none */
 
 const char *const event_names[EVENT_NAMES] = {
 	"kmalloc", "kmalloc_node", "kfree", "kmem_cache_alloc", "kmem_cache_alloc_node", "kmem_cache_free",
-	"mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag", "tracing_mark_write",
+	"mm_page_alloc", "mm_page_free", "mm_page_free_direct", "mm_page_alloc_extfrag", "tracing_mark_write",
 };
 static const uint8_t kinds_of_names[EVENT_NAMES] = {
-	KMALLOC, KMALLOC, KFREE, CACHE_ALLOC, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT,
+	KMALLOC, KMALLOC, KFREE, CACHE_ALLOC, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, PAGE_FREE, EXTFRAG, SNAPSHOT,
 };
 
 /* ---- Words and numbers -------------------------------------------------------------------------------------------- */
@@ -66,9 +69,8 @@ static bool decimal(struct word word, uint64_t *value)
 		return false;
 	for (const char *at = word.start; at < word.end; at++) {
 		unsigned digit = (unsigned char)*at - (unsigned)'0';
-		if (digit > 9)
+		if (digit > 9 || __builtin_mul_overflow(sum, (uint64_t)10, &sum) || __builtin_add_overflow(sum, (uint64_t)digit, &sum))
 			return false;
-		sum = sum * 10 + digit;
 	}
 	*value = sum;
 	return true;
@@ -102,11 +104,16 @@ static struct word after(struct word word, unsigned characters)
 	return (struct word){word.start + characters, word.end};
 }
 
+static bool is_null(struct word word)
+{
+	return WORD_IS(word, "(nil)") || WORD_IS(word, "(null)");
+}
+
 static bool pointer(struct word word, uint64_t *value)
 {
 	if (has_0x(word))
 		return hexadecimal(after(word, 2), value);
-	if (WORD_IS(word, "(nil)") || WORD_IS(word, "(null)")) {
+	if (is_null(word)) {
 		*value = 0;
 		return true;
 	}
@@ -128,11 +135,6 @@ static bool small_signed(struct word word, int8_t *value)
 	return true;
 }
 
-static uint32_t clamped(uint64_t value)
-{
-	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-}
-
 /* Seconds with a fraction, as ns; a number without one is taken for ns (counting clocks). The colon is cut off. */
 static bool time_of(struct word word, uint64_t *ns)
 {
@@ -143,13 +145,13 @@ static bool time_of(struct word word, uint64_t *ns)
 	word.end--;
 	const char *dot = memchr(word.start, '.', (size_t)(word.end - word.start));
 	if (!dot)
-		return decimal(word, ns);
+		return decimal(word, ns) && *ns <= MAX_TIME;
 	size_t digits = (size_t)(word.end - dot - 1);
 	if (digits > 9 || dot - word.start > 10 || !decimal((struct word){word.start, dot}, &seconds) ||
 	    !decimal((struct word){dot + 1, word.end}, &fraction))
 		return false;
-	*ns = seconds * 1000000000 + fraction * scale[digits];
-	return true;
+	*ns = seconds * 1000000000 + fraction * scale[digits]; /* ten digits of seconds: no overflow */
+	return *ns <= MAX_TIME;
 }
 
 /* ---- The fields of an event ------------------------------------------------------------------------------------- */
@@ -232,6 +234,15 @@ static void take_field(struct scan *scan, struct record *record, struct fields *
 	}
 }
 
+/* Of a key with nothing behind it: the padded NULL that may follow, or nothing. */
+static struct word padded_null(const char *at, const char *end)
+{
+	struct word next;
+	next.start = skip_blanks(at, end);
+	next.end = word_end(next.start, end);
+	return is_null(next) ? next : (struct word){at, at};
+}
+
 static void take_fields(struct scan *scan, struct record *record, struct fields *fields, const char *at, const char *end)
 {
 	for (;;) {
@@ -242,9 +253,13 @@ static void take_fields(struct scan *scan, struct record *record, struct fields 
 		for (; at < end && *at != ' ' && *at != '\t'; at++)
 			if (*at == '=' && !equals)
 				equals = at;
-		if (equals)
-			take_field(scan, record, fields, (struct word){start, equals}, (struct word){equals + 1, at});
-		else if (*start == '(' && at[-1] == ')' && at - start > 2)
+		if (equals) {
+			struct word value = {equals + 1, at};
+			if (unlikely(value.start == at))
+				value = padded_null(at, end);
+			take_field(scan, record, fields, (struct word){start, equals}, value);
+			at = value.end;
+		} else if (*start == '(' && at[-1] == ')' && at - start > 2 && !is_null((struct word){start, at}))
 			fields->symbol = (struct word){start + 1, at - 1};
 	}
 }
@@ -293,7 +308,7 @@ static bool contains(struct word word, const char *text, size_t length)
 /* Linux 4.4 swapped the numbers of movable and reclaimable; where the flags tell, those of today are kept. */
 static int8_t migrate_type(int8_t recorded, struct word gfp)
 {
-	if (recorded == MOVABLE && CONTAINS(gfp, "RECLAIMABLE"))
+	if (recorded == MOVABLE && (CONTAINS(gfp, "RECLAIMABLE") || CONTAINS(gfp, "GFP_TEMPORARY")))
 		return RECLAIMABLE;
 	if (recorded == RECLAIMABLE && CONTAINS(gfp, "MOVABLE"))
 		return MOVABLE;
@@ -305,8 +320,10 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	bool alloc = is_alloc(record->kind);
 	if ((fields->has & (HAS_PTR | IS_WRONG)) != HAS_PTR || (alloc && !(fields->has & HAS_REQ)))
 		return false;
-	record->size = clamped(fields->req);
-	record->allocated = clamped(fields->alloc);
+	if (record->address > LAST_POINTER_OF_NOTHING && (fields->req > UINT32_MAX || fields->alloc > UINT32_MAX))
+		return false; /* no kernel has given so much: damaged */
+	record->size = (uint32_t)fields->req;
+	record->allocated = (uint32_t)fields->alloc;
 	record->call_site = call_site_of(scan, fields);
 	record->gfp = alloc ? flags_text(scan, fields->gfp) : 0;
 	record->name = name_text(scan, fields->name);
@@ -342,19 +359,6 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 	return true;
 }
 
-static bool take_mark(struct scan *scan, struct record *record, const char *at, const char *end)
-{
-	at = skip_blanks(at, end);
-	while (end > at && (end[-1] == ' ' || end[-1] == '\r'))
-		end--;
-	uint32_t number = intern(&scan->texts.marks, at, (size_t)(end - at));
-	if (number == NONE)
-		return false;
-	record->address = number;
-	spool_put(&scan->spool, record);
-	return true;
-}
-
 /* ---- Lines ------------------------------------------------------------------------------------------------------ */
 
 static enum event_name event_of(struct word word)
@@ -368,6 +372,7 @@ static enum event_name event_of(struct word word)
 	case 15: return WORD_IS(word, "kmem_cache_free") ? EVENT_CACHE_FREE : EVENT_NAMES;
 	case 16: return WORD_IS(word, "kmem_cache_alloc") ? EVENT_CACHE_ALLOC : EVENT_NAMES;
 	case 18: return WORD_IS(word, "tracing_mark_write") ? EVENT_MARK : EVENT_NAMES;
+	case 19: return WORD_IS(word, "mm_page_free_direct") ? EVENT_PAGE_FREE_DIRECT : EVENT_NAMES;
 	case 21:
 		return WORD_IS(word, "mm_page_alloc_extfrag")   ? EVENT_EXTFRAG
 		       : WORD_IS(word, "kmem_cache_alloc_node") ? EVENT_CACHE_ALLOC_NODE
@@ -426,15 +431,15 @@ static bool is_skipped(const char *line, const char *end)
 {
 	uint64_t address;
 	const char *at = skip_blanks(line, end);
-	if (at == end || (end - at == 1 && *at == '\r'))
+	if (at == end)
 		return true;
 	return at > line && hexadecimal((struct word){at, word_end(at, end)}, &address);
 }
 
-/* What follows the bracketed CPU number; false when there is none in the line. */
-static bool find_cpu(const char *line, const char *end, const char **at, uint64_t *cpu)
+/* Moves `at` behind the next bracketed number; false when there is none. */
+static bool find_cpu(const char **at, const char *end, uint64_t *cpu)
 {
-	for (const char *open = line; (open = memchr(open, '[', (size_t)(end - open))) != NULL;) {
+	for (const char *open = *at; (open = memchr(open, '[', (size_t)(end - open))) != NULL;) {
 		const char *close = ++open;
 		while (close < end && *close >= '0' && *close <= '9')
 			close++;
@@ -452,6 +457,35 @@ static void count_unknown(struct scan *scan, struct word event)
 	if (number == NONE) /* more kinds than anybody reads: the last place takes the rest */
 		number = scan->unknown.limit - 1;
 	scan->unknown_counts[number]++;
+}
+
+static bool is_wanted(const struct scan *scan, struct word mark)
+{
+	for (uint32_t i = 0; i < scan->wanted_count; i++)
+		if (word_is(mark, scan->wanted[i], strlen(scan->wanted[i])))
+			return true;
+	return false;
+}
+
+/*
+ * A program that writes a mark for each of its steps (Android's do, hundreds of thousands) does not mean snapshots: the
+ * first MARKS lines become some, and the first of each name that was asked for; the rest are events that are none of ours.
+ */
+static bool take_mark(struct scan *scan, struct record *record, const char *at, const char *end)
+{
+	struct word mark = {skip_blanks(at, end), end};
+	while (mark.end > mark.start && mark.end[-1] == ' ')
+		mark.end--;
+	if (scan->marks_taken == MARKS) {
+		uint32_t known = scan->texts.marks.count;
+		if (!is_wanted(scan, mark) || intern(&scan->texts.marks, mark.start, (size_t)(mark.end - mark.start)) != known)
+			return false;
+	} else {
+		scan->marks_taken++;
+	}
+	record->address = intern(&scan->texts.marks, mark.start, (size_t)(mark.end - mark.start));
+	spool_put(&scan->spool, record);
+	return true;
 }
 
 static void take_time(struct scan *scan, uint64_t time)
@@ -500,15 +534,16 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 
 	struct fields fields = {0};
 	record.kind = kinds_of_names[event];
-	bool good;
 	if (event == EVENT_MARK) {
-		good = take_mark(scan, &record, at, end);
+		if (!take_mark(scan, &record, at, end)) {
+			count_unknown(scan, word);
+			return true;
+		}
 	} else {
 		take_fields(scan, &record, &fields, at, end);
-		good = is_object(record.kind) ? take_object(scan, &record, &fields) : take_page(scan, &record, &fields);
+		if (!(is_object(record.kind) ? take_object(scan, &record, &fields) : take_page(scan, &record, &fields)))
+			return false;
 	}
-	if (!good)
-		return false;
 	scan->events[event]++;
 	take_time(scan, record.time);
 	if (cpu >= scan->cpus)
@@ -520,17 +555,19 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 
 void scan_line(struct scan *scan, const char *line, const char *end)
 {
-	const char *at;
+	const char *at = line;
 	uint64_t cpu;
+	bool event = false; /* a line of one, readable or not */
 	scan->lines++;
 	if (end > line && end[-1] == '\r')
 		end--;
-	if (likely(end > line && *line != '#' && find_cpu(line, end, &at, &cpu))) {
-		if (unlikely(!take_event(scan, at, end, cpu)))
-			scan->unparsed++;
-	} else if (!is_skipped(line, end) && !take_remark(scan, line, end)) {
-		scan->unparsed++;
+	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
+		event = true;
+		if (likely(take_event(scan, at, end, cpu)))
+			return;
 	}
+	if (event || (!is_skipped(line, end) && !take_remark(scan, line, end)))
+		scan->unparsed++;
 }
 
 /* ---- Input ------------------------------------------------------------------------------------------------------ */
@@ -565,7 +602,7 @@ static void scan_open(struct scan *scan)
 	intern_init(&scan->texts.call_sites, NONE - 1);
 	intern_init(&scan->texts.gfp, NO_TEXT - 1);
 	intern_init(&scan->texts.names, NO_TEXT - 1);
-	intern_init(&scan->texts.marks, NO_TEXT);
+	intern_init(&scan->texts.marks, NONE - 1);
 	intern_init(&scan->unknown, sizeof scan->unknown_counts / sizeof *scan->unknown_counts);
 	intern(&scan->texts.gfp, "", 0);
 	scan->nodes = 1;

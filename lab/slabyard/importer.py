@@ -49,6 +49,7 @@ from .programs import child, program
 from .trace import KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot
 
 PROGRAM = "slabyard-import"
+PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
 _SCRIPT = ("--force", "-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
 _PIPE = 1 << 20  # bytes of a pipe's buffer
@@ -85,6 +86,7 @@ class About:
     command: list[str] | None = None
     recorded_at: str | None = None
     cpus: int | None = None
+    page_size: int | None = None  # bytes
     snapshots: list[dict[str, Any]] = field(default_factory=list)  # as snapshots.take() gives them
 
 
@@ -97,15 +99,18 @@ def import_trace(
     snapshots: Sequence[dict[str, Any]] = (),
     cpus: int | None = None,
     program_path: str | None = None,
+    page_size: int | None = None,
 ) -> Metadata:
     """Imports a capture (a path, or `-` for text on standard input) into `output`.
 
     snapshots: {"name", "files", "slab_attributes"} each, see read_snapshot(). `end` is the end of the trace; any other name must
-    stand in a tracing_mark_write of the capture. cpus: CPUs of the recorded machine, where the capture does not tell.
+    stand in a tracing_mark_write of the capture. cpus, page_size (bytes): of the recorded machine, where the capture does not tell.
     Raises UserError: 2 for input that is no capture, 4 for a missing perf. Look at the result's `incomplete`.
     """
-    about = About(cpus=cpus, snapshots=list(snapshots))
+    about = About(cpus=cpus, page_size=page_size or page_size_of(snapshots), snapshots=list(snapshots))
     marks = ["--last-mark", "end"] if any(one["name"] == "end" for one in about.snapshots) else []
+    for one in about.snapshots:
+        marks += ["--mark", one["name"]]
     with whole_file(output) as part:
         return _import(str(source), part, about, marks, program_path)
 
@@ -119,6 +124,7 @@ def import_recording(recording: Any, command: Sequence[str], output: Path) -> Me
         command=list(command),
         recorded_at=datetime.datetime.fromtimestamp(recording.started, datetime.UTC).isoformat(timespec="seconds"),
         cpus=present_cpus(),
+        page_size=os.sysconf("SC_PAGE_SIZE"),
         snapshots=list(recording.snapshots),
     )
     first, last = (one["name"] for one in recording.snapshots)
@@ -145,6 +151,16 @@ def read_snapshot(text: str) -> dict[str, Any]:
     if not files:
         raise UserError(f"--snapshot {text}: {folder} has none of {', '.join(f'{file}.{suffix}' for file in kernel.PROC_FILES)}")
     return {"name": name, "files": files, "slab_attributes": None}
+
+
+def page_size_of(snapshots: Sequence[dict[str, Any]]) -> int | None:
+    """Bytes of a page: meminfo counts the machine's memory in kB, and zoneinfo in pages. None where they are not both there."""
+    for one in snapshots:
+        pages = sum(zone.managed for zone in kernel.parse_zoneinfo(one["files"].get("zoneinfo", "")))
+        total = kernel.parse_meminfo(one["files"].get("meminfo", "")).get("MemTotal")
+        if pages and total:
+            return min(PAGE_SIZES, key=lambda size: abs(size * pages - total * 1024))
+    return None
 
 
 def present_cpus() -> int:
@@ -177,7 +193,8 @@ def _import(source: str, output: Path, about: About, marks: list[str], program_p
     environment.setdefault("TMPDIR", str(output.parent.absolute()))
     with contextlib.ExitStack() as stack:
         inputs = _open(source, about, stack)
-        command = [executable, *inputs.options, *marks]
+        size = ["--page-size", str(about.page_size)] if about.page_size else []
+        command = [executable, *inputs.options, *marks, *size]
         process = stack.enter_context(
             child(
                 command,
@@ -470,7 +487,8 @@ def _text(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
 def _check_marks(marks: Sequence[str], snapshots: Sequence[dict[str, Any]]) -> None:
     for one in snapshots:
         if one["name"] not in marks:
-            known = f"its marks are {', '.join(marks)}" if marks else "it has no marks"
+            more = f" and {len(marks) - 8} others" if len(marks) > 8 else ""
+            known = f"its marks are {', '.join(marks[:8])}{more}" if marks else "it has no marks"
             raise UserError(f"the capture has no mark {one['name']} (a tracing_mark_write of that name); {known}; `end` is its end")
 
 
@@ -488,6 +506,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         recorded_at=about.recorded_at,
         cpus=max(header["cpus"], about.cpus or 0),
         nodes=header["nodes"],
+        page_size=header["page_size"],
         pageblock_order=header.get("pageblock_order", _pageblock_order(files)),
         span_seconds=header["span_ns"] / 1e9,
         events=header["events"],
@@ -535,7 +554,7 @@ def _zones(files: Sequence[dict[str, str]], header: dict[str, Any]) -> list[kern
         if len(rows) == 1 and total and "least_pfn" in header:
             node, name = rows[0]
             start = header["least_pfn"] // 1024 * 1024
-            managed = total // 4
+            managed = total * 1024 // header["page_size"]
             return [kernel.Zone(node, name, start, max(managed, header["most_pfn"] + 1 - start), managed)]
     return []
 

@@ -19,7 +19,7 @@ from . import population, programs, records, scratch, snapshots
 from .errors import UserError
 from .output import describe_os_error
 from .records import Record
-from .trace import Trace, recorded_curve
+from .trace import Trace, recorded_curve, refuse_other_pages
 
 POINTS = 256  # of a time series
 MAX_NODES = 16
@@ -43,6 +43,7 @@ class Workload:
         self.path, self.options = path, options
         self.trace = Trace(path)
         self.metadata = self.trace.metadata
+        refuse_other_pages(self.metadata, path)
         self.sha256 = records.sha256(path)
         self.cpus = options.cpus or max(1, min(self.metadata.cpus, scratch.MAX_CPUS))
         self.nodes = options.nodes or max(1, min(self.metadata.nodes, MAX_NODES))

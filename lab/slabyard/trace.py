@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 VERSION = 1
 METADATA_KEY = b"slabyard"
+PAGE_SIZE = 4096  # of a replay
 FEW_PAGES = 1024  # of unknown owner: a short capture in which no slab came or went has some
 NO_OBJECT = 0xFFFFFFFF
 NO_CACHE = 0xFFFF
@@ -339,6 +340,15 @@ def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
     span = max(round(trace.metadata.span_seconds * 1e9), int(time[-1]))
     mean = float(np.dot(held, np.diff(np.concatenate([[0], time, [span]])))) / span if span else float(held[-1])
     return RecordedCurve(time, pages, before, at, int(held[top]), int(time[top - 1]) if top else 0, int(held[-1]), mean)
+
+
+def refuse_other_pages(metadata: Metadata, path: str | Path) -> None:
+    """Raises UserError for a trace of a kernel whose pages have another size than the replay's."""
+    if metadata.page_size != PAGE_SIZE:
+        raise UserError(
+            f"{path}: recorded on a kernel with pages of {metadata.page_size} bytes; a replay has pages of {PAGE_SIZE} only "
+            "(info works; import --page-size, if the import took them for larger than they are)"
+        )
 
 
 def _slab_pages(metadata: Metadata, snapshot: Snapshot) -> int | None:

@@ -136,6 +136,105 @@ static void test_what_is_counted_apart(void)
 	capture_close(&capture);
 }
 
+static void test_old_kernels(void)
+{
+	struct capture capture = capture_of(
+		"# tracer: nop\n"
+		"            bash-1234  [000]   100.000001: kfree: call_site=ffffffff8113a1a5 ptr=          (null)\n"
+		"            bash-1234  [000]   100.000002: kfree: ptr=          (null) call_site=ffffffff8113a1a5\n"
+		"            bash-1234  [000]   100.000003: kmalloc: call_site=ffffffff8113a1a5 ptr=          (null) bytes_req=64 "
+		"bytes_alloc=64 gfp_flags=GFP_KERNEL|GFP_ZERO\n"
+		"            bash-1234  [000]   100.000004: mm_page_alloc: page=          (null) pfn=0 order=9 migratetype=2 gfp_flags=x\n"
+		"            bash-1234  [000]   100.000005: mm_page_free_direct: page=ffffea0000010e38 pfn=1234 order=0\n"
+		"            bash-1234  [000]   100.000006: kmalloc_node: call_site=ffffffff8113a1a5 ptr=ffff880036a94000 bytes_req=60 "
+		"bytes_alloc=64 gfp_flags=GFP_KERNEL|GFP_ZERO node=-1\n");
+	struct record record = only_record(&capture);
+	CHECK_EQUAL(capture.scans[0].unparsed, 0);
+	CHECK_EQUAL(capture.scans[0].null_frees, 2);
+	CHECK_EQUAL(capture.scans[0].failed_allocs, 2);
+	CHECK_EQUAL(record.kind, PAGE_FREE);
+	CHECK_EQUAL(record.address, 1234);
+	CHECK_EQUAL(capture.scans[0].events[EVENT_PAGE_FREE_DIRECT], 1);
+	struct record *alloc = capture_next(&capture);
+	CHECK(alloc != NULL && alloc->address == 0xffff880036a94000 && alloc->size == 60);
+	CHECK(alloc != NULL && strcmp(capture.texts.call_sites.texts[alloc->call_site], "ffffffff8113a1a5") == 0);
+	capture_close(&capture);
+	/* NULL is no symbol. */
+	capture = capture_of("a 1 [000] 1.0: kmalloc: call_site=ffffffff8113a1a5 (null) ptr=ffff880036a94000 bytes_req=8 bytes_alloc=8\n");
+	record = only_record(&capture);
+	CHECK_TEXT(capture.texts.call_sites.texts[record.call_site], "ffffffff8113a1a5");
+	capture_close(&capture);
+}
+
+static void test_damaged_numbers(void)
+{
+	static const char *const lines[] = {
+		"a 1 [000] 9999999999.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n",
+		"a 1 [000] 4611686019.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n",
+		"a 1 [000] 18446744073709551615: kmem:kfree: call_site=a+0x1 ptr=0x1000\n",
+		"a 1 [000] 18446744073709551617: kmem:kfree: call_site=a+0x1 ptr=0x1000\n",
+		"a 1 [18446744073709551616] 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n",
+		"a 1 [000] 1.0: kmem:kmalloc: call_site=a+0x1 ptr=0x1000 bytes_req=18446744073709551624 bytes_alloc=8\n",
+		"a 1 [000] 1.0: kmem:kmalloc: call_site=a+0x1 ptr=0x1000 bytes_req=4294967304 bytes_alloc=8\n",
+		"a 1 [000] 1.0: kmem:kmalloc: call_site=a+0x1 ptr=0x1000 bytes_req=8 bytes_alloc=4294967304\n",
+		"a 1 [000] 1.0: kmem:mm_page_free: page=0x1 pfn=18446744073709552850 order=0\n",
+		"a 1 [000] 1.0: kmem:mm_page_free: page=0x1 pfn=1234 order=18446744073709551616\n",
+	};
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct capture capture = capture_of(lines[i]);
+		CHECK_EQUAL(capture.scans[0].unparsed, 1);
+		CHECK_EQUAL(capture.records, 0);
+		capture_close(&capture);
+	}
+}
+
+static void test_brackets_in_the_name_of_a_task(void)
+{
+	struct capture capture = capture_of(
+		"a[1] b-12    [002] d..2.   1.000001: kfree: call_site=a+0x1 ptr=0x1000\n"
+		"[3] x [7] 12 [002] 1.000002: kmem:kfree: call_site=a+0x1 ptr=0x2000\n"
+		"a[99999999999999999999] 12 [002] 1.000003: kmem:kfree: call_site=a+0x1 ptr=0x3000\n"
+		"a[1] b-12    [002] d..2.   1.000004: kfree: call_site=a+0x1\n");
+	uint64_t address = 0;
+	CHECK_EQUAL(capture.scans[0].unparsed, 1);
+	CHECK_EQUAL(capture.records, 3);
+	capture_rewind(&capture);
+	for (const struct record *record; (record = capture_next(&capture)) != NULL;) {
+		CHECK_EQUAL(record->cpu, 2);
+		CHECK_EQUAL(record->address, address += 0x1000);
+	}
+	capture_close(&capture);
+}
+
+static void test_many_marks(void)
+{
+	enum { LINES = 70000, ROOM = 64 };
+	static char text[ROOM];
+	static const char *const wanted[] = {"step 69000"};
+	struct scan scan = {.wanted = wanted, .wanted_count = 1, .fd = -1};
+	FILE *file = tmpfile();
+	CHECK(file != NULL);
+	for (unsigned i = 0; i < LINES; i++) {
+		snprintf(text, sizeof text, "a-1 [000] %u.0: tracing_mark_write: step %u\n", i + 1, i);
+		fputs(text, file);
+		if (i == 69000)
+			fputs(text, file);
+	}
+	rewind(file);
+	scan.fd = fileno(file);
+	scan_input(&scan);
+	CHECK_EQUAL(scan.unparsed, 0);
+	CHECK_EQUAL(scan.spool.records, 1001); /* the first thousand and the one that was asked for, once */
+	CHECK_EQUAL(scan.unknown_counts[0], LINES + 1 - 1001);
+	CHECK_TEXT(scan.unknown.texts[0], "tracing_mark_write");
+	CHECK_TEXT(scan.texts.marks.texts[1000], "step 69000");
+	fclose(file);
+	struct capture capture = {.scan_count = 1, .scans = zeroed(1, sizeof scan)};
+	capture.scans[0] = scan;
+	capture_join(&capture, NULL, NULL);
+	capture_close(&capture);
+}
+
 static void test_time_never_goes_back(void)
 {
 	struct capture capture = capture_of("ls 1 [000] 1.5: kmem:kfree: call_site=a+0x1 ptr=0x3000\n"
@@ -168,6 +267,43 @@ static void test_parts_are_merged_by_time(void)
 	CHECK(capture_next(&capture) == NULL);
 	CHECK_EQUAL(capture.taken, 6);
 	capture_close(&capture);
+}
+
+/* ---- Page sizes ------------------------------------------------------------------------------------------------- */
+
+/* A capture of a kernel with pages of 1 << shift bytes at a base of its own: slabs, each with an object at once. */
+static struct capture slabs_of(unsigned shift, uint64_t base)
+{
+	static char text[60000];
+	size_t length = 0;
+	for (unsigned i = 0; i < 150; i++) {
+		unsigned pfn = 0x8000 + 37 * i;
+		length += (size_t)snprintf(text + length, sizeof text - length,
+		                           "[000] 1.%06u: kmem:mm_page_alloc: page=0x1 pfn=0x%x order=0 migratetype=0 gfp_flags=x\n"
+		                           "[000] 1.%06u: kmem:kmem_cache_alloc: call_site=a ptr=0x%llx bytes_req=192 bytes_alloc=192\n",
+		                           2 * i, pfn, 2 * i + 1, (unsigned long long)(base + ((uint64_t)pfn << shift) + 192 * (i % 20)));
+	}
+	return capture_of(text);
+}
+
+static void test_page_sizes(void)
+{
+	static const struct {
+		unsigned shift;
+		uint64_t base;
+	} cases[] = {{12, 0xffff888000000000}, {14, 0xffff000000000000}, {16, 0xc000000000000000}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct capture capture = slabs_of(cases[i].shift, cases[i].base);
+		for (unsigned shift = 12; shift <= 16; shift += 2) {
+			struct base base = {0};
+			base_find(&capture, &base, shift);
+			CHECK(base.known == (shift == cases[i].shift));
+			CHECK(!base.hashed);
+			CHECK_EQUAL(base.shift, shift);
+			CHECK(!base.known || base.address == cases[i].base);
+		}
+		capture_close(&capture);
+	}
 }
 
 /* ---- Captures that contradict themselves ------------------------------------------------------------------------- */
@@ -228,12 +364,12 @@ static void run_all(const char *text, bool known)
 	struct counts counts = {0};
 	FILE *out = fopen("/dev/null", "wb");
 	CHECK(out != NULL);
-	base_find(&capture, &base);
+	base_find(&capture, &base, PAGE_SHIFT);
 	base.known = known;
 	base.address = 0xffff888000000000;
 	resolve(&capture, &base, &resolution);
 	header_write(&capture, &base, &resolution, out);
-	emit(&capture, &resolution, &counts, out);
+	emit(&capture, &base, &resolution, &counts, out);
 	trailer_write(&resolution, &counts, out);
 	CHECK_EQUAL(counts.rows, capture.records + counts.implied_frees + counts.implied_allocs + counts.implied_page_frees +
 	                             counts.implied_page_allocs);
@@ -262,6 +398,11 @@ int main(void)
 	test_forms_of_an_allocation();
 	test_pages();
 	test_what_is_counted_apart();
+	test_old_kernels();
+	test_damaged_numbers();
+	test_brackets_in_the_name_of_a_task();
+	test_many_marks();
+	test_page_sizes();
 	test_time_never_goes_back();
 	test_parts_are_merged_by_time();
 	test_random_captures();

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from slabyard import importer, programs, trace
+from slabyard import gfp, importer, programs, replay, trace
 from slabyard.errors import MISSING, UserError
 
 TRUTH = Path(__file__).parent.parent / "data"
@@ -138,6 +138,74 @@ def test_named_caches_of_slabinfo(tmp_path: Path) -> None:
     assert not any(cache.known for cache in metadata.caches)
 
 
+OLD = """\
+# tracer: nop
+#           TASK-PID    CPU#    TIMESTAMP  FUNCTION
+    bash-1234  [000]   100.000001: mm_page_alloc: page=ffffea0000d9d500 pfn=223572 order=0 migratetype=0 gfp_flags=GFP_KERNEL|GFP_COMP
+    bash-1234  [000]   100.000002: kmalloc: call_site=ffffffff8113a1a5 ptr=ffff880036954000 bytes_req=60 bytes_alloc=64 \
+gfp_flags=GFP_KERNEL|GFP_ZERO
+    bash-1234  [000]   100.000003: kmem_cache_alloc_node: call_site=ffffffff8113a1a6 ptr=ffff880036955000 bytes_req=192 \
+bytes_alloc=192 gfp_flags=GFP_KERNEL|GFP_REPEAT|0x8000000 node=-1
+    bash-1234  [000]   100.000004: mm_page_alloc: page=ffffea0000d9d538 pfn=1 order=0 migratetype=2 gfp_flags=GFP_HIGHUSER_MOVABLE
+    bash-1234  [000]   100.000005: mm_page_alloc: page=ffffea0000d9d538 pfn=2 order=0 migratetype=1 gfp_flags=GFP_TEMPORARY
+    bash-1234  [000]   100.000006: mm_page_free_direct: page=ffffea0000d9d538 pfn=1 order=0
+    bash-1234  [000]   100.000007: mm_pagevec_free: page=ffffea0000d9d538 pfn=2 order=0 cold=0
+    bash-1234  [000]   100.000008: kfree: call_site=ffffffff8113a1a5 ptr=          (null)
+    bash-1234  [000]   100.000009: kfree: call_site=ffffffff8113a1a5 ptr=ffff880036954000
+    bash-1234  [000]   100.000010: mm_page_alloc: page=          (null) pfn=0 order=9 migratetype=2 gfp_flags=GFP_TRANSHUGE
+    bash-1234  [000]   100.000011: kmem_cache_free: call_site=ffffffff8113a1a5 ptr=ffff880036955000
+"""
+
+
+def test_text_of_old_kernels(tmp_path: Path) -> None:
+    """As Linux 2.6.39 to 3.2 print it: names without underscores, padded NULLs, addresses for call sites."""
+    (tmp_path / "old.txt").write_text(OLD)
+    metadata = imported(tmp_path / "old.txt", tmp_path / "t.parquet")
+    found = rows(tmp_path / "t.parquet")
+    assert metadata.incomplete is None
+    assert (metadata.null_frees, metadata.failed_allocations, metadata.unknown_frees) == (1, 1, 0)
+    assert metadata.unknown_events == {"mm_pagevec_free": 1}
+    assert metadata.events["mm_page_free_direct"] == 1
+    assert [row["migratetype"] for row in found if row["kind"] == "mm_page_alloc"] == [0, 1, 2]
+    assert metadata.direct_map.base == "0xffff880000000000"
+    assert [gfp.flags_of(row["gfp_flags"]) for row in found[1:3]] == [gfp.ZERO, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("GFP_KERNEL|GFP_ZERO", gfp.ZERO),
+        ("GFP_KERNEL|GFP_RECLAIMABLE|GFP_NOTRACK", gfp.RECLAIMABLE),
+        ("GFP_HIGHUSER|GFP_MOVABLE", gfp.MOVABLE),
+        ("GFP_KERNEL|GFP_THISNODE", gfp.THISNODE),
+        ("GFP_HIGH", gfp.HIGHATOMIC),
+        ("GFP_HIGH|GFP_WAIT", 0),
+        ("GFP_HIGH|__GFP_DIRECT_RECLAIM", 0),
+        ("GFP_ATOMIC|GFP_COMP", gfp.HIGHATOMIC),
+        ("__GFP_HIGH|__GFP_ATOMIC|__GFP_NOWARN", gfp.HIGHATOMIC),
+        ("GFP_NOWAIT|__GFP_NOWARN", 0),
+        ("GFP_KERNEL_ACCOUNT|__GFP_ZERO", gfp.ACCOUNT | gfp.ZERO),
+        ("GFP_HIGHUSER_MOVABLE", gfp.MOVABLE),
+        ("GFP_TRANSHUGE_LIGHT", gfp.MOVABLE),
+        ("GFP_USER|GFP_DMA32", gfp.DMA32),
+        ("GFP_KERNEL|GFP_DMA", gfp.DMA),
+        ("GFP_TEMPORARY", gfp.RECLAIMABLE),
+        ("GFP_TEMPORARY|GFP_HIGH", gfp.RECLAIMABLE),
+        ("0x0", 0),
+        ("0xcc0", 0),
+        ("GFP_KERNEL|0x1", gfp.DMA),
+        ("0x4", gfp.DMA32),
+        ("8", gfp.MOVABLE),
+        ("3264", 0),
+        ("0x", 0),
+        ("9" * 10000, 0),
+        ("|", 0),
+    ],
+)
+def test_flags(text: str, flags: int) -> None:
+    assert gfp.flags_of(text) == flags
+
+
 # ---- What a capture proves -------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +270,70 @@ def test_large_kmalloc_is_one_request(tmp_path: Path) -> None:
     capture.pages(0x8008, 1)
     _, found = capture.imported(tmp_path)
     assert [row["owner"] for row in found] == ["slab", "", "large", "", "", "large", "environment"]
+
+
+def test_orders_above_ten(tmp_path: Path) -> None:
+    """Kernels with a larger MAX_ORDER: a run of 8,192 pages, whole and in pieces, and none of its pages is left behind."""
+    capture = Capture()
+    capture.tie()
+    capture.pages(0x20000, 13, migrate=1)
+    capture.free_pages(0x20000, 13)
+    capture.pages(0x20000, 13)
+    capture.kmalloc(at(0x20000), 30 << 20, 32 << 20)
+    capture.kfree(at(0x20000))
+    capture.free_pages(0x20000, 13)
+    capture.pages(0x20000, 13, migrate=1)
+    capture.free_pages(0x21800, 11)
+    for piece in range(3):
+        capture.free_pages(0x20000 + (piece << 11), 11)
+    capture.pages(0x21FFF, migrate=1)
+    metadata, found = capture.imported(tmp_path)
+    assert metadata.incomplete is None
+    assert (metadata.implied_page_frees, metadata.implied_page_allocations) == (1, 4)
+    assert [row["owner"] for row in found[2:8]] == ["environment", "environment", "large", "", "", "large"]
+    assert {row["size"] for row in found[2:4]} == {4096 << 13}
+    pages = [row for row in found[2:] if row["kind"].startswith("mm_page_")]
+    held = sum((1 if "alloc" in row["kind"] else -1) << row["order"] for row in pages)
+    assert held == 1, "all but the last page are free"
+
+
+def test_large_pages(tmp_path: Path) -> None:
+    """64 KiB pages, as 64-bit Arm and PowerPC kernels have: found by the vote, told, or from a snapshot."""
+    capture = Capture()
+    base = 0xFFFF000000000000
+    for number in range(100):
+        pfn = 0x8000 + 37 * number
+        capture.pages(pfn)
+        capture.alloc(base + (pfn << 16) + 512 * (number % 100), 512, 512)
+    capture.pages(0x6000, 2)
+    capture.kmalloc(base + (0x6000 << 16), 200_000, 262_144)
+    metadata, found = capture.imported(tmp_path)
+    assert metadata.page_size == 65536
+    assert metadata.direct_map.base == hex(base)
+    assert (metadata.direct_map.explained, metadata.direct_map.unexplained) == (101, 0)
+    assert [row["owner"] for row in found[-4:]] == ["slab", "", "large", ""]
+    assert [row["size"] for row in found[-4:-1]] == [65536, 512, 4 * 65536]
+    with pytest.raises(UserError, match="pages of 65536 bytes"):
+        trace.refuse_other_pages(metadata, "t.parquet")
+    with pytest.raises(UserError, match="pages of 65536 bytes"):
+        replay.Workload(tmp_path / "t.parquet", replay.Options())
+    told, _ = capture.imported(tmp_path, page_size=4096)
+    assert (told.page_size, told.direct_map.base) == (4096, None)
+    trace.refuse_other_pages(told, "t.parquet")
+    with pytest.raises(UserError, match="pages of 5000 bytes"):
+        capture.imported(tmp_path, page_size=5000)
+
+
+def test_page_size_of_a_snapshot(tmp_path: Path) -> None:
+    """Memory in kB by meminfo and in pages by zoneinfo."""
+    zoneinfo = "Node 0, zone   Normal\n  pages free     1\n        min      1\n        managed  61440\n"
+    snapshot = {"name": "end", "files": {"zoneinfo": zoneinfo, "meminfo": "MemTotal:  983040 kB\n"}, "slab_attributes": None}
+    assert importer.page_size_of([{"name": "x", "files": {}, "slab_attributes": None}]) is None
+    assert importer.page_size_of([snapshot]) == 16384
+    capture = Capture()
+    capture.kfree(at(0x7000))
+    metadata, _ = capture.imported(tmp_path, snapshots=[snapshot])
+    assert metadata.page_size == 16384
 
 
 def test_pages_handed_out_again_and_split(tmp_path: Path) -> None:
@@ -339,6 +471,24 @@ def test_snapshots_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no mark middle"):
         capture.imported(tmp_path, snapshots=[{"name": "middle", "files": {"meminfo": "Slab: 4 kB"}, "slab_attributes": None}])
     assert not (tmp_path / "t.parquet").exists()
+
+
+def test_many_marks(tmp_path: Path) -> None:
+    """A thousand become snapshots, and any that is asked for; the rest are other events."""
+    capture = Capture()
+    capture.tie()
+    for number in range(2000):
+        capture.lines.append(f"[000] 11.{number:06}: tracing_mark_write: step {number}")
+    snapshot = {"name": "step 1999", "files": {"meminfo": "Slab: 4 kB"}, "slab_attributes": None}
+    metadata, found = capture.imported(tmp_path, snapshots=[snapshot])
+    assert len(metadata.snapshots) == 1001
+    assert (metadata.snapshots[-1].name, metadata.snapshots[-1].files) == ("step 1999", snapshot["files"])
+    assert metadata.unknown_events == {"tracing_mark_write": 999}
+    assert found[-1]["kind"] == "snapshot"
+    assert metadata.incomplete is None
+    with pytest.raises(UserError, match="no mark nothing") as caught:
+        capture.imported(tmp_path, snapshots=[{"name": "nothing", "files": {}, "slab_attributes": None}])
+    assert len(str(caught.value)) < 300
 
 
 # ---- Input that is no capture ----------------------------------------------------------------------------------------------
