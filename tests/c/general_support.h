@@ -48,17 +48,6 @@ static inline size_t usable(struct world *world, size_t size)
 	return bytes;
 }
 
-/* Bytes from the start of its page. */
-static inline size_t offset(const void *object)
-{
-	return (size_t)((uintptr_t)object % SY_PAGE_SIZE);
-}
-
-static inline bool same_page(const void *a, const void *b)
-{
-	return (uintptr_t)a / SY_PAGE_SIZE == (uintptr_t)b / SY_PAGE_SIZE;
-}
-
 /* Takes every page, and gives single ones back of which no two are neighbours. */
 static inline void crumble_memory(struct world *world)
 {

@@ -126,6 +126,17 @@ static inline struct sy_page *page_of(struct sy_cache *cache, const void *object
 	return sy__head_of(cache->heap, object);
 }
 
+/* Bytes from the start of its page. */
+static inline size_t offset(const void *object)
+{
+	return (size_t)((uintptr_t)object % SY_PAGE_SIZE);
+}
+
+static inline bool same_page(const void *a, const void *b)
+{
+	return (uintptr_t)a / SY_PAGE_SIZE == (uintptr_t)b / SY_PAGE_SIZE;
+}
+
 static inline void *take(struct sy_cache *cache, unsigned slot)
 {
 	return there(sy_cache_alloc(cache, slot, 0, SY_ANY_NODE), "memory for an object");

@@ -36,16 +36,6 @@ static void *kget(struct world *world, size_t size)
 	return sy_kmalloc(world->heap, 0, size, 0, SY_ANY_NODE);
 }
 
-static size_t offset(const void *object)
-{
-	return (size_t)((uintptr_t)object % SY_PAGE_SIZE);
-}
-
-static bool same_page(const void *a, const void *b)
-{
-	return (uintptr_t)a / SY_PAGE_SIZE == (uintptr_t)b / SY_PAGE_SIZE;
-}
-
 /* ---- kmalloc -------------------------------------------------------------------------------------------------- */
 
 static void test_header_and_natural_alignment(void)

@@ -7,139 +7,36 @@
  * it began as. This holds only if freelists, active slabs and the node's list are all used in the kernel's order, and if
  * slabs leave for the page allocator at the same moments.
  */
-#include "check.h"
+#include "kernel_support.h"
 
-#include <slabyard/slabyard.h>
-
-#include "core/page_interface.h"
-
-#define MOST_OPERATIONS 20000
-#define MOST_PAGES 65536
-#define NOT_YET UINT32_MAX
-
-struct stream {
-	struct sy_cache *cache;
-	char *objects[MOST_OPERATIONS]; /* by number of allocation */
-	unsigned allocations, same;
-	unsigned slab, object;          /* of the kernel's last allocation */
-	unsigned freed;                 /* number of the last freed */
-};
-
-static struct sy_pages *pages;
-static struct sy_heap *heap;
-static uint32_t stands_for[MOST_PAGES], live[MOST_PAGES]; /* by first page of our slab: the kernel's slab; objects in use */
-static struct stream stream;
-
-static size_t page_of(const void *object)
+/* Slab and object; or the next object of the same slab. */
+static void allocate_as_the_kernel(const char *operation)
 {
-	return (size_t)(sy__head_of(heap, object) - ((struct sy_pages_base *)(void *)pages)->table);
+	char *object;
+
+	if (operation[0] == '+')
+		stream.object++;
+	else
+		CHECK_EQUAL(sscanf(operation, "%u.%u", &stream.slab, &stream.object), 2);
+	object = allocate();
+	compare(object, live[page_of(object)] == 1 && offset_of(object) < stream.cache->size);
 }
 
-static char *start_of(const void *object)
+static unsigned replay_all(FILE *file)
 {
-	return sy__page_address(heap, sy__head_of(heap, object));
-}
+	unsigned size, older, operations, streams = 0;
 
-static char *allocate(void)
-{
-	char *object = sy_cache_alloc(stream.cache, 0, 0, SY_ANY_NODE);
-
-	live[page_of(object)]++;
-	return object;
-}
-
-static void allocate_as_the_kernel(void)
-{
-	char *object = allocate();
-	size_t page = page_of(object);
-	unsigned index = (unsigned)((size_t)(object - start_of(object)) / stream.cache->size);
-
-	if (stands_for[page] == NOT_YET || (live[page] == 1 && index == 0))
-		stands_for[page] = stream.slab;
-	stream.same += stands_for[page] == stream.slab && index == stream.object;
-	stream.objects[stream.allocations++] = object;
-}
-
-static void free_as_the_kernel(void)
-{
-	char *object = stream.objects[stream.freed];
-
-	live[page_of(object)]--;
-	sy_cache_free(stream.cache, 0, object);
-}
-
-static void begin(unsigned size, unsigned older)
-{
-	struct sy_cache_config config = { .name = "kernel", .size = size, .flags = SY_CACHE_NO_MERGE };
-
-	stream = (struct stream){ .cache = sy_cache_create(heap, &config) };
-	for (size_t i = 0; i < MOST_PAGES; i++)
-		stands_for[i] = NOT_YET;
-	memset(live, 0, sizeof(live));
-	for (unsigned i = 0; i < older; i++)
-		allocate();
-}
-
-static void operate(const char *operation)
-{
-	if (operation[0] == '-') {
-		stream.freed = operation[1] ? (unsigned)strtoul(operation + 1, NULL, 10) : stream.freed + 1;
-		free_as_the_kernel();
-	} else {
-		if (operation[0] == '+')
-			stream.object++;
-		else
-			CHECK_EQUAL(sscanf(operation, "%u.%u", &stream.slab, &stream.object), 2);
-		allocate_as_the_kernel();
+	while (fscanf(file, " cache %u %u %u", &size, &older, &operations) == 3) {
+		begin(size, NULL);
+		for (unsigned i = 0; i < older; i++)
+			allocate();
+		replay(file, operations, allocate_as_the_kernel);
+		streams++;
 	}
-}
-
-static void replay(FILE *file, unsigned size, unsigned older, unsigned operations)
-{
-	char operation[32];
-	unsigned i;
-
-	CHECK(operations <= MOST_OPERATIONS);
-	begin(size, older);
-	for (i = 0; i < operations && fscanf(file, "%31s", operation) == 1; i++)
-		operate(operation);
-	CHECK_EQUAL(i, operations);
-	CHECK_EQUAL(stream.same, stream.allocations);
-	CHECK_TEXT(sy_heap_check(heap), NULL);
-}
-
-static void skip_comments(FILE *file)
-{
-	char line[256];
-	int c;
-
-	while ((c = getc(file)) == '#')
-		CHECK(fgets(line, sizeof(line), file) != NULL);
-	ungetc(c, file);
+	return streams;
 }
 
 int main(void)
 {
-	struct sy_pages_config pages_config = { .zone_count = 1, .slots = 1, .pageblock_order = 9,
-		                                    .zones = { { .name = "Normal", .pages = MOST_PAGES } } };
-	FILE *file = fopen(TEST_DATA "/slub-linux-6.1.txt", "r");
-	unsigned size, older, operations, streams = 0;
-	struct sy_heap_config config;
-
-	CHECK(file != NULL);
-	if (!file)
-		return check_result();
-	pages = sy_pages_create(&pages_config);
-	sy_heap_defaults(sy_policy_find("slub"), &config);
-	heap = sy_heap_create(pages, &config);
-	skip_comments(file);
-	while (fscanf(file, " cache %u %u %u", &size, &older, &operations) == 3) {
-		replay(file, size, older, operations);
-		streams++;
-	}
-	CHECK_EQUAL(streams, 7);
-	fclose(file);
-	sy_heap_destroy(heap);
-	sy_pages_destroy(pages);
-	return check_result();
+	return beside_the_kernel("slub", TEST_DATA "/slub-linux-6.1.txt", replay_all, 7);
 }
