@@ -19,14 +19,15 @@
  * Order of creation: pages, heap, caches in the order of the trace's metadata (merging depends on it), older objects,
  * all on the slots that the trace names.
  *
- * A failed allocation leaves NULL in the live table; its free then finds nothing to do.
+ * A failed allocation leaves NULL in the live table; its free then finds nothing to do. What is larger than the largest block
+ * fails whatever memory there is, so it is counted and says nothing of the memory.
  */
 #include "driver.h"
 
 #include <stdlib.h>
 
 #define TICK_NS 1000000u
-#define DEFAULT_MEMORY ((uint64_t)8 << 30)
+#define DEFAULT_MEMORY ((uint64_t)4 << 30) /* as population.py has it, which writes zones into every scratch file */
 #define BLOCK ((uint64_t)1 << SY_MAX_ORDER) /* pages; zones begin and end at multiples */
 
 /* ---- Time ----------------------------------------------------------------------------------------------------- */
@@ -84,7 +85,8 @@ bool driver_pages(struct driver *driver, const struct step *step)
 bool driver_refuse_memory(const struct driver *driver, uint64_t event, struct fault *fault)
 {
 	return refuse(fault,
-	              "the trace needs more than the %llu MiB of simulated memory (first failed at event %llu): raise --memory",
+	              "the trace needs more than the %llu MiB of simulated memory (first failed at event %llu): raise --memory, or count failures with "
+	              "--allow-failures",
 	              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)), (unsigned long long)event);
 }
 
@@ -112,6 +114,7 @@ static struct step event_step(const struct scratch_event *event, unsigned slots)
 		break;
 	case EVENT_SNAPSHOT:
 	case EVENT_UNKNOWN_FREE:
+	case EVENT_UNKNOWN_PAGE_FREE:
 		step.handle = 0;
 		break;
 	default:
@@ -267,6 +270,7 @@ static bool create_heap(struct driver *driver, const struct driver_options *opti
 		              driver->spec->policy->name,
 		              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
 	driver->heap->log = options->log;
+	driver->heap->log_context = options->log_context;
 	return true;
 }
 

@@ -46,6 +46,7 @@ struct driver {
 struct driver_options {
 	uint64_t memory; /* bytes of simulated memory where the trace has no zones; 0: the default */
 	void (*log)(void *, const char *event, const uint64_t *values, unsigned count); /* of the policy; or NULL */
+	void *log_context;
 };
 
 /* Sets up the machine, the allocator and its caches. False: see fault; nothing is left. */
@@ -86,6 +87,12 @@ static inline bool step_allocates(const struct step *step)
 static inline bool step_frees(const struct step *step)
 {
 	return step->kind == EVENT_KFREE || step->kind == EVENT_CACHE_FREE;
+}
+
+/* Whether no memory would do: no block of pages is so large. */
+static inline bool step_oversized(const struct step *step)
+{
+	return step->kind == EVENT_KMALLOC && step->size > SY_PAGE_SIZE << SY_MAX_ORDER;
 }
 
 /* Serves an allocation of an object; NULL: no memory. */

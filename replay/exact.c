@@ -23,6 +23,7 @@
  */
 #include "exact.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "../core/list.h"
@@ -211,11 +212,18 @@ static void count_older(void *context, const struct scratch_older *older, void *
 		exact->notes[older->handle] = note;
 }
 
-static void note_failure(struct exact *exact, uint64_t event)
+static void note_failure(struct exact *exact, const struct step *step, uint64_t event)
 {
 	if (!exact->failed)
 		exact->first_failed = event;
 	exact->failed = true;
+	if (step_oversized(step)) {
+		exact->oversized_failures++;
+		return;
+	}
+	if (!exact->short_of_memory)
+		exact->first_short = event;
+	exact->short_of_memory = true;
 }
 
 static void run_alloc(struct exact *exact, const struct step *step, const struct scratch_event *event)
@@ -231,7 +239,7 @@ static void run_alloc(struct exact *exact, const struct step *step, const struct
 		exact->failures++;
 		if (step->kind == EVENT_CACHE_ALLOC)
 			exact->rows[step->cache].requests += !implied;
-		note_failure(exact, (uint64_t)(event - exact->driver->scratch->events));
+		note_failure(exact, step, (uint64_t)(event - exact->driver->scratch->events));
 		return;
 	}
 	*note = note_of(exact, step->kind == EVENT_CACHE_ALLOC ? step->cache : NO_CACHE, step->size, step->flags, object);
@@ -265,7 +273,7 @@ static void run_page_alloc(struct exact *exact, const struct step *step, const s
 		exact->environment_pages += (uint64_t)1 << step->order;
 	} else {
 		exact->environment_failures++;
-		note_failure(exact, (uint64_t)(event - exact->driver->scratch->events));
+		note_failure(exact, step, (uint64_t)(event - exact->driver->scratch->events));
 	}
 }
 
@@ -316,6 +324,9 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 		break;
 	case EVENT_SNAPSHOT:
 		take_snapshot(exact, event);
+		break;
+	case EVENT_UNKNOWN_PAGE_FREE:
+		exact->unknown_page_frees++;
 		break;
 	default:
 		exact->unknown_frees++;
@@ -409,8 +420,8 @@ bool exact_run(struct exact *exact, struct stage *stage, struct fault *fault)
 	driver_each_older(exact->driver, count_older, exact);
 	look_before(exact);
 	run_steps(exact);
-	if (exact->failed && !stage->options->allow_failures) {
-		driver_refuse_memory(exact->driver, exact->first_failed, fault);
+	if (exact->short_of_memory && !stage->options->allow_failures) {
+		driver_refuse_memory(exact->driver, exact->first_short, fault);
 		exact_release(exact);
 		return false;
 	}
@@ -433,6 +444,10 @@ bool exact_pass(struct json *json, struct stage *stage, struct fault *fault)
 
 	if (!exact_run(&exact, stage, fault))
 		return false;
+	if (stage->options->log && (fflush(stage->options->log) != 0 || ferror(stage->options->log))) {
+		exact_release(&exact);
+		return refuse(fault, "cannot write the log: %s", strerror(errno));
+	}
 	exact_write(json, &exact);
 	exact_release(&exact);
 	return true;

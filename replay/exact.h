@@ -42,13 +42,15 @@ struct exact {
 
 	/* Events. */
 	uint64_t requests, frees, failures;
-	uint64_t implied_allocations, implied_frees, unknown_frees;
+	uint64_t oversized_failures; /* of these: larger than any block of pages */
+	uint64_t implied_allocations, implied_frees, unknown_frees, unknown_page_frees;
 	uint64_t environment_requests, environment_frees, environment_failures, environment_pages;
 	uint64_t implied_page_allocations, implied_page_frees, older_page_frees, older_page_frees_missed;
 	uint64_t older_objects;
 	uint64_t operations; /* allocations and frees of objects that were served */
-	bool failed;
+	bool failed, short_of_memory;
 	uint64_t first_failed; /* number of the event */
+	uint64_t first_short;
 
 	/* Memory now. */
 	uint64_t requested_bytes, given_slab_bytes, given_large_bytes;

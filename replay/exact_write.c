@@ -49,7 +49,9 @@ static void write_events(struct json *json, const struct exact *exact)
 	json_count(json, "requests", exact->requests);
 	json_count(json, "frees", exact->frees);
 	json_count(json, "failures", exact->failures);
+	json_count(json, "oversized_failures", exact->oversized_failures);
 	json_count(json, "unknown_frees", exact->unknown_frees);
+	json_count(json, "unknown_page_frees", exact->unknown_page_frees);
 	json_count(json, "implied_frees", exact->implied_frees);
 	json_count(json, "implied_allocations", exact->implied_allocations);
 	json_count(json, "older_objects", exact->older_objects);

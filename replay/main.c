@@ -1,11 +1,12 @@
 /*
  * slabyard-replay: runs a trace against one allocator, and says what it can of allocators without a trace.
  *
- *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log] [--memory BYTES]
+ *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log FILE] [--memory BYTES]
  *                   [--allow-failures]
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
  *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
+ *   slabyard-replay --check --allocator SPEC
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
  *
  * The lab starts it, once for each allocator, and reads the JSON on standard output; users rarely see it. Every run has
@@ -16,8 +17,10 @@
  * disk beneath it is full, which is noticed. Exit status: 0 done; 2 wrong usage or input, with one line on standard
  * error.
  *
- * --log lets a policy that has a tunable for it tell of its searches, on standard error.
+ * --log lets a policy that has a tunable for it tell of its searches: a line for each event, its name and its numbers.
+ * --check says nothing where there is such an allocator with such tunables.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +32,8 @@
 #define DEFAULT_POINTS 256
 
 struct arguments {
-	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus;
-	bool list, geometry, log, allow_failures, help;
+	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus, *log;
+	bool list, geometry, check, allow_failures, help;
 	char *const *operands;
 	int operand_count;
 };
@@ -46,7 +49,7 @@ static const char **value_of(struct arguments *arguments, const char *name)
 	} const options[] = {
 		{ "--scratch", &arguments->scratch }, { "--allocator", &arguments->allocator }, { "--mode", &arguments->mode },
 		{ "--proc", &arguments->proc },       { "--points", &arguments->points },       { "--memory", &arguments->memory },
-		{ "--cpus", &arguments->cpus },
+		{ "--cpus", &arguments->cpus },       { "--log", &arguments->log },
 	};
 
 	for (unsigned i = 0; i < sizeof options / sizeof *options; i++)
@@ -62,7 +65,7 @@ static bool *switch_of(struct arguments *arguments, const char *name)
 		bool *value;
 	} const options[] = {
 		{ "--list", &arguments->list }, { "--geometry", &arguments->geometry },
-		{ "--log", &arguments->log },   { "--allow-failures", &arguments->allow_failures },
+		{ "--check", &arguments->check }, { "--allow-failures", &arguments->allow_failures },
 		{ "--help", &arguments->help },
 	};
 
@@ -109,9 +112,10 @@ static bool parse_count(const char *option, const char *text, uint64_t min, uint
 static bool print_help(void)
 {
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|serve [--points N]\n"
-	     "                [--log] [--memory BYTES] [--allow-failures]\n"
+	     "                [--log FILE] [--memory BYTES] [--allow-failures]\n"
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo\n"
 	     "slabyard-replay --list\n"
+	     "slabyard-replay --check --allocator SPEC\n"
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
@@ -152,11 +156,12 @@ static bool print_list(struct fault *fault)
 
 static void print_log(void *context, const char *event, const uint64_t *values, unsigned count)
 {
-	(void)context;
-	fputs(event, stderr);
+	FILE *log = context;
+
+	fputs(event, log);
 	for (unsigned i = 0; i < count; i++)
-		fprintf(stderr, " %" PRIu64, values[i]);
-	putc('\n', stderr);
+		fprintf(log, " %" PRIu64, values[i]);
+	putc('\n', log);
 }
 
 static bool serves(const struct arguments *arguments)
@@ -184,8 +189,24 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 		return false;
 	options->points = (unsigned)points;
 	options->allow_failures = arguments->allow_failures;
-	options->driver.log = arguments->log ? print_log : NULL;
 	return true;
+}
+
+static bool open_log(const struct arguments *arguments, struct pass_options *options, struct fault *fault)
+{
+	if (!arguments->log)
+		return true;
+	options->log = fopen(arguments->log, "w");
+	if (!options->log)
+		return refuse(fault, "cannot write the log %s: %s", arguments->log, strerror(errno));
+	options->driver.log = print_log;
+	options->driver.log_context = options->log;
+	return true;
+}
+
+static bool close_log(const struct pass_options *options)
+{
+	return !options->log || fclose(options->log) == 0;
 }
 
 static bool run_passes(const struct arguments *arguments, struct stage *stage, struct fault *fault)
@@ -204,12 +225,18 @@ static bool replay(const struct arguments *arguments, const struct spec *spec, s
 
 	if (!check_run(arguments, &options, fault) || !scratch_open(&scratch, arguments->scratch, fault))
 		return false;
+	if (!open_log(arguments, &options, fault)) {
+		scratch_close(&scratch);
+		return false;
+	}
 	good = stage_open(&stage, &scratch, spec, &options, fault);
 	if (good) {
 		good = run_passes(arguments, &stage, fault);
 		stage_close(&stage);
 	}
 	scratch_close(&scratch);
+	if (!close_log(&options) && good)
+		return refuse(fault, "cannot write the log %s: %s", arguments->log, strerror(errno));
 	return good;
 }
 
@@ -230,6 +257,8 @@ static bool run(int count, char **words, struct fault *fault)
 		return false;
 	if (spec.library)
 		malloc_target_make_room(words);
+	if (arguments.check)
+		return !spec.library || malloc_target_check(spec.library, fault);
 	return arguments.geometry ? print_geometry(&arguments, &spec, fault) : replay(&arguments, &spec, fault);
 }
 

@@ -163,6 +163,13 @@ bool malloc_target_open(struct malloc_target *target, const char *library, const
 	return true;
 }
 
+bool malloc_target_check(const char *library, struct fault *fault)
+{
+	struct malloc_target target = { 0 };
+
+	return open_library(&target, library, fault);
+}
+
 void malloc_target_close(struct malloc_target *target)
 {
 	free(target->shapes); /* the library stays: what it registered with the thread may still be called */

@@ -29,6 +29,9 @@ void malloc_target_make_room(char *const *words);
 bool malloc_target_open(struct malloc_target *, const char *library, const struct scratch *, struct fault *);
 void malloc_target_close(struct malloc_target *);
 
+/* Whether the library can be loaded and has what is needed. False: see fault. */
+bool malloc_target_check(const char *library, struct fault *);
+
 /* cache: its number, or -1 for a kmalloc of so many bytes; flags: enum sy_flags. */
 static inline void *malloc_target_alloc(const struct malloc_target *target, int cache, size_t size, unsigned flags)
 {

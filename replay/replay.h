@@ -9,6 +9,7 @@ struct pass_options {
 	struct driver_options driver;
 	unsigned points;     /* of the time series */
 	bool allow_failures; /* a failed request is a result, not a fault */
+	FILE *log;           /* where the policy's log goes; or NULL */
 };
 
 /* An allocator in the state before the first event; passes run on copies of it. */
@@ -19,7 +20,7 @@ struct stage {
 	uint64_t resident_kb;      /* how far a malloc's resident memory rose; 0: unknown, or no malloc */
 };
 
-/* Where requests failed. */
+/* Where requests failed for lack of memory. */
 struct failed {
 	uint64_t count;
 	const struct step *first;

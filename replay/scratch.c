@@ -55,6 +55,7 @@ static const unsigned fields[EVENT_KINDS] = {
 	[EVENT_SNAPSHOT] = NUMBERED,
 	[EVENT_OLDER_PAGE_FREE] = OF_PAGES,
 	[EVENT_UNKNOWN_FREE] = 0,
+	[EVENT_UNKNOWN_PAGE_FREE] = 0,
 };
 
 /* Who holds a handle. */
@@ -259,8 +260,10 @@ static const char *wrong_fields(const struct scratch *scratch, const struct scra
 		return "is on a memory node that does not exist";
 	if ((uses & OF_CACHE) && event->cache >= scratch->cache_count)
 		return "is of a cache that does not exist";
-	if ((uses & OF_PAGES) && (event->order > SY_MAX_ORDER || event->migrate >= SY_MIGRATE_TYPES))
-		return "has an order or migrate type that does not exist";
+	if ((uses & OF_PAGES) && event->order > SY_MAX_ORDER)
+		return "has an order above 10, the largest";
+	if ((uses & OF_PAGES) && event->migrate >= SY_MIGRATE_TYPES)
+		return "has a migrate type that does not exist";
 	if ((uses & ALLOCATES) && !(uses & OF_PAGES) && event->call_site >= run->call_sites)
 		return "has a call site out of range";
 	if ((uses & NUMBERED) && event->handle >= run->snapshots)

@@ -6,7 +6,8 @@
  *
  * Handles join an allocation to its free: small numbers, reused after the free, one numbering for objects and pages.
  * An object or page that a recorded free proves, but that stands nowhere as an allocation, is either placed by the lab
- * as an implied allocation (EVENT_IMPLIED), or freed by EVENT_OLDER_PAGE_FREE, or counted as EVENT_UNKNOWN_FREE.
+ * as an implied allocation (EVENT_IMPLIED), or freed by EVENT_OLDER_PAGE_FREE, or counted as EVENT_UNKNOWN_FREE (objects) or
+ * EVENT_UNKNOWN_PAGE_FREE.
  */
 #ifndef REPLAY_SCRATCH_H
 #define REPLAY_SCRATCH_H
@@ -31,7 +32,8 @@ enum event_kind {
 	EVENT_PAGE_FREE,
 	EVENT_SNAPSHOT,        /* handle: its number */
 	EVENT_OLDER_PAGE_FREE, /* handle: low 32 bits of the recorded page frame number */
-	EVENT_UNKNOWN_FREE,    /* counted and skipped */
+	EVENT_UNKNOWN_FREE,    /* of an object: counted and skipped */
+	EVENT_UNKNOWN_PAGE_FREE, /* likewise */
 	EVENT_KINDS
 };
 

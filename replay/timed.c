@@ -28,6 +28,8 @@ _Static_assert(PREFETCH_AHEAD <= STEPS_AHEAD, "the steps that are looked at ahea
 
 static __attribute__((noinline, cold)) void note_failure(struct failed *failed, const struct step *step)
 {
+	if (step_oversized(step))
+		return;
 	if (!failed->count++)
 		failed->first = step;
 }

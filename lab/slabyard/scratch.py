@@ -37,9 +37,10 @@ NO_CACHE = trace.NO_CACHE
 PAGE_SHIFT = 12
 ALIGN = 64
 MAX_CPUS = 256
+MAX_ORDER = 10
 GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
 
-KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, SNAPSHOT, OLDER_PAGE_FREE, UNKNOWN_FREE = range(9)
+KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, SNAPSHOT, OLDER_PAGE_FREE, UNKNOWN_FREE, UNKNOWN_PAGE_FREE = range(10)
 LEFT_OUT = 255
 # By position in trace.KINDS.
 _KINDS = np.array([KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, LEFT_OUT, SNAPSHOT], np.uint8)
@@ -151,8 +152,8 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
     """Writes the events of a trace to `path`.
 
     `cpus` and `nodes` are those of the replay. `objects` says that frees of older objects will free something: their
-    handles are then left for `patch_older`; `pages_recorded` likewise for older pages. Otherwise they become UNKNOWN_FREE. UserError when
-    the trace contradicts itself.
+    handles are then left for `patch_older`; `pages_recorded` likewise for older pages. Otherwise they become UNKNOWN_FREE and
+    UNKNOWN_PAGE_FREE. UserError when the trace contradicts itself.
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()
@@ -206,7 +207,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             older_page = older & is_page
             older_object = older & ~is_page
             event["kind"] = kind
-            event["kind"][older_page] = OLDER_PAGE_FREE if pages_recorded else UNKNOWN_FREE
+            event["kind"][older_page] = OLDER_PAGE_FREE if pages_recorded else UNKNOWN_PAGE_FREE
             event["handle"][older_page] = column["address"][older_page] & 0xFFFFFFFF if pages_recorded else 0
             if not objects:
                 event["kind"][older_object] = UNKNOWN_FREE
@@ -235,7 +236,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
                 first_snapshot = written + until
             needed = balance + np.cumsum(_page_balance(kind, older, is_page, column))
             peak, balance = max(peak, int(needed.max())), int(needed[-1])
-            event.tofile(out)
+            out.write(event.view(np.uint8).data)
             written += len(rows)
     traffic = Traffic(
         frees.whole(), live[:caches], classes, {size: total // count for size, (total, count) in asked_bytes.items()},
@@ -259,6 +260,11 @@ def _check(event: np.ndarray, older: np.ndarray, kind: np.ndarray, column: dict[
         raise UserError("the trace names a cache that its list of caches lacks; import or record it again")
     if (event["handle"][~older & (kind != SNAPSHOT)] == NONE).any():
         raise UserError("the trace has an event that belongs to no object; import or record it again")
+    if int(event["order"].max()) > MAX_ORDER:
+        raise UserError(
+            f"the trace has blocks of order {event['order'].max()}; the largest that can be replayed is order {MAX_ORDER}, "
+            f"{4 << MAX_ORDER} KiB with pages of 4 KiB"
+        )
 
 
 def _account(

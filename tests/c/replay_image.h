@@ -77,7 +77,8 @@ static inline void image_fill_events(struct image *image)
 		if (i % 50 != 49)
 			continue;
 		holders[image->events[i].handle].live = !holders[image->events[i].handle].live; /* it does not happen */
-		image->events[i].kind = i == 49 ? EVENT_SNAPSHOT : i == 99 ? EVENT_UNKNOWN_FREE : EVENT_OLDER_PAGE_FREE;
+		image->events[i].kind = i == 49 ? EVENT_SNAPSHOT : i == 99 ? EVENT_UNKNOWN_FREE :
+		                         i == 149 ? EVENT_UNKNOWN_PAGE_FREE : EVENT_OLDER_PAGE_FREE;
 		image->events[i].handle = i == 49 ? 0 : i;
 		image->events[i].order = 0;
 	}

@@ -115,7 +115,7 @@ static void test_refusals(void)
 	REFUSED(image.events[5].node = -2, "memory node");
 	REFUSED(image.events[7].time_ns = 0, "event 7 is earlier");
 	REFUSED(image.events[0].kind = EVENT_KFREE; image.events[0].handle = 40, "event 0 frees a handle that is not in use");
-	REFUSED(image.events[0].kind = EVENT_PAGE_ALLOC; image.events[0].order = 11, "order or migrate type");
+	REFUSED(image.events[0].kind = EVENT_PAGE_ALLOC; image.events[0].order = 11, "order above 10");
 	REFUSED(image.events[0].kind = EVENT_KMALLOC; image.events[0].handle = 0, "allocates a handle that is in use");
 	REFUSED(image.events[0].kind = EVENT_CACHE_ALLOC; image.events[0].cache = IMAGE_CACHES, "cache that does not exist");
 }

@@ -37,7 +37,7 @@ RUN = np.dtype(
     ]
 )  # fmt: skip
 
-KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, SNAPSHOT, OLDER_PAGE_FREE, UNKNOWN_FREE = range(9)
+KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, SNAPSHOT, OLDER_PAGE_FREE, UNKNOWN_FREE, UNKNOWN_PAGE_FREE = range(10)
 IMPLIED = 1 << 31
 HWCACHE_ALIGN = 1
 NO_CACHE = 0xFFFF
@@ -131,6 +131,8 @@ def small_trace(tmp_path: Path) -> Path:
     trace.add(PAGE_ALLOC, 5, time=6 * MS, order=0, migrate=0, flags=IMPLIED)
     trace.add(PAGE_FREE, 5, time=6 * MS, order=0, flags=IMPLIED)
     trace.add(UNKNOWN_FREE, 7, time=7 * MS)
+    trace.add(UNKNOWN_PAGE_FREE, 8, time=7 * MS)
+    trace.add(UNKNOWN_PAGE_FREE, 9, time=7 * MS)
     trace.add(CACHE_ALLOC, 1, time=8 * MS, size=1088, cache=1, call_site=4)
     return trace.write(tmp_path / "small.scratch")
 
@@ -141,6 +143,7 @@ def test_events_are_counted_alike(tmp_path: Path, allocator: str) -> None:
     assert {name: found[name] for name in ("requests", "frees", "failures", "unknown_frees", "implied_frees", "implied_allocations")} == {
         "requests": 4, "frees": 1, "failures": 0, "unknown_frees": 1, "implied_frees": 1, "implied_allocations": 1,
     }  # fmt: skip
+    assert found["unknown_page_frees"] == 2
     assert found["environment_requests"] == 1
     assert found["implied_page_allocations"] == found["implied_page_frees"] == 1
     assert found["requested_bytes_end"] == 100 + 192 + 1088
@@ -266,7 +269,7 @@ def test_proc_formats(tmp_path: Path) -> None:
     lines = start("--scratch", path, "--allocator", "slob", "--proc", "buddyinfo", "--memory", 64 << 20).stdout.splitlines()
     assert [line[:22] for line in lines] == ["Node 0, zone      DMA ", "Node 0, zone    DMA32 "]
     assert all(len(line.split()) == 4 + 11 for line in lines)
-    lines = start("--scratch", path, "--allocator", "slob", "--proc", "pagetypeinfo").stdout.splitlines()
+    lines = start("--scratch", path, "--allocator", "slob", "--proc", "pagetypeinfo", "--memory", 8 << 30).stdout.splitlines()
     assert lines[:3] == ["Page block order: 9", "Pages per block:  512", ""]
     assert len(lines) == 4 + 3 * 4 + 2 + 3
 
@@ -278,7 +281,7 @@ def test_nodes_share_memory_that_no_zone_describes(tmp_path: Path) -> None:
         trace.events[-1]["node"] = handle % 2
     path = trace.write(tmp_path / "t")
     assert exact(path, "slob")["held_pages_end"] == 32
-    lines = start("--scratch", path, "--allocator", "slob", "--proc", "buddyinfo").stdout.splitlines()
+    lines = start("--scratch", path, "--allocator", "slob", "--proc", "buddyinfo", "--memory", 8 << 30).stdout.splitlines()
     assert [line.split()[:4] for line in lines] == [
         ["Node", "0,", "zone", "DMA"], ["Node", "0,", "zone", "DMA32"], ["Node", "1,", "zone", "Normal"],
     ]  # fmt: skip
@@ -289,7 +292,7 @@ def test_times(tmp_path: Path, allocator: str) -> None:
     path = small_trace(tmp_path)
     timed = run("--scratch", path, "--allocator", allocator, "--mode", "timed")["timed"]
     assert timed["operations"] == 7
-    assert timed["events"] == (7 if allocator == "malloc:system" else 13)
+    assert timed["events"] == (7 if allocator == "malloc:system" else 15)
     assert timed["page_faults"] <= 2  # what the pass needs is there before its clock starts
     assert timed["seconds"] > 0 and timed["ns_per_operation"] > 0 and timed["events_per_second"] > 0
     latency = run("--scratch", path, "--allocator", allocator, "--mode", "latency")["timed"]
@@ -324,9 +327,10 @@ def test_server_refuses(tmp_path: Path) -> None:
     assert done.returncode == 2 and len(done.stdout.splitlines()) == 1
     assert done.stderr == "slabyard-replay: no pass is called buddyinfo: it can be exact, timed or latency\n"
     trace = Scratch()
-    trace.add(KMALLOC, 0, size=64 << 20)
+    for handle in range(3):
+        trace.add(KMALLOC, handle, size=4 << 20)
     argv = ("--scratch", trace.write(tmp_path / "t"), "--allocator", "slub", "--mode", "serve", "--memory", 8 << 20)
-    assert "first failed at event 0" in refusal(*argv)
+    assert "first failed at event 1" in refusal(*argv)
 
 
 def test_crash_of_a_library_is_the_programs(tmp_path: Path) -> None:
@@ -402,7 +406,10 @@ def test_too_little_memory(tmp_path: Path) -> None:
         trace.add(KMALLOC, handle, size=3 << 20)
     trace.add(KFREE, 2)
     path = trace.write(tmp_path / "t")
-    line = "the trace needs more than the 8 MiB of simulated memory (first failed at event 1): raise --memory"
+    line = (
+        "the trace needs more than the 8 MiB of simulated memory (first failed at event 1): raise --memory, or count failures with "
+        "--allow-failures"
+    )
     for mode in ("exact", "timed", "latency"):
         assert refusal("--scratch", path, "--allocator", "slub", "--mode", mode, "--memory", 8 << 20) == line
     found = exact(path, "slub", "--memory", 8 << 20, "--allow-failures")
@@ -425,10 +432,32 @@ def test_log_of_slob(tmp_path: Path) -> None:
     for handle in range(4):
         trace.add(KMALLOC, handle, size=100)
     argv = ("--scratch", trace.write(tmp_path / "t"), "--allocator", "slob:fit=best,log_every=2", "--mode", "exact")
-    log = start(*argv, "--log").stderr.splitlines()
+    run(*argv, "--log", tmp_path / "log")
+    log = (tmp_path / "log").read_text().splitlines()
     assert [line.split()[0] for line in log] == ["slob_request", "slob_candidates", "slob_chosen"] * 2
     assert log[0] == "slob_request 108"
-    assert start(*argv).stderr == ""
+    assert "log" in refusal(*argv, "--log", tmp_path / "no" / "log") and "No space left" in refusal(*argv, "--log", "/dev/full")
+
+
+def test_check_of_specs() -> None:
+    for spec in ("slub", "slob:fit=best", "malloc:system"):
+        done = start("--check", "--allocator", spec)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "slub" in refusal("--check", "--allocator", "slubb")
+    assert "no/such" in refusal("--check", "--allocator", "malloc:/no/such/lib.so")
+
+
+@pytest.mark.parametrize("policy", [one["name"] for one in json.loads(start("--list").stdout)])
+def test_what_is_larger_than_any_block_fails_and_is_counted(tmp_path: Path, policy: str) -> None:
+    trace = Scratch()
+    trace.add(KMALLOC, 0, size=8 << 20)
+    trace.add(KMALLOC, 1, size=4 << 20)
+    trace.add(KFREE, 0)
+    path = trace.write(tmp_path / "t")
+    found = exact(path, policy)
+    assert (found["requests"], found["failures"], found["oversized_failures"]) == (2, 1, 1)
+    assert found["first_failed_event"] == 0
+    run("--scratch", path, "--allocator", policy, "--mode", "timed")
 
 
 @pytest.mark.parametrize(

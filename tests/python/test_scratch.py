@@ -59,7 +59,7 @@ def test_every_kind_of_row(tmp_path: Path) -> None:
     events = found["events"]
     assert events["kind"].tolist() == [
         scratch.KMALLOC, scratch.CACHE_ALLOC, scratch.PAGE_ALLOC, scratch.PAGE_ALLOC, scratch.SNAPSHOT, scratch.KFREE, scratch.PAGE_FREE,
-        scratch.UNKNOWN_FREE, scratch.UNKNOWN_FREE,
+        scratch.UNKNOWN_FREE, scratch.UNKNOWN_PAGE_FREE,
     ]  # fmt: skip
     assert events["flags"][0] == gfp.HIGHATOMIC | gfp.ZERO | gfp.ACCOUNT
     assert (events["cpu"][0], events["node"][0], events["size"][0]) == (3, 0, 100)
@@ -248,7 +248,7 @@ Node 0, zone   Normal           16          112            0            0
     assert block["pageblocks"].tolist() == [16, 112, 0, 0]
     assert (found["events"]["kind"][-1], found["events"]["handle"][-1], found["events"]["order"][-1]) == (scratch.OLDER_PAGE_FREE, 1234, 1)
     assert not len(prepared(tmp_path / "t.parquet", memory=1 << 30)["freeblk"])
-    assert prepared(tmp_path / "t.parquet", start="empty")["events"]["kind"][-1] == scratch.UNKNOWN_FREE
+    assert prepared(tmp_path / "t.parquet", start="empty")["events"]["kind"][-1] == scratch.UNKNOWN_PAGE_FREE
 
 
 def test_pages_from_buddyinfo_alone(tmp_path: Path) -> None:
