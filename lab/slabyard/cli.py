@@ -8,8 +8,10 @@ line with how to see where it happened (SLABYARD_DEBUG=1). No child and no half-
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
+import shutil
 import signal
 import sys
 import textwrap
@@ -19,9 +21,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__, programs
 from .errors import DONE, INCOMPLETE, INTERRUPTED, USAGE, UserError
-from .output import FORMATS, Progress, Table, describe_os_error, note, render, to_json, whole_file
+from .output import FORMATS, Progress, Table, describe_os_error, is_special, note, render, to_json, whole_file
 
 if TYPE_CHECKING:
+    from .compare import Plan
+    from .replay import Workload
     from .trace import Metadata
 
 STATUSES = """\
@@ -31,7 +35,11 @@ exit status:
   2  wrong usage or input
   3  done, but the trace is incomplete: events were lost
   4  a privilege or a tool is missing; the message says which, and how to get it
+  130  interrupted: Ctrl-C, SIGTERM, SIGHUP
 """
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,10 +51,12 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line; the exit status."""
-    signal.signal(signal.SIGTERM, _terminated)
     try:
+        _take_signals()
+        _occupy_closed_streams()
         status = _run(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status
     except UserError as error:
         return _fail(error.message, error.status)
@@ -70,12 +80,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"unexpected {type(error).__name__}: {text[:200]} (a bug; SLABYARD_DEBUG=1 shows where)", USAGE)
 
 
+def _take_signals() -> None:
+    """Ctrl-C, SIGTERM and SIGHUP end us in order; who starts us with one of them ignored (nohup) wants it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # __main__ has left it so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _terminated)
+
+
 def _terminated(_signal: int, _frame: object) -> NoReturn:
+    for number in ENDING:  # nothing is to disturb the tidying up
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
+def _occupy_closed_streams() -> None:
+    """A standard stream that is closed must not become the number of the next file: what is printed would go into that."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")
+
+
 def _fail(message: str, status: int) -> int:
-    print(f"slabyard: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # a terminal that has gone
+        print(f"slabyard: {' '.join(message.split())}", file=sys.stderr, flush=True)
     return status
 
 
@@ -93,6 +126,8 @@ def _run(argv: list[str]) -> int:
         return USAGE
     if command is not None and options.verb not in ("record", "compare"):
         raise UserError(f"{options.verb} takes no command after --; see slabyard {options.verb} --help")
+    if sys.stdout is None and options.verb not in ("record", "import"):
+        raise UserError("standard output is closed, and the result goes there; send it to a file or a pipe")
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)
 
@@ -140,12 +175,16 @@ def _parser() -> Parser:
 
     verb = _verb(
         verbs, "replay", "one trace under one allocator", _replay,
-        "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json",
+        "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json\n"
+        "  slabyard replay t.parquet --allocator slob:fit=best,log_every=1000 --log -",
     )  # fmt: skip
     verb.add_argument("trace", type=Path, metavar="T.parquet")
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...], malloc:system or malloc:LIB.so")
     verb.add_argument("--runs", type=_count(1000), default=1, metavar="N", help="timed repetitions (default: 1; intervals from 6 on)")
     verb.add_argument("--caches", action="store_true", help="also show each cache's slabs")
+    verb.add_argument(
+        "--log", metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
+    )
     _machine(verb)
     _format(verb)
 
@@ -203,6 +242,9 @@ def _machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpus", type=_count(256), metavar="N", help="CPU slots (default: as recorded)")
     parser.add_argument("--nodes", type=_count(16), metavar="N", help="memory nodes (default: as recorded)")
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="of the simulated machine, as in 512M or 64G (default: as recorded)")
+    parser.add_argument(
+        "--allow-failures", action="store_true", help="count requests that find no memory, rather than refuse the trace (status 2)"
+    )
     parser.add_argument(
         "--start", choices=("recorded", "empty"), help="what is there before the trace (default: as recorded, where a snapshot tells)"
     )
@@ -297,7 +339,7 @@ def _record_to(command: list[str], output: Path, stdout: int | None) -> int:
     from .importer import import_recording
     from .record import record
 
-    with whole_file(output) as part, record(command, output, stdout) as recording:
+    with whole_file(output) as part, record(command, part, stdout) as recording:
         metadata = import_recording(recording, command, part)
     if recording.status:
         note(f"{command[0]} exited with status {recording.status}")
@@ -315,6 +357,8 @@ def _import(options: argparse.Namespace) -> int:
 
     source = str(options.capture)
     output = options.output
+    if source == "-" and sys.stdin is None:
+        raise UserError("standard input is closed, so there is no capture in it; send one there, or name a file")
     if output is None:
         if source == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
@@ -327,9 +371,10 @@ def _writable(path: Path) -> None:
     """Refuses an output before the work for it is done."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise UserError(f"{path}: there is no folder {path.parent}; make it first")
-    if not os.access(path.parent, os.W_OK):
+    folder = Path(os.path.realpath(path)).parent
+    if not is_special(path) and not folder.is_dir():
+        raise UserError(f"{path}: there is no folder {folder}; make it first")
+    if not os.access(path if is_special(path) else folder, os.W_OK):
         raise UserError(f"{path}: permission denied")
 
 
@@ -347,15 +392,17 @@ def _info(options: argparse.Namespace) -> int:
 def _options(options: argparse.Namespace) -> Any:
     from .replay import Options
 
-    return Options(options.cpus, options.nodes, options.memory, options.start)
+    return Options(options.cpus, options.nodes, options.memory, options.start, options.allow_failures)
 
 
 def _replay(options: argparse.Namespace) -> int:
     from . import compare, records
     from .replay import Workload
 
+    if options.log and options.log != "-":
+        _writable(Path(options.log))
     with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
-        exact = workload.exact(options.allocator)
+        exact = _exact(workload, options.allocator, options.log)
         samples = []
         for turn in range(options.runs):
             progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs}")
@@ -370,6 +417,20 @@ def _replay(options: argparse.Namespace) -> int:
     else:
         _print(render(compare.details(record, options.caches), options.format))
     return _completeness({str(options.trace): incomplete})
+
+
+def _exact(workload: Workload, spec: str, log: str | None) -> dict[str, Any]:
+    """The exact figures of a replay; what the policy logs goes to the file `log`, `-` being standard error."""
+    if log is None:
+        return workload.exact(spec)
+    with whole_file(Path(log)) if log != "-" else workload.spare_file() as path:
+        exact = workload.exact(spec, path)
+        if not path.stat().st_size:
+            note(f"{spec} logs nothing here; slob does, with log_every=N")
+        if log == "-":
+            with path.open(errors="replace") as file:
+                shutil.copyfileobj(file, sys.stderr)
+    return exact
 
 
 def _completeness(incomplete: dict[str, str | None]) -> int:
@@ -391,24 +452,45 @@ def _compare(options: argparse.Namespace) -> int:
     for path in (options.report, options.export_json):
         if path is not None:
             _writable(path)
+    plan = _plan(options)
     if options.command is None:
-        return _compare_traces(options, options.traces)
+        return _compare_traces(options, plan, options.traces)
     from .record import check
 
     check(options.command)
-    with tempfile.TemporaryDirectory(prefix="slabyard-") as folder:
-        trace = Path(folder) / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
+    folder = Path(tempfile.mkdtemp(prefix="slabyard-"))
+    trace = folder / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
+    try:
         # The command's own output must not mix with the comparison.
         _record_to(options.command, trace, sys.stderr.fileno())
-        return _compare_traces(options, [trace])
+        status = _compare_traces(options, plan, [trace])
+    except BaseException:
+        if trace.exists():
+            note(f"what was recorded is kept: {trace}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return status
 
 
-def _compare_traces(options: argparse.Namespace, traces: list[Path]) -> int:
+def _plan(options: argparse.Namespace) -> Plan:
+    """How to compare. UserError for allocators that there are not and a machine that cannot be, before anything is done for them."""
+    from . import compare
+    from .replay import check_spec
+
+    specs = _specs(options.allocators) if options.allocators is not None else compare.ALLOCATORS
+    for spec in specs:
+        check_spec(spec)
+    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options))
+    plan.options.check()
+    return plan
+
+
+def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path]) -> int:
     from . import compare
     from .trace import Trace
 
-    specs = _specs(options.allocators) if options.allocators is not None else compare.ALLOCATORS
-    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options))
     incomplete = {}
     for path in traces:
         with Trace(path) as trace:

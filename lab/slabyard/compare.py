@@ -12,6 +12,7 @@ report_ranks', so that the terminal and the report never disagree.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -119,10 +120,13 @@ def _table(group: Sequence[Record], section: Section) -> Table:
     title = f"{run['workload']}: {show(requests)} requests on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {run['start']}"
     notes = _wrapped(report_ranks.sentence(section))
     for record in group:
-        failures = record["exact"].get("failures", 0) or 0
-        refused = failures + (record["exact"].get("environment_failures") or 0)
-        if refused:
+        failures, oversized, environment = (
+            record["exact"].get(name) or 0 for name in ("failures", "oversized_failures", "environment_failures")
+        )
+        if refused := failures - oversized + environment:
             notes += _wrapped(f"{record['run']['allocator']} refused {refused:,} requests: the simulated memory was full.")
+        if oversized:
+            notes += _wrapped(f"{record['run']['allocator']} refused {oversized:,} requests: no block of pages is larger than 4 MiB.")
     if run["lost"]:
         notes += _wrapped(f"Incomplete: {run['lost']:,} events were lost while this trace was recorded.")
     return Table(title, COLUMNS, rows, shown, notes)
@@ -140,7 +144,7 @@ def _row(record: Record) -> tuple[list[Cell], list[str]]:
     percent = None if share is None else round(100 * share, 1)
     cells: list[Cell] = [record["run"]["allocator"], median, span, p99, peak, end, percent, events]
     share_text = "-" if percent is None else f"{percent:.1f}"
-    texts = [cells[0], _ns(median), span, _ns(p99), show(peak), show(end), share_text, show(events)]
+    texts = [cells[0], _ns(median), span, _single(p99, timed), show(peak), show(end), share_text, show(events)]
     return cells, [str(text) for text in texts]
 
 
@@ -148,6 +152,12 @@ def _ns(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _single(value: float | None, timed: dict[str, Any]) -> str:
+    """The time of a single operation: no more than a bound where it is below the step of the clock."""
+    step = timed.get("clock_resolution_ns")
+    return f"<{math.ceil(step)}" if value is not None and step and value < step else _ns(value)
 
 
 def _ranking(sections: Sequence[Section]) -> list[Table]:
@@ -192,6 +202,7 @@ def details(record: Record, caches: bool) -> list[Table]:
     """One record in full, for people: its measures, its figures at the snapshots, its caches."""
     run, exact = record["run"], record["exact"]
     rows: list[list[Cell]] = []
+    bounds: dict[int, str] = {}
     for measure in measures.MEASURES:
         value = record[measure.group].get(measure.name)
         if value is not None:
@@ -201,8 +212,14 @@ def details(record: Record, caches: bool) -> list[Table]:
             value = record["timed"].get(name, {}).get(key)
             if value is not None:
                 rows.append([f"{title}, {words}", value, "ns"])
+                bounds[len(rows) - 1] = _single(value, record["timed"])
     title = f"{run['allocator']} on {run['workload']}: {run['cpus']} CPUs, {run['nodes']} node, start {run['start']}"
-    out = [Table(title, ["measure", "value", "unit"], rows)]
+    table = Table(title, ["measure", "value", "unit"], rows)
+    table.shown = table.cells()
+    for place, text in bounds.items():
+        if text.startswith("<"):
+            table.shown[place][1] = text
+    out = [table]
     orders: list[list[Cell]] = []
     for name, words in (("free_blocks_before", "free blocks before"), ("free_blocks_after", "free blocks after")):
         if exact.get(name):

@@ -11,6 +11,7 @@ Statuses (documented in README.md and in `slabyard --help`):
     2  wrong usage or wrong input
     3  done, but the trace was incomplete: events were lost while it was recorded
     4  a privilege or a tool is missing; the message says which, and how to get it
+    130  interrupted: Ctrl-C, SIGTERM or SIGHUP
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Standard output carries results alone, so that it can be piped. Progress and notes go to standard error; a progress bar
 and colour only when that is a terminal, and no colour under NO_COLOR (rich sees to that). A file is written under a temporary name
-in its own directory and renamed when it is whole, so nobody ever finds half of one, whatever ends the program.
+in its own directory and renamed when it is whole, so nobody ever finds half of one, whatever ends the program. A symbolic link stays
+one: its target is replaced. What is no regular file (a device, a FIFO) is written to, never replaced: with what was made, once it is whole.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import errno
 import io
 import json
 import os
+import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -98,8 +101,9 @@ def _csv(tables: Sequence[Table]) -> str:
                 text.write("\n")
             writer.writerow((["table"] if len(tables) > 1 else []) + table.columns)
             previous = table.columns
+        name = table.title or table.columns[0]
         for row in table.rows:
-            writer.writerow(([table.title] if len(tables) > 1 else []) + ["" if cell is None else cell for cell in row])
+            writer.writerow(([name] if len(tables) > 1 else []) + ["" if cell is None else cell for cell in row])
     return text.getvalue()
 
 
@@ -122,24 +126,47 @@ def _one_line_lists(value: Any, depth: int) -> str:
 def whole_file(path: Path) -> Iterator[Path]:
     """Gives a temporary name beside `path`; renames it to `path` when the block ends well, removes it otherwise.
 
-    UserError when the directory cannot be written or the disk is full.
+    Where `path` is a device or a FIFO, the temporary file lies in the folder for such, and is copied. UserError when the directory
+    cannot be written or the disk is full.
     """
+    direct = is_special(path)
+    target = path if direct else Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=None if direct else target.parent)
         os.close(handle)
     except OSError as error:
-        raise UserError(describe_os_error(error, path)) from error
+        raise UserError(describe_os_error(error, tempfile.gettempdir() if direct else path)) from error
     part = Path(name)
     try:
         yield part
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o666 & ~umask)
-        part.replace(path)
+        if direct:
+            _pour(part, target)
+        else:
+            umask = os.umask(0)
+            os.umask(umask)
+            part.chmod(0o666 & ~umask)
+            part.replace(target)
+    except BrokenPipeError:
+        raise UserError(f"{path}: nobody reads it any more") from None
     except OSError as error:
         raise UserError(describe_os_error(error, path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something at `path`, or where it links to, that is neither a regular file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _pour(source: Path, target: Path) -> None:
+    """Writes a file's bytes into what is there already."""
+    with source.open("rb") as bytes_, os.fdopen(os.open(target, os.O_WRONLY), "wb") as out:
+        shutil.copyfileobj(bytes_, out)
 
 
 def describe_os_error(error: OSError, path: Path | str) -> str:

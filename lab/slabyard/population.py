@@ -238,7 +238,7 @@ def _owners(frees: Frees, kinds: list[_Kind], page_classes: tuple[np.ndarray, np
     for number, kind in enumerate(kinds):
         if not kind.size_class:
             owner[~of_kmalloc & (frees.cache == kind.cache)] = number
-    # Where several caches share a class, the plain one comes first in `first`, and dealing is by population.
+    # Where several caches share a class, its frees are dealt to them by population.
     classes: dict[int, list[int]] = {}
     for number, kind in enumerate(kinds):
         if kind.size_class and not kind.flags & gfp.DMA:

@@ -63,10 +63,15 @@ def kill_children() -> None:
 
 def run_json(argv: Sequence[str]) -> Any:
     """Runs one of slabyard's programs and parses its standard output. UserError with its line when it fails."""
+    return json.loads(run(argv))
+
+
+def run(argv: Sequence[str]) -> bytes:
+    """Runs one of slabyard's programs; its standard output. UserError with its line when it fails."""
     with child(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
         out, err = process.communicate()
     if process.returncode == 0:
-        return json.loads(out)
+        return bytes(out)
     raise _failure(argv, process.returncode, err)
 
 

@@ -8,7 +8,10 @@ the byte whenever and wherever it runs.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,13 @@ import numpy as np
 
 from . import population, programs, records, scratch, snapshots
 from .errors import UserError
-from .output import describe_os_error
+from .output import describe_os_error, note
 from .records import Record
 from .trace import Trace, recorded_curve, refuse_other_pages
 
 POINTS = 256  # of a time series
 MAX_NODES = 16
+LEAST_NODE = 4 << 20  # bytes: a block of the largest order
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,15 @@ class Options:
     nodes: int | None = None
     memory: int | None = None  # bytes
     start: str | None = None  # "recorded" or "empty"
+    allow_failures: bool = False  # requests that find no memory are counted; otherwise they end the replay
+
+    def check(self) -> None:
+        """UserError for a machine that cannot be simulated, as far as that is known without a trace."""
+        if self.memory is not None and self.memory // (self.nodes or 1) < LEAST_NODE:
+            raise UserError(
+                f"--memory of {_size(self.memory >> 12)} is too little for {self.nodes or 1} node{'s' if (self.nodes or 1) > 1 else ''}; "
+                f"give {_size(LEAST_NODE >> 12)} or more for each"
+            )
 
 
 class Workload:
@@ -40,6 +53,7 @@ class Workload:
 
     def __init__(self, path: Path, options: Options) -> None:
         """Raises UserError when the file is no trace or the options do not fit it."""
+        options.check()
         self.path, self.options = path, options
         self.trace = Trace(path)
         self.metadata = self.trace.metadata
@@ -51,6 +65,7 @@ class Workload:
         if options.start == "recorded" and not known:
             raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
         self.start = options.start or ("recorded" if known else "empty")
+        self._note_limits()
         self._servers: dict[str, programs.Server] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
         self.scratch = Path(self._folder.name) / "trace.scratch"
@@ -73,10 +88,28 @@ class Workload:
         self._folder.cleanup()
         self.trace.close()
 
+    @contextlib.contextmanager
+    def spare_file(self) -> Iterator[Path]:
+        """The name of a temporary file, which is deleted afterwards."""
+        path = Path(self._folder.name) / "spare"
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
     @property
     def name(self) -> str:
         """What the workload is called in tables: the trace's file name without its suffix."""
         return self.path.name.removesuffix(".parquet")
+
+    def _note_limits(self) -> None:
+        """Says so where the recorded machine was larger than any that can be simulated."""
+        for recorded, asked, most, what in (
+            (self.metadata.cpus, self.options.cpus, scratch.MAX_CPUS, "CPUs"),
+            (self.metadata.nodes, self.options.nodes, MAX_NODES, "memory nodes"),
+        ):
+            if asked is None and recorded > most:
+                note(f"{self.path}: recorded on {recorded:,} {what}; replayed on {most}, the most that can be simulated")
 
     def _prepare(self) -> None:
         caches = list(self.metadata.caches)
@@ -96,14 +129,14 @@ class Workload:
                 scratch.patch_older(self.translation, of_frees)
             scratch.finish(self.translation, scratch.cache_records(caches), layout, older, handles)
         except OSError as error:
-            raise UserError(describe_os_error(error, self.scratch)) from error
+            raise UserError(_describe_scratch_error(error, self.path)) from error
         self.older_objects = int((older["handle"] != scratch.VACATED).sum())
         self.pages_populated = at_start
         self._check_memory(layout, older)
 
     def _check_memory(self, layout: scratch.Layout, older: np.ndarray) -> None:
         """Refuses a trace that no allocator could serve in this memory."""
-        if self.pages_populated:
+        if self.pages_populated or self.options.allow_failures:
             return
         pages = int(layout.zones["managed"].sum())
         needed = self.translation.traffic.peak_pages + (int(older["size"].astype(np.int64).sum()) >> scratch.PAGE_SHIFT)
@@ -118,13 +151,19 @@ class Workload:
         at the same time."""
         server = self._servers.get(spec)
         if server is None:
-            argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", "serve"]
-            server = self._servers[spec] = programs.Server([*argv, "--points", str(POINTS)])
+            server = self._servers[spec] = programs.Server(self._argv(spec, "serve"))
         return server.ask(mode)
 
-    def exact(self, spec: str) -> dict[str, Any]:
-        """The `exact` group under an allocator, with names in place of numbers."""
-        exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
+    def _argv(self, spec: str, mode: str) -> list[str]:
+        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", mode]
+        return [*argv, "--points", str(POINTS), *(["--allow-failures"] if self.options.allow_failures else [])]
+
+    def exact(self, spec: str, log: Path | None = None) -> dict[str, Any]:
+        """The `exact` group under an allocator, with names in place of numbers. `log`: a file for what the policy logs."""
+        if log is None:
+            exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
+        else:
+            exact = programs.run_json([*self._argv(spec, "exact"), "--log", str(log)])["exact"]
         for site in exact.get("call_sites", []):
             number = site["call_site"]
             site["call_site"] = self.translation.call_sites[number] or "(unknown)"
@@ -158,6 +197,7 @@ class Workload:
             "nodes": self.nodes,
             "memory": self.options.memory,
             "start": self.start,
+            "allow_failures": self.options.allow_failures,
             "seed": 0,
             "repetition": timed.get("runs", 1),
             "page_size": self.metadata.page_size,
@@ -212,6 +252,12 @@ def _opens_with_snapshot(trace: Trace) -> bool:
     return False
 
 
+def _describe_scratch_error(error: OSError, path: Path) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left in {tempfile.gettempdir()} to prepare {path}; free some, or have TMPDIR name a folder on another disk"
+    return describe_os_error(error, error.filename or tempfile.gettempdir())
+
+
 def _size(pages: int) -> str:
     mebibytes = pages / 256
     return f"{mebibytes:,.0f} MiB" if mebibytes >= 10 else f"{mebibytes:,.1f} MiB"
@@ -221,6 +267,11 @@ def policies() -> list[dict[str, Any]]:
     """The policies with their tunables, as the replay program lists them."""
     found: list[dict[str, Any]] = programs.run_json([programs.program("slabyard-replay"), "--list"])
     return found
+
+
+def check_spec(spec: str) -> None:
+    """UserError where there is no such allocator, tunable, value or library."""
+    programs.run([programs.program("slabyard-replay"), "--check", "--allocator", spec])
 
 
 def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:

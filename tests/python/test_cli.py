@@ -248,6 +248,141 @@ def test_interrupt(tmp_path: Path) -> None:
     assert not list(out.iterdir()) and not list(scratch.iterdir())
 
 
+def test_ctrl_c_before_anything_is_loaded(tmp_path: Path) -> None:
+    package = Path(sys.modules["slabyard"].__file__ or "").parent
+    command = [sys.executable, "-X", "importtime", "-m", "slabyard", "list"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=package.parent) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if line.rstrip().endswith("argparse"):
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode in (-signal.SIGINT, 130) and "Traceback" not in rest
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_tidy_up_too(number: signal.Signals, tmp_path: Path) -> None:
+    path = handmade.busy(tmp_path / "t.parquet")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    env = {**os.environ, "TMPDIR": str(scratch)}
+    command = [sys.executable, "-m", "slabyard", "compare", str(path), "--runs", "1000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stderr and "replaying" in process.stderr.readline()
+        time.sleep(0.5)
+        process.send_signal(number)
+        out_text, err_text = process.communicate(timeout=30)
+    assert (process.returncode, out_text, err_text) == (130, "", "slabyard: interrupted\n")
+    assert not list(scratch.iterdir())
+
+
+def test_closed_streams_are_one_line(busy: Path) -> None:
+    def shell(line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["sh", "-c", f"{sys.executable} -m slabyard {line}"], capture_output=True, text=True, check=False)
+
+    for words in ("list >&-", f"replay {busy} --allocator slub >&-", f"info {busy} --format json >&-"):
+        assert "standard output is closed" in complaint(shell(words), 2)
+    assert "standard input is closed" in complaint(shell("import - -o t.parquet <&-"), 2)
+    done = shell(f"info {busy.with_name('absent.parquet')} 2>&-")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+# ---- Outputs that are no plain files -----------------------------------------------------------------------------
+
+
+def test_outputs_leave_devices_and_links_what_they_are(busy: Path, tmp_path: Path) -> None:
+    capture = tmp_path / "capture.txt"
+    capture.write_text("x-1 [000] ..... 1.000000: kfree: call_site=f+0x1/0x2 ptr=00000000abcdef01\n")
+    real, link, fifo = tmp_path / "real.html", tmp_path / "link.html", tmp_path / "fifo"
+    link.symlink_to(real)
+    os.mkfifo(fifo)
+    node = Path("/dev/null").stat().st_rdev
+    words = ("compare", busy, "--runs", "1", "--allocators", "slub")
+    with subprocess.Popen(["cat", str(fifo)], stdout=subprocess.PIPE) as reader:
+        done = slabyard(*words, "--report", link, "--export-json", fifo)
+        assert done.returncode == 0 and reader.stdout and json.loads(reader.stdout.read())
+    assert link.is_symlink() and "<html" in real.read_text() and fifo.is_fifo()
+    assert slabyard("import", capture, "-o", "/dev/null").returncode == 0
+    assert slabyard(*words, "--export-json", "/dev/null").returncode == 0
+    assert Path("/dev/null").stat().st_rdev == node and Path("/dev/null").is_char_device()
+    done = slabyard(*words, "--export-json", "/dev/full")
+    assert done.returncode == 2 and done.stderr.splitlines()[-1].startswith("slabyard: no space left")
+    assert Path("/dev/full").is_char_device()
+    assert {path.name for path in tmp_path.iterdir()} == {"capture.txt", "real.html", "link.html", "fifo"}
+
+
+# ---- Failures and logs -------------------------------------------------------------------------------------------
+
+
+def test_failures_are_counted_where_asked(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    for number in range(8):
+        build.page_alloc(number, 10)
+    build.kmalloc(8, 8 << 20)
+    path = build.write(tmp_path / "t.parquet")
+    words = ("replay", path, "--allocator", "slub", "--memory", "16M", "--format", "json")
+    complaint(slabyard(*words), 2)
+    record = json.loads(slabyard(*words, "--allow-failures").stdout)
+    assert record["run"]["allow_failures"] is True
+    assert (record["exact"]["failures"], record["exact"]["oversized_failures"]) == (1, 1) and record["exact"]["environment_failures"] >= 4
+    text = slabyard("compare", path, "--allocators", "slub", "--memory", "16M", "--runs", "1", "--allow-failures").stdout
+    assert "the simulated memory was full" in text and "no block of pages is larger than 4 MiB" in text.replace("\n", " ")
+    plain = json.loads(slabyard("replay", path, "--allocator", "slub", "--format", "json").stdout)["exact"]
+    assert (plain["failures"], plain["oversized_failures"], plain["environment_failures"]) == (1, 1, 0), "refused by none"
+
+
+def test_blocks_larger_than_the_largest(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.page_alloc(0, 13)
+    line = complaint(slabyard("replay", build.write(tmp_path / "t.parquet"), "--allocator", "slub"), 2)
+    assert "blocks of order 13" in line and "order 10" in line
+
+
+def test_more_cpus_than_there_can_be(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.cpus, build.metadata.nodes = 300, 17
+    build.kmalloc(0, 100)
+    done = slabyard("replay", build.write(tmp_path / "t.parquet"), "--allocator", "slub")
+    assert done.returncode == 0 and "recorded on 300 CPUs; replayed on 256" in done.stderr and "17 memory nodes" in done.stderr
+
+
+def test_log_of_a_policy(busy: Path, tmp_path: Path) -> None:
+    words = ("replay", busy, "--allocator", "slob:fit=best,log_every=10", "--format", "json")
+    log = tmp_path / "log"
+    done = slabyard(*words, "--log", log)
+    assert done.returncode == 0 and done.stderr.count("slob_") == 0
+    lines = log.read_text().splitlines()
+    assert len(lines) == 3 * (200 // 10) and lines[0].startswith("slob_request ")
+    assert slabyard(*words, "--log", "-").stderr.count("slob_candidates") == 20
+    assert "logs nothing" in slabyard("replay", busy, "--allocator", "slub", "--log", log).stderr
+
+
+def test_no_space_for_the_scratch_file(busy: Path) -> None:
+    script = (
+        "import errno, sys; from slabyard import cli, replay\n"
+        "def full(*_): raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "replay.scratch.translate = full\n"
+        "sys.exit(cli.main(['replay', sys.argv[1], '--allocator', 'slub']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(busy)], capture_output=True, text=True, check=False)
+    line = complaint(done, 2)
+    assert "no space left in" in line and "TMPDIR" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--allocators", "slubb"], "slubb"),
+        (["--allocators", "malloc:/no/such/lib.so"], "no/such"),
+        (["--memory", "8M", "--nodes", "16"], "too little for 16 nodes"),
+    ],
+)
+def test_compare_checks_before_it_records(words: list[str], says: str, tmp_path: Path) -> None:
+    assert says in complaint(slabyard("compare", *words, "--", "touch", tmp_path / "ran"), 2)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_the_command_is_installed() -> None:
     found = shutil.which("slabyard", path=str(Path(sys.executable).parent))
     assert found, "pip install . makes the command"
