@@ -152,6 +152,7 @@ struct scan {
 	uint32_t cpus, nodes;  /* largest seen + 1 */
 	uint32_t pageblock_order; /* NONE: no extfrag event */
 	uint64_t least_pfn, most_pfn;
+	bool before_4_4; /* migrate types are numbered as they were then */
 	bool tracefs;   /* tracefs text rather than perf script's */
 	bool truncated; /* the last line has no end, and could not be read */
 	bool foreign;   /* looks binary: not text at all */

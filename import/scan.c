@@ -305,14 +305,18 @@ static bool contains(struct word word, const char *text, size_t length)
 }
 #define CONTAINS(word, text) contains(word, text, sizeof(text) - 1)
 
-/* Linux 4.4 swapped the numbers of movable and reclaimable; where the flags tell, those of today are kept. */
-static int8_t migrate_type(int8_t recorded, struct word gfp)
+/*
+ * Linux 4.4 swapped the numbers of movable and reclaimable. The flags of an allocation tell which it is, and with that the
+ * kernel's age, which counts for events without flags. Those of today are kept.
+ */
+static int8_t migrate_type(struct scan *scan, int8_t recorded, struct word gfp)
 {
-	if (recorded == MOVABLE && (CONTAINS(gfp, "RECLAIMABLE") || CONTAINS(gfp, "GFP_TEMPORARY")))
-		return RECLAIMABLE;
-	if (recorded == RECLAIMABLE && CONTAINS(gfp, "MOVABLE"))
-		return MOVABLE;
-	return recorded;
+	if (recorded != MOVABLE && recorded != RECLAIMABLE)
+		return recorded;
+	bool reclaimable = CONTAINS(gfp, "RECLAIMABLE") || CONTAINS(gfp, "GFP_TEMPORARY"), movable = CONTAINS(gfp, "MOVABLE");
+	if (reclaimable != movable)
+		scan->before_4_4 = reclaimable == (recorded == MOVABLE);
+	return scan->before_4_4 ? MOVABLE + RECLAIMABLE - recorded : recorded;
 }
 
 static bool take_object(struct scan *scan, struct record *record, const struct fields *fields)
@@ -350,7 +354,7 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 	if (record->address >= MAX_PFN)
 		return false;
 	record->gfp = record->kind == PAGE_ALLOC ? flags_text(scan, fields->gfp) : 0;
-	record->migrate = migrate_type(record->migrate, fields->gfp);
+	record->migrate = migrate_type(scan, record->migrate, fields->gfp);
 	if (record->address < scan->least_pfn)
 		scan->least_pfn = record->address;
 	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)

@@ -146,6 +146,10 @@ static void test_old_kernels(void)
 		"bytes_alloc=64 gfp_flags=GFP_KERNEL|GFP_ZERO\n"
 		"            bash-1234  [000]   100.000004: mm_page_alloc: page=          (null) pfn=0 order=9 migratetype=2 gfp_flags=x\n"
 		"            bash-1234  [000]   100.000005: mm_page_free_direct: page=ffffea0000010e38 pfn=1234 order=0\n"
+		"            bash-1234  [000]   100.000005: mm_page_alloc: page=ffffea0000010e38 pfn=1234 order=0 migratetype=2 "
+		"gfp_flags=GFP_HIGHUSER_MOVABLE\n"
+		"            bash-1234  [000]   100.000005: mm_page_alloc_extfrag: page=ffffea0000010e38 pfn=1234 alloc_order=0 "
+		"fallback_order=3 pageblock_order=9 alloc_migratetype=1 fallback_migratetype=2 fragmenting=1 change_ownership=0\n"
 		"            bash-1234  [000]   100.000006: kmalloc_node: call_site=ffffffff8113a1a5 ptr=ffff880036a94000 bytes_req=60 "
 		"bytes_alloc=64 gfp_flags=GFP_KERNEL|GFP_ZERO node=-1\n");
 	struct record record = only_record(&capture);
@@ -155,6 +159,8 @@ static void test_old_kernels(void)
 	CHECK_EQUAL(record.kind, PAGE_FREE);
 	CHECK_EQUAL(record.address, 1234);
 	CHECK_EQUAL(capture.scans[0].events[EVENT_PAGE_FREE_DIRECT], 1);
+	CHECK(capture_next(&capture)->migrate == MOVABLE);
+	CHECK(capture_next(&capture)->migrate == RECLAIMABLE); /* of the event without flags too */
 	struct record *alloc = capture_next(&capture);
 	CHECK(alloc != NULL && alloc->address == 0xffff880036a94000 && alloc->size == 60);
 	CHECK(alloc != NULL && strcmp(capture.texts.call_sites.texts[alloc->call_site], "ffffffff8113a1a5") == 0);
