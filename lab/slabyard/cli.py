@@ -316,7 +316,7 @@ def _list_text(found: list[dict[str, Any]]) -> str:
         lines += textwrap.wrap(f"{one['summary']} ({one['paper']})", 78, initial_indent="  ", subsequent_indent="  ")
         for item in one["tunables"]:
             head = f"  {item['name']}={item['default']}"
-            lines += textwrap.wrap(f"{item['meaning']} ({_range(item)})", 80, initial_indent=f"{head:<24}", subsequent_indent=" " * 24)
+            lines += textwrap.wrap(f"{item['meaning']} ({_range(item)})", 80, initial_indent=f"{head:<23} ", subsequent_indent=" " * 24)
         lines.append("")
     lines += ["malloc:system, malloc:/path/lib.so", "  the object events through a malloc library", ""]
     return "\n".join(lines)

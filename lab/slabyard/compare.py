@@ -12,7 +12,6 @@ report_ranks', so that the terminal and the report never disagree.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -157,7 +156,7 @@ def _ns(value: float | None) -> str:
 def _single(value: float | None, timed: dict[str, Any]) -> str:
     """The time of a single operation: no more than a bound where it is below the step of the clock."""
     step = timed.get("clock_resolution_ns")
-    return f"<{math.ceil(step)}" if value is not None and step and value < step else _ns(value)
+    return f"<{step:.0f}" if value is not None and step and value < step else _ns(value)
 
 
 def _ranking(sections: Sequence[Section]) -> list[Table]:

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import gfp, snapshots
+from .importer import _describe
 from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, VACATED, ZONE, Frees, Layout, Translation
 from .snapshots import ORDERS, SlabLine, Zone, ZoneKey
 from .trace import Cache, Metadata, Snapshot
@@ -210,25 +211,10 @@ def _leading_number(text: str) -> int | None:
 
 def _cache(line: SlabLine, attributes: dict[str, str]) -> Cache:
     """A cache that only slabinfo knows, in the form of the metadata."""
-
-    def is_set(name: str) -> bool:
-        return attributes.get(name, "0").strip() not in ("", "0")
-
-    return Cache(
-        name=line.name,
-        object_size=_leading_number(attributes.get("object_size", "")) or line.object_size,
-        align=_power_of_two(_leading_number(attributes.get("align", "")) or 0),
-        constructor=is_set("ctor"),
-        typesafe_by_rcu=is_set("destroy_by_rcu"),
-        hwcache_align=is_set("hwcache_align"),
-        reclaimable=is_set("reclaim_account"),
-        dma=is_set("cache_dma"),
-        known=bool(attributes),
-    )
-
-
-def _power_of_two(align: int) -> int:
-    return align if align and not align & (align - 1) else 0
+    cache = Cache(name=line.name, object_size=line.object_size)
+    if attributes:
+        _describe(cache, attributes)
+    return cache
 
 
 def _owners(frees: Frees, kinds: list[_Kind], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

@@ -104,6 +104,9 @@ def percentile(name: str) -> Callable[[Series], str]:
 
     def shown(one: Series) -> str:
         found = estimate(one.timed, "latency_ns", name)
+        step = number(one.timed.get("clock_resolution_ns"))
+        if found is not None and step and found.median < step:
+            return f"<{step:.0f}"  # the clock cannot tell
         return DASH if found is None else significant(found.median)
 
     return shown

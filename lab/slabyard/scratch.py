@@ -128,7 +128,8 @@ def cache_records(caches: list[Cache]) -> np.ndarray:
     for number, cache in enumerate(caches):
         flags = sum(bit for name, bit in CACHE_FLAGS.items() if getattr(cache, name))
         name = (cache.name or f"unnamed-{number}").encode()[:47]
-        out[number] = (name, max(1, cache.object_size), cache.align, flags, bool(cache.constructor))
+        align = 0 if cache.align & (cache.align - 1) else cache.align  # kernels align to powers of two
+        out[number] = (name, max(1, cache.object_size), align, flags, bool(cache.constructor))
     return out
 
 

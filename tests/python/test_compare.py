@@ -97,6 +97,24 @@ def test_tables(found: list[records.Record]) -> None:
     assert "| allocator" in render(compare.tables(found), "md")
 
 
+def test_times_below_the_step_of_the_clock(found: list[records.Record]) -> None:
+    record = json.loads(json.dumps(found[0]))
+    record["timed"].update(
+        clock_resolution_ns=10.01, latency_ns={"median": 0.0, "p99": 0.0, "p999": 40.0}, alloc_ns={"median": 0.0, "p99": 30.0}
+    )
+    assert compare.tables([record])[0].shown[0][3] == "<10"
+    shown = {row[0]: row[1] for row in compare.details(record, False)[0].cells()}
+    assert shown["allocation, median"] == "<10" and shown["allocation, 99th percentile"] == "30"
+    del record["timed"]["clock_resolution_ns"]
+    assert compare.tables([record])[0].shown[0][3] == "0.0"
+
+
+def test_every_table_of_csv_has_a_name(traces: list[Path]) -> None:
+    done = slabyard("info", traces[0], "--format", "csv")
+    tables = [list(csv.reader(io.StringIO(part))) for part in done.stdout.strip().split("\n\n")]
+    assert [rows[0][0] for rows in tables] == ["table"] * 3 and all(row[0] for rows in tables for row in rows)
+
+
 def test_few_runs_rank_no_times(traces: list[Path]) -> None:
     plan = compare.Plan(["slub", "slob"], runs=1)
     with Progress(1) as progress:

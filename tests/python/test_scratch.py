@@ -210,6 +210,14 @@ def test_cpu_slabs_and_array_caches_are_taken_off(tmp_path: Path) -> None:
     assert int((older["cache"] == 0).sum()) == 120 - 27 - 12
 
 
+def test_caches_that_slabinfo_alone_knows_are_described_as_others_are(tmp_path: Path) -> None:
+    said = {"object_size": "584", "align": "64", "ctor": "init_once", "destroy_by_rcu": "1", "hwcache_align": "1", "reclaim_account": "1"}
+    caches = prepared(snapshot_trace(tmp_path / "t.parquet", attributes={"unseen": said}))["caches"]
+    assert caches[1].tolist() == (b"unseen", 584, 64, 1 | 2 | 4, 1)
+    caches = prepared(snapshot_trace(tmp_path / "odd.parquet", attributes={"unseen": {**said, "align": "24"}}))["caches"]
+    assert caches["align"][1] == 0, "no power of two: the default"
+
+
 def test_snapshot_in_the_middle_leaves_out_what_the_trace_accounts_for(tmp_path: Path) -> None:
     build = handmade.Builder()
     build.metadata.cpus = 1
