@@ -132,8 +132,6 @@ static unsigned order(const struct sy__general_heap *general, const struct sy__g
 	return sy__order_of(want->bytes);
 }
 
-static const struct sy__general_ops ops = { .pop = pop, .push = push, .add = add, .order = order };
-
 /* ---- The policy's functions ----------------------------------------------------------------------------------- */
 
 static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -149,13 +147,7 @@ static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, uns
 
 static void bsd44_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
-	struct sy__general_heap *general = sy__general_of(heap);
-	struct sy_page *page = sy__page_of(heap, object);
-
-	if (sy__unlikely(page->use == SY_USE_LARGE))
-		sy__general_pages_free(general, slot, page, NULL);
-	else
-		sy__general_put(general, slot, object, 0, &general->live, push);
+	sy__general_kfree(heap, slot, sy__page_of(heap, object), object, push);
 }
 
 static void *bsd44_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
@@ -189,23 +181,15 @@ static size_t bsd44_usable_size(struct sy_heap *heap, const void *object)
 	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : block_bytes(page_state(page)->bucket);
 }
 
-static uint64_t bsd44_unused_bytes(struct sy_heap *heap)
+static uint64_t unused_bytes(struct sy__general_heap *general)
 {
-	struct bsd44_heap *bsd44 = bsd44_of(sy__general_of(heap));
+	struct bsd44_heap *bsd44 = bsd44_of(general);
 	uint64_t bytes = 0;
 
-	sy__lock(&bsd44->general.lock);
-	for (unsigned node = 0; node < heap->nodes; node++)
+	for (unsigned node = 0; node < general->heap.nodes; node++)
 		for (unsigned i = 0; i < BUCKETS; i++)
 			bytes += bsd44->buckets[node][i].free * block_bytes(i);
-	sy__unlock(&bsd44->general.lock);
 	return bytes;
-}
-
-static bool bsd44_heap_init(struct sy_heap *heap)
-{
-	sy__general_of(heap)->ops = &ops;
-	return true;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -252,8 +236,9 @@ static const char *check_bucket(struct bsd44_heap *bsd44, unsigned node, unsigne
 	return left ? "bsd44: a bucket has fewer free blocks than it counts" : NULL;
 }
 
-static const char *check_buckets(struct bsd44_heap *bsd44)
+static const char *check_buckets(struct sy__general_heap *general)
 {
+	struct bsd44_heap *bsd44 = bsd44_of(general);
 	struct survey survey = { 0 };
 	uint64_t free = 0;
 
@@ -269,15 +254,21 @@ static const char *check_buckets(struct bsd44_heap *bsd44)
 	return survey.wrong;
 }
 
-static const char *bsd44_check(struct sy_heap *heap)
-{
-	struct bsd44_heap *bsd44 = bsd44_of(sy__general_of(heap));
-	const char *wrong;
+/* ---- The policy ----------------------------------------------------------------------------------------------- */
 
-	sy__lock(&bsd44->general.lock);
-	wrong = check_buckets(bsd44);
-	sy__unlock(&bsd44->general.lock);
-	return wrong;
+static const struct sy__general_ops ops = {
+	.pop = pop,
+	.push = push,
+	.add = add,
+	.order = order,
+	.unused_bytes = unused_bytes,
+	.check = check_buckets,
+};
+
+static bool bsd44_heap_init(struct sy_heap *heap)
+{
+	sy__general_of(heap)->ops = &ops;
+	return true;
 }
 
 const struct sy_policy sy__bsd44 = {
@@ -296,7 +287,7 @@ const struct sy_policy sy__bsd44 = {
 	.usable_size = bsd44_usable_size,
 	.grace_passed = sy__general_grace_passed,
 	.counts = sy__general_counts,
-	.check = bsd44_check,
-	.unused_bytes = bsd44_unused_bytes,
+	.check = sy__general_check,
+	.unused_bytes = sy__general_unused_bytes,
 	.never_reclaims = true,
 };

@@ -266,6 +266,42 @@ void sy__general_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 	sy__unlock(&general->lock);
 }
 
+size_t sy__general_usable_size(struct sy_heap *heap, const void *object)
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+	const struct sy_page *page = sy__head_of(heap, object);
+	size_t bytes;
+
+	if (page->use == SY_USE_LARGE)
+		return SY_PAGE_SIZE << page->order;
+	sy__lock(&general->lock);
+	bytes = general->ops->block_bytes(general, object);
+	sy__unlock(&general->lock);
+	return bytes;
+}
+
+uint64_t sy__general_unused_bytes(struct sy_heap *heap)
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+	uint64_t bytes;
+
+	sy__lock(&general->lock);
+	bytes = general->ops->unused_bytes(general);
+	sy__unlock(&general->lock);
+	return bytes;
+}
+
+const char *sy__general_check(struct sy_heap *heap)
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+	const char *wrong;
+
+	sy__lock(&general->lock);
+	wrong = general->ops->check(general);
+	sy__unlock(&general->lock);
+	return wrong;
+}
+
 uint64_t sy__general_in_use(const struct sy__general_heap *general)
 {
 	const struct sy_list *caches = &general->heap.caches;

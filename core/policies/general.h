@@ -15,7 +15,8 @@ struct sy__general_want {
 
 struct sy__general_heap;
 
-/* What a policy does. All but order are called with the heap's lock held. */
+/* What a policy does. All but order are called with the heap's lock held; block_bytes, unused_bytes and check are for
+ * those that have the function of general.c which calls it. */
 struct sy__general_ops {
 	/* Takes a block out of what the node has; NULL: it has none. */
 	void *(*pop)(struct sy__general_heap *, unsigned node, const struct sy__general_want *);
@@ -27,6 +28,12 @@ struct sy__general_ops {
 	unsigned (*order)(const struct sy__general_heap *, const struct sy__general_want *);
 	/* Joins what was kept apart for speed, as memory has run out; NULL: nothing is. */
 	uint64_t (*coalesce)(struct sy__general_heap *, unsigned slot);
+	/* Bytes of a block in use. */
+	size_t (*block_bytes)(struct sy__general_heap *, const void *block);
+	/* Bytes of all free blocks. */
+	uint64_t (*unused_bytes)(struct sy__general_heap *);
+	/* NULL, or which of the policy's invariants does not hold. */
+	const char *(*check)(struct sy__general_heap *);
 	size_t map_bytes; /* of bookkeeping for each page, taken with the page; 0: none */
 };
 
@@ -82,6 +89,11 @@ void sy__general_give(struct sy__general_heap *, unsigned slot, struct sy_page *
 void sy__general_cache_fini(struct sy_cache *);
 void sy__general_counts(struct sy_cache *, struct sy_cache_counts *);
 void sy__general_grace_passed(struct sy_heap *, struct sy_deferred *);
+size_t sy__general_usable_size(struct sy_heap *, const void *object);
+uint64_t sy__general_unused_bytes(struct sy_heap *);
+const char *sy__general_check(struct sy_heap *);
+
+/* Frees an object of an RCU-typesafe cache when its grace period has passed. */
 void sy__general_defer(struct sy_cache *, void *object);
 
 /* Blocks that clients hold or that wait for a grace period: what a check finds in pages must be as many. */
@@ -114,6 +126,18 @@ static inline void sy__general_put(struct sy__general_heap *general, unsigned sl
 	--*live;
 	push(general, slot, block, bytes);
 	sy__unlock(&general->lock);
+}
+
+/* page: the first of those that hold the object. */
+static inline void sy__general_kfree(struct sy_heap *heap, unsigned slot, struct sy_page *page, void *object,
+                                     void (*push)(struct sy__general_heap *, unsigned, void *, size_t))
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+
+	if (sy__unlikely(page->use == SY_USE_LARGE))
+		sy__general_pages_free(general, slot, page, NULL);
+	else
+		sy__general_put(general, slot, object, 0, &general->live, push);
 }
 
 static inline void *sy__general_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node,

@@ -177,14 +177,6 @@ static unsigned order(const struct sy__general_heap *general, const struct sy__g
 	return ((const struct sy__sunos4_heap *)(const void *)general)->chunk_order;
 }
 
-static const struct sy__general_ops ops = {
-	.pop = pop,
-	.push = push,
-	.add = add,
-	.order = order,
-	.map_bytes = SY__STARTS_WORDS * sizeof(uint32_t),
-};
-
 /* ---- The policy's functions ----------------------------------------------------------------------------------- */
 
 static void *sunos4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -202,8 +194,9 @@ static void *sunos4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, un
 }
 
 /* Bytes of a block in use. With the lock held. */
-static size_t block_bytes(struct sy__sunos4_heap *sunos4, const void *block)
+static size_t block_bytes(struct sy__general_heap *general, const void *block)
 {
+	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
 	struct chunk chunk = chunk_of(sunos4, sy__head_of(&sunos4->general.heap, block));
 	uint32_t unit = (uint32_t)(sy__tree_number(&sunos4->trees[chunk.page->node], block) - chunk.first);
 
@@ -213,18 +206,12 @@ static size_t block_bytes(struct sy__sunos4_heap *sunos4, const void *block)
 static void push_unsized(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
 {
 	(void)bytes;
-	push(general, slot, block, block_bytes(sunos4_of(general), block));
+	push(general, slot, block, block_bytes(general, block));
 }
 
 static void sunos4_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
-	struct sy__general_heap *general = sy__general_of(heap);
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(page->use == SY_USE_LARGE))
-		sy__general_pages_free(general, slot, page, NULL);
-	else
-		sy__general_put(general, slot, object, 0, &general->live, push_unsized);
+	sy__general_kfree(heap, slot, sy__head_of(heap, object), object, push_unsized);
 }
 
 static void *sunos4_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
@@ -250,42 +237,14 @@ static bool sunos4_cache_init(struct sy_cache *cache)
 	return true;
 }
 
-static size_t sunos4_usable_size(struct sy_heap *heap, const void *object)
+static uint64_t unused_bytes(struct sy__general_heap *general)
 {
-	struct sy__general_heap *general = sy__general_of(heap);
-	const struct sy_page *page = sy__head_of(heap, object);
-	size_t bytes;
-
-	if (page->use == SY_USE_LARGE)
-		return SY_PAGE_SIZE << page->order;
-	sy__lock(&general->lock);
-	bytes = block_bytes(sunos4_of(general), object);
-	sy__unlock(&general->lock);
-	return bytes;
-}
-
-static uint64_t sunos4_unused_bytes(struct sy_heap *heap)
-{
-	struct sy__sunos4_heap *sunos4 = sunos4_of(sy__general_of(heap));
+	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
 	uint64_t units = 0;
 
-	sy__lock(&sunos4->general.lock);
-	for (unsigned node = 0; node < heap->nodes; node++)
+	for (unsigned node = 0; node < general->heap.nodes; node++)
 		units += sunos4->trees[node].units;
-	sy__unlock(&sunos4->general.lock);
 	return units << SY__UNIT_SHIFT;
-}
-
-static bool sunos4_heap_init(struct sy_heap *heap)
-{
-	struct sy__sunos4_heap *sunos4 = sunos4_of(sy__general_of(heap));
-
-	for (unsigned node = 0; node < heap->nodes; node++)
-		sunos4->trees[node].memory = ((const struct sy_pages_base *)(const void *)heap->pages)->memory;
-	sunos4->fit = (enum sy__sunos4_fit)heap->tunables[FIT];
-	sunos4->chunk_order = (unsigned)heap->tunables[CHUNK_ORDER];
-	sunos4->general.ops = &ops;
-	return true;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -361,8 +320,9 @@ static bool survey_chunk(void *context, struct sy_page *page)
 	return !survey->wrong;
 }
 
-static const char *check_trees(struct sy__sunos4_heap *sunos4)
+static const char *check_trees(struct sy__general_heap *general)
 {
+	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
 	struct survey survey = { .sunos4 = sunos4 };
 
 	sy__pages_walk(&sunos4->general.heap, survey_chunk, &survey);
@@ -374,15 +334,29 @@ static const char *check_trees(struct sy__sunos4_heap *sunos4)
 	return survey.wrong;
 }
 
-static const char *sunos4_check(struct sy_heap *heap)
+/* ---- The policy ----------------------------------------------------------------------------------------------- */
+
+static const struct sy__general_ops ops = {
+	.pop = pop,
+	.push = push,
+	.add = add,
+	.order = order,
+	.block_bytes = block_bytes,
+	.unused_bytes = unused_bytes,
+	.check = check_trees,
+	.map_bytes = SY__STARTS_WORDS * sizeof(uint32_t),
+};
+
+static bool sunos4_heap_init(struct sy_heap *heap)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(sy__general_of(heap));
-	const char *wrong;
 
-	sy__lock(&sunos4->general.lock);
-	wrong = check_trees(sunos4);
-	sy__unlock(&sunos4->general.lock);
-	return wrong;
+	for (unsigned node = 0; node < heap->nodes; node++)
+		sunos4->trees[node].memory = ((const struct sy_pages_base *)(const void *)heap->pages)->memory;
+	sunos4->fit = (enum sy__sunos4_fit)heap->tunables[FIT];
+	sunos4->chunk_order = (unsigned)heap->tunables[CHUNK_ORDER];
+	sunos4->general.ops = &ops;
+	return true;
 }
 
 const struct sy_policy sy__sunos4 = {
@@ -400,9 +374,9 @@ const struct sy_policy sy__sunos4 = {
 	.heap_init = sunos4_heap_init,
 	.cache_init = sunos4_cache_init,
 	.cache_fini = sy__general_cache_fini,
-	.usable_size = sunos4_usable_size,
+	.usable_size = sy__general_usable_size,
 	.grace_passed = sy__general_grace_passed,
 	.counts = sy__general_counts,
-	.check = sunos4_check,
-	.unused_bytes = sunos4_unused_bytes,
+	.check = sy__general_check,
+	.unused_bytes = sy__general_unused_bytes,
 };

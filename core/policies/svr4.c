@@ -255,15 +255,6 @@ static unsigned order(const struct sy__general_heap *general, const struct sy__g
 	return ((const struct sy__svr4_heap *)(const void *)general)->pool_order;
 }
 
-static const struct sy__general_ops ops = {
-	.pop = pop,
-	.push = push,
-	.add = add,
-	.order = order,
-	.coalesce = free_all_globally,
-	.map_bytes = 2 * SY__STARTS_WORDS * sizeof(uint32_t),
-};
-
 /* ---- The policy's functions ----------------------------------------------------------------------------------- */
 
 static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -278,9 +269,9 @@ static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 }
 
 /* Bytes of a block in use, which the map tells. With the lock held. */
-static size_t block_bytes(const struct sy__svr4_heap *svr4, const void *block)
+static size_t block_bytes(struct sy__general_heap *general, const void *block)
 {
-	struct place place = place_of(svr4, block);
+	struct place place = place_of(svr4_of(general), block);
 
 	return (size_t)(sy__starts_end(place.starts, place.unit, place.units) - place.unit) << SY__UNIT_SHIFT;
 }
@@ -288,18 +279,12 @@ static size_t block_bytes(const struct sy__svr4_heap *svr4, const void *block)
 static void push_unsized(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
 {
 	(void)bytes;
-	push(general, slot, block, block_bytes(svr4_of(general), block));
+	push(general, slot, block, block_bytes(general, block));
 }
 
 static void svr4_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
-	struct sy__general_heap *general = sy__general_of(heap);
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(page->use == SY_USE_LARGE))
-		sy__general_pages_free(general, slot, page, NULL);
-	else
-		sy__general_put(general, slot, object, 0, &general->live, push_unsized);
+	sy__general_kfree(heap, slot, sy__head_of(heap, object), object, push_unsized);
 }
 
 static void *svr4_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
@@ -326,20 +311,6 @@ static bool svr4_cache_init(struct sy_cache *cache)
 	return true;
 }
 
-static size_t svr4_usable_size(struct sy_heap *heap, const void *object)
-{
-	struct sy__general_heap *general = sy__general_of(heap);
-	const struct sy_page *page = sy__head_of(heap, object);
-	size_t bytes;
-
-	if (page->use == SY_USE_LARGE)
-		return SY_PAGE_SIZE << page->order;
-	sy__lock(&general->lock);
-	bytes = block_bytes(svr4_of(general), object);
-	sy__unlock(&general->lock);
-	return bytes;
-}
-
 /* Every cache shares the blocks, so the first one asked gives all. */
 static uint64_t svr4_shrink(struct sy_cache *cache)
 {
@@ -352,35 +323,15 @@ static uint64_t svr4_shrink(struct sy_cache *cache)
 	return pages;
 }
 
-static uint64_t svr4_unused_bytes(struct sy_heap *heap)
+static uint64_t unused_bytes(struct sy__general_heap *general)
 {
-	struct sy__svr4_heap *svr4 = svr4_of(sy__general_of(heap));
+	struct sy__svr4_heap *svr4 = svr4_of(general);
 	uint64_t units = 0;
 
-	sy__lock(&svr4->general.lock);
-	for (unsigned node = 0; node < heap->nodes; node++)
+	for (unsigned node = 0; node < general->heap.nodes; node++)
 		for (unsigned at = 0; at < SY__SVR4_CLASSES; at++)
 			units += (svr4->classes[node][at].locally + svr4->classes[node][at].globally) * class_units(at);
-	sy__unlock(&svr4->general.lock);
 	return units << SY__UNIT_SHIFT;
-}
-
-static bool svr4_heap_init(struct sy_heap *heap)
-{
-	struct sy__svr4_heap *svr4 = svr4_of(sy__general_of(heap));
-
-	svr4->classes = sy__metadata_take(heap, heap->nodes * sizeof(*svr4->classes));
-	if (!svr4->classes)
-		return false;
-	for (unsigned node = 0; node < heap->nodes; node++) {
-		for (unsigned at = 0; at < SY__SVR4_CLASSES; at++) {
-			sy__list_init(&svr4->classes[node][at].local);
-			sy__list_init(&svr4->classes[node][at].global);
-		}
-	}
-	svr4->pool_order = (unsigned)heap->tunables[POOL_ORDER];
-	svr4->general.ops = &ops;
-	return true;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -471,8 +422,9 @@ static const char *check_class(struct sy__svr4_heap *svr4, unsigned node, unsign
 	return NULL;
 }
 
-static const char *check_classes(struct sy__svr4_heap *svr4)
+static const char *check_classes(struct sy__general_heap *general)
 {
+	struct sy__svr4_heap *svr4 = svr4_of(general);
 	struct survey survey = { .svr4 = svr4 };
 	uint64_t in_use = 0;
 
@@ -493,15 +445,36 @@ static const char *check_classes(struct sy__svr4_heap *svr4)
 	return survey.wrong;
 }
 
-static const char *svr4_check(struct sy_heap *heap)
+/* ---- The policy ----------------------------------------------------------------------------------------------- */
+
+static const struct sy__general_ops ops = {
+	.pop = pop,
+	.push = push,
+	.add = add,
+	.order = order,
+	.coalesce = free_all_globally,
+	.block_bytes = block_bytes,
+	.unused_bytes = unused_bytes,
+	.check = check_classes,
+	.map_bytes = 2 * SY__STARTS_WORDS * sizeof(uint32_t),
+};
+
+static bool svr4_heap_init(struct sy_heap *heap)
 {
 	struct sy__svr4_heap *svr4 = svr4_of(sy__general_of(heap));
-	const char *wrong;
 
-	sy__lock(&svr4->general.lock);
-	wrong = check_classes(svr4);
-	sy__unlock(&svr4->general.lock);
-	return wrong;
+	svr4->classes = sy__metadata_take(heap, heap->nodes * sizeof(*svr4->classes));
+	if (!svr4->classes)
+		return false;
+	for (unsigned node = 0; node < heap->nodes; node++) {
+		for (unsigned at = 0; at < SY__SVR4_CLASSES; at++) {
+			sy__list_init(&svr4->classes[node][at].local);
+			sy__list_init(&svr4->classes[node][at].global);
+		}
+	}
+	svr4->pool_order = (unsigned)heap->tunables[POOL_ORDER];
+	svr4->general.ops = &ops;
+	return true;
 }
 
 const struct sy_policy sy__svr4 = {
@@ -519,10 +492,10 @@ const struct sy_policy sy__svr4 = {
 	.heap_init = svr4_heap_init,
 	.cache_init = svr4_cache_init,
 	.cache_fini = sy__general_cache_fini,
-	.usable_size = svr4_usable_size,
+	.usable_size = sy__general_usable_size,
 	.shrink = svr4_shrink,
 	.grace_passed = sy__general_grace_passed,
 	.counts = sy__general_counts,
-	.check = svr4_check,
-	.unused_bytes = svr4_unused_bytes,
+	.check = sy__general_check,
+	.unused_bytes = sy__general_unused_bytes,
 };

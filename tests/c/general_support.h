@@ -324,6 +324,26 @@ static inline void test_metadata_does_not_grow(const char *policy)
 	end(&world);
 }
 
+/* For policies that grow by four pages. */
+static inline void test_smaller_pools_where_memory_has_crumbled(const char *policy, int64_t tunable0, int64_t tunable1)
+{
+	struct world world = make_world(policy, tunable0, tunable1, 1);
+	char *small, *page;
+
+	kput(&world, kget(&world, 64)); /* the page for maps */
+	crumble_memory(&world);
+	small = kget(&world, 64);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
+	page = kget(&world, 4096); /* a pool that is one block */
+	CHECK_EQUAL(world.heap->counters.slab_pages, 2);
+	CHECK(!sy_kmalloc(world.heap, 0, 8192, 0, SY_ANY_NODE));
+	CHECK_FINE(sy_heap_check(world.heap));
+	kput(&world, page);
+	kput(&world, small);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	end(&world);
+}
+
 static inline void general_tests(const char *policy)
 {
 	test_constructed_at_every_allocation(policy);

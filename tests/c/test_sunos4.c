@@ -315,25 +315,6 @@ static void test_chunks_are_not_joined(void)
 	}
 }
 
-static void test_smaller_chunks_where_memory_has_crumbled(void)
-{
-	struct world world = make_world("sunos4", LEFTMOST, 2, 1);
-	char *small, *page;
-
-	kput(&world, kget(&world, 64)); /* the page for maps */
-	crumble_memory(&world);
-	small = kget(&world, 64);
-	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
-	page = kget(&world, 4096); /* a chunk that is one block */
-	CHECK_EQUAL(world.heap->counters.slab_pages, 2);
-	CHECK(!sy_kmalloc(world.heap, 0, 8192, 0, SY_ANY_NODE));
-	CHECK_FINE(sy_heap_check(world.heap));
-	kput(&world, page);
-	kput(&world, small);
-	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end(&world);
-}
-
 /* Free blocks that get larger with their address: the tree is a list, as deep as it has blocks. */
 static void test_a_tree_as_deep_as_it_can_be(void)
 {
@@ -392,7 +373,7 @@ int main(void)
 	test_alignment_looks_at_the_next_blocks();
 	test_chunks();
 	test_chunks_are_not_joined();
-	test_smaller_chunks_where_memory_has_crumbled();
+	test_smaller_pools_where_memory_has_crumbled("sunos4", LEFTMOST, 2);
 	test_a_tree_as_deep_as_it_can_be();
 	test_the_check_finds_damage();
 	general_tests("sunos4");

@@ -223,25 +223,6 @@ static void test_pools(void)
 	end(&world);
 }
 
-static void test_smaller_pools_where_memory_has_crumbled(void)
-{
-	struct world world = make_world("svr4", 2, -1, 1);
-	char *small, *page;
-
-	kput(&world, kget(&world, 64)); /* the page for maps */
-	crumble_memory(&world);
-	small = kget(&world, 64);
-	CHECK_EQUAL(world.heap->counters.slab_pages, 1);
-	page = kget(&world, 4096); /* a pool that is one block */
-	CHECK_EQUAL(world.heap->counters.slab_pages, 2);
-	CHECK(!sy_kmalloc(world.heap, 0, 8192, 0, SY_ANY_NODE));
-	CHECK_FINE(sy_heap_check(world.heap));
-	kput(&world, page);
-	kput(&world, small);
-	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
-	end(&world);
-}
-
 static void test_alignment_costs_size(void)
 {
 	struct world world = make_world("svr4", 2, -1, 1);
@@ -302,7 +283,7 @@ int main(void)
 	test_shrinking_joins_all();
 	test_out_of_memory_joins_all();
 	test_pools();
-	test_smaller_pools_where_memory_has_crumbled();
+	test_smaller_pools_where_memory_has_crumbled("svr4", 2, -1);
 	test_alignment_costs_size();
 	test_the_check_finds_damage();
 	general_tests("svr4");
