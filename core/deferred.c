@@ -55,16 +55,20 @@ static struct sy_deferred *take_due(struct sy_heap *heap)
 	return last ? first : NULL;
 }
 
-void sy__deferred_run(struct sy_heap *heap)
+/* For what was taken off the queue, a chain through next. */
+static void end_waits(struct sy_heap *heap, struct sy_deferred *entry)
 {
-	struct sy_deferred *entry = take_due(heap);
-
 	while (entry) {
 		struct sy_deferred *next = entry->next;
 
 		heap->policy->grace_passed(heap, entry);
 		entry = next;
 	}
+}
+
+void sy__deferred_run(struct sy_heap *heap)
+{
+	end_waits(heap, take_due(heap));
 }
 
 struct sy_deferred *sy__deferred_extract(struct sy_heap *heap,
@@ -96,14 +100,7 @@ struct sy_deferred *sy__deferred_extract(struct sy_heap *heap,
 void sy__deferred_finish(struct sy_heap *heap, bool (*wanted)(const struct sy_deferred *, const void *context),
                          const void *context)
 {
-	struct sy_deferred *entry = sy__deferred_extract(heap, wanted, context);
-
-	while (entry) {
-		struct sy_deferred *next = entry->next;
-
-		heap->policy->grace_passed(heap, entry);
-		entry = next;
-	}
+	end_waits(heap, sy__deferred_extract(heap, wanted, context));
 }
 
 const char *sy__deferred_check(struct sy_heap *heap)

@@ -294,15 +294,22 @@ uint64_t sy_cache_shrink(struct sy_cache *cache)
 	return cache->policy->shrink ? cache->policy->shrink(cache) : 0;
 }
 
-uint64_t sy_heap_shrink(struct sy_heap *heap)
+uint64_t sy__heap_give(struct sy_heap *heap, sy__giver give)
 {
 	uint64_t pages = 0;
 
+	if (!give)
+		return 0;
 	sy__lock(&heap->lock);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		pages += sy_cache_shrink(sy__entry(at, struct sy_cache, link));
+		pages += give(sy__entry(at, struct sy_cache, link));
 	sy__unlock(&heap->lock);
 	return pages;
+}
+
+uint64_t sy_heap_shrink(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, heap->policy->shrink);
 }
 
 size_t sy_usable_size(struct sy_heap *heap, const void *object)

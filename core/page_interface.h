@@ -36,6 +36,12 @@ void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 void sy__pages_attach(struct sy_pages *, struct sy_heap *);
 void sy__pages_detach(struct sy_pages *, struct sy_heap *);
 
+/* How a policy gives memory back; NULL: it can't. */
+typedef uint64_t (*sy__giver)(struct sy_cache *);
+
+/* What the implementation asks an attached heap for: every cache gives memory back; how many pages. */
+uint64_t sy__heap_give(struct sy_heap *, sy__giver);
+
 /* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata; page->heap tells),
  * in order of address, until it returns false. visit may give the block back that it is called with. For checks and for
  * destroying heaps: visits every grown page. */

@@ -16,31 +16,24 @@
 
 #define MOST_SKIPPED 1024u
 
-/* How a policy gives memory back; NULL: it can't. */
-typedef uint64_t (*giver)(struct sy_cache *);
-typedef giver (*giver_of)(const struct sy_policy *);
+typedef sy__giver (*giver_of)(const struct sy_policy *);
 
-static giver gentle(const struct sy_policy *policy)
+static sy__giver gentle(const struct sy_policy *policy)
 {
 	return policy->reap ? policy->reap : policy->shrink;
 }
 
-static giver thorough(const struct sy_policy *policy)
+static sy__giver thorough(const struct sy_policy *policy)
 {
 	return policy->shrink;
 }
 
-static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, giver give)
+static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, sy__giver give)
 {
-	struct sy_list *link;
-	uint64_t given = 0;
+	uint64_t given = sy__heap_give(heap, give);
 
-	if (!give)
+	if (!given)
 		return 0;
-	sy__lock(&heap->lock);
-	for (link = heap->caches.next; link != &heap->caches; link = link->next)
-		given += give(sy__entry(link, struct sy_cache, link));
-	sy__unlock(&heap->lock);
 	sy__lock(&pages->account_lock);
 	heap->counters.reclaimed_pages += given;
 	sy__unlock(&pages->account_lock);
