@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -87,6 +88,24 @@ def test_replay_gives_one_record(busy: Path) -> None:
     assert all(timed[name] > 0 for name in ("seconds", "ns_per_operation", "events_per_second"))
     assert len(timed["samples"]["seconds"]) == 2 and timed["intervals"] == {}
     assert {"median", "p99", "p999"} <= set(timed["alloc_ns"])
+
+
+def test_every_name_of_a_record_is_documented(busy: Path) -> None:
+    record = json.loads(slabyard("replay", busy, "--allocator", "slub", "--format", "json").stdout)
+    docs = Path(__file__).parents[2] / "docs"
+    text = "".join((docs / name).read_text() for name in ("measures.md", "results-format.md"))
+    words = set(re.findall(r"[\w*]+", " ".join(re.findall(r"`([^`]*)`", text))))
+
+    def names(value: object) -> set[str]:
+        if isinstance(value, dict):
+            return set(value).union(*(names(item) for item in value.values()))
+        return set().union(*(names(item) for item in value)) if isinstance(value, list) else set()
+
+    def documented(name: str) -> bool:
+        return name in words or any(name.endswith(end) and name.removesuffix(end) + "_*" in words for end in ("_end", "_peak"))
+
+    skipped = set(record["run"]["versions"]) | set(record["run"]["tunables"])
+    assert sorted(name for name in names(record) - skipped if not documented(name)) == []
 
 
 def test_exact_figures_are_the_same_to_the_byte(busy: Path) -> None:
