@@ -400,7 +400,7 @@ static void count_lost(struct scan *scan, const char *at, const char *end)
 	scan->lost += lost;
 }
 
-/* `CPU:0 [LOST 12 EVENTS]`, and tracefs's heading of what its buffer holds of what was written. */
+/* `CPU:0 [LOST 12 EVENTS]`, and tracefs's headings: the tracer, and what its buffer holds of what was written. */
 static bool take_remark(struct scan *scan, const char *line, const char *end)
 {
 	static const char heading[] = "entries-in-buffer/entries-written:";
@@ -412,6 +412,8 @@ static bool take_remark(struct scan *scan, const char *line, const char *end)
 	}
 	if (!length || *line != '#')
 		return false;
+	if (length > 9 && memcmp(line, "# tracer:", 9) == 0)
+		scan->tracefs = true;
 	for (const char *at = line; end - at > (ptrdiff_t)sizeof heading; at++) {
 		struct word kept, written;
 		uint64_t a, b;

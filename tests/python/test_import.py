@@ -162,7 +162,7 @@ def test_text_of_old_kernels(tmp_path: Path) -> None:
     (tmp_path / "old.txt").write_text(OLD)
     metadata = imported(tmp_path / "old.txt", tmp_path / "t.parquet")
     found = rows(tmp_path / "t.parquet")
-    assert metadata.incomplete is None
+    assert (metadata.incomplete, metadata.source) == (None, "tracefs")
     assert (metadata.null_frees, metadata.failed_allocations, metadata.unknown_frees) == (1, 1, 0)
     assert metadata.unknown_events == {"mm_pagevec_free": 1}
     assert metadata.events["mm_page_free_direct"] == 1
