@@ -234,6 +234,27 @@ struct sy_heap_counters {
 	uint64_t deferred;       /* objects or slabs that wait for a grace period */
 };
 
+/* A time that is set under a lock and read without: in one word or two, as small machines have atomic operations for words
+ * only. Where it is two, whoever reads it while it is being set may get one half from before and one from after. */
+struct sy_time {
+	size_t words[sizeof(uint64_t) / sizeof(size_t)]; /* the high one first */
+};
+
+static inline uint64_t sy__time(const struct sy_time *time)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < sizeof(time->words) / sizeof(size_t); i++)
+		value = value << 32 | __atomic_load_n(&time->words[i], __ATOMIC_RELAXED);
+	return value;
+}
+
+static inline void sy__time_set(struct sy_time *time, uint64_t value)
+{
+	for (unsigned i = sizeof(time->words) / sizeof(size_t); i--; value >>= 32)
+		__atomic_store_n(&time->words[i], (size_t)value, __ATOMIC_RELAXED);
+}
+
 struct sy_metadata {
 	sy__lock_t lock;
 	void *free_lists[8]; /* by power of two from 64 bytes; see core/metadata.c */
@@ -254,7 +275,7 @@ struct sy_heap {
 	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
-	uint64_t tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
+	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_metadata metadata;
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */

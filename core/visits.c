@@ -11,31 +11,35 @@
  * periods only the last so many are made up for.
  *
  * Lock: sy_heap.lock, from the look at the time to the end of the last visit, as the visits walk the list of caches.
+ * sy_heap_tick looks without it: where it reads half of an old time and half of a new one (struct sy_time), it comes too
+ * early and finds nothing due here, or leaves the visits to the next tick.
  */
 #include "visits.h"
 
 #define CATCH_UP 256u
 
-static void skip_silence(struct sy_heap *heap, uint64_t period, uint64_t now)
+/* The time of the next visit, if it was missed for longer than is made up for. */
+static uint64_t skip_silence(uint64_t due, uint64_t period, uint64_t now)
 {
-	uint64_t late = now - heap->tick_due;
+	uint64_t late = now - due;
 
-	if (late > CATCH_UP * period)
-		heap->tick_due += (late / period - CATCH_UP) * period;
+	return late > CATCH_UP * period ? due + (late / period - CATCH_UP) * period : due;
 }
 
 void sy__visits_run(struct sy_heap *heap, struct sy__visits *visits,
                     void (*visit)(struct sy_heap *, unsigned slot, uint64_t now))
 {
-	uint64_t now = sy__now();
+	uint64_t now = sy__now(), due;
 
 	sy__lock(&heap->lock);
-	if (heap->tick_due <= now)
-		skip_silence(heap, visits->period, now);
-	while (heap->tick_due <= now) {
-		visit(heap, visits->slot, heap->tick_due);
+	due = sy__time(&heap->tick_due);
+	if (due <= now)
+		due = skip_silence(due, visits->period, now);
+	while (due <= now) {
+		visit(heap, visits->slot, due);
 		visits->slot = (visits->slot + 1) % heap->slots;
-		__atomic_store_n(&heap->tick_due, heap->tick_due + visits->period / heap->slots, __ATOMIC_RELAXED);
+		due += visits->period / heap->slots;
+		sy__time_set(&heap->tick_due, due);
 	}
 	sy__unlock(&heap->lock);
 }
@@ -44,5 +48,5 @@ void sy__visits_start(struct sy_heap *heap, struct sy__visits *visits, uint64_t 
 {
 	visits->period = period;
 	visits->slot = 0;
-	heap->tick_due = sy__now() + SY__SECOND;
+	sy__time_set(&heap->tick_due, sy__now() + SY__SECOND);
 }

@@ -164,7 +164,7 @@ void sy__deferred_run(struct sy_heap *);
  * periodically. Two loads when nothing waits and the policy has no such work. */
 static inline void sy_heap_tick(struct sy_heap *heap)
 {
-	uint64_t due = __atomic_load_n(&heap->tick_due, __ATOMIC_RELAXED);
+	uint64_t due = sy__time(&heap->tick_due);
 
 	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED)))
 		sy__deferred_run(heap);
