@@ -123,7 +123,7 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 		return (uint32_t)heap->tunables[SLUB_CPU_PARTIAL];
 	if (heap->slots == 1)
 		return 0;
-	if (slub->cache.size >= 4096)
+	if (slub->cache.size >= SY_PAGE_SIZE)
 		return 6;
 	if (slub->cache.size >= 1024)
 		return 24;
