@@ -346,7 +346,8 @@ def refuse_other_pages(metadata: Metadata, path: str | Path) -> None:
     """Raises UserError for a trace of a kernel whose pages have another size than the replay's."""
     if metadata.page_size != PAGE_SIZE:
         raise UserError(
-            f"{path}: recorded on a kernel with pages of {metadata.page_size} bytes; a replay has pages of {PAGE_SIZE} only, so look at it with info"
+            f"{path}: recorded on a kernel with pages of {metadata.page_size} bytes; a replay has pages of {PAGE_SIZE} only, "
+            "so look at it with info"
         )
 
 
