@@ -38,6 +38,7 @@ PAGE_SHIFT = 12
 ALIGN = 64
 MAX_CPUS = 256
 MAX_ORDER = 10
+LARGEST_BLOCK = 1 << (PAGE_SHIFT + MAX_ORDER)  # bytes
 GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
 
 KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, SNAPSHOT, OLDER_PAGE_FREE, UNKNOWN_FREE, UNKNOWN_PAGE_FREE = range(10)
@@ -310,6 +311,7 @@ def _joined_pages(parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def _page_balance(kind: np.ndarray, older: np.ndarray, is_page: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray:
     """int64[rows]: bytes that each event takes (positive) or gives back, before any allocator's own overhead."""
     size = np.where(is_page, np.int64(1) << (PAGE_SHIFT + column["order"].astype(np.int64)), column["size"].astype(np.int64))
+    size[~is_page & (size > LARGEST_BLOCK)] = 0  # fails whatever memory there is
     taken = (kind == KMALLOC) | (kind == CACHE_ALLOC) | (kind == PAGE_ALLOC)
     given = ((kind == KFREE) | (kind == CACHE_FREE) | (kind == PAGE_FREE)) & ~older
     return size * (taken.astype(np.int64) - given.astype(np.int64))

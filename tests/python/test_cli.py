@@ -269,15 +269,15 @@ def test_interrupt(tmp_path: Path) -> None:
 
 def test_ctrl_c_before_anything_is_loaded(tmp_path: Path) -> None:
     package = Path(sys.modules["slabyard"].__file__ or "").parent
-    command = [sys.executable, "-X", "importtime", "-m", "slabyard", "list"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=package.parent) as process:
+    command = [sys.executable, "-X", "importtime", "-m", "slabyard", "import", "-", "-o", str(tmp_path / "t.parquet")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=package.parent) as process:
         assert process.stderr
         for line in process.stderr:
             if line.rstrip().endswith("argparse"):
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
-    assert process.returncode in (-signal.SIGINT, 130) and "Traceback" not in rest
+    assert process.returncode in (-signal.SIGINT, 130) and "Traceback" not in rest and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -400,6 +400,21 @@ def test_no_space_for_the_scratch_file(busy: Path) -> None:
 def test_compare_checks_before_it_records(words: list[str], says: str, tmp_path: Path) -> None:
     assert says in complaint(slabyard("compare", *words, "--", "touch", tmp_path / "ran"), 2)
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_was_recorded_outlives_a_failure(tmp_path: Path) -> None:
+    script = (
+        "import os, shutil, sys; from slabyard import cli, record\n"
+        "record.check = lambda command: None\n"
+        "cli._record_to = lambda command, output, stdout: shutil.copy(sys.argv[1], output)\n"
+        "sys.exit(cli.main(['compare', '--allocators', 'slub', '--start', 'recorded', '--', 'make']))"
+    )
+    trace = handmade.busy(tmp_path / "t.parquet")  # has no snapshot
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script, str(trace)], capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 2 and "no snapshot" in done.stderr
+    kept = next(line for line in done.stderr.splitlines() if "is kept" in line).split(": ")[-1]
+    assert Path(kept).name == "make.parquet" and Path(kept).read_bytes() == trace.read_bytes()
 
 
 def test_the_command_is_installed() -> None:
