@@ -5,6 +5,7 @@
  * Most examples use a cache of 512 bytes: 8 objects to a slab of one page and no byte left, arrays of 54, batches of
  * 27. A node with one CPU then keeps (1 + 1) * 27 + 8 = 62 free objects.
  */
+#include "constructed_support.h"
 #include "random_support.h"
 
 #include "core/pages/pages.h"
@@ -229,30 +230,6 @@ static void test_colours_keep_the_alignment(void)
 
 /* ---- Freelists ------------------------------------------------------------------------------------------------ */
 
-static unsigned constructed, destructed;
-
-static void construct(void *object, size_t size)
-{
-	memset(object, 0x5c, size);
-	constructed++;
-}
-
-static void destruct(void *object, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		CHECK_EQUAL(((unsigned char *)object)[i], 0x5c);
-	destructed++;
-}
-
-static struct sy_cache *constructed_cache(struct world *world, size_t size, unsigned flags)
-{
-	struct sy_cache_config config = { .name = "constructed", .size = size, .flags = flags, .constructor = construct,
-		                              .destructor = destruct };
-
-	constructed = destructed = 0;
-	return sy_cache_create(world->heap, &config);
-}
-
 static void test_objects_stay_constructed(void)
 {
 	struct world world = make(1, 1, NULL, 0);
@@ -263,8 +240,7 @@ static void test_objects_stay_constructed(void)
 	take_all(cache, 0, objects, 100);
 	CHECK_EQUAL(constructed, 104);
 	for (unsigned i = 0; i < 100; i++)
-		for (unsigned j = 0; j < 504; j++)
-			CHECK_EQUAL(((unsigned char *)objects[i])[j], 0x5c);
+		check_constructed(objects[i], 504);
 	free_all(cache, 0, objects, 100);
 	check(&world);
 	CHECK(sy_cache_destroy(cache, NULL));
@@ -616,7 +592,7 @@ static void test_alike_caches_are_one(void)
 	struct world world = make(1, 1, NULL, 0);
 	struct sy_cache *first = cache_of(&world, 61, 0, 0);
 
-	CHECK(cache_of(&world, 64, 8, 0) == first);
+	CHECK(cache_of(&world, 64, sizeof(void *), 0) == first);
 	CHECK_EQUAL(first->users, 2);
 	CHECK(cache_of(&world, 64, 64, 0) != first); /* a colour might start its slabs at less */
 	CHECK(cache_of(&world, 64, 0, SY_CACHE_RECLAIMABLE) != first);

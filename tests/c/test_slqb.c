@@ -5,6 +5,7 @@
  * Most examples use a cache of 512 bytes, 8 objects to a slab of one page, with small thresholds: a freelist of at
  * most 10 objects (hiwater), and batches of 4.
  */
+#include "constructed_support.h"
 #include "random_support.h"
 
 #include "core/pages/pages.h"
@@ -169,28 +170,11 @@ static void test_no_memory_at_all(void)
 
 /* ---- Contents ------------------------------------------------------------------------------------------------- */
 
-static unsigned constructed, destructed;
-
-static void construct(void *object, size_t size)
-{
-	memset(object, 0x5c, size);
-	constructed++;
-}
-
-static void destruct(void *object, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		CHECK_EQUAL(((unsigned char *)object)[i], 0x5c);
-	destructed++;
-}
-
 /* 500 bytes become 504, and a free pointer behind them 512. */
 static void test_objects_stay_constructed(void)
 {
 	struct world world = make(1, 1, 10, 4);
-	struct sy_cache_config config = { .name = "constructed", .size = 500, .constructor = construct,
-		                              .destructor = destruct };
-	struct sy_cache *cache = sy_cache_create(world.heap, &config);
+	struct sy_cache *cache = constructed_cache(&world, 500, 0);
 	void *objects[100];
 
 	CHECK_EQUAL(sy__slqb_cache(cache)->offset, 504);
@@ -198,8 +182,7 @@ static void test_objects_stay_constructed(void)
 	take_all(cache, 0, objects, 100);
 	CHECK_EQUAL(constructed, 104);
 	for (unsigned i = 0; i < 100; i++)
-		for (unsigned j = 0; j < 500; j++)
-			CHECK_EQUAL(((unsigned char *)objects[i])[j], 0x5c);
+		check_constructed(objects[i], 500);
 	free_all(cache, 0, objects, 100);
 	check(&world);
 	CHECK(sy_cache_destroy(cache, NULL));

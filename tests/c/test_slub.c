@@ -5,7 +5,7 @@
  * Most examples use a cache of 1024 bytes on one CPU: 8 objects to a slab of 2 pages. With two CPUs it is 16
  * objects and 4 pages, and a slot keeps 24 objects' worth of half-full slabs: 3 of them.
  */
-#include "policy_support.h"
+#include "constructed_support.h"
 
 #include "core/pages/pages.h"
 #include "core/policies/slub.h"
@@ -427,29 +427,12 @@ static void test_other_nodes_give_only_beyond_min_partial(void)
 
 /* ---- Constructors, RCU, merging ------------------------------------------------------------------------------- */
 
-static unsigned constructed, destructed;
-
-static void construct(void *object, size_t size)
-{
-	memset(object, 0x3c, size);
-	constructed++;
-}
-
-static void destruct(void *object, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		CHECK_EQUAL(((unsigned char *)object)[i], 0x3c);
-	destructed++;
-}
-
 static void test_objects_stay_constructed(void)
 {
 	struct world world = make(1, 1, "min_partial", 0);
-	struct sy_cache_config config = { .name = "made", .size = 1000, .constructor = construct, .destructor = destruct };
-	struct sy_cache *cache = sy_cache_create(world.heap, &config);
+	struct sy_cache *cache = constructed_cache(&world, 1000, 0);
 	void *objects[MANY];
 
-	constructed = destructed = 0;
 	CHECK_EQUAL(cache->size, 1000 + WORD); /* the free pointer is behind the object */
 	fill(cache, objects, 2, 8);
 	CHECK_EQUAL(constructed, 16);
@@ -457,8 +440,7 @@ static void test_objects_stay_constructed(void)
 		free_all(cache, 0, objects + 3, 4);
 		for (unsigned i = 3; i < 7; i++) {
 			objects[i] = sy_cache_alloc(cache, 0, 0, SY_ANY_NODE);
-			for (unsigned byte = 0; byte < 1000; byte++)
-				CHECK_EQUAL(((unsigned char *)objects[i])[byte], 0x3c);
+			check_constructed(objects[i], 1000);
 		}
 		check(&world);
 	}
