@@ -167,6 +167,7 @@ def _parser() -> Parser:
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
     )  # fmt: skip
     verb.add_argument("--cpus", type=_count(256), metavar="N", help="CPUs of the recorded machine, where the capture does not tell")
+    verb.add_argument("--page-size", type=int, metavar="BYTES", help="of the recorded machine, where the capture does not tell")
 
     verb = _verb(verbs, "info", "what a trace holds", _info, "slabyard info t.parquet\n  slabyard info t.parquet --format json")
     verb.add_argument("trace", type=Path, metavar="T.parquet")
@@ -364,7 +365,8 @@ def _import(options: argparse.Namespace) -> int:
             raise UserError("a capture from standard input needs -o T.parquet")
         output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2))+$", "", options.capture.name) + ".parquet")
     _writable(output)
-    return _told(output, import_trace(source, output, [read_snapshot(text) for text in options.snapshot], options.cpus))
+    snapshots = [read_snapshot(text) for text in options.snapshot]
+    return _told(output, import_trace(source, output, snapshots, options.cpus, page_size=options.page_size))
 
 
 def _writable(path: Path) -> None:

@@ -576,7 +576,7 @@ def _caches(header: dict[str, Any], counts: Sequence[Sequence[int]], taken: Sequ
             name = f"anon-{one['size']}-{invented[one['size']]}"
         cache = Cache(name, one["size"], slab_size=one["allocated"] or None, allocs=counts[number][0], frees=counts[number][1])
         if name in attributes:
-            _describe(cache, attributes[name])
+            describe_cache(cache, attributes[name])
         else:
             shows = header["shared_pages"] or (one["alignment"] and one["size"] % one["alignment"])
             linux_caches.fill_in(cache, call_sites[number], one["alignment"] if shows else 0)
@@ -614,7 +614,7 @@ def _names(found: Sequence[dict[str, Any]], call_sites: Sequence[list[str]], tak
     return names
 
 
-def _describe(cache: Cache, attributes: dict[str, str]) -> None:
+def describe_cache(cache: Cache, attributes: dict[str, str]) -> None:
     """Fills in what /sys/kernel/slab says of a cache. Leaves out what a kernel does not have there."""
 
     def number(name: str) -> int:

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import gfp, snapshots
-from .importer import _describe
+from .importer import describe_cache
 from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, VACATED, ZONE, Frees, Layout, Translation
 from .snapshots import ORDERS, SlabLine, Zone, ZoneKey
 from .trace import Cache, Metadata, Snapshot
@@ -213,7 +213,7 @@ def _cache(line: SlabLine, attributes: dict[str, str]) -> Cache:
     """A cache that only slabinfo knows, in the form of the metadata."""
     cache = Cache(name=line.name, object_size=line.object_size)
     if attributes:
-        _describe(cache, attributes)
+        describe_cache(cache, attributes)
     return cache
 
 

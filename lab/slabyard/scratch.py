@@ -211,9 +211,11 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             event["kind"] = kind
             event["kind"][older_page] = OLDER_PAGE_FREE if pages_recorded else UNKNOWN_PAGE_FREE
             event["handle"][older_page] = column["address"][older_page] & 0xFFFFFFFF if pages_recorded else 0
-            if not objects:
-                event["kind"][older_object] = UNKNOWN_FREE
-                event["handle"][older_object] = 0
+            # An older free of which nothing tells the cache frees nothing, whatever is there at the start.
+            nameless = older_object & (kind == CACHE_FREE) & (column["cache"] == NO_CACHE)
+            unknown = nameless if objects else older_object
+            event["kind"][unknown] = UNKNOWN_FREE
+            event["handle"][unknown] = 0
             _check(event, older, kind, column, caches)
 
             snapshot_rows = np.flatnonzero(kind == SNAPSHOT)
@@ -230,7 +232,8 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             if joined.any():
                 handles = max(handles, int(event["handle"][joined].max()) + 1)
             before = np.arange(len(rows)) < until if first_snapshot is None else np.zeros(len(rows), bool)
-            frees.add(*(part[older_object] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)))
+            freed = older_object & ~nameless
+            frees.add(*(part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)))
             _account(kind, older, column, before, live, classes, asked_bytes)
             if (kind == KMALLOC).any():
                 pages.append(_page_classes(kind, column))
@@ -258,7 +261,7 @@ _MIGRATE = np.array([gfp.migrate_of(number) for number in range(-128, 128)], np.
 
 def _check(event: np.ndarray, older: np.ndarray, kind: np.ndarray, column: dict[str, np.ndarray], caches: int) -> None:
     by_cache = (kind == CACHE_ALLOC) | (kind == CACHE_FREE)
-    if (column["cache"][by_cache] >= caches).any():
+    if (column["cache"][by_cache & ~(older & (column["cache"] == NO_CACHE))] >= caches).any():
         raise UserError("the trace names a cache that its list of caches lacks; import or record it again")
     if (event["handle"][~older & (kind != SNAPSHOT)] == NONE).any():
         raise UserError("the trace has an event that belongs to no object; import or record it again")

@@ -194,6 +194,16 @@ def test_large_kmallocs_are_what_meminfo_has_beyond_slabinfo(tmp_path: Path) -> 
     assert older["size"].tolist().count(32768) == (256 - slabs) // 8
 
 
+@pytest.mark.parametrize("start", ["recorded", "empty"])
+def test_an_older_free_of_an_unknown_cache_is_counted(tmp_path: Path, start: str) -> None:
+    build = handmade.Builder()
+    build.snapshot("start", {"slabinfo": SLABINFO})
+    build.cache_free(scratch.NONE, scratch.NO_CACHE, origin="older", address=0xFFFF888000100000)
+    build.kmalloc(0, 50)
+    with Workload(build.write(tmp_path / "t.parquet"), Options(start=start)) as workload:
+        assert workload.exact("slub")["unknown_frees"] == 1
+
+
 def test_population_is_enlarged_to_what_the_trace_frees(tmp_path: Path) -> None:
     slabinfo = SLABINFO.replace("120    126", "  3     21")
     older = staying(prepared(snapshot_trace(tmp_path / "t.parquet", slabinfo))["older"])
