@@ -177,7 +177,8 @@ def _parser() -> Parser:
     verb = _verb(
         verbs, "replay", "one trace under one allocator", _replay,
         "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json\n"
-        "  slabyard replay t.parquet --allocator slob:fit=best,log_every=1000 --log -",
+        "  slabyard replay t.parquet --allocator slob:fit=best,log_every=1000 --log -\n"
+        "  slabyard replay t.parquet --allocator slub --proc buddyinfo",
     )  # fmt: skip
     verb.add_argument("trace", type=Path, metavar="T.parquet")
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...], malloc:system or malloc:LIB.so")
@@ -185,6 +186,9 @@ def _parser() -> Parser:
     verb.add_argument("--caches", action="store_true", help="also show each cache's slabs")
     verb.add_argument(
         "--log", metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
+    )
+    verb.add_argument(
+        "--proc", choices=("buddyinfo", "pagetypeinfo"), help="print the free lists at the end as this file of /proc does, nothing else"
     )
     _machine(verb)
     _format(verb)
@@ -403,6 +407,10 @@ def _replay(options: argparse.Namespace) -> int:
 
     if options.log and options.log != "-":
         _writable(Path(options.log))
+    if options.proc:
+        with Workload(options.trace, _options(options)) as workload:
+            _print(workload.proc(options.allocator, options.proc))
+            return _completeness({str(options.trace): workload.metadata.incomplete})
     with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
         exact = _exact(workload, options.allocator, options.log)
         samples = []

@@ -170,6 +170,13 @@ class Workload:
         exact["snapshots"] = [self._snapshot(point) for point in exact.get("snapshots", [])]
         return exact
 
+    def proc(self, spec: str, file: str) -> str:
+        """The free lists at the end of a replay, as /proc/buddyinfo or /proc/pagetypeinfo would show them on the recorded kernel."""
+        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--proc", file]
+        text = programs.run([*argv, *(["--allow-failures"] if self.options.allow_failures else [])]).decode().rstrip("\n")
+        recorded = next((one.files["pagetypeinfo"] for one in self.metadata.snapshots if "pagetypeinfo" in one.files), "")
+        return snapshots.with_migrate_types(text, recorded) if file == "pagetypeinfo" else text
+
     def _snapshot(self, point: dict[str, Any]) -> dict[str, Any]:
         """A replay's figures at a snapshot, with the kernel's own beside them."""
         taken = self.metadata.snapshots[point["number"]]

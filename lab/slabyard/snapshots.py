@@ -107,6 +107,27 @@ def parse_pagetypeinfo(text: str) -> tuple[dict[ZoneKey, dict[str, list[int]]], 
     return free, blocks
 
 
+def with_migrate_types(text: str, recorded: str) -> str:
+    """A replay's pagetypeinfo with rows and columns for the migrate types that only the recorded kernel's has, all zero.
+
+    The replay has none of CMA and Isolate; the two files then differ in figures alone.
+    """
+    free, _ = parse_pagetypeinfo(recorded)
+    names = [name for name in next(iter(free.values()), {}) if f"type {name:>12} " not in text]
+    lines = []
+    for line in text.splitlines():
+        row = re.match(r"(Node .*, type ) *HighAtomic ", line)
+        if row:
+            lines += [line, *(f"{row[1]}{name:>12} " + f"{0:6} " * ORDERS for name in names)]
+        elif line.startswith("Number of blocks type"):
+            lines.append(line + "".join(f"{name:>12} " for name in names))
+        elif line.startswith("Node ") and ", type " not in line:
+            lines.append(line + f"{0:12} " * len(names))
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
 def parse_meminfo(text: str) -> dict[str, int]:
     """The lines of /proc/meminfo in kB (huge page counts as they stand)."""
     return {match[1]: int(match[2]) for match in re.finditer(r"^([^:\n]+):\s+(\d+)", text, re.MULTILINE)}

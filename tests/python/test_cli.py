@@ -17,6 +17,7 @@ from pathlib import Path
 import handmade
 import pytest
 from handmade import complaint, slabyard
+from slabyard.trace import Trace
 
 VERBS = ("list", "record", "import", "info", "replay", "compare", "geometry")
 
@@ -421,3 +422,15 @@ def test_the_command_is_installed() -> None:
     found = shutil.which("slabyard", path=str(Path(sys.executable).parent))
     assert found, "pip install . makes the command"
     assert subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout.startswith("slabyard ")
+
+
+def test_free_lists_as_the_files_of_proc_show_them() -> None:
+    """Like the recorded kernel's own, row by row: the same zones and migrate types, figures apart."""
+    path = Path(__file__).parents[2] / "traces" / "build.parquet"
+    with Trace(path) as opened:
+        files = opened.metadata.snapshots[-1].files
+    for name in ("buddyinfo", "pagetypeinfo"):
+        done = slabyard("replay", path, "--allocator", "slub", "--proc", name)
+        assert done.returncode == 0, done.stderr
+        shapes = [[re.sub(r">?\d+", "0", line).split() for line in text.splitlines()] for text in (done.stdout, files[name])]
+        assert shapes[0] == shapes[1]
