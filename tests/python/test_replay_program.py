@@ -14,30 +14,25 @@ from typing import Any
 import numpy as np
 import pytest
 from slabyard import programs
+from slabyard.scratch import (
+    CACHE,
+    CACHE_ALLOC,
+    CACHE_FREE,
+    EVENT,
+    FREE_BLOCKS,
+    KFREE,
+    KMALLOC,
+    OLDER,
+    OLDER_PAGE_FREE,
+    PAGE_ALLOC,
+    PAGE_FREE,
+    RUN,
+    SNAPSHOT,
+    UNKNOWN_FREE,
+    UNKNOWN_PAGE_FREE,
+    ZONE,
+)
 
-EVENT = np.dtype(
-    [
-        ("time", "<u8"), ("handle", "<u4"), ("size", "<u4"), ("call_site", "<u4"), ("flags", "<u4"), ("cache", "<u2"),
-        ("cpu", "<u2"), ("kind", "u1"), ("order", "u1"), ("migrate", "u1"), ("node", "i1"),
-    ]
-)  # fmt: skip
-CACHE = np.dtype([("name", "S48"), ("object_size", "<u4"), ("align", "<u4"), ("flags", "<u4"), ("constructor", "<u4")])
-ZONE = np.dtype(
-    [
-        ("name", "S16"), ("node", "<u4"), ("reserved", "<u4"), ("start_page", "<u8"), ("pages", "<u8"), ("managed", "<u8"),
-        ("min", "<u8"), ("low", "<u8"), ("high", "<u8"),
-    ]
-)  # fmt: skip
-FREE_BLOCKS = np.dtype([("zone", "<u4"), ("reserved", "<u4"), ("free_blocks", "<u8", (4, 11)), ("pageblocks", "<u8", (4,))])
-OLDER = np.dtype([("handle", "<u4"), ("size", "<u4"), ("cache", "<u2"), ("cpu", "<u2"), ("flags", "<u4")])
-RUN = np.dtype(
-    [
-        ("handles", "<u4"), ("cpus", "<u4"), ("nodes", "<u4"), ("pageblock_order", "<u4"), ("call_sites", "<u4"), ("snapshots", "<u4"),
-        ("span", "<u8"), ("grace", "<u8"),
-    ]
-)  # fmt: skip
-
-KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, SNAPSHOT, OLDER_PAGE_FREE, UNKNOWN_FREE, UNKNOWN_PAGE_FREE = range(10)
 IMPLIED = 1 << 31
 HWCACHE_ALIGN = 1
 NO_CACHE = 0xFFFF
