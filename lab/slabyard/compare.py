@@ -26,7 +26,7 @@ from .replay import Options, Workload
 from .report_model import Workload as Section
 from .report_model import workloads
 
-ALLOCATORS = ("slub", "slob", "slob:fit=first", "slob:fit=best")
+ALLOCATORS = ("slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4")
 
 
 @dataclass(frozen=True)
