@@ -18,6 +18,11 @@
 struct sy_page *sy__pages_take(struct sy_heap *, unsigned slot, unsigned order, unsigned flags, int node,
                                enum sy_page_use use);
 
+/* The same for the first `count` pages (at least one) of a block of that order, which start at a multiple of its size: a row
+ * of blocks, each the largest power of two that still fits, with a head of its own. Each is given back by itself. */
+struct sy_page *sy__pages_take_run(struct sy_heap *, unsigned slot, unsigned order, unsigned count, unsigned flags, int node,
+                                   enum sy_page_use use);
+
 /* Flags of a request for an object that what is taken to serve it inherits. */
 #define SY__INHERITED_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
 

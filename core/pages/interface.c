@@ -3,8 +3,13 @@
  *
  * To a block that sy__block_take found, this adds what only heaps need: descriptors of its inner pages that lead to the head, a
  * clean per-slab state, memory behind the address, and the heap's exact counters. Memory is committed per maximal block, once;
- * which pages may have been written since is kept per page, so that sy_pages_release() gives back just those and
- * `committed_pages` is exact.
+ * which pages may have been written since is kept per page, so that sy_pages_release() gives back just those,
+ * `committed_pages` is exact, and memory that is zero already is not filled with zeroes.
+ *
+ * A run is the first pages of a block as a row of blocks, each the largest power of two that still fits: 11 pages are blocks
+ * of 8, 2 and 1. Each is aligned to its size, as the block is. What is left of the block falls into blocks by the same rule
+ * seen from its end: of 16 pages, 1 and 4. The row's heads are set up before those are given back, as giving looks at
+ * neighbours.
  *
  * The heap's counters share one lock for all heaps: this is a slow path of every policy, and a lock is portable to machines
  * without 64-bit atomic instructions.
@@ -46,6 +51,53 @@ static unsigned set_up(struct sy_page *head, struct sy_heap *heap, unsigned orde
 	return fresh;
 }
 
+/* Fills the pages of a run that may have been written; before set_up. */
+static SY__COLD void zero(const struct sy_heap *heap, const struct sy_page *head, unsigned count)
+{
+	unsigned from, to;
+
+	for (from = 0; from < count; from = to + 1) {
+		for (to = from; to < count && head[to].flags & SY__PAGE_BACKED; to++)
+			;
+		if (to > from)
+			sy__fill(sy__page_address(heap, head + from), 0, (size_t)(to - from) << SY_PAGE_SHIFT);
+	}
+}
+
+static unsigned order_within(unsigned pages)
+{
+	return 31u - (unsigned)__builtin_clz(pages);
+}
+
+/* Makes a row of blocks of the first pages of a block. */
+static void cut_row(struct sy_page *head, unsigned count)
+{
+	unsigned order;
+
+	for (unsigned at = 0; at < count; at += 1u << order) {
+		order = order_within(count - at);
+		head[at].order = (uint8_t)order;
+		if (!at)
+			continue;
+		head[at].zone = head->zone;
+		head[at].node = head->node;
+		head[at].bytes = 0;
+		sy__set_migrate(&head[at], sy__migrate(head));
+		sy__set_use(&head[at], sy__use(head));
+	}
+}
+
+/* Gives back what a run leaves of its block. */
+static SY__COLD void give_rest(struct sy_pages *pages, unsigned slot, struct sy_page *head, unsigned count, unsigned order)
+{
+	for (unsigned at = count, step; at < 1u << order; at += 1u << step) {
+		step = (unsigned)__builtin_ctz(at);
+		head[at].zone = head->zone;
+		head[at].node = head->node;
+		sy__block_give(pages, slot, &head[at], step, sy__use(head));
+	}
+}
+
 static uint64_t *counter_of(struct sy_heap *heap, unsigned use)
 {
 	if (use == SY_USE_SLAB)
@@ -53,13 +105,13 @@ static uint64_t *counter_of(struct sy_heap *heap, unsigned use)
 	return use == SY_USE_LARGE ? &heap->counters.large_pages : &heap->counters.metadata_pages;
 }
 
-static void count_taken(struct sy_heap *heap, unsigned use, unsigned order)
+static void count_taken(struct sy_heap *heap, unsigned use, unsigned count)
 {
 	struct sy_heap_counters *counters = &heap->counters;
 
 	sy__lock(&heap->pages->account_lock);
 	counters->page_requests++;
-	*counter_of(heap, use) += (uint64_t)1 << order;
+	*counter_of(heap, use) += count;
 	if (counters->slab_pages_peak < counters->slab_pages)
 		counters->slab_pages_peak = counters->slab_pages;
 	if (counters->held_peak < counters->slab_pages + counters->large_pages)
@@ -83,12 +135,12 @@ static SY__COLD void count_committed(struct sy_pages *pages, unsigned fresh)
 	sy__unlock(&pages->source_lock);
 }
 
-struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
-                               enum sy_page_use use)
+static inline struct sy_page *take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned count, unsigned flags,
+                                   int node, enum sy_page_use use)
 {
 	struct sy_pages *pages = heap->pages;
 	struct sy_page *head;
-	unsigned fresh;
+	unsigned fresh = 0, at;
 
 	if (node < 0)
 		node = heap->slot_node[slot];
@@ -99,13 +151,29 @@ struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned ord
 		sy__block_give(pages, slot, head, order, use);
 		return refused(heap);
 	}
-	fresh = set_up(head, heap, order);
+	if (flags & SY_ZERO)
+		zero(heap, head, count);
+	cut_row(head, count);
+	for (at = 0; at < count; at += 1u << head[at].order)
+		fresh += set_up(&head[at], heap, head[at].order);
+	if (sy__unlikely(count < 1u << order))
+		give_rest(pages, slot, head, count, order);
 	if (sy__unlikely(fresh))
 		count_committed(pages, fresh);
-	if (flags & SY_ZERO)
-		sy__fill(sy__page_address(heap, head), 0, SY_PAGE_SIZE << order);
-	count_taken(heap, use, order);
+	count_taken(heap, use, count);
 	return head;
+}
+
+struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
+                               enum sy_page_use use)
+{
+	return take(heap, slot, order, 1u << order, flags, node, use);
+}
+
+struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned order, unsigned count, unsigned flags,
+                                   int node, enum sy_page_use use)
+{
+	return take(heap, slot, order, count, flags, node, use);
 }
 
 void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
