@@ -12,6 +12,10 @@
  *   sy__lock(l), sy__unlock(l)     acquire and release; on one CPU they may be empty
  *   sy__local_begin(slot)          from here to sy__local_end(slot) no other code touches the state of this CPU slot;
  *   sy__local_end(slot)            nothing in a replay, where one thread drives all slots
+ *   sy__load64(p)                  a word of 64 bits that others may exchange at the same time, as a guess for the next
+ *   sy__swap64(p, &guess, value)   if the word is the guess, value takes its place: true; else false, and the guess is
+ *                                  what the word is. One atomic step; what happened before it in one thread is seen after
+ *                                  it by the next (acquire and release), also where the machine has words of 32 bits only
  *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
@@ -31,6 +35,7 @@
 #define sy__likely(x) __builtin_expect(!!(x), 1)
 #define sy__unlikely(x) __builtin_expect(!!(x), 0)
 #define SY__COLD __attribute__((cold, noinline))
+#define SY__OUT_OF_LINE __attribute__((noinline)) /* often taken, so compiled for speed; but the fast path goes without its frame */
 
 #ifndef SY_PLATFORM_SHIM
 #define SY_PLATFORM_SHIM "platform/user.h"

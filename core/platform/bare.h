@@ -58,6 +58,21 @@ static inline void sy__local_end(unsigned slot)
 	(void)slot;
 }
 
+static inline uint64_t sy__load64(const uint64_t *word)
+{
+	return *word;
+}
+
+static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
+{
+	if (*word != *guess) {
+		*guess = *word;
+		return false;
+	}
+	*word = value;
+	return true;
+}
+
 static inline uint64_t sy__now(void)
 {
 	return sy__clock();

@@ -65,6 +65,25 @@ SY__COLD void sy__lock_wait(sy__lock_t *lock)
 	} while (__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE));
 }
 
+#if !(__GCC_ATOMIC_LLONG_LOCK_FREE == 2 || defined(__LP64__))
+bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
+{
+	static sy__lock_t locks[64];
+	sy__lock_t *lock = &locks[(uintptr_t)word / 64 % 64];
+	uint64_t found;
+	bool right;
+
+	sy__lock(lock);
+	found = *(volatile uint64_t *)word;
+	right = found == *guess;
+	if (right)
+		*(volatile uint64_t *)word = value;
+	sy__unlock(lock);
+	*guess = found;
+	return right;
+}
+#endif
+
 void *sy__source_reserve(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -9,6 +9,9 @@
  * Slots. One thread drives all slots of a replay, or each thread its own: nothing interrupts the code between
  * sy__local_begin and sy__local_end, so both are empty.
  *
+ * Words of 64 bits are exchanged by the machine's own instruction; by locks, many of them and chosen by the word's address, on
+ * the few 32-bit machines that have none. Those read such a word in two halves, which a guess may.
+ *
  * Time. CLOCK_MONOTONIC, unless the program replaces the clock: a replay sets the trace's time, so that every result
  * follows from the trace alone.
  *
@@ -60,6 +63,25 @@ static inline void sy__local_end(unsigned slot)
 {
 	(void)slot;
 }
+
+#if __GCC_ATOMIC_LLONG_LOCK_FREE == 2 || defined(__LP64__)
+static inline uint64_t sy__load64(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
+{
+	return __atomic_compare_exchange_n(word, guess, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+#else
+static inline uint64_t sy__load64(const uint64_t *word)
+{
+	return *(const volatile uint64_t *)word;
+}
+
+bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value);
+#endif
 
 static inline uint64_t sy__now(void)
 {

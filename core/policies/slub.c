@@ -4,7 +4,7 @@
  * After the allocator that Linux 6.1 builds from mm/slub.c (Ferreira et al. 2015, section 3.4). Where SLAB kept
  * arrays of free objects per CPU, SLUB gives a CPU a whole slab: allocating pops that slab's list of free objects,
  * and freeing pushes onto the list of the slab that the object is in. The only metadata are a free pointer in each
- * free object and 40 bytes in the page descriptor.
+ * free object and 32 bytes in the page descriptor.
  *
  * Fast path: slub_alloc and slub_free below. Where an object is asked of a slot with free objects, or given back to
  * the slot whose active slab it is in, nothing shared is read or written. Instructions of a call by gcc -O3 on
@@ -27,23 +27,24 @@
  * have more than min_partial, and the page allocator. Taking a slab from a node also takes others along for the
  * slot's partial list, until that has gained more than half its limit.
  *
- * Locks (level 2 of types.h). A slot's structure belongs to whoever is in its local section. Everything else of a
- * slab, its freelist, figures and frozen bit, and all of a node's structure, is under the lock of the slab's node.
- * Linux updates freelist and figures by one double-word compare-and-exchange and takes the node's lock only to
- * touch its list; the order of events that one thread can see is the same. No lock is held while pages are taken,
- * and no local section either, as that may run this cache's own shrink; pages are given back without a lock.
+ * Locks (level 2 of types.h). A slot's structure, the list of slabs that it keeps included, belongs to whoever is in its
+ * local section. What a slab has free, how much of it is in use and whether a slot owns it is one word, changed by
+ * compare-and-exchange (slub_word.h, with the argument for each way of changing it). The lock of a node covers its list and
+ * figures. A free takes it only when its slab may come onto that list or leave it; a free into a slab that slots own, or
+ * that stays partial, takes no lock. No lock is held while pages are taken, and no local section either, as that may run
+ * this cache's own shrink; pages are given back without a lock.
  *
  * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's
  * list if and only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab
  * counts the objects on its slot's freelist as in use; every free object is in its slab, at a multiple of the size,
  * once.
  *
- * More files: slub_slabs.c (life of a slab), slub_geometry.c (layout, orders, merging), slub_check.c.
+ * More files: slub_word.h (the word of a slab), slub_slabs.c (its life), slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "slub.h"
 
 static SY__COLD void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node);
-static SY__COLD void free_slow(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object);
+static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object);
 
 /* Out of the fast path's sight, so that it needs no stack frame. */
 static SY__COLD void *zeroed(const struct sy__slub_cache *cache, void *object)
@@ -72,14 +73,14 @@ static inline void *alloc(struct sy__slub_cache *cache, unsigned slot, unsigned 
 	return object;
 }
 
-static inline void free_object(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
+static inline void free_object(struct sy__slub_cache *cache, unsigned slot, void *object)
 {
 	struct sy__slub_slot *own = &cache->slots[slot];
 
 	sy__local_begin(slot);
-	if (sy__unlikely(page != own->slab)) {
+	if (sy__unlikely((uintptr_t)object - (uintptr_t)own->start >= own->bytes)) {
 		sy__local_end(slot);
-		free_slow(cache, slot, page, object);
+		free_slow(cache, slot, object);
 		return;
 	}
 	*sy__slub_next(cache, object) = own->freelist;
@@ -94,7 +95,7 @@ static void *slub_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, i
 
 static void slub_free(struct sy_cache *cache, unsigned slot, void *object)
 {
-	free_object(sy__slub_cache(cache), slot, sy__head_of(cache->heap, object), object);
+	free_object(sy__slub_cache(cache), slot, object);
 }
 
 static void *slub_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -114,7 +115,7 @@ static void slub_kfree(struct sy_heap *heap, unsigned slot, void *object)
 		sy__large_free(heap, slot, page);
 		return;
 	}
-	free_object(sy__slub_slab(page)->cache, slot, page, object);
+	free_object(sy__slub_slab(page)->cache, slot, object);
 }
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
@@ -127,26 +128,26 @@ static void *pop(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	return object;
 }
 
-/* Everything that is free in a frozen slab, for its slot; a slab with nothing free is full, and nobody's from
- * now on. */
-static void *claim_freelist(struct sy__slub_cache *cache, struct sy_page *page)
+/* Everything that is free in the slot's active slab but not on its freelist yet; a slab with nothing free is full, and
+ * nobody's from now on. */
+static void *take_rest(struct sy__slub_slot *own)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-	struct sy__slub_node *node = &cache->nodes[page->node];
-	void *objects;
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+	uint64_t old = sy__load64(&slab->word), new;
 
-	sy__lock(&node->lock);
-	objects = slab->freelist;
-	slab->freelist = NULL;
-	slab->in_use = slab->objects;
-	slab->frozen = objects != NULL;
-	sy__unlock(&node->lock);
-	return objects;
+	do {
+		new = sy__slub_word_take(old);
+		if (sy__slub_word_full(old))
+			new &= ~SY__SLUB_FROZEN;
+	} while (!sy__swap64(&slab->word, &old, new));
+	return sy__slub_word_first(old, own->start);
 }
 
-static void activate(struct sy__slub_slot *own, struct sy_page *page)
+static void activate(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	own->slab = page;
+	own->start = sy__page_address(cache->cache.heap, page);
+	own->bytes = SY_PAGE_SIZE << page->order;
 	own->node = page->node;
 	own->freelist = NULL;
 }
@@ -164,45 +165,49 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 				return NULL;
 			own->partial = sy__slub_slab(page)->next;
 			own->partial_slabs--;
-			activate(own, page);
+			activate(cache, own, page);
 		}
 		if (node != SY_ANY_NODE && node != own->node) {
 			sy__slub_deactivate(cache, slot, own);
 			continue;
 		}
 		if (!own->freelist)
-			own->freelist = claim_freelist(cache, own->slab);
+			own->freelist = take_rest(own);
 		if (own->freelist)
 			return pop(cache, own);
-		own->slab = NULL;
+		sy__slub_forget(own);
 	}
 }
 
-/* Takes the first slab off a node's list, frozen. With the node's lock held, as the next two. */
+/* Takes the first slab off a node's list. With the node's lock held, as the next two. */
 static struct sy_page *first_partial(struct sy__slub_node *node)
 {
-	struct sy_page *page = sy__slub_linked(node->partial.next);
-	struct sy__slub_slab *slab = sy__slub_slab(page);
+	struct sy_list *link = node->partial.next;
 
-	sy__list_remove(&slab->link);
+	sy__list_remove(link);
 	node->partial_slabs--;
-	slab->frozen = 1;
-	return page;
+	return sy__slub_linked(link);
 }
 
-static void use_partial(struct sy__slub_slot *own, struct sy_page *page)
+static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
 
-	activate(own, page);
-	own->freelist = slab->freelist;
-	slab->freelist = NULL;
-	slab->in_use = slab->objects;
+	activate(cache, own, page);
+	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
+		;
+	own->freelist = sy__slub_word_first(old, own->start);
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
 {
-	sy__slub_slab(page)->next = own->partial;
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+
+	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
+		;
+	slab->next = own->partial;
 	own->partial = page;
 	own->partial_slabs++;
 }
@@ -214,7 +219,7 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 {
 	sy__lock(&node->lock);
 	if (node->partial_slabs > spared) {
-		use_partial(own, first_partial(node));
+		use_partial(cache, own, first_partial(node));
 		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
 			keep_partial(own, first_partial(node));
 	}
@@ -261,8 +266,8 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	sy__local_begin(slot);
 	if (own->slab) /* somebody was here while the page allocator worked */
 		sy__slub_deactivate(cache, slot, own);
-	activate(own, page);
-	own->freelist = claim_freelist(cache, page);
+	activate(cache, own, page);
+	own->freelist = take_rest(own);
 	object = pop(cache, own);
 	sy__local_end(slot);
 	return object;
@@ -296,51 +301,90 @@ static SY__COLD void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, un
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-enum fate { STAYS, KEPT, DISCARDED };
-
-/* What becomes of an unfrozen slab after a free. With its node's lock held. */
-static enum fate settle(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page, bool was_full)
+/* What the word of a slab becomes by a free. A full slab that is nobody's becomes the freeing slot's, where slots keep
+ * slabs. */
+static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const char *start, const void *object)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t new = sy__slub_word_push(old, start, object, 1);
 
-	if (was_full && cache->slot_limit) {
-		slab->frozen = 1;
-		return KEPT;
-	}
-	if (!slab->in_use && node->partial_slabs >= cache->min_partial) {
-		if (!was_full) {
-			sy__list_remove(&slab->link);
+	return sy__slub_word_full(old) && cache->slot_limit ? new | SY__SLUB_FROZEN : new;
+}
+
+/* Whether a free that changes the word so puts the slab on its node's list, or may take it off. */
+static inline bool moves(uint64_t old, uint64_t new)
+{
+	return !sy__slub_word_frozen(new) && (sy__slub_word_full(old) || !sy__slub_word_in_use(new));
+}
+
+static inline bool newly_kept(uint64_t old, uint64_t new)
+{
+	return !sy__slub_word_frozen(old) && sy__slub_word_frozen(new);
+}
+
+/* Puts a slab where it belongs after a free; true: it is to be discarded. With its node's lock held. */
+static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page, uint64_t old,
+                   uint64_t new)
+{
+	struct sy_list *link = &sy__slub_slab(page)->link;
+
+	if (!moves(old, new))
+		return false;
+	if (!sy__slub_word_in_use(new) && node->partial_slabs >= cache->min_partial) {
+		if (!sy__slub_word_full(old)) {
+			sy__list_remove(link);
 			node->partial_slabs--;
 		}
 		sy__slub_count_out(node, page);
-		return DISCARDED;
+		return true;
 	}
-	if (was_full) {
-		sy__list_add_tail(&node->partial, &slab->link);
+	if (sy__slub_word_full(old)) {
+		sy__list_add_tail(&node->partial, link);
 		node->partial_slabs++;
 	}
-	return STAYS;
+	return false;
 }
 
-static SY__COLD void free_slow(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
+/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
+static SY__OUT_OF_LINE void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, char *start,
+                                        void *object)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_node *node = &cache->nodes[page->node];
-	enum fate fate;
-	bool was_full;
+	uint64_t old = sy__load64(&slab->word), new;
+	bool discard;
 
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
 	sy__lock(&node->lock);
-	was_full = !slab->freelist;
-	*sy__slub_next(cache, object) = slab->freelist;
-	slab->freelist = object;
-	slab->in_use = (slab->in_use - 1u) & 0xffffu;
-	fate = slab->frozen ? STAYS : settle(cache, node, page, was_full);
+	do {
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, start);
+		new = freed(cache, old, start, object);
+	} while (!sy__swap64(&slab->word, &old, new));
+	discard = settle(cache, node, page, old, new);
 	sy__unlock(&node->lock);
-	if (fate == KEPT)
-		sy__slub_keep(cache, slot, page);
-	else if (fate == DISCARDED)
+	if (discard)
 		sy__slub_discard(cache, slot, page);
+	else if (newly_kept(old, new))
+		sy__slub_keep(cache, slot, page);
+}
+
+static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *page = sy__head_of(heap, object);
+	char *start = sy__page_address(heap, page);
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word), new;
+
+	__atomic_fetch_add(&heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
+	do {
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, start);
+		new = freed(cache, old, start, object);
+		if (sy__unlikely(moves(old, new))) {
+			free_moving(cache, slot, page, start, object);
+			return;
+		}
+	} while (!sy__swap64(&slab->word, &old, new));
+	if (sy__unlikely(newly_kept(old, new)))
+		sy__slub_keep(cache, slot, page);
 }
 
 /* ---- The policy ----------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "../kmalloc.h"
 #include "../list.h"
 #include "../page_interface.h"
+#include "slub_word.h"
 
 enum sy__slub_tunable {
 	SLUB_MIN_ORDER,
@@ -15,8 +16,6 @@ enum sy__slub_tunable {
 	SLUB_MERGE
 };
 
-#define SY__SLUB_MOST_OBJECTS 32767u /* in one slab: 15 bits */
-
 /* State of a slab, in the descriptor of its first page. */
 struct sy__slub_slab {
 	struct sy__slub_cache *cache;
@@ -25,10 +24,7 @@ struct sy__slub_slab {
 		struct sy_page *next; /* in sy__slub_slot.partial; the slot's own */
 		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
 	};
-	void *freelist; /* free objects but those on a slot's freelist; under the node's lock, as what follows */
-	uint32_t in_use : 16; /* objects held by clients, or by the freelist of the slot whose active slab this is */
-	uint32_t objects : 15; /* room; 0 while the slab waits for a grace period */
-	uint32_t frozen : 1; /* belongs to a slot: its active slab, or on its partial list */
+	_Alignas(8) uint64_t word; /* free objects, how many are in use, whether a slot owns the slab; see slub_word.h */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab);
 _Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is a pointer to the page");
@@ -36,6 +32,8 @@ _Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
+	char *start;             /* of the active slab, */
+	size_t bytes;            /* and its size: what lies within is freed here. 0: there is none */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	int node;                /* of the active slab */
 	uint32_t partial_slabs;  /* in partial */
@@ -97,6 +95,41 @@ static inline struct sy_page *sy__slub_linked(struct sy_list *link)
 static inline void **sy__slub_next(const struct sy__slub_cache *cache, void *object)
 {
 	return (void **)(void *)((char *)object + cache->offset);
+}
+
+/* What is known of a slab at this moment; others may work on it. The first of the free objects that are not on a slot's
+ * freelist; the objects in use, among them those on a slot's freelist; room; whether a slot owns it. */
+static inline uint64_t sy__slub_look(const struct sy_page *page)
+{
+	return sy__load64(&SY_SLAB_STATE(const struct sy__slub_slab, page)->word);
+}
+
+static inline void *sy__slub_freelist(const struct sy_heap *heap, const struct sy_page *page)
+{
+	return sy__slub_word_first(sy__slub_look(page), sy__page_address(heap, page));
+}
+
+static inline uint32_t sy__slub_in_use(const struct sy_page *page)
+{
+	return sy__slub_word_in_use(sy__slub_look(page));
+}
+
+static inline uint32_t sy__slub_objects(const struct sy_page *page)
+{
+	return sy__slub_word_objects(sy__slub_look(page));
+}
+
+static inline bool sy__slub_frozen(const struct sy_page *page)
+{
+	return sy__slub_word_frozen(sy__slub_look(page));
+}
+
+/* From now on the slot has no active slab. */
+static inline void sy__slub_forget(struct sy__slub_slot *own)
+{
+	own->slab = NULL;
+	own->bytes = 0;
+	own->freelist = NULL;
 }
 
 /* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */

@@ -41,10 +41,9 @@ static void count_slab(struct sy_cache_counts *counts, uint32_t objects, uint32_
 static void count_slot_slab(struct sy_cache_counts *counts, const struct sy__slub_cache *cache, struct sy_page *page,
                             void *slot_freelist)
 {
-	const struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint32_t free = length(cache, slab->freelist) + length(cache, slot_freelist);
+	uint32_t free = length(cache, sy__slub_freelist(cache->cache.heap, page)) + length(cache, slot_freelist);
 
-	count_slab(counts, slab->objects, free);
+	count_slab(counts, sy__slub_objects(page), free);
 	counts->objects_cached += free;
 }
 
@@ -68,9 +67,10 @@ static void count_node(struct sy_cache_counts *counts, struct sy__slub_node *nod
 	counts->objects += node->objects;
 	counts->objects_in_use += node->objects;
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
-		const struct sy__slub_slab *slab = sy__slub_slab(sy__slub_linked(at));
+		uint64_t word = sy__slub_look(sy__slub_linked(at));
+		uint32_t objects = sy__slub_word_objects(word);
 
-		count_slab(counts, slab->objects, (uint32_t)slab->objects - slab->in_use);
+		count_slab(counts, objects, objects - sy__slub_word_in_use(word));
 	}
 	sy__unlock(&node->lock);
 }
@@ -100,7 +100,7 @@ static bool in_slab(const struct sy__slub_cache *cache, struct sy_page *page, co
 	size_t offset = (size_t)((const char *)object - start);
 
 	return (const char *)object >= start && offset % cache->cache.size == 0 &&
-	       offset / cache->cache.size < sy__slub_slab(page)->objects;
+	       offset / cache->cache.size < sy__slub_objects(page);
 }
 
 /* Length of a sound freelist, with its last object; UINT32_MAX: it is not sound. */
@@ -110,7 +110,7 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 
 	*last = NULL;
 	for (void *at = freelist; at; at = *sy__slub_next(cache, at)) {
-		if (!in_slab(cache, page, at) || ++count > sy__slub_slab(page)->objects)
+		if (!in_slab(cache, page, at) || ++count > sy__slub_objects(page))
 			return UINT32_MAX;
 		*last = at;
 	}
@@ -119,34 +119,33 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 
 static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page)
 {
-	const struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint32_t free;
+	uint32_t objects = sy__slub_objects(page), free;
 	void *last;
 
 	if (page->order != cache->order && page->order != cache->least_order)
 		return "slub: a slab is of an order that its cache does not use";
 	if (page->node >= cache->cache.heap->nodes)
 		return "slub: a slab is on a node that the heap does not have";
-	if (slab->objects != sy__order_objects(page->order, cache->cache.size))
+	if (objects != sy__order_objects(page->order, cache->cache.size))
 		return "slub: a slab's number of objects is not what its order holds";
-	free = sound_length(cache, page, slab->freelist, &last);
+	free = sound_length(cache, page, sy__slub_freelist(cache->cache.heap, page), &last);
 	if (free == UINT32_MAX)
 		return "slub: a slab's freelist leaves the slab or runs in a circle";
-	if (slab->in_use + free != slab->objects)
+	if (sy__slub_in_use(page) + free != objects)
 		return "slub: used and free objects of a slab do not add up";
 	return NULL;
 }
 
 static void add_up(struct sy__slub_cache *cache, struct sy_page *page)
 {
-	const struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_seen *seen = &cache->nodes[page->node].seen;
+	uint64_t word = sy__slub_look(page);
 
 	seen->slabs++;
-	seen->objects += slab->objects;
+	seen->objects += sy__slub_word_objects(word);
 	seen->pages += (uint64_t)1 << page->order;
-	seen->frozen += slab->frozen;
-	seen->partial += !slab->frozen && slab->freelist;
+	seen->frozen += sy__slub_word_frozen(word);
+	seen->partial += !sy__slub_word_frozen(word) && !sy__slub_word_full(word);
 }
 
 static bool visit(void *context, struct sy_page *page)
@@ -158,7 +157,7 @@ static bool visit(void *context, struct sy_page *page)
 		return true;
 	if (!cache || cache->cache.heap != verdict->heap) {
 		verdict->wrong = "slub: a slab belongs to no cache of its heap";
-	} else if (!sy__slub_slab(page)->objects) {
+	} else if (!sy__slub_objects(page)) {
 		verdict->waiting++;
 	} else {
 		verdict->wrong = check_slab(cache, page);
@@ -172,21 +171,31 @@ static bool visit(void *context, struct sy_page *page)
 
 static const char *check_active(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	const struct sy__slub_slab *slab;
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *page = own->slab;
 	void *last, *slot_last;
 
-	if (!own->slab)
-		return own->freelist ? "slub: a slot has free objects and no active slab" : NULL;
-	slab = sy__slub_slab(own->slab);
-	if (slab->cache != cache || !slab->frozen || own->node != own->slab->node)
+	if (!page)
+		return own->freelist || own->bytes ? "slub: a slot has free objects or a range, and no active slab" : NULL;
+	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != page->node)
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	sound_length(cache, own->slab, slab->freelist, &last);
-	if (sound_length(cache, own->slab, own->freelist, &slot_last) > slab->in_use)
+	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << page->order)
+		return "slub: a slot's range is not that of its active slab";
+	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
+	if (sound_length(cache, page, own->freelist, &slot_last) > sy__slub_in_use(page))
 		return "slub: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
 	if (last && last == slot_last)
 		return "slub: an object is on the freelists of a slot and of its active slab";
-	cache->nodes[own->slab->node].seen.frozen--;
+	cache->nodes[page->node].seen.frozen--;
 	return NULL;
+}
+
+/* Whose a slab on a list must be. */
+static bool is_listed(const struct sy__slub_cache *cache, struct sy_page *page, bool frozen)
+{
+	uint64_t word = sy__slub_look(page);
+
+	return sy__slub_slab(page)->cache == cache && sy__slub_word_frozen(word) == frozen && !sy__slub_word_full(word);
 }
 
 static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
@@ -194,9 +203,7 @@ static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slu
 	uint32_t kept = 0;
 
 	for (struct sy_page *page = own->partial; page; page = sy__slub_slab(page)->next) {
-		const struct sy__slub_slab *slab = sy__slub_slab(page);
-
-		if (slab->cache != cache || !slab->frozen || !slab->freelist || page == own->slab || ++kept > own->partial_slabs)
+		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)
 			return "slub: a slot's partial list holds a slab that is full, not frozen or not its own, or too many";
 		cache->nodes[page->node].seen.frozen--;
 	}
@@ -214,9 +221,8 @@ static const char *check_node(struct sy__slub_cache *cache, unsigned index)
 		return "slub: a frozen slab belongs to no slot";
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
 		struct sy_page *page = sy__slub_linked(at);
-		const struct sy__slub_slab *slab = sy__slub_slab(page);
 
-		if (at->next->prev != at || slab->cache != cache || page->node != index || slab->frozen || !slab->freelist ||
+		if (at->next->prev != at || page->node != index || !is_listed(cache, page, false) ||
 		    ++partial > node->partial_slabs)
 			return "slub: a node's list is broken, or holds a slab that is full, frozen or not its own";
 	}

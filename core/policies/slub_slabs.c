@@ -48,8 +48,8 @@ static struct sy_page *take_pages(struct sy__slub_cache *cache, unsigned slot, u
 	return sy__pages_take(heap, slot, cache->least_order, flags, node, SY_USE_SLAB);
 }
 
-/* Links all objects in order of address, and constructs them; the first. */
-static void *string_objects(struct sy__slub_cache *cache, char *memory, uint32_t objects)
+/* Links all objects in order of address, and constructs them. */
+static void string_objects(struct sy__slub_cache *cache, char *memory, uint32_t objects)
 {
 	const struct sy_cache *common = &cache->cache;
 	char *object = memory;
@@ -59,7 +59,6 @@ static void *string_objects(struct sy__slub_cache *cache, char *memory, uint32_t
 			common->constructor(object, common->object_size);
 		*sy__slub_next(cache, object) = i + 1 < objects ? object + common->size : NULL;
 	}
-	return memory;
 }
 
 /* A slab with every object on its freelist, counted, frozen for whoever asked; NULL: no memory. Called outside local
@@ -76,10 +75,8 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	objects = sy__order_objects(page->order, cache->cache.size);
 	slab = sy__slub_slab(page);
 	slab->cache = cache;
-	slab->freelist = string_objects(cache, sy__page_address(cache->cache.heap, page), objects);
-	slab->in_use = 0;
-	slab->objects = objects & SY__SLUB_MOST_OBJECTS;
-	slab->frozen = 1;
+	string_objects(cache, sy__page_address(cache->cache.heap, page), objects);
+	slab->word = sy__slub_word_fresh(objects);
 	sy__list_init(&slab->link);
 	home = node_of(cache, page);
 	sy__lock(&home->lock);
@@ -96,7 +93,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 void sy__slub_count_out(struct sy__slub_node *node, struct sy_page *page)
 {
 	node->slabs--;
-	node->objects -= sy__slub_slab(page)->objects;
+	node->objects -= sy__slub_objects(page);
 	node->pages -= (uint64_t)1 << page->order;
 }
 
@@ -122,8 +119,7 @@ uint64_t sy__slub_discard(struct sy__slub_cache *cache, unsigned slot, struct sy
 
 	if (!(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
 		return give_back(cache, slot, page);
-	slab->freelist = NULL;
-	slab->objects = 0;
+	slab->word = 0;
 	sy__defer(cache->cache.heap, &slab->deferred);
 	return 0;
 }
@@ -138,26 +134,45 @@ void sy__slub_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 /* ---- From a slot to the node ---------------------------------------------------------------------------------- */
 
-/* Puts objects in front of the slab's own free ones; how many. */
-static uint32_t return_objects(struct sy__slub_cache *cache, struct sy__slub_slab *slab, void *objects)
+/* The last of a chain of free objects, and how many they are. */
+static void *chain_end(const struct sy__slub_cache *cache, void *objects, uint32_t *count)
 {
-	uint32_t count = 1;
 	void *last = objects;
 
-	if (!objects)
-		return 0;
-	for (; *sy__slub_next(cache, last); last = *sy__slub_next(cache, last))
-		count++;
-	*sy__slub_next(cache, last) = slab->freelist;
-	slab->freelist = objects;
-	return count;
+	for (*count = 1; *sy__slub_next(cache, last); last = *sy__slub_next(cache, last))
+		++*count;
+	return last;
 }
 
-/* Whether an empty slab is one too many for its node, and if so, takes it out of the node's figures. With its
- * lock held. */
-static bool surplus(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page)
+struct change {
+	uint64_t from, to;
+};
+
+/* Makes the slab nobody's, with a slot's objects (or NULL) in front of its own free ones. With its node's lock held, hence a
+ * slab that is partial from now on comes onto the list before anybody looks there. */
+static struct change release(const struct sy__slub_cache *cache, struct sy_page *page, void *objects)
 {
-	if (sy__slub_slab(page)->in_use || node->partial_slabs < cache->min_partial)
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	char *start = sy__page_address(cache->cache.heap, page);
+	uint64_t old = sy__load64(&slab->word), new;
+	uint32_t count = 0;
+	void *last = objects ? chain_end(cache, objects, &count) : NULL;
+
+	do {
+		new = old & ~SY__SLUB_FROZEN;
+		if (last) {
+			*sy__slub_next(cache, last) = sy__slub_word_first(old, start);
+			new = sy__slub_word_push(new, start, objects, count);
+		}
+	} while (!sy__swap64(&slab->word, &old, new));
+	return (struct change){ old, new };
+}
+
+/* Whether a slab with so many objects in use is empty and one too many for its node, and if so, takes it out of the node's
+ * figures. With the node's lock held. */
+static bool surplus(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page, uint32_t in_use)
+{
+	if (in_use || node->partial_slabs < cache->min_partial)
 		return false;
 	sy__slub_count_out(node, page);
 	return true;
@@ -167,26 +182,25 @@ static bool surplus(struct sy__slub_cache *cache, struct sy__slub_node *node, st
 uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)
 {
 	struct sy_page *page = own->slab;
-	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_node *node = node_of(cache, page);
-	bool others_freed, discard;
+	struct sy_list *link = &sy__slub_slab(page)->link;
+	struct change change;
+	bool discard;
 
 	sy__lock(&node->lock);
-	others_freed = slab->freelist != NULL;
-	slab->in_use = (slab->in_use - return_objects(cache, slab, own->freelist)) & 0xffffu;
-	slab->frozen = 0;
-	discard = surplus(cache, node, page);
-	if (!discard && slab->freelist) {
+	change = release(cache, page, own->freelist);
+	discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
+	if (!discard && !sy__slub_word_full(change.to)) {
+		bool others_freed = !sy__slub_word_full(change.from);
+
 		node->partial_slabs++;
-		sy__list_insert(&slab->link, others_freed ? node->partial.prev : &node->partial,
+		sy__list_insert(link, others_freed ? node->partial.prev : &node->partial,
 		                others_freed ? &node->partial : node->partial.next);
 	}
 	sy__unlock(&node->lock);
-	own->slab = NULL;
-	own->freelist = NULL;
+	sy__slub_forget(own);
 	return discard ? sy__slub_discard(cache, slot, page) : 0;
 }
-
 /* Moves a chain of frozen slabs, linked through next, to their nodes. */
 static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
@@ -196,11 +210,12 @@ static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_
 		struct sy__slub_slab *slab = sy__slub_slab(page);
 		struct sy__slub_node *node = node_of(cache, page);
 		struct sy_page *next = slab->next;
+		struct change change;
 		bool discard;
 
 		sy__lock(&node->lock);
-		slab->frozen = 0;
-		discard = surplus(cache, node, page);
+		change = release(cache, page, NULL);
+		discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
 		if (!discard) {
 			sy__list_add_tail(&node->partial, &slab->link);
 			node->partial_slabs++;
@@ -284,11 +299,11 @@ static void sort_partial(struct sy__slub_node *node, struct sy_list *empties)
 	sy__lock(&node->lock);
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = next) {
 		struct sy_page *page = sy__slub_linked(at);
-		const struct sy__slub_slab *slab = sy__slub_slab(page);
-		uint32_t free = (uint32_t)slab->objects - slab->in_use;
+		uint64_t word = sy__slub_look(page);
+		uint32_t in_use = sy__slub_word_in_use(word), free = sy__slub_word_objects(word) - in_use;
 
 		next = at->next;
-		if (!slab->in_use) {
+		if (!in_use) {
 			move_to_head(empties, at);
 			node->partial_slabs--;
 			sy__slub_count_out(node, page);
