@@ -28,6 +28,7 @@
 
 #include "deferred.h"
 #include "geometry.h"
+#include "here.h"
 #include "list.h"
 #include "metadata.h"
 #include "page_interface.h"
@@ -81,6 +82,7 @@ static struct sy_heap *house(struct sy_heap *draft)
 	sy__list_init(&heap->caches);
 	sy__list_init(&heap->link);
 	sy__metadata_init(heap);
+	sy__here_heap(heap);
 	return heap;
 }
 
@@ -132,10 +134,18 @@ static unsigned at_least(unsigned value, unsigned least)
 	return value > least ? value : least;
 }
 
+static unsigned slots_of(const struct sy_heap_config *config)
+{
+	if (config->threads)
+		return SY_MAX_SLOTS;
+	return config->slots ? config->slots : 1;
+}
+
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
-	unsigned slots = config->slots ? config->slots : 1, nodes = at_least(config->nodes, sy__pages_nodes(pages));
+	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
 	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
+	                         .cpus = config->threads ? sy__cpus() : slots, .threads = config->threads,
 	                         .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
 
@@ -243,6 +253,7 @@ struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_con
 	if (!cache)
 		return NULL;
 	*cache = wanted;
+	sy__here_cache(cache);
 	if (!policy->cache_init(cache)) {
 		sy__metadata_give(heap, cache, policy->cache_bytes);
 		return NULL;

@@ -10,12 +10,30 @@
  *
  *   sy__lock_t, SY__LOCK_INIT      a lock that is never held across a call into the client, and never taken twice
  *   sy__lock(l), sy__unlock(l)     acquire and release; on one CPU they may be empty
+ *   sy__lock_try(l)                acquires it if it is free, else false
  *   sy__local_begin(slot)          from here to sy__local_end(slot) no other code touches the state of this CPU slot;
  *   sy__local_end(slot)            nothing in a replay, where one thread drives all slots
  *   sy__load64(p)                  a word of 64 bits that others may exchange at the same time, as a guess for the next
  *   sy__swap64(p, &guess, value)   if the word is the guess, value takes its place: true; else false, and the guess is
  *                                  what the word is. One atomic step; what happened before it in one thread is seen after
  *                                  it by the next (acquire and release), also where the machine has words of 32 bits only
+ *   sy__call_begin()               a call on the caller's own slot begins; where the slot is, in bytes: slot * SY_CACHE_LINE
+ *                                  from element 0 of an array of one cache line for each slot (ptrdiff_t). It may be the
+ *                                  dummy slot, SY__DUMMY_HERE. From here to
+ *   sy__call_end()                 nobody else touches the state of that slot. Neither takes a lock, writes anything
+ *                                  shared, or costs more than a few instructions. Calls don't nest.
+ *   sy__call_enter(&slot)          the same for slow paths, and in place of a sy__call_begin that got the dummy slot: waits
+ *                                  until the caller has a real slot. Until sy__call_leave() the slot is the caller's, who
+ *                                  may block; sy__call_begin yields the dummy. False: the caller is in a slow call already
+ *                                  (a constructor that calls back); nothing was begun, and nothing must be left
+ *   sy__call_leave()
+ *   sy__slots_claim()              makes every slot but the caller's own (which is in a call by sy__call_enter) reachable for
+ *                                  it until sy__slots_release(): waits until owners' calls end; their next ones wait. Those
+ *                                  that can't be had are left out. sy__slots_claim_try() never waits long, so that it may
+ *                                  be called with locks held; false: nobody is reachable, and nothing must be released
+ *   sy__slots_release()
+ *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
+ *   sy__cpus()                     CPUs that threads may run on
  *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory

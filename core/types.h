@@ -8,7 +8,8 @@
  *   cache             objects of one kind in a heap (struct sy_cache).
  *   slab, object      pages carved into objects; what the client holds.
  *   CPU slot          the owner of per-CPU state, 0 to sy_heap.slots - 1: a logical CPU in a replay, a thread in a
- *                     program, a CPU in a kernel. Whoever calls passes the slot that it runs on.
+ *                     program, a CPU in a kernel. Whoever calls passes the slot that it runs on, or calls a function
+ *                     without slots ("here"), which runs on the caller's own.
  *
  * Memory accounting is exact. Every page of the reserved range is ungrown, free, in a slab, in a large allocation, in
  * environment use or in metadata (enum sy_page_use); sy_pages_check() and sy_heap_check() verify the sums.
@@ -36,7 +37,7 @@
 #define SY_PAGE_SIZE ((size_t)1 << SY_PAGE_SHIFT)
 #define SY_MAX_ORDER 10 /* largest block: 2^10 pages */
 #define SY_ORDERS (SY_MAX_ORDER + 1)
-#define SY_MAX_SLOTS 256
+#define SY_MAX_SLOTS 512
 #define SY_MAX_NODES 16
 #define SY_MAX_TUNABLES 16
 #define SY_CACHE_LINE 64
@@ -168,6 +169,23 @@ struct sy_cache;
 struct sy_pages;
 
 /*
+ * The functions without slots: as their namesakes in struct sy_policy, on the slot of the thread (or CPU) that calls. Each
+ * begins and ends the call itself (sy__call_begin and sy__call_end of platform.h). A fast path that misses jumps to the
+ * generic entry of the same name (core/here.h), which does all the rest: it resolves the dummy slot, and goes through the
+ * policy's function with slots. Sizes are not zero-checked and objects never NULL, as for those.
+ *
+ * The dummy slot. Arrays with an element for each slot have one more in front, element -1, in which nothing is ever found:
+ * no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on it,
+ * hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy element.
+ */
+struct sy_here {
+	void *(*cache_alloc)(struct sy_cache *, unsigned flags);
+	void (*cache_free)(struct sy_cache *, void *object);
+	void *(*kmalloc)(struct sy_heap *, size_t size, unsigned flags);
+	void (*kfree)(struct sy_heap *, void *object);
+};
+
+/*
  * The policy contract. Adding an allocator is one file that defines one of these, and one line in core/policies/table.c.
  * Functions get the caller's slot; those of the slow group may be called from any slot. NULL marks what a policy
  * does not have. All but check may be called concurrently for different slots.
@@ -203,6 +221,7 @@ struct sy_policy {
 	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
+	const struct sy_here *here; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
 	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
 };
@@ -263,9 +282,13 @@ struct sy_metadata {
 };
 
 struct sy_heap {
+	void *(*kmalloc_here)(struct sy_heap *, size_t size, unsigned flags); /* of policy->here, or generic: what sy_malloc */
+	void (*kfree_here)(struct sy_heap *, void *object);                   /* and sy_mfree jump to */
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
-	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS; the present CPUs for order calculation */
+	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
+	unsigned cpus;   /* present CPUs, for order calculation: `slots`, but for a heap of threads */
+	bool threads;    /* its slots are threads' (the platform's), reached by claims: see core/here.h */
 	unsigned nodes;  /* memory nodes: 1 to SY_MAX_NODES */
 	uint8_t slot_node[SY_MAX_SLOTS]; /* the memory node nearest to each slot */
 	int64_t tunables[SY_MAX_TUNABLES];
@@ -283,6 +306,8 @@ struct sy_heap {
 };
 
 struct sy_cache {
+	void *(*alloc_here)(struct sy_cache *, unsigned flags); /* what sy_alloc and sy_free jump to; from policy->here, or */
+	void (*free_here)(struct sy_cache *, void *object);     /* generic; cache_init may choose others for this cache */
 	const struct sy_policy *policy; /* = heap->policy, one load nearer to the fast path */
 	struct sy_heap *heap;
 	char name[SY_NAME_BYTES];
@@ -293,6 +318,7 @@ struct sy_cache {
 	void (*constructor)(void *object, size_t object_size);
 	void (*destructor)(void *object, size_t object_size);
 	const struct sy_page_supplier *supplier; /* NULL: the page allocator */
+	bool ending;          /* nobody uses it any more, so all its slots are reachable */
 	uint32_t users;       /* how many creations share this cache by merging; under sy_heap.lock */
 	struct sy_list link;  /* in sy_heap.caches; under sy_heap.lock */
 };

@@ -54,7 +54,7 @@ const char *sy_pages_config_error(const struct sy_pages_config *config)
 	if (config->zone_count < 1 || config->zone_count > SY_MAX_ZONES)
 		return "there must be 1 to 24 zones";
 	if (config->slots < 1 || config->slots > SY_MAX_SLOTS)
-		return "there must be 1 to 256 CPU slots";
+		return "there must be 1 to 512 CPU slots";
 	if (config->pageblock_order < 1 || config->pageblock_order > SY_MAX_ORDER)
 		return "the pageblock order must be 1 to 10; it is 9 on x86-64";
 	for (i = 0; i < config->zone_count && !error; i++) {

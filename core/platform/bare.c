@@ -30,6 +30,22 @@ void sy_platform_set_buffer(void *buffer, size_t bytes)
 	buffer_end = buffer_next + bytes;
 }
 
+static bool inside;
+
+bool sy__call_enter(unsigned *slot)
+{
+	*slot = 0;
+	if (inside)
+		return false;
+	inside = true;
+	return true;
+}
+
+void sy__call_leave(void)
+{
+	inside = false;
+}
+
 void *sy__source_reserve(size_t bytes)
 {
 	size_t skip = (size_t)(-(uintptr_t)buffer_next & (RESERVE_ALIGN - 1));

@@ -5,6 +5,9 @@
  * One CPU, and no interrupt handler that allocates: locks and local sections are empty. A machine that has such handlers
  * calls the library with them masked.
  *
+ * Slots. Calls without a slot run on slot 0, and there are no others to claim. A system with several CPUs, whose calls stay on
+ * theirs while they run, returns that CPU's number times the cache line from sy__call_begin.
+ *
  * Memory. The program hands over one buffer, once, before anything else: sy_platform_set_buffer. Reservations are cut from
  * its start upwards; releasing the one made last makes its space available again, others stay until the end, since a machine
  * like this creates its page allocator once. Committing clears the memory, as nobody else does. Discarding does
@@ -43,6 +46,12 @@ static inline void sy__lock(sy__lock_t *lock)
 	(void)lock;
 }
 
+static inline bool sy__lock_try(sy__lock_t *lock)
+{
+	(void)lock;
+	return true;
+}
+
 static inline void sy__unlock(sy__lock_t *lock)
 {
 	(void)lock;
@@ -71,6 +80,44 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 	}
 	*word = value;
 	return true;
+}
+
+#define SY__DUMMY_HERE ((ptrdiff_t)-64)
+
+static inline ptrdiff_t sy__call_begin(void)
+{
+	return 0;
+}
+
+static inline void sy__call_end(void)
+{
+}
+
+bool sy__call_enter(unsigned *slot);
+void sy__call_leave(void);
+
+static inline void sy__slots_claim(void)
+{
+}
+
+static inline bool sy__slots_claim_try(void)
+{
+	return true;
+}
+
+static inline void sy__slots_release(void)
+{
+}
+
+static inline bool sy__slot_mine(unsigned slot)
+{
+	(void)slot;
+	return true;
+}
+
+static inline unsigned sy__cpus(void)
+{
+	return 1;
 }
 
 static inline uint64_t sy__now(void)

@@ -7,7 +7,8 @@
  * uncontended path.
  *
  * Slots. One thread drives all slots of a replay, or each thread its own: nothing interrupts the code between
- * sy__local_begin and sy__local_end, so both are empty.
+ * sy__local_begin and sy__local_end, so both are empty. A thread's own slot is in its struct sy__thread: beginning a call is
+ * one store and one load there, ending it one store. How others reach the slot nevertheless: threads.c.
  *
  * Words of 64 bits are exchanged by the machine's own instruction; by locks, many of them and chosen by the word's address, on
  * the few 32-bit machines that have none. Those read such a word in two halves, which a guess may.
@@ -18,7 +19,7 @@
  * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
  * the operating system when it is first touched; hence a simulated terabyte costs what is used of it.
  *
- * The state behind this header is in user.c. Built-in atomics in place of <stdatomic.h>, so that C++ may include it.
+ * The state behind this header is in user.c and threads.c. Built-in atomics in place of <stdatomic.h>, so that C++ may include it.
  */
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
@@ -36,6 +37,67 @@ void sy_platform_set_clock(uint64_t (*clock)(void));
 
 extern uint64_t (*sy__clock)(void);
 
+/* What a thread has in thread-local storage. The first two words are the fast path's; the rest is threads.c's. */
+struct sy__thread {
+	unsigned busy;  /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
+	unsigned state; /* enum in threads.c: may others claim the slot? */
+	ptrdiff_t here; /* what sy__call_begin returns */
+	unsigned slot;  /* the thread's own; the shared one while in a call on that; or none */
+	unsigned calls; /* slow ones */
+	bool claims;    /* has claimed the slots of others */
+	bool ending;    /* its slot was given back for good, as the thread ends */
+	bool forking;   /* between the halves of a fork */
+};
+
+extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * A thread sanitizer does not know the barrier that a claim has all threads execute (threads.c), so under one both sides of
+ * that protocol use the order that it does know. The protocol is the same.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define SY__OWNER_STORE __ATOMIC_SEQ_CST
+#define SY__OWNER_LOAD __ATOMIC_SEQ_CST
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SY__OWNER_STORE __ATOMIC_SEQ_CST
+#define SY__OWNER_LOAD __ATOMIC_SEQ_CST
+#endif
+#endif
+#ifndef SY__OWNER_STORE
+#define SY__OWNER_STORE __ATOMIC_RELAXED
+#define SY__OWNER_LOAD __ATOMIC_ACQUIRE
+#endif
+
+/* sy__call_begin of a thread without a slot; also the offset of the dummy element of an array of cache lines. */
+#define SY__DUMMY_HERE ((ptrdiff_t)-64)
+
+bool sy__call_enter(unsigned *slot);
+void sy__call_leave(void);
+void sy__slots_claim(void);
+bool sy__slots_claim_try(void);
+void sy__slots_release(void);
+bool sy__slot_mine(unsigned slot);
+unsigned sy__cpus(void);
+
+/*
+ * Store busy, then load here: the claimer stores here, then loads busy, with a barrier between that takes effect on all
+ * processors. So at least one sees the other's store, though nothing but the compiler is kept from reordering here. The load
+ * acquires, as it may see the slot released by a claimer, who wrote to its state; the store in sy__call_end releases that
+ * state to the next claimer.
+ */
+static inline ptrdiff_t sy__call_begin(void)
+{
+	__atomic_store_n(&sy__self.busy, 1u, SY__OWNER_STORE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&sy__self.here, SY__OWNER_LOAD);
+}
+
+static inline void sy__call_end(void)
+{
+	__atomic_store_n(&sy__self.busy, 0u, __ATOMIC_RELEASE);
+}
+
 void sy__lock_wait(sy__lock_t *lock);
 
 void *sy__source_reserve(size_t bytes);
@@ -47,6 +109,11 @@ static inline void sy__lock(sy__lock_t *lock)
 {
 	if (sy__unlikely(__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE)))
 		sy__lock_wait(lock);
+}
+
+static inline bool sy__lock_try(sy__lock_t *lock)
+{
+	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) && !__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE);
 }
 
 static inline void sy__unlock(sy__lock_t *lock)

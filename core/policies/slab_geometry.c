@@ -174,7 +174,7 @@ static void size_arrays(struct sy__slab_cache *slab)
 	slab->batchcount = batchcount == SY_TUNABLE_AUTO ? (slab->limit + 1) / 2 : (uint32_t)batchcount;
 	if (slab->batchcount > slab->limit)
 		slab->batchcount = slab->limit;
-	slab->shared = shared == SY_TUNABLE_AUTO ? (slab->cache.size <= SY_PAGE_SIZE && heap->slots > 1 ? 8 : 0)
+	slab->shared = shared == SY_TUNABLE_AUTO ? (slab->cache.size <= SY_PAGE_SIZE && heap->cpus > 1 ? 8 : 0)
 	                                         : (uint32_t)shared;
 }
 

@@ -70,7 +70,7 @@ static bool lay_out(struct sy__slqb_cache *slqb)
 		size += WORD;
 	}
 	size = sy__align_up(size, cache->align);
-	if (!sy__slqb_geometry(cache->heap->tunables, cache->heap->slots, size, &geometry))
+	if (!sy__slqb_geometry(cache->heap->tunables, cache->heap->cpus, size, &geometry))
 		return false;
 	cache->size = geometry.size;
 	slqb->order = (uint8_t)geometry.order;

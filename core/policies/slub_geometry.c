@@ -121,7 +121,7 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 
 	if (heap->tunables[SLUB_CPU_PARTIAL] != SY_TUNABLE_AUTO)
 		return (uint32_t)heap->tunables[SLUB_CPU_PARTIAL];
-	if (heap->slots == 1)
+	if (heap->cpus == 1)
 		return 0;
 	if (slub->cache.size >= SY_PAGE_SIZE)
 		return 6;
@@ -153,7 +153,7 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	struct sy_geometry geometry;
 
 	lay_out_object(slub);
-	if (!sy__slub_geometry(cache->heap->tunables, cache->heap->slots, cache->size, &geometry))
+	if (!sy__slub_geometry(cache->heap->tunables, cache->heap->cpus, cache->size, &geometry))
 		return false;
 	slub->order = (uint8_t)geometry.order;
 	slub->least_order = (uint8_t)sy__order_of(cache->size);

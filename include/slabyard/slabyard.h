@@ -10,7 +10,7 @@
 #ifndef SLABYARD_H
 #define SLABYARD_H
 
-#include "../../core/types.h"
+#include "core/types.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -126,6 +126,7 @@ const struct sy_policy *sy_policy_find(const char *name);
 
 struct sy_heap_config {
 	const struct sy_policy *policy;
+	bool threads;              /* for calls without slots (sy_alloc, sy_malloc, …) from any thread; `slots` is not used */
 	unsigned slots, nodes;     /* 0: one slot; nodes: never fewer than the page allocator has */
 	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */
 	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of policy->tunables; start from sy_tunable_defaults */
@@ -211,6 +212,18 @@ static inline void sy_cache_free(struct sy_cache *cache, unsigned slot, void *ob
 
 uint64_t sy_cache_shrink(struct sy_cache *);
 void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
+
+/* ---- Calls without slots -------------------------------------------------------------------------------------- */
+
+/*
+ * On a heap of threads (sy_heap_open, or sy_heap_config.threads): from any thread, at any time, at once. On any other heap they
+ * are calls on slot 0. An object may be freed by another thread than the one that got it. NULL: no memory; freeing NULL
+ * does nothing. Not from constructors, destructors or signal handlers: there they return NULL or leave the object alone.
+ */
+void *sy_alloc(struct sy_cache *, unsigned flags);
+void sy_free(struct sy_cache *, void *object);
+void *sy_malloc(struct sy_heap *, size_t size, unsigned flags);
+void sy_mfree(struct sy_heap *, void *object);
 
 #ifdef __cplusplus
 }

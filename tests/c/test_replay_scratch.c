@@ -92,7 +92,7 @@ static void test_refusals(void)
 	REFUSED(image.sections[0].count = UINT64_MAX, "cut short");
 	REFUSED(image.sections[0].offset = (uint64_t)1 << 63, "cut short");
 	REFUSED(image.run->cpus = 0, "0 CPUs");
-	REFUSED(image.run->cpus = SY_MAX_SLOTS + 1, "257 CPUs");
+	REFUSED(image.run->cpus = SY_MAX_SLOTS + 1, "513 CPUs");
 	REFUSED(image.run->nodes = 0, "memory nodes");
 	REFUSED(image.run->pageblock_order = 11, "order 11");
 	REFUSED(image.run->handles = UINT32_MAX, "handles");

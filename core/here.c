@@ -1,0 +1,124 @@
+#include "here.h"
+
+#include <slabyard/slabyard.h>
+
+void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
+{
+	unsigned slot;
+	void *object;
+
+	if (sy__unlikely(!sy__call_enter(&slot)))
+		return NULL;
+	object = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE);
+	sy__call_leave();
+	return object;
+}
+
+void sy__here_cache_free(struct sy_cache *cache, void *object)
+{
+	unsigned slot;
+
+	if (sy__unlikely(!sy__call_enter(&slot)))
+		return;
+	cache->policy->cache_free(cache, slot, object);
+	sy__call_leave();
+}
+
+void *sy__here_kmalloc(struct sy_heap *heap, size_t size, unsigned flags)
+{
+	unsigned slot;
+	void *object;
+
+	if (sy__unlikely(!sy__call_enter(&slot)))
+		return NULL;
+	object = heap->policy->kmalloc(heap, slot, size, flags, SY_ANY_NODE);
+	sy__call_leave();
+	return object;
+}
+
+void sy__here_kfree(struct sy_heap *heap, void *object)
+{
+	unsigned slot;
+
+	if (sy__unlikely(!sy__call_enter(&slot)))
+		return;
+	heap->policy->kfree(heap, slot, object);
+	sy__call_leave();
+}
+
+static const struct sy_here generic = {
+	.cache_alloc = sy__here_cache_alloc,
+	.cache_free = sy__here_cache_free,
+	.kmalloc = sy__here_kmalloc,
+	.kfree = sy__here_kfree,
+};
+
+/* Heaps whose slots the caller drives: slot 0, by a caller who is alone. */
+
+static void *cache_alloc_first(struct sy_cache *cache, unsigned flags)
+{
+	return cache->policy->cache_alloc(cache, 0, flags, SY_ANY_NODE);
+}
+
+static void cache_free_first(struct sy_cache *cache, void *object)
+{
+	cache->policy->cache_free(cache, 0, object);
+}
+
+static void *kmalloc_first(struct sy_heap *heap, size_t size, unsigned flags)
+{
+	return heap->policy->kmalloc(heap, 0, size, flags, SY_ANY_NODE);
+}
+
+static void kfree_first(struct sy_heap *heap, void *object)
+{
+	heap->policy->kfree(heap, 0, object);
+}
+
+static const struct sy_here first = {
+	.cache_alloc = cache_alloc_first,
+	.cache_free = cache_free_first,
+	.kmalloc = kmalloc_first,
+	.kfree = kfree_first,
+};
+
+static const struct sy_here *entries(const struct sy_heap *heap)
+{
+	if (!heap->threads)
+		return &first;
+	return heap->policy->here ? heap->policy->here : &generic;
+}
+
+void sy__here_heap(struct sy_heap *heap)
+{
+	heap->kmalloc_here = entries(heap)->kmalloc;
+	heap->kfree_here = entries(heap)->kfree;
+}
+
+void sy__here_cache(struct sy_cache *cache)
+{
+	cache->alloc_here = entries(cache->heap)->cache_alloc;
+	cache->free_here = entries(cache->heap)->cache_free;
+}
+
+void *sy_alloc(struct sy_cache *cache, unsigned flags)
+{
+	return cache->alloc_here(cache, flags);
+}
+
+void sy_free(struct sy_cache *cache, void *object)
+{
+	if (sy__likely(object))
+		cache->free_here(cache, object);
+}
+
+void *sy_malloc(struct sy_heap *heap, size_t size, unsigned flags)
+{
+	return heap->kmalloc_here(heap, size, flags);
+}
+
+void sy_mfree(struct sy_heap *heap, void *object)
+{
+	if (sy__likely(object))
+		heap->kfree_here(heap, object);
+}

@@ -1,0 +1,48 @@
+/*
+ * Calls without slots ("here"): on the slot of whoever calls. See here.c.
+ *
+ * A policy's own fast paths (struct sy_here in types.h) look like this, and jump to the generic entry when they miss, without
+ * having ended the call:
+ *
+ *	static void *alloc_here(struct sy_cache *cache, unsigned flags)
+ *	{
+ *		struct slot *own = (struct slot *)(void *)((char *)slots + sy__call_begin());  (may be the dummy)
+ *		if (sy__unlikely(nothing in own, or flags that ask for more))
+ *			return sy__here_cache_alloc(cache, flags);
+ *		take from own;
+ *		sy__call_end();
+ *		return object;
+ *	}
+ *
+ * Nothing may have been changed before the jump.
+ */
+#ifndef SY_HERE_H
+#define SY_HERE_H
+
+#include "types.h"
+
+SY__COLD void *sy__here_cache_alloc(struct sy_cache *, unsigned flags);
+SY__COLD void sy__here_cache_free(struct sy_cache *, void *object);
+SY__COLD void *sy__here_kmalloc(struct sy_heap *, size_t size, unsigned flags);
+SY__COLD void sy__here_kfree(struct sy_heap *, void *object);
+
+/* The slot of a sy__call_begin that is not the dummy. */
+static inline unsigned sy__here_slot(ptrdiff_t here)
+{
+	return (unsigned)(here / SY_CACHE_LINE);
+}
+
+/* Whether the caller may touch what a slot has of a cache: in every loop over slots but those that the caller promises to be
+ * alone in (checks of single-threaded tests, creation). In a replay the caller drives all slots. In a heap of threads these are
+ * the caller's own slot and those that are claimed, which the core has done around shrink, reap, counts, tick and check
+ * as far as that was possible. */
+static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
+{
+	return !cache->heap->threads || cache->ending || sy__slot_mine(slot);
+}
+
+/* For heap.c: the entries of a new heap or cache. */
+void sy__here_heap(struct sy_heap *);
+void sy__here_cache(struct sy_cache *);
+
+#endif
