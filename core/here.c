@@ -24,7 +24,7 @@ void sy__here_cache_free(struct sy_cache *cache, void *object)
 	sy__call_leave();
 }
 
-void *sy__here_kmalloc(struct sy_heap *heap, size_t size, unsigned flags)
+void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	unsigned slot;
 	void *object;
@@ -36,7 +36,12 @@ void *sy__here_kmalloc(struct sy_heap *heap, size_t size, unsigned flags)
 	return object;
 }
 
-void sy__here_kfree(struct sy_heap *heap, void *object)
+void *sy__here_malloc(size_t size, struct sy_heap *heap)
+{
+	return sy__here_kmalloc(size, 0, heap);
+}
+
+void sy__here_kfree(void *object, struct sy_heap *heap)
 {
 	unsigned slot;
 
@@ -50,6 +55,7 @@ static const struct sy_here generic = {
 	.cache_alloc = sy__here_cache_alloc,
 	.cache_free = sy__here_cache_free,
 	.kmalloc = sy__here_kmalloc,
+	.malloc = sy__here_malloc,
 	.kfree = sy__here_kfree,
 };
 
@@ -65,12 +71,17 @@ static void cache_free_first(struct sy_cache *cache, void *object)
 	cache->policy->cache_free(cache, 0, object);
 }
 
-static void *kmalloc_first(struct sy_heap *heap, size_t size, unsigned flags)
+static void *kmalloc_first(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	return heap->policy->kmalloc(heap, 0, size, flags, SY_ANY_NODE);
 }
 
-static void kfree_first(struct sy_heap *heap, void *object)
+static void *malloc_first(size_t size, struct sy_heap *heap)
+{
+	return heap->policy->kmalloc(heap, 0, size, 0, SY_ANY_NODE);
+}
+
+static void kfree_first(void *object, struct sy_heap *heap)
 {
 	heap->policy->kfree(heap, 0, object);
 }
@@ -79,6 +90,7 @@ static const struct sy_here first = {
 	.cache_alloc = cache_alloc_first,
 	.cache_free = cache_free_first,
 	.kmalloc = kmalloc_first,
+	.malloc = malloc_first,
 	.kfree = kfree_first,
 };
 
@@ -92,6 +104,7 @@ static const struct sy_here *entries(const struct sy_heap *heap)
 void sy__here_heap(struct sy_heap *heap)
 {
 	heap->kmalloc_here = entries(heap)->kmalloc;
+	heap->malloc_here = entries(heap)->malloc;
 	heap->kfree_here = entries(heap)->kfree;
 }
 
@@ -114,11 +127,11 @@ void sy_free(struct sy_cache *cache, void *object)
 
 void *sy_malloc(struct sy_heap *heap, size_t size, unsigned flags)
 {
-	return heap->kmalloc_here(heap, size, flags);
+	return heap->kmalloc_here(size, flags, heap);
 }
 
 void sy_mfree(struct sy_heap *heap, void *object)
 {
 	if (sy__likely(object))
-		heap->kfree_here(heap, object);
+		heap->kfree_here(object, heap);
 }

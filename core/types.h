@@ -181,8 +181,10 @@ struct sy_pages;
 struct sy_here {
 	void *(*cache_alloc)(struct sy_cache *, unsigned flags);
 	void (*cache_free)(struct sy_cache *, void *object);
-	void *(*kmalloc)(struct sy_heap *, size_t size, unsigned flags);
-	void (*kfree)(struct sy_heap *, void *object);
+	/* The heap last: programs have one whose name is not among the caller's arguments, and so needs to move none of them. */
+	void *(*kmalloc)(size_t size, unsigned flags, struct sy_heap *);
+	void *(*malloc)(size_t size, struct sy_heap *); /* kmalloc without flags */
+	void (*kfree)(void *object, struct sy_heap *);
 };
 
 /*
@@ -282,8 +284,9 @@ struct sy_metadata {
 };
 
 struct sy_heap {
-	void *(*kmalloc_here)(struct sy_heap *, size_t size, unsigned flags); /* of policy->here, or generic: what sy_malloc */
-	void (*kfree_here)(struct sy_heap *, void *object);                   /* and sy_mfree jump to */
+	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *); /* of policy->here, or generic: what sy_malloc, */
+	void *(*malloc_here)(size_t size, struct sy_heap *);                  /* malloc, */
+	void (*kfree_here)(void *object, struct sy_heap *);                   /* and sy_mfree jump to */
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
