@@ -4,8 +4,7 @@
  * Every allocation and every free of an object is put between two readings of the fastest clock there is: the
  * time-stamp counter on x86 (rdtscp, which waits for what came before it), the virtual counter on arm64, clock_gettime
  * elsewhere. Ticks become nanoseconds by comparing the counter with CLOCK_MONOTONIC over the whole pass. Reading the
- * clock costs time itself: its median over many empty pairs is taken off every sample, down to 0. Virtual machines may
- * count in steps of several nanoseconds, below which no sample tells anything: `clock_resolution_ns`. Pages of the
+ * clock costs time itself, which is taken off every sample (ticks.h). Pages of the
  * environment are served between the samples. The trace has been run once before, and the memory that it uses is
  * resident (rehearse.c).
  *
@@ -18,82 +17,17 @@
 #include "replay.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "histogram.h"
+#include "ticks.h"
 
-#define CALIBRATION_SAMPLES 20001
 #define LEAST_CALIBRATION_NS 20000000u
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-#if defined(__x86_64__) || defined(__i386__)
-#define CLOCK_NAME "rdtscp"
-static inline uint64_t read_clock(void)
-{
-	unsigned processor;
-
-	return __builtin_ia32_rdtscp(&processor);
-}
-#elif defined(__aarch64__)
-#define CLOCK_NAME "cntvct_el0"
-static inline uint64_t read_clock(void)
-{
-	uint64_t ticks;
-
-	__asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks)::"memory");
-	return ticks;
-}
-#else
-#define CLOCK_NAME "clock_gettime"
-static inline uint64_t read_clock(void)
-{
-	return monotonic_ns();
-}
-#endif
 
 /* What the pass measures with and into. */
 struct latency {
-	uint64_t overhead;   /* ticks of an empty pair of readings */
-	uint64_t resolution; /* ticks: some clocks count in steps */
+	struct ticks ticks;
 	struct histogram alloc, free, both;
 };
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void calibrate(struct latency *latency)
-{
-	static uint64_t samples[CALIBRATION_SAMPLES];
-
-	latency->resolution = UINT64_MAX;
-	for (unsigned i = 0; i < CALIBRATION_SAMPLES; i++) {
-		uint64_t start = read_clock();
-
-		samples[i] = read_clock() - start;
-	}
-	qsort(samples, CALIBRATION_SAMPLES, sizeof *samples, by_value);
-	latency->overhead = samples[CALIBRATION_SAMPLES / 2];
-	for (unsigned i = 1; i < CALIBRATION_SAMPLES; i++)
-		if (samples[i] != samples[i - 1] && samples[i] - samples[i - 1] < latency->resolution)
-			latency->resolution = samples[i] - samples[i - 1];
-}
-
-/* Takes one sample. A counter that runs backwards (another processor) counts as no time. */
-static inline void take_sample(struct histogram *histogram, uint64_t start, uint64_t end, uint64_t overhead)
-{
-	histogram_add(histogram, end > start + overhead ? end - start - overhead : 0);
-}
 
 static void replay(struct driver *driver, struct latency *latency)
 {
@@ -103,17 +37,17 @@ static void replay(struct driver *driver, struct latency *latency)
 		void **entry = &driver->live[step->handle];
 
 		if (step_allocates(step)) {
-			start = read_clock();
+			start = ticks_now();
 			*entry = driver_alloc(driver, step);
-			end = read_clock();
-			take_sample(&latency->alloc, start, end, latency->overhead);
+			end = ticks_now();
+			histogram_add(&latency->alloc, ticks_between(&latency->ticks, start, end));
 		} else if (step_frees(step) && *entry) {
 			void *object = *entry;
 
-			start = read_clock();
+			start = ticks_now();
 			driver_free(driver, step, object);
-			end = read_clock();
-			take_sample(&latency->free, start, end, latency->overhead);
+			end = ticks_now();
+			histogram_add(&latency->free, ticks_between(&latency->ticks, start, end));
 			*entry = NULL;
 		} else if (step->kind == STEP_TICK) {
 			driver_tick(driver, step_time(step));
@@ -151,10 +85,10 @@ static void write_latency(struct json *json, struct latency *latency, double ns_
 	write_quantiles(json, "alloc_ns", &latency->alloc, ns_per_tick);
 	write_quantiles(json, "free_ns", &latency->free, ns_per_tick);
 	write_quantiles(json, "latency_ns", &latency->both, ns_per_tick);
-	json_string(json, "clock", CLOCK_NAME);
-	json_measured(json, "clock_overhead_ns", (double)latency->overhead * ns_per_tick, 2);
-	if (latency->resolution != UINT64_MAX)
-		json_measured(json, "clock_resolution_ns", (double)latency->resolution * ns_per_tick, 2);
+	json_string(json, "clock", TICKS_CLOCK);
+	json_measured(json, "clock_overhead_ns", (double)latency->ticks.overhead * ns_per_tick, 2);
+	if (latency->ticks.resolution != UINT64_MAX)
+		json_measured(json, "clock_resolution_ns", (double)latency->ticks.resolution * ns_per_tick, 2);
 	else
 		json_null(json, "clock_resolution_ns");
 	json_object_end(json);
@@ -163,13 +97,13 @@ static void write_latency(struct json *json, struct latency *latency, double ns_
 
 static void measure(struct json *json, struct driver *driver, struct latency *latency)
 {
-	uint64_t start_ns = monotonic_ns(), start = read_clock(), end_ns;
+	uint64_t start_ns = monotonic_ns(), start = ticks_now(), end_ns;
 
-	calibrate(latency);
+	ticks_calibrate(&latency->ticks);
 	replay(driver, latency);
 	while ((end_ns = monotonic_ns()) - start_ns < LEAST_CALIBRATION_NS)
 		; /* a short trace gives too few ticks to compare the clocks by */
-	write_latency(json, latency, (double)(end_ns - start_ns) / (double)(read_clock() - start));
+	write_latency(json, latency, (double)(end_ns - start_ns) / (double)(ticks_now() - start));
 }
 
 bool latency_pass(struct json *json, struct stage *stage, struct fault *fault)

@@ -1,0 +1,96 @@
+/*
+ * The fastest clock there is, for the time of single operations: the time-stamp counter on x86 (rdtscp, which waits for what
+ * came before it), the virtual counter on arm64, clock_gettime elsewhere. A program that includes this has clock_gettime.
+ *
+ * Reading the clock costs time itself: its median over many empty pairs is taken off every sample, down to 0. Virtual machines
+ * may count in steps of several nanoseconds, below which no sample tells anything: `resolution`.
+ */
+#ifndef REPLAY_TICKS_H
+#define REPLAY_TICKS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define TICKS_SAMPLES 20001
+
+struct ticks {
+	uint64_t overhead;   /* ticks of an empty pair of readings, the median */
+	double mean;         /* likewise, the mean */
+	uint64_t resolution; /* ticks: some clocks count in steps; UINT64_MAX: unknown */
+};
+
+static inline uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+#define TICKS_CLOCK "rdtscp"
+static inline uint64_t ticks_now(void)
+{
+	unsigned processor;
+
+	return __builtin_ia32_rdtscp(&processor);
+}
+#elif defined(__aarch64__)
+#define TICKS_CLOCK "cntvct_el0"
+static inline uint64_t ticks_now(void)
+{
+	uint64_t ticks;
+
+	__asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks)::"memory");
+	return ticks;
+}
+#else
+#define TICKS_CLOCK "clock_gettime"
+static inline uint64_t ticks_now(void)
+{
+	return monotonic_ns();
+}
+#endif
+
+static inline int ticks_compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static inline double ticks_mean(const uint64_t *samples, unsigned count)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		sum += (double)samples[i];
+	return sum / count;
+}
+
+static inline void ticks_calibrate(struct ticks *ticks)
+{
+	static uint64_t samples[TICKS_SAMPLES];
+
+	ticks->resolution = UINT64_MAX;
+	for (unsigned i = 0; i < TICKS_SAMPLES; i++) {
+		uint64_t start = ticks_now();
+
+		samples[i] = ticks_now() - start;
+	}
+	qsort(samples, TICKS_SAMPLES, sizeof *samples, ticks_compare);
+	ticks->overhead = samples[TICKS_SAMPLES / 2];
+	ticks->mean = ticks_mean(samples, TICKS_SAMPLES * 99 / 100); /* the rest was interrupted */
+	for (unsigned i = 1; i < TICKS_SAMPLES; i++)
+		if (samples[i] != samples[i - 1] && samples[i] - samples[i - 1] < ticks->resolution)
+			ticks->resolution = samples[i] - samples[i - 1];
+}
+
+/* What an operation took. A counter that runs backwards (another processor) counts as no time. */
+static inline uint64_t ticks_between(const struct ticks *ticks, uint64_t start, uint64_t end)
+{
+	return end > start + ticks->overhead ? end - start - ticks->overhead : 0;
+}
+
+#endif

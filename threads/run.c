@@ -1,0 +1,281 @@
+/*
+ * One run: threads, clock and memory around a workload.
+ *
+ *   time        from the moment that the first thread starts its work to the one that the last ends it. Threads wait for each other
+ *               before, and for the main thread after it.
+ *   CPU time    of the threads that did the work.
+ *   memory      resident memory of the process as the system counts it, less what was there before the allocator was opened, and
+ *               less the workload's own tables (which are resident from the start). Thread stacks count, for all allocators
+ *               alike. Its peak is the system's own (VmHWM), begun anew when the work begins.
+ *   lock waits  how often a thread found a lock of ours taken. Only heaps of ours tell; of mallocs the context switches that a thread
+ *               asked for (by sleeping) are all that can be seen.
+ *   latencies   see work.h; ticks become nanoseconds by comparing the counter with the clock over the work.
+ *   share       of the allocator in the threads' CPU time: the sampled operations' mean (less the clock's), times the number of all
+ *               operations, by that time less what the sampling took. Samples of INTERRUPTED_NS and more are left out of the mean: it was
+ *               the system that took the processor away, and CPU time doesn't count that.
+ */
+#define _GNU_SOURCE /* RUSAGE_THREAD, MAP_POPULATE */
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define INTERRUPTED_NS 100000.0
+
+/* ---- Ends ----------------------------------------------------------------------------------------------------- */
+
+_Noreturn void end_for_memory(const struct worker *worker, size_t size)
+{
+	fprintf(stderr, "slabyard-threads: %s: no memory for %zu bytes, with %" PRIu64 " KiB resident\n",
+	        worker->run->workload->name, size, resident_kb(worker->run));
+	_exit(2);
+}
+
+_Noreturn void end_for_corruption(const struct worker *worker, const void *object, size_t size)
+{
+	fprintf(stderr, "slabyard-threads: %s: an object of %zu bytes at %p was changed while it lived: the allocator is broken\n",
+	        worker->run->workload->name, size, object);
+	_exit(1);
+}
+
+/* ---- What the system tells ------------------------------------------------------------------------------------ */
+
+static uint64_t status_kb(const char *name)
+{
+	FILE *file = fopen("/proc/self/status", "r");
+	char line[256];
+	unsigned long long value = 0;
+
+	while (file && fgets(line, sizeof line, file))
+		if (strncmp(line, name, strlen(name)) == 0 && sscanf(line + strlen(name), ": %llu", &value) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+static void reset_peak(void)
+{
+	FILE *file = fopen("/proc/self/clear_refs", "w");
+
+	if (!file)
+		return;
+	fputs("5", file);
+	fclose(file);
+}
+
+static uint64_t base_kb; /* resident before anything was done */
+
+static uint64_t beyond_tables(const struct run *run, uint64_t kb)
+{
+	uint64_t own = base_kb + run->table_bytes / 1024;
+
+	return kb > own ? kb - own : 0;
+}
+
+uint64_t resident_kb(const struct run *run)
+{
+	return beyond_tables(run, status_kb("VmRSS"));
+}
+
+void *table(struct run *run, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded = (bytes + page) & ~(page - 1);
+	void *memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (memory == MAP_FAILED) {
+		fprintf(stderr, "slabyard-threads: %s: no memory for %zu bytes of the workload's own\n", run->workload->name, bytes);
+		_exit(2);
+	}
+	run->table_bytes += rounded;
+	return memory;
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t thread_switches(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nvcsw : 0;
+}
+
+void meter_begin(struct meter *meter)
+{
+	*meter = (struct meter){ thread_cpu_ns(), sy_lock_waits(), thread_switches() };
+}
+
+void meter_end(const struct meter *meter, struct worker *worker)
+{
+	worker->cpu_ns += thread_cpu_ns() - meter->cpu_ns;
+	worker->lock_waits += sy_lock_waits() - meter->lock_waits;
+	worker->switches += thread_switches() - meter->switches;
+}
+
+/* ---- Operations that are timed -------------------------------------------------------------------------------- */
+
+/* Counts what was done since the last time, and draws when the next is due. */
+static void next_sample(struct worker *worker)
+{
+	worker->operations += worker->interval - worker->until_sample;
+	worker->interval = worker->run->sample ? 1 + draw_below(worker, 2 * worker->run->sample - 1) : UINT32_MAX;
+	worker->until_sample = worker->interval;
+}
+
+static void note(struct worker *worker, struct histogram *histogram, uint64_t start, uint64_t end)
+{
+	histogram_add(histogram, ticks_between(&worker->run->ticks, start, end));
+	if (end > start && end - start < worker->run->interrupted_ticks) {
+		worker->sampled_ticks += end - start;
+		worker->samples++;
+	}
+	next_sample(worker);
+}
+
+void *take_timed(struct worker *worker, const struct kind *kind, size_t size)
+{
+	uint64_t start = ticks_now();
+	void *object = target_take(worker->target, kind, size);
+
+	note(worker, &worker->takes, start, ticks_now());
+	return object;
+}
+
+void give_timed(struct worker *worker, const struct kind *kind, void *object)
+{
+	uint64_t start = ticks_now();
+
+	target_give(worker->target, kind, object);
+	note(worker, &worker->gives, start, ticks_now());
+}
+
+/* ---- Threads -------------------------------------------------------------------------------------------------- */
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	struct run *run = worker->run;
+	struct meter meter;
+
+	pthread_barrier_wait(&run->barrier);
+	worker->start_ns = monotonic_ns();
+	meter_begin(&meter);
+	run->workload->work(worker);
+	meter_end(&meter, worker);
+	worker->end_ns = monotonic_ns();
+	worker->operations += worker->interval - worker->until_sample;
+	worker->interval = worker->until_sample;
+	pthread_barrier_wait(&run->barrier);
+	pthread_barrier_wait(&run->barrier); /* memory is looked at in between */
+	if (run->workload->leave)
+		run->workload->leave(worker);
+	pthread_barrier_wait(&run->barrier);
+	return NULL;
+}
+
+static bool start_threads(struct run *run, struct fault *fault)
+{
+	for (unsigned i = 0; i < run->threads; i++) {
+		int error = pthread_create(&run->workers[i].thread, NULL, work, &run->workers[i]);
+
+		if (error)
+			return refuse(fault, "cannot start thread %u of %u: %s", i + 1, run->threads, strerror(error));
+	}
+	return true;
+}
+
+static void measure(struct run *run, struct result *result)
+{
+	uint64_t start = ticks_now(), start_ns = monotonic_ns();
+
+	reset_peak();
+	pthread_barrier_wait(&run->barrier); /* begins the work */
+	pthread_barrier_wait(&run->barrier); /* it is done */
+	result->ns_per_tick = (double)(monotonic_ns() - start_ns) / (double)(ticks_now() - start);
+	result->peak_kb = beyond_tables(run, status_kb("VmHWM"));
+	result->work_kb = resident_kb(run);
+	for (unsigned i = 0; i < run->threads; i++)
+		result->live_bytes += run->workers[i].live_bytes;
+	pthread_barrier_wait(&run->barrier); /* the rest may be freed */
+	pthread_barrier_wait(&run->barrier);
+	result->end_kb = resident_kb(run);
+	for (unsigned i = 0; i < run->threads; i++)
+		pthread_join(run->workers[i].thread, NULL);
+	target_trim(&run->target);
+	result->trimmed_kb = resident_kb(run);
+}
+
+static void add_up(const struct run *run, struct result *result)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (unsigned i = 0; i < run->threads; i++) {
+		const struct worker *worker = &run->workers[i];
+
+		first = worker->start_ns < first ? worker->start_ns : first;
+		last = worker->end_ns > last ? worker->end_ns : last;
+		result->operations += worker->operations;
+		result->cpu_ns += worker->cpu_ns;
+		result->lock_waits += worker->lock_waits;
+		result->switches += worker->switches;
+		result->sampled_ticks += worker->sampled_ticks;
+		result->samples += worker->samples;
+		histogram_merge(&result->takes, &worker->takes);
+		histogram_merge(&result->gives, &worker->gives);
+	}
+	result->seconds = (double)(last - first) * 1e-9;
+}
+
+/* Roughly. */
+static double ns_per_tick(void)
+{
+	uint64_t start = ticks_now(), start_ns = monotonic_ns(), end_ns;
+
+	while ((end_ns = monotonic_ns()) - start_ns < 1000000)
+		;
+	return (double)(end_ns - start_ns) / (double)(ticks_now() - start);
+}
+
+static bool prepare(struct run *run, struct fault *fault)
+{
+	run->threads = run->asked * run->workload->threads_per;
+	run->workers = table(run, run->threads * sizeof *run->workers);
+	for (unsigned i = 0; i < run->threads; i++) {
+		run->workers[i].run = run;
+		run->workers[i].target = &run->target;
+		run->workers[i].index = i;
+		run->workers[i].random = (run->seed + 1) * 0x9e3779b97f4a7c15u + i * 0xd1342543de82ef95u + 1;
+		run->workers[i].interval = run->workers[i].until_sample = 1; /* the first operation sets the next */
+	}
+	ticks_calibrate(&run->ticks);
+	run->interrupted_ticks = (uint64_t)(INTERRUPTED_NS / ns_per_tick());
+	pthread_barrier_init(&run->barrier, NULL, run->threads + 1);
+	pthread_barrier_init(&run->among, NULL, run->threads);
+	if (run->caches && !target_kind(&run->target, &run->kind, &(struct sy_cache_config){ .name = "object", .size = run->size_min }, fault))
+		return false;
+	return !run->workload->prepare || run->workload->prepare(run, fault);
+}
+
+void run_note_start(void)
+{
+	base_kb = status_kb("VmRSS");
+}
+
+bool run_workload(struct run *run, struct result *result, struct fault *fault)
+{
+	if (!prepare(run, fault) || !start_threads(run, fault))
+		return false;
+	measure(run, result);
+	add_up(run, result);
+	return true;
+}
