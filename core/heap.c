@@ -50,7 +50,7 @@ static bool config_fits(const struct sy_heap_config *config, unsigned slots, uns
 	for (unsigned i = 0; i < config->policy->tunable_count; i++)
 		if (!tunable_fits(&config->policy->tunables[i], config->tunables[i]))
 			return false;
-	return true;
+	return !(config->sizing.align & (config->sizing.align - 1)) && config->sizing.align <= SY_PAGE_SIZE;
 }
 
 void sy_heap_defaults(const struct sy_policy *policy, struct sy_heap_config *config)
@@ -146,7 +146,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
 	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
 	                         .cpus = config->threads ? sy__cpus() : slots, .threads = config->threads,
-	                         .grace_ns = config->grace_ns };
+	                         .sizing = config->sizing, .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
 
 	if (!config_fits(config, slots, nodes))

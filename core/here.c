@@ -1,5 +1,7 @@
 #include "here.h"
 
+#include "page_interface.h"
+
 #include <slabyard/slabyard.h>
 
 void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
@@ -33,7 +35,7 @@ void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 		return NULL;
 	object = heap->policy->kmalloc(heap, slot, size, flags, SY_ANY_NODE);
 	sy__call_leave();
-	return object;
+	return sy__unlikely(!object && heap->refused) ? heap->refused(size, flags, heap) : object;
 }
 
 void *sy__here_malloc(size_t size, struct sy_heap *heap)
@@ -49,6 +51,14 @@ void sy__here_kfree(void *object, struct sy_heap *heap)
 		return;
 	heap->policy->kfree(heap, slot, object);
 	sy__call_leave();
+}
+
+void sy__here_free(void *object, struct sy_heap *heap)
+{
+	if (sy__likely(sy__holds(heap, object)))
+		heap->kfree_here(object, heap);
+	else if (heap->foreign)
+		heap->foreign(object, heap);
 }
 
 static const struct sy_here generic = {
@@ -106,6 +116,7 @@ void sy__here_heap(struct sy_heap *heap)
 	heap->kmalloc_here = entries(heap)->kmalloc;
 	heap->malloc_here = entries(heap)->malloc;
 	heap->kfree_here = entries(heap)->kfree;
+	heap->free_here = entries(heap)->free ? entries(heap)->free : sy__here_free;
 }
 
 void sy__here_cache(struct sy_cache *cache)

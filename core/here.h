@@ -26,6 +26,7 @@ SY__COLD void sy__here_cache_free(struct sy_cache *, void *object);
 SY__COLD void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *);
 SY__COLD void *sy__here_malloc(size_t size, struct sy_heap *);
 SY__COLD void sy__here_kfree(void *object, struct sy_heap *);
+void sy__here_free(void *object, struct sy_heap *); /* of any address; may be called without a call having begun */
 
 /* The slot of a sy__call_begin that is not the dummy. */
 static inline unsigned sy__here_slot(ptrdiff_t here)

@@ -1,19 +1,28 @@
 /*
  * Size classes: general allocation out of caches.
  *
- * As in Linux 6.1, a request goes to the cache of the smallest class that holds it: powers of two from 8 to 8192
- * bytes, and 96 and 192 between them, where powers of two would waste most for the commonest requests. Every power
- * of two is aligned to its own size, the other two to 8 bytes. Each class exists once for every type of use, since
- * mixing long-lived and reclaimable objects in one slab would pin it: normal, reclaimable, charged to a memory
- * cgroup, DMA.
+ * A request goes to the cache of the smallest class that holds it. There are two sets of classes (enum sy_classes):
  *
- * The class of a size is one table look-up up to 192 bytes and the number of its highest bit above.
+ *   linux   those of Linux 6.1: powers of two from 8 to 8192 bytes, and 96 and 192 between them, where powers of two would
+ *           waste most for the commonest requests. Each exists once for every type of use, since mixing long-lived and
+ *           reclaimable objects in one slab would pin it: normal, reclaimable, charged to a memory cgroup, DMA.
+ *   fine    steps of 16 bytes up to 128, then four to each doubling up to 32 KiB: at most a fifth of an object is unused
+ *           from 128 bytes on, where powers of two leave up to half. One type: a program's memory is all alike.
+ *
+ * A class is aligned to the largest power of two that divides its size, a page at most, and at least as sy_sizing.align
+ * says; Linux's two others to 8 bytes.
+ *
+ * The class of a size is one look at a table: up to 1 KiB of size in steps of 8 bytes, which leads to the cache at once; above,
+ * in steps of 128.
  *
  * A policy may leave out the smallest classes, whose requests then go to the first that it has: SLAB starts at 32
- * bytes and aligns every class to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
+ * bytes and aligns every class of Linux's to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
  *
  * Larger requests take whole pages of the smallest sufficient order. The descriptor of their first page says so
- * (SY_USE_LARGE) and how many bytes were asked for, hence kfree needs no other record.
+ * (SY_USE_LARGE) and how many bytes were asked for, hence kfree needs no other record. Where the heap asks for exact runs
+ * (sy_sizing.exact_runs) what the request leaves of that block goes back at once, in steps of a sixteenth of it: the run is
+ * then a row of blocks, each the next smaller power of two, each a large allocation of its own to the page allocator; the
+ * first one's state says how many pages the row has.
  */
 #include "kmalloc.h"
 
@@ -22,14 +31,30 @@
 #include "geometry.h"
 #include "page_interface.h"
 
-#define SMALLEST_ALIGN 8u
+#define LEAST_LINUX_ALIGN 8u
 
-const uint16_t sy__kmalloc_sizes[SY__KMALLOC_CLASSES] = {
-	8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192,
+static const uint16_t linux_sizes[] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };
+
+static const uint16_t fine_sizes[] = {
+	16,   32,   48,   64,   80,   96,   112,  128,  160,  192,  224,   256,   320,   384,   448,   512,   640,   768,   896,   1024,
+	1280, 1536, 1792, 2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 10240, 12288, 14336, 16384, 20480, 24576, 28672, 32768,
 };
 
-static const char *const size_names[SY__KMALLOC_CLASSES] = { "8",   "16",  "32",  "64", "96", "128", "192",
-	                                                         "256", "512", "1k", "2k", "4k", "8k" };
+struct set {
+	const uint16_t *sizes; /* bytes, ascending */
+	unsigned count, types;
+	bool naturally_aligned; /* all of them, not only the powers of two */
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct set sets[] = {
+	[SY_CLASSES_LINUX] = { linux_sizes, COUNT(linux_sizes), SY__KMALLOC_TYPES, false },
+	[SY_CLASSES_FINE] = { fine_sizes, COUNT(fine_sizes), 1, true },
+};
+
+_Static_assert(COUNT(fine_sizes) <= SY__KMALLOC_MOST_CLASSES && COUNT(linux_sizes) <= SY__KMALLOC_MOST_CLASSES,
+               "the tables hold every class");
 
 static const struct {
 	const char *prefix;
@@ -41,6 +66,62 @@ static const struct {
 	[SY__KMALLOC_DMA] = { "dma-kmalloc-", SY_CACHE_DMA },
 };
 
+/* ---- Finding the class ------------------------------------------------------------------------------------------ */
+
+static unsigned smallest_holding(const struct set *set, size_t size)
+{
+	unsigned class = 0;
+
+	while (class < set->count && set->sizes[class] < size)
+		class++;
+	return class;
+}
+
+static enum sy__kmalloc_type type_of(unsigned flags)
+{
+	if (flags & SY_DMA)
+		return SY__KMALLOC_DMA;
+	if (flags & SY_RECLAIMABLE)
+		return SY__KMALLOC_RECLAIMABLE;
+	return flags & SY_ACCOUNT ? SY__KMALLOC_ACCOUNT : SY__KMALLOC_NORMAL;
+}
+
+struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
+{
+	struct sy_cache *const *classes = kmalloc->classes[type_of(flags)];
+
+	if (size <= SY__KMALLOC_SMALL)
+		return classes[kmalloc->small_class[(size + 7) / 8]];
+	if (size <= kmalloc->largest)
+		return classes[kmalloc->medium_class[(size + SY__KMALLOC_STEP - 1) / SY__KMALLOC_STEP]];
+	return NULL;
+}
+
+uint32_t sy__kmalloc_linux_size(size_t size)
+{
+	const struct set *set = &sets[SY_CLASSES_LINUX];
+	unsigned class = smallest_holding(set, size);
+
+	return class < set->count ? set->sizes[class] : 0;
+}
+
+size_t sy__kmalloc_aligned_size(const struct sy_heap *heap, size_t size, size_t align)
+{
+	const struct set *set = &sets[heap->sizing.classes];
+	size_t power = align;
+
+	while (power < size)
+		power *= 2;
+	if (!set->naturally_aligned || !heap->policy->serves_classes)
+		return power;
+	for (unsigned class = smallest_holding(set, size); class < set->count; class++)
+		if (!(set->sizes[class] & (align - 1)))
+			return set->sizes[class];
+	return power;
+}
+
+/* ---- Creation --------------------------------------------------------------------------------------------------- */
+
 static void append(char **to, const char *from)
 {
 	while (*from)
@@ -48,34 +129,57 @@ static void append(char **to, const char *from)
 	**to = '\0';
 }
 
-static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, unsigned class, unsigned cache_flags)
+/* As Linux names its classes: 512, 1k, 2k; what is no multiple in full. */
+static void append_size(char **to, uint32_t size)
 {
-	char name[SY_NAME_BYTES], *end = name;
-	uint32_t size = sy__kmalloc_sizes[class];
-	struct sy_cache_config config = {
-		.name = name,
-		.size = size,
-		.align = size & (size - 1) ? SMALLEST_ALIGN : size,
-		.flags = types[type].cache_flags | cache_flags | SY_CACHE_KMALLOC | SY_CACHE_NO_MERGE,
-	};
+	bool kibibytes = size % 1024 == 0;
+	uint32_t value = kibibytes ? size / 1024 : size;
+	char digits[12], *at = digits + sizeof(digits);
+
+	*--at = '\0';
+	if (kibibytes)
+		*--at = 'k';
+	for (; value; value /= 10)
+		*--at = (char)('0' + value % 10);
+	append(to, at);
+}
+
+static uint32_t class_align(const struct sy_heap *heap, const struct set *set, uint32_t size)
+{
+	uint32_t natural = size & (~size + 1), align = set->naturally_aligned || natural == size ? natural : LEAST_LINUX_ALIGN;
 
 	/* A class larger than a page can't ask for more than the page's alignment, and gets its own by where
 	 * slabs start. */
-	if (config.align > SY_PAGE_SIZE)
-		config.align = SY_PAGE_SIZE;
+	if (align > SY_PAGE_SIZE)
+		align = SY_PAGE_SIZE;
+	return align > heap->sizing.align ? align : heap->sizing.align;
+}
+
+static struct sy_cache *create_class(struct sy_heap *heap, unsigned type, uint32_t size, unsigned cache_flags)
+{
+	const struct set *set = &sets[heap->sizing.classes];
+	char name[SY_NAME_BYTES], *end = name;
+	struct sy_cache_config config = {
+		.name = name,
+		.size = size,
+		.align = class_align(heap, set, size),
+		.flags = types[type].cache_flags | (set->naturally_aligned ? 0 : cache_flags) | SY_CACHE_KMALLOC | SY_CACHE_NO_MERGE,
+	};
+
 	append(&end, types[type].prefix);
-	append(&end, size_names[class]);
+	append_size(&end, size);
 	return sy_cache_create(heap, &config);
 }
 
 static bool create_type(struct sy_heap *heap, struct sy__kmalloc *kmalloc, unsigned type, uint32_t smallest,
                         unsigned cache_flags)
 {
+	const struct set *set = &sets[heap->sizing.classes];
 	struct sy_cache **classes = kmalloc->classes[type];
-	unsigned first = sy__kmalloc_class(smallest);
+	unsigned first = smallest_holding(set, smallest);
 
-	for (unsigned class = first; class < SY__KMALLOC_CLASSES; class++) {
-		classes[class] = create_class(heap, type, class, cache_flags);
+	for (unsigned class = first; class < set->count; class++) {
+		classes[class] = create_class(heap, type, set->sizes[class], cache_flags);
 		if (!classes[class])
 			return false;
 	}
@@ -84,31 +188,92 @@ static bool create_type(struct sy_heap *heap, struct sy__kmalloc *kmalloc, unsig
 	return true;
 }
 
+static void fill_tables(struct sy__kmalloc *kmalloc, const struct set *set)
+{
+	kmalloc->largest = set->sizes[set->count - 1];
+	for (unsigned i = 0; i < COUNT(kmalloc->small_class); i++) {
+		kmalloc->small_class[i] = (uint8_t)smallest_holding(set, i * 8);
+		kmalloc->small[i] = kmalloc->classes[SY__KMALLOC_NORMAL][kmalloc->small_class[i]];
+	}
+	for (unsigned i = 0; i < COUNT(kmalloc->medium_class); i++)
+		kmalloc->medium_class[i] = (uint8_t)smallest_holding(set, i * SY__KMALLOC_STEP);
+}
+
 bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, uint32_t smallest, unsigned cache_flags)
 {
-	for (unsigned type = 0; type < SY__KMALLOC_TYPES; type++)
+	const struct set *set = &sets[heap->sizing.classes];
+
+	for (unsigned type = 0; type < set->types; type++)
 		if (!create_type(heap, kmalloc, type, smallest, cache_flags))
 			return false;
+	for (unsigned type = set->types; type < SY__KMALLOC_TYPES; type++)
+		sy__copy(kmalloc->classes[type], kmalloc->classes[SY__KMALLOC_NORMAL], sizeof(kmalloc->classes[type]));
+	fill_tables(kmalloc, set);
 	return true;
+}
+
+/* ---- Pages ------------------------------------------------------------------------------------------------------ */
+
+/* State of the first block of a run. */
+struct run {
+	uint32_t pages; /* that the row of blocks has */
+};
+SY_ASSERT_SLAB_STATE(struct run);
+
+/* Pages that a request keeps of its block. */
+static uint32_t pages_kept(const struct sy_heap *heap, size_t size, unsigned order)
+{
+	size_t step = SY_PAGE_SIZE << (order > 4 ? order - 4 : 0);
+
+	return heap->sizing.exact_runs ? (uint32_t)(sy__align_up(size, step) >> SY_PAGE_SHIFT) : 1u << order;
+}
+
+/* Says of each block of a row how many of the bytes it holds. */
+static void spread_bytes(struct sy_page *head, uint32_t pages, size_t size)
+{
+	for (uint32_t at = 0; at < pages; at += 1u << head[at].order) {
+		size_t bytes = SY_PAGE_SIZE << head[at].order;
+
+		head[at].bytes = bytes < size ? bytes : size;
+		size -= (size_t)head[at].bytes;
+	}
 }
 
 void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	unsigned order = sy__order_of(size);
 	struct sy_page *page;
+	uint32_t pages;
 
-	if (order > SY_MAX_ORDER)
+	if (order > SY_MAX_ORDER || (heap->sizing.most && size > heap->sizing.most))
 		return NULL;
-	page = sy__pages_take(heap, slot, order, flags & ~(unsigned)SY_MOVABLE, node, SY_USE_LARGE);
+	pages = pages_kept(heap, size, order);
+	page = sy__pages_take_run(heap, slot, order, pages, flags & ~(unsigned)SY_MOVABLE, node, SY_USE_LARGE);
 	if (!page)
 		return NULL;
-	page->bytes = size;
+	SY_SLAB_STATE(struct run, page)->pages = pages;
+	spread_bytes(page, pages, size);
 	__atomic_fetch_add(&heap->counters.large_live_bytes, size, __ATOMIC_RELAXED);
 	return sy__page_address(heap, page);
 }
 
+static uint32_t run_pages(const struct sy_page *head)
+{
+	return ((const struct run *)(const void *)head->state)->pages;
+}
+
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
-	__atomic_fetch_sub(&heap->counters.large_live_bytes, (size_t)head->bytes, __ATOMIC_RELAXED);
-	sy__pages_give(heap, slot, head);
+	struct sy_page *end = head + run_pages(head), *next;
+
+	for (; head < end; head = next) {
+		next = head + ((size_t)1 << head->order);
+		__atomic_fetch_sub(&heap->counters.large_live_bytes, (size_t)head->bytes, __ATOMIC_RELAXED);
+		sy__pages_give(heap, slot, head);
+	}
+}
+
+size_t sy__large_usable(const struct sy_page *head)
+{
+	return (size_t)run_pages(head) << SY_PAGE_SHIFT;
 }

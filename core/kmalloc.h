@@ -4,8 +4,10 @@
 
 #include "types.h"
 
-#define SY__KMALLOC_CLASSES 13
-#define SY__KMALLOC_LARGEST 8192u /* bytes; larger requests go straight to pages */
+#define SY__KMALLOC_MOST_CLASSES 48
+#define SY__KMALLOC_SMALL 1024u    /* bytes; up to here a class is found by one look at a table */
+#define SY__KMALLOC_LARGEST 32768u /* bytes; of any class */
+#define SY__KMALLOC_STEP 128u      /* classes above SY__KMALLOC_SMALL are multiples of this */
 
 /* Who the memory is for: each has classes of its own. Linux: enum kmalloc_cache_type. */
 enum sy__kmalloc_type {
@@ -17,47 +19,47 @@ enum sy__kmalloc_type {
 };
 
 struct sy__kmalloc {
-	struct sy_cache *classes[SY__KMALLOC_TYPES][16]; /* SY__KMALLOC_CLASSES of them; 16, so that a shift finds a type */
+	struct sy_cache *small[SY__KMALLOC_SMALL / 8 + 1]; /* of type normal, by ceil(size / 8): the fast path */
+	struct sy_cache *classes[SY__KMALLOC_TYPES][SY__KMALLOC_MOST_CLASSES];
+	uint8_t small_class[SY__KMALLOC_SMALL / 8 + 1];                     /* by ceil(size / 8) */
+	uint8_t medium_class[SY__KMALLOC_LARGEST / SY__KMALLOC_STEP + 1]; /* by ceil(size / SY__KMALLOC_STEP) */
+	uint32_t largest; /* bytes; larger requests go straight to pages */
 };
 
-extern const uint16_t sy__kmalloc_sizes[SY__KMALLOC_CLASSES]; /* bytes, ascending */
+/* Of a request with any of the three flags. */
+#define SY__KMALLOC_TYPE_FLAGS ((unsigned)(SY_DMA | SY_RECLAIMABLE | SY_ACCOUNT))
 
-/* Class of ceil(size / 8) for sizes up to 192. Here, as it is on the fast path. */
-static const uint8_t sy__kmalloc_small[25] = {
-	0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6,
-};
-
-/* Class of a size of at most SY__KMALLOC_LARGEST. */
-static inline unsigned sy__kmalloc_class(size_t size)
+/* Whether sy__kmalloc_small finds the cache. */
+static inline bool sy__kmalloc_is_small(size_t size, unsigned flags)
 {
-	if (sy__likely(size <= 192))
-		return sy__kmalloc_small[(size + 7) / 8];
-	return 31u - (unsigned)__builtin_clz((unsigned)size - 1);
+	return size <= SY__KMALLOC_SMALL && !(flags & SY__KMALLOC_TYPE_FLAGS);
 }
 
-/* Of a request with any of these three flags. */
-static inline enum sy__kmalloc_type sy__kmalloc_type(unsigned flags)
+static inline struct sy_cache *sy__kmalloc_small(const struct sy__kmalloc *kmalloc, size_t size)
 {
-	if (flags & SY_DMA)
-		return SY__KMALLOC_DMA;
-	return flags & SY_RECLAIMABLE ? SY__KMALLOC_RECLAIMABLE : SY__KMALLOC_ACCOUNT;
+	return kmalloc->small[(size + 7) / 8];
 }
 
-/* The cache that serves a request of at most SY__KMALLOC_LARGEST. */
-static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
-{
-	if (sy__likely(!(flags & (SY_DMA | SY_RECLAIMABLE | SY_ACCOUNT))))
-		return kmalloc->classes[SY__KMALLOC_NORMAL][sy__kmalloc_class(size)];
-	return kmalloc->classes[sy__kmalloc_type(flags)][sy__kmalloc_class(size)];
-}
+/* The cache that serves any request, or NULL: it goes straight to pages. */
+struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *, size_t size, unsigned flags);
 
-/* Creates the caches of all classes from `smallest` bytes on (a class) in the heap's list, with these flags besides
- * their own; false: no memory (what was created stays in the list). Smaller requests go to the smallest class. */
+/* Bytes of the object that serves a request of a heap with Linux's classes; 0: pages do. */
+uint32_t sy__kmalloc_linux_size(size_t size);
+
+/* What to ask kmalloc for so that the object is aligned to a power of two, a page at most, in any policy. */
+size_t sy__kmalloc_aligned_size(const struct sy_heap *, size_t size, size_t align);
+
+/* Creates the caches of all classes of the heap (sy_sizing.classes) from `smallest` bytes on in the heap's list, with these
+ * flags besides their own where the classes are Linux's; false: no memory (what was created stays in the list). Smaller
+ * requests go to the smallest class. */
 bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, uint32_t smallest, unsigned cache_flags);
 
 /* An allocation that goes straight to pages, and its end. Any size above 0; NULL: no memory or beyond the
  * largest block. */
 void *sy__large_alloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 void sy__large_free(struct sy_heap *, unsigned slot, struct sy_page *head);
+
+/* Bytes that may be written to it. */
+size_t sy__large_usable(const struct sy_page *head);
 
 #endif

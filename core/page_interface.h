@@ -69,6 +69,14 @@ static inline void *sy__page_address(const struct sy_heap *heap, const struct sy
 	return base->memory + ((size_t)(page - base->table) << SY_PAGE_SHIFT);
 }
 
+/* Whether an address is in the range that the heap's pages come from. */
+static inline bool sy__holds(const struct sy_heap *heap, const void *address)
+{
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
+
+	return ((uintptr_t)address - (uintptr_t)base->memory) >> SY_PAGE_SHIFT < base->page_count;
+}
+
 /* Descriptor of the page that holds the address: one subtraction, one shift. The address must be in the range. */
 static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
 {

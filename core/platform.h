@@ -27,13 +27,17 @@
  *                                  may block; sy__call_begin yields the dummy. False: the caller is in a slow call already
  *                                  (a constructor that calls back); nothing was begun, and nothing must be left
  *   sy__call_leave()
- *   sy__slots_claim()              makes every slot but the caller's own (which is in a call by sy__call_enter) reachable for
- *                                  it until sy__slots_release(): waits until owners' calls end; their next ones wait. Those
- *                                  that can't be had are left out. sy__slots_claim_try() never waits long, so that it may
- *                                  be called with locks held; false: nobody is reachable, and nothing must be released
+ *   sy__calls()                    how many slow calls the caller has made, so that some of them look at the clock
+ *   sy__claim_enter(&slot)         as sy__call_enter, with every other slot claimed too: waits until their owners' calls end;
+ *                                  their next ones wait for sy__claim_leave(). For calls from outside
+ *   sy__claim_leave()
+ *   sy__slots_claim_try()          the same from inside a slow call, with locks held: never waits long, so some slots may be
+ *                                  left out. False: nothing is claimed; else sy__slots_release() ends it
  *   sy__slots_release()
  *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
  *   sy__cpus()                     CPUs that threads may run on
+ *                                  (where threads come and go, the shim calls the core's sy__here_slot_ends(slot) when one
+ *                                  ends, in a slow call of that thread)
  *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
@@ -59,5 +63,8 @@
 #define SY_PLATFORM_SHIM "platform/user.h"
 #endif
 #include SY_PLATFORM_SHIM
+
+/* The core's part, see here.c. */
+void sy__here_slot_ends(unsigned slot);
 
 #endif

@@ -185,6 +185,7 @@ struct sy_here {
 	void *(*kmalloc)(size_t size, unsigned flags, struct sy_heap *);
 	void *(*malloc)(size_t size, struct sy_heap *); /* kmalloc without flags */
 	void (*kfree)(void *object, struct sy_heap *);
+	void (*free)(void *object, struct sy_heap *); /* kfree of any address: see sy_heap.foreign. NULL: the generic entry */
 };
 
 /*
@@ -224,6 +225,7 @@ struct sy_policy {
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
 	const struct sy_here *here; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
+	bool serves_classes;  /* kmalloc is from the size classes of core/kmalloc.h */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
 	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
 };
@@ -239,6 +241,17 @@ struct sy_page_supplier {
 };
 
 /* ---- Heaps and caches ----------------------------------------------------------------------------------------- */
+
+/* The size classes of kmalloc, see core/kmalloc.c. Policies with sizes of their own take no notice. */
+enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
+
+/* How kmalloc rounds requests. All zero: as Linux does. */
+struct sy_sizing {
+	enum sy_classes classes;
+	uint32_t align;  /* of every object at least: a power of two up to a page; 0: 8 */
+	bool exact_runs; /* large allocations take the pages that they need, not the whole block */
+	size_t most;     /* larger requests are refused; 0: what the largest block holds */
+};
 
 /* Counters that the core keeps on slow paths only; read by anyone, written under the owner's rules. */
 struct sy_heap_counters {
@@ -286,7 +299,8 @@ struct sy_metadata {
 struct sy_heap {
 	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *); /* of policy->here, or generic: what sy_malloc, */
 	void *(*malloc_here)(size_t size, struct sy_heap *);                  /* malloc, */
-	void (*kfree_here)(void *object, struct sy_heap *);                   /* and sy_mfree jump to */
+	void (*kfree_here)(void *object, struct sy_heap *);                   /* sy_mfree, */
+	void (*free_here)(void *object, struct sy_heap *);                    /* and free jump to */
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
@@ -295,6 +309,10 @@ struct sy_heap {
 	unsigned nodes;  /* memory nodes: 1 to SY_MAX_NODES */
 	uint8_t slot_node[SY_MAX_SLOTS]; /* the memory node nearest to each slot */
 	int64_t tunables[SY_MAX_TUNABLES];
+	struct sy_sizing sizing;
+	/* What calls without slots do beyond the heap, or NULL. */
+	void *(*refused)(size_t size, unsigned flags, struct sy_heap *); /* with a request of kmalloc that failed: its result */
+	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */

@@ -31,6 +31,7 @@ void sy_platform_set_buffer(void *buffer, size_t bytes)
 }
 
 static bool inside;
+static unsigned calls;
 
 bool sy__call_enter(unsigned *slot)
 {
@@ -38,12 +39,18 @@ bool sy__call_enter(unsigned *slot)
 	if (inside)
 		return false;
 	inside = true;
+	calls++;
 	return true;
 }
 
 void sy__call_leave(void)
 {
 	inside = false;
+}
+
+unsigned sy__calls(void)
+{
+	return calls;
 }
 
 void *sy__source_reserve(size_t bytes)

@@ -95,9 +95,16 @@ static inline void sy__call_end(void)
 
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
+unsigned sy__calls(void);
 
-static inline void sy__slots_claim(void)
+static inline bool sy__claim_enter(unsigned *slot)
 {
+	return sy__call_enter(slot);
+}
+
+static inline void sy__claim_leave(void)
+{
+	sy__call_leave();
 }
 
 static inline bool sy__slots_claim_try(void)

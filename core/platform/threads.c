@@ -1,22 +1,244 @@
+/*
+ * The slots of threads: who has which, and how others reach it.
+ *
+ * Every thread that calls the library gets a slot of its own at its first slow call, and gives it back when it ends. A call runs on
+ * the caller's slot without a lock. Others touch that slot's state only by a claim, which costs the owner nothing but where it
+ * meets one.
+ *
+ * What the owner does. A fast call (sy__call_begin, inline in user.h) stores `busy`, loads `here`, works on that slot, and
+ * clears `busy`. A slow call (sy__call_enter) also moves `state` from OUTSIDE to INSIDE and back by compare-and-exchange, and
+ * shows itself the dummy slot meanwhile; a constructor that calls back therefore misses, comes to sy__call_enter, and is refused.
+ *
+ * What a claimer does, with table.lock held from the first step to the last:
+ *
+ *   1. each victim's state from OUTSIDE to CLAIMED; of a victim that is INSIDE, to WANTED, which its sy__call_leave answers
+ *      with CLAIMED in place of OUTSIDE. From now on the victim's slow calls wait, as they need OUTSIDE.
+ *   2. each victim's `here` to the dummy. Its fast calls that load it from now on miss, and become slow calls.
+ *   3. one membarrier for all victims.
+ *   4. waits until each victim's `busy` is 0. Now the slot is nobody's; the claimer works on it as a replay would.
+ *   5. `here` back to the slot, then state to OUTSIDE.
+ *
+ * Why step 4 suffices. Owner: store busy, load here. Claimer: store here, load busy. If both loads read old values, both work on
+ * the slot at once. A processor may well do the owner's load before its store is visible; a fence between would prevent it, and
+ * cost as much as everything else in a fast call. Step 3 has every processor that runs a thread of this process execute that
+ * fence, at some point between the claimer's store and its load. If that point falls before the owner's load of here, the load
+ * sees the dummy; if after, the store of busy, which precedes the load in the program, is visible to the claimer. The compiler is
+ * kept from reordering the two by a signal fence. tests/model/ goes through all interleavings, with store buffers.
+ *
+ * Memory orders. The owner's writes to the slot's state come to the claimer by busy = 0 (release; acquire in step 4) and, of slow
+ * calls, by state (release in sy__call_leave, acquire in step 1). The claimer's writes come back by here (release in step 5,
+ * acquire in sy__call_begin) and by state (release in step 5, acquire in sy__call_enter). `here` is written by the owner while
+ * it is INSIDE, and by the claimer while the victim is CLAIMED, never by both.
+ *
+ * Waiting. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
+ * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in
+ * a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out those who don't come.
+ *
+ * Without a slot. Threads beyond SY_MAX_SLOTS - 1, and threads that are past their end (destructors of thread-specific data that
+ * run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer takes that
+ * lock as well.
+ *
+ * Fork. Before it, the forking thread claims every slot; so no other thread is in a call, and holds no lock of ours. In the
+ * child the slots of the threads that it does not have are free again, with whatever is in them for the next owner.
+ *
+ * Without membarrier (an old kernel; a sandbox that forbids it) steps 3 and 4 are not possible: the slots of other threads are
+ * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
+ * in the child the slots of other threads, whose owners may have been in the middle of a fast call, are never used again.
+ */
+#define _GNU_SOURCE /* syscall, sched_getaffinity */
 #include "../types.h"
 
-enum { OUTSIDE, INSIDE };
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
+
 #define NO_SLOT (~0u)
+#define SHARED 0u
+#define PATIENCE 4096u /* looks at one victim that a claim under memory pressure takes */
+#define FOREVER (~0u)
+
+/* linux/membarrier.h, which old systems lack. */
+#define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
+#define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
 __thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .slot = NO_SLOT };
 
-static unsigned next_slot;
+static struct {
+	sy__lock_t lock;
+	unsigned high; /* slots from here on never had an owner */
+	struct sy__thread *owners[SY_MAX_SLOTS]; /* NULL: nobody. Of SHARED always */
+	bool claimed[SY_MAX_SLOTS]; /* by whoever holds the lock: nobody else touches them */
+	bool lost[SY_MAX_SLOTS]; /* never to be used again */
+} table = { .high = SHARED + 1 };
+
+static sy__lock_t shared_lock;
+static pthread_key_t at_end; /* its destructor runs when a thread ends */
+static unsigned library; /* ASLEEP, … */
+
+enum { ASLEEP, WAKING, AWAKE };
+
+/* ---- The fence for all threads ----------------------------------------------------------------------------------- */
+
+#ifdef __NR_membarrier
+static bool membarrier(int command)
+{
+	return syscall(__NR_membarrier, command, 0) == 0;
+}
+#else
+static bool membarrier(int command)
+{
+	(void)command;
+	return false;
+}
+#endif
+
+/* Has every thread execute a fence. Registers on demand: a process need not have inherited that across a fork. */
+static bool fence_all(void)
+{
+	return membarrier(MEMBARRIER_PRIVATE_EXPEDITED) ||
+	       (membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED) && membarrier(MEMBARRIER_PRIVATE_EXPEDITED));
+}
+
+/* ---- A slot of one's own ----------------------------------------------------------------------------------------- */
+
+static void show(struct sy__thread *thread, ptrdiff_t here)
+{
+	__atomic_store_n(&thread->here, here, SY__CLAIM_STORE);
+}
+
+static enum state state_of(const struct sy__thread *thread)
+{
+	return (enum state)__atomic_load_n(&thread->state, __ATOMIC_ACQUIRE);
+}
+
+static bool change(struct sy__thread *thread, enum state from, enum state to)
+{
+	unsigned expected = from;
+
+	return __atomic_compare_exchange_n(&thread->state, &expected, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void detach(struct sy__thread *self)
+{
+	sy__lock(&table.lock);
+	table.owners[self->slot] = NULL;
+	self->slot = NO_SLOT;
+	show(self, SY__DUMMY_HERE);
+	sy__unlock(&table.lock);
+}
+
+/* For good: who knows whether this thread's last destructor has run already. */
+static void thread_ends(void *thread)
+{
+	struct sy__thread *self = thread;
+	unsigned slot;
+
+	self->ending = true;
+	if (self->slot == NO_SLOT || !sy__call_enter(&slot))
+		return;
+	sy__here_slot_ends(slot);
+	sy__call_leave();
+	detach(self);
+}
+
+static void before_fork(void);
+static void after_fork_parent(void);
+static void after_fork_child(void);
+
+/* Whether there is all that slots need. Setting it up may allocate memory, by malloc, which may be this library: such a call
+ * finds it waking, as other threads' calls do in the meantime, and goes on without a slot. */
+static bool awake(void)
+{
+	unsigned expected = ASLEEP;
+
+	if (sy__likely(__atomic_load_n(&library, __ATOMIC_ACQUIRE) == AWAKE))
+		return true;
+	if (!__atomic_compare_exchange_n(&library, &expected, WAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
+	if (pthread_key_create(&at_end, thread_ends) || pthread_atfork(before_fork, after_fork_parent, after_fork_child))
+		return false;
+	__atomic_store_n(&library, AWAKE, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The lowest slot without an owner, so that few are ever in use; or NO_SLOT. */
+static unsigned take_free_slot(struct sy__thread *self)
+{
+	unsigned slot = SHARED + 1;
+
+	sy__lock(&table.lock);
+	while (slot < SY_MAX_SLOTS && (table.owners[slot] || table.lost[slot]))
+		slot++;
+	if (slot < SY_MAX_SLOTS)
+		table.owners[slot] = self;
+	if (slot >= table.high && slot < SY_MAX_SLOTS)
+		__atomic_store_n(&table.high, slot + 1, __ATOMIC_RELAXED);
+	sy__unlock(&table.lock);
+	return slot < SY_MAX_SLOTS ? slot : NO_SLOT;
+}
+
+/* Outside a call, as pthread_setspecific may allocate. */
+static void attach(struct sy__thread *self)
+{
+	if (self->ending || self->claims || !awake())
+		return;
+	self->slot = take_free_slot(self);
+	if (self->slot != NO_SLOT && pthread_setspecific(at_end, self)) {
+		self->ending = true;
+		detach(self);
+	}
+}
+
+/* ---- Slow calls --------------------------------------------------------------------------------------------------- */
+
+static bool in_call(const struct sy__thread *self)
+{
+	enum state state = state_of(self);
+
+	return state == INSIDE || state == WANTED;
+}
+
+/* Somebody works on this thread's slot, with the table's lock held. */
+static void wait_for_claimer(struct sy__thread *self)
+{
+	__atomic_store_n(&self->busy, 0u, __ATOMIC_RELEASE);
+	sy__lock(&table.lock);
+	sy__unlock(&table.lock);
+}
+
+/* A thread that forks has the lock already. */
+static SY__COLD void take_shared(struct sy__thread *self)
+{
+	if (!self->claims)
+		sy__lock(&shared_lock);
+	self->slot = SHARED;
+}
+
+static SY__COLD void leave_shared(struct sy__thread *self)
+{
+	self->slot = NO_SLOT;
+	if (!self->claims)
+		sy__unlock(&shared_lock);
+}
 
 bool sy__call_enter(unsigned *slot)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (self->state == INSIDE)
+	if (sy__unlikely(in_call(self)))
 		return false;
-	self->state = INSIDE;
-	self->here = SY__DUMMY_HERE;
-	if (self->slot == NO_SLOT)
-		self->slot = __atomic_fetch_add(&next_slot, 1, __ATOMIC_RELAXED);
+	if (sy__unlikely(self->slot == NO_SLOT))
+		attach(self);
+	while (sy__unlikely(!change(self, OUTSIDE, INSIDE)))
+		wait_for_claimer(self);
+	show(self, SY__DUMMY_HERE);
+	self->calls++;
+	if (sy__unlikely(self->slot == NO_SLOT))
+		take_shared(self);
 	*slot = self->slot;
 	return true;
 }
@@ -25,31 +247,192 @@ void sy__call_leave(void)
 {
 	struct sy__thread *self = &sy__self;
 
-	self->here = (ptrdiff_t)self->slot * SY_CACHE_LINE;
-	self->state = OUTSIDE;
+	if (sy__unlikely(self->slot == SHARED))
+		leave_shared(self);
+	else
+		show(self, (ptrdiff_t)self->slot * SY_CACHE_LINE);
+	if (sy__unlikely(!change(self, INSIDE, OUTSIDE))) {
+		show(self, SY__DUMMY_HERE);
+		__atomic_store_n(&self->state, CLAIMED, __ATOMIC_RELEASE);
+	}
 	sy__call_end();
 }
 
-void sy__slots_claim(void)
+unsigned sy__calls(void)
 {
+	return sy__self.calls;
+}
+
+/* ---- Claims -------------------------------------------------------------------------------------------------------- */
+
+/* Step 1 and 2. Waits for slow calls to end; false: the victim did not come out in time, and goes on. */
+static bool stop_slow_calls(struct sy__thread *victim, unsigned patience)
+{
+	unsigned looks = 0;
+
+	while (!change(victim, OUTSIDE, CLAIMED)) {
+		change(victim, INSIDE, WANTED);
+		while (state_of(victim) == WANTED && looks < patience)
+			looks = sy__look_again(looks);
+		if (state_of(victim) == CLAIMED)
+			break;
+		if (looks >= patience && change(victim, WANTED, INSIDE))
+			return false;
+	}
+	show(victim, SY__DUMMY_HERE);
+	return true;
+}
+
+/* Step 4. False: the victim is still in a fast call. */
+static bool fast_call_ended(const struct sy__thread *victim, unsigned patience)
+{
+	unsigned looks = 0;
+
+	while (__atomic_load_n(&victim->busy, SY__CLAIM_LOAD)) {
+		if (looks >= patience)
+			return false;
+		looks = sy__look_again(looks);
+	}
+	return true;
+}
+
+/* With the table's lock held. Slots that nobody owns are claimed by that alone. */
+static void claim_all(struct sy__thread *self, unsigned patience)
+{
+	bool fenced;
+
+	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
+		table.claimed[slot] = !table.lost[slot] && table.owners[slot] != self &&
+		                      (!table.owners[slot] || stop_slow_calls(table.owners[slot], patience));
+	fenced = fence_all();
+	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
+		if (table.claimed[slot] && table.owners[slot])
+			table.claimed[slot] = fenced && fast_call_ended(table.owners[slot], patience);
+	self->claims = true;
+}
+
+/* Step 5. */
+static void release_all(struct sy__thread *self)
+{
+	self->claims = false;
+	for (unsigned slot = SHARED + 1; slot < table.high; slot++) {
+		struct sy__thread *owner = table.owners[slot];
+
+		table.claimed[slot] = false;
+		if (!owner || state_of(owner) != CLAIMED)
+			continue;
+		show(owner, (ptrdiff_t)slot * SY_CACHE_LINE);
+		__atomic_store_n(&owner->state, OUTSIDE, __ATOMIC_RELEASE);
+	}
 }
 
 bool sy__slots_claim_try(void)
 {
+	struct sy__thread *self = &sy__self;
+
+	if (self->claims || !in_call(self) || !sy__lock_try(&table.lock))
+		return false;
+	table.claimed[SHARED] = self->slot != SHARED && sy__lock_try(&shared_lock);
+	claim_all(self, PATIENCE);
 	return true;
 }
 
 void sy__slots_release(void)
 {
+	release_all(&sy__self);
+	if (table.claimed[SHARED])
+		sy__unlock(&shared_lock);
+	table.claimed[SHARED] = false;
+	sy__unlock(&table.lock);
+}
+
+/* Everything, for a thread that is in no call. */
+static void claim_outside(struct sy__thread *self)
+{
+	if (self->slot == NO_SLOT)
+		attach(self);
+	sy__lock(&table.lock);
+	sy__lock(&shared_lock);
+	table.claimed[SHARED] = true;
+	claim_all(self, FOREVER);
+}
+
+bool sy__claim_enter(unsigned *slot)
+{
+	struct sy__thread *self = &sy__self;
+
+	if (self->claims || in_call(self))
+		return false;
+	claim_outside(self);
+	/* Whoever else could claim this thread would need the lock. */
+	__atomic_store_n(&self->state, INSIDE, __ATOMIC_RELAXED);
+	show(self, SY__DUMMY_HERE);
+	*slot = self->slot == NO_SLOT ? SHARED : self->slot;
+	return true;
+}
+
+void sy__claim_leave(void)
+{
+	struct sy__thread *self = &sy__self;
+
+	if (self->slot != NO_SLOT)
+		show(self, (ptrdiff_t)self->slot * SY_CACHE_LINE);
+	__atomic_store_n(&self->state, OUTSIDE, __ATOMIC_RELEASE);
+	sy__call_end();
+	sy__slots_release();
 }
 
 bool sy__slot_mine(unsigned slot)
 {
-	(void)slot;
-	return true;
+	const struct sy__thread *self = &sy__self;
+
+	return (self->slot == slot && in_call(self)) || (self->claims && table.claimed[slot]);
+}
+
+/* ---- Fork ----------------------------------------------------------------------------------------------------------- */
+
+/* Between the halves of a fork the thread is in no call, so that what else prepares for it may allocate. One that forks from
+ * inside a call (a constructor) is on its own. */
+static void before_fork(void)
+{
+	struct sy__thread *self = &sy__self;
+
+	if (!self->claims && !in_call(self)) {
+		claim_outside(self);
+		self->forking = true;
+	}
+}
+
+static void after_fork_parent(void)
+{
+	struct sy__thread *self = &sy__self;
+
+	if (!self->forking)
+		return;
+	self->forking = false;
+	sy__slots_release();
+}
+
+static void after_fork_child(void)
+{
+	struct sy__thread *self = &sy__self;
+
+	if (!self->forking)
+		return;
+	for (unsigned slot = SHARED + 1; slot < table.high; slot++) {
+		if (table.owners[slot] == self)
+			continue;
+		table.lost[slot] = !table.claimed[slot];
+		table.owners[slot] = NULL;
+	}
+	self->forking = false;
+	sy__slots_release();
 }
 
 unsigned sy__cpus(void)
 {
-	return 2;
+	cpu_set_t set;
+	int count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+
+	return count > 0 ? (unsigned)count : 1;
 }

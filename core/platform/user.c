@@ -51,17 +51,23 @@ static inline void spin_pause(void)
 }
 #endif
 
+/* Lets a moment pass between two looks at what somebody else will change; one look more. */
+unsigned sy__look_again(unsigned looks)
+{
+	if (looks % SPINS_BEFORE_YIELD == SPINS_BEFORE_YIELD - 1)
+		sched_yield();
+	else
+		spin_pause();
+	return looks < UINT_MAX - 1 ? looks + 1 : 0;
+}
+
 SY__COLD void sy__lock_wait(sy__lock_t *lock)
 {
-	unsigned spins = 0;
+	unsigned looks = 0;
 
 	do {
-		while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED)) {
-			if (++spins % SPINS_BEFORE_YIELD == 0)
-				sched_yield();
-			else
-				spin_pause();
-		}
+		while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED))
+			looks = sy__look_again(looks);
 	} while (__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE));
 }
 

@@ -67,6 +67,11 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
 #ifndef SY__OWNER_STORE
 #define SY__OWNER_STORE __ATOMIC_RELAXED
 #define SY__OWNER_LOAD __ATOMIC_ACQUIRE
+#define SY__CLAIM_STORE __ATOMIC_RELEASE
+#define SY__CLAIM_LOAD __ATOMIC_ACQUIRE
+#else
+#define SY__CLAIM_STORE __ATOMIC_SEQ_CST
+#define SY__CLAIM_LOAD __ATOMIC_SEQ_CST
 #endif
 
 /* sy__call_begin of a thread without a slot; also the offset of the dummy element of an array of cache lines. */
@@ -74,11 +79,14 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
 
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
-void sy__slots_claim(void);
+unsigned sy__calls(void);
+bool sy__claim_enter(unsigned *slot);
+void sy__claim_leave(void);
 bool sy__slots_claim_try(void);
 void sy__slots_release(void);
 bool sy__slot_mine(unsigned slot);
 unsigned sy__cpus(void);
+unsigned sy__look_again(unsigned looks);
 
 /*
  * Store busy, then load here: the claimer stores here, then loads busy, with a barrier between that takes effect on all

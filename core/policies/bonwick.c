@@ -418,7 +418,7 @@ static size_t bonwick_usable_size(struct sy_heap *heap, const void *object)
 	struct sy_page *page = sy__head_of(heap, object);
 
 	if (page->use == SY_USE_LARGE)
-		return SY_PAGE_SIZE << page->order;
+		return sy__large_usable(page);
 	return sy__bonwick_page(page)->cache->cache.object_size;
 }
 

@@ -180,6 +180,8 @@ static struct sy_cache *make_general(struct sy_heap *heap, size_t size)
 	char name[SY_NAME_BYTES], *end = name;
 	size_t align = size & (size - 1) ? 8 : size < SY_PAGE_SIZE ? size : SY_PAGE_SIZE;
 
+	if (align < heap->sizing.align)
+		align = heap->sizing.align;
 	append(&end, "kmem_alloc_");
 	append_number(&end, (uint32_t)size);
 	return make_cache(heap, name, size, align, SY_CACHE_KMALLOC);

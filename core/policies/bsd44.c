@@ -27,6 +27,7 @@
  * blocks are of any number of pages; our page allocator has powers of two. Objects of caches, memory nodes and locks:
  * general.c.
  */
+#include "../kmalloc.h"
 #include "general.h"
 
 #define SMALLEST_SHIFT 4
@@ -178,7 +179,7 @@ static size_t bsd44_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : block_bytes(page_state(page)->bucket);
+	return page->use == SY_USE_LARGE ? sy__large_usable(page) : block_bytes(page_state(page)->bucket);
 }
 
 static uint64_t unused_bytes(struct sy__general_heap *general)

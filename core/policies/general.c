@@ -273,7 +273,7 @@ size_t sy__general_usable_size(struct sy_heap *heap, const void *object)
 	size_t bytes;
 
 	if (page->use == SY_USE_LARGE)
-		return SY_PAGE_SIZE << page->order;
+		return sy__large_usable(page);
 	sy__lock(&general->lock);
 	bytes = general->ops->block_bytes(general, object);
 	sy__unlock(&general->lock);

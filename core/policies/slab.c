@@ -105,11 +105,18 @@ static void slab_free(struct sy_cache *cache, unsigned slot, void *object)
 	free_object(sy__slab_cache(cache), slot, object);
 }
 
+static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
+
+	return cache ? alloc(sy__slab_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
+}
+
 static void *slab_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	if (sy__unlikely(size > SY__KMALLOC_LARGEST))
-		return sy__large_alloc(heap, slot, size, flags, node);
-	return alloc(sy__slab_cache(sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags)), slot, flags, node);
+	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
+		return kmalloc_seldom(heap, slot, size, flags, node);
+	return alloc(sy__slab_cache(sy__kmalloc_small(&sy__slab_heap(heap)->kmalloc, size)), slot, flags, node);
 }
 
 static void slab_kfree(struct sy_heap *heap, unsigned slot, void *object)
@@ -385,7 +392,7 @@ static size_t slab_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : sy__slab_slab(page)->cache->cache.object_size;
+	return page->use == SY_USE_LARGE ? sy__large_usable(page) : sy__slab_slab(page)->cache->cache.object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -431,4 +438,5 @@ const struct sy_policy sy__slab = {
 	.counts = sy__slab_counts,
 	.geometry = sy__slab_geometry,
 	.check = sy__slab_check,
+	.serves_classes = true,
 };

@@ -57,11 +57,11 @@ static size_t freelist_bytes(uint32_t objects)
 /* What a freelist takes when it is an allocation of its own. */
 static size_t off_slab_bytes(size_t bytes)
 {
-	if (bytes > SY__KMALLOC_LARGEST)
+	size_t class = sy__kmalloc_linux_size(bytes);
+
+	if (!class)
 		return SY_PAGE_SIZE << sy__order_of(bytes);
-	if (bytes <= SMALLEST_CLASS)
-		return SMALLEST_CLASS;
-	return sy__align_up(sy__kmalloc_sizes[sy__kmalloc_class(bytes)], LINE);
+	return class <= SMALLEST_CLASS ? SMALLEST_CLASS : sy__align_up(class, LINE);
 }
 
 /* Linux: calculate_slab_order(). False: no order will do. */

@@ -118,7 +118,7 @@ uint64_t sy__slab_shrink(struct sy_cache *common)
 	size_t freelist_bytes = cache->objects * sizeof(sy__slab_index_t);
 	uint64_t pages = shrink(cache);
 
-	if (cache->place == SY__SLAB_OFF_SLAB && freelist_bytes <= SY__KMALLOC_LARGEST)
+	if (cache->place == SY__SLAB_OFF_SLAB && freelist_bytes <= kmalloc->largest)
 		pages += shrink(sy__slab_cache(sy__kmalloc_cache(kmalloc, freelist_bytes, 0)));
 	return pages;
 }

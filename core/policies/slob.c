@@ -505,6 +505,8 @@ static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 		return pages_alloc(slob, slot, size, flags, node, NULL);
 	bytes = size ? (uint32_t)size : 1; /* a block that is all header would end where its object starts */
 	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;
+	if (align < heap->sizing.align)
+		align = heap->sizing.align;
 	request = request_for(bytes + HEADER, align, HEADER);
 	block = block_alloc(slob, &request, slot, flags, node, NULL);
 	if (!block)
@@ -532,7 +534,7 @@ static size_t slob_usable_size(struct sy_heap *heap, const void *object)
 {
 	const struct sy_page *page = sy__page_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : units_for(header_bytes(object)) * SY__SLOB_UNIT;
+	return page->use == SY_USE_LARGE ? sy__large_usable(page) : units_for(header_bytes(object)) * SY__SLOB_UNIT;
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */

@@ -118,11 +118,18 @@ static void slqb_free(struct sy_cache *cache, unsigned slot, void *object)
 	free_object(sy__slqb_cache(cache), slot, sy__head_of(cache->heap, object), object);
 }
 
+static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slqb_heap(heap)->kmalloc, size, flags);
+
+	return cache ? alloc(sy__slqb_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
+}
+
 static void *slqb_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	if (sy__unlikely(size > SY__KMALLOC_LARGEST))
-		return sy__large_alloc(heap, slot, size, flags, node);
-	return alloc(sy__slqb_cache(sy__kmalloc_cache(&sy__slqb_heap(heap)->kmalloc, size, flags)), slot, flags, node);
+	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
+		return kmalloc_seldom(heap, slot, size, flags, node);
+	return alloc(sy__slqb_cache(sy__kmalloc_small(&sy__slqb_heap(heap)->kmalloc, size)), slot, flags, node);
 }
 
 static void slqb_kfree(struct sy_heap *heap, unsigned slot, void *object)
@@ -278,14 +285,14 @@ static SY__COLD void free_away(struct sy__slqb_cache *cache, unsigned slot, stru
 static bool slqb_heap_init(struct sy_heap *heap)
 {
 	sy__visits_start(heap, &sy__slqb_heap(heap)->visits, TRIM_PERIOD);
-	return sy__kmalloc_create(heap, &sy__slqb_heap(heap)->kmalloc, sy__kmalloc_sizes[0], SY_CACHE_HWCACHE_ALIGN);
+	return sy__kmalloc_create(heap, &sy__slqb_heap(heap)->kmalloc, 0, SY_CACHE_HWCACHE_ALIGN);
 }
 
 static size_t slqb_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : sy__slqb_slab(page)->list->cache->cache.object_size;
+	return page->use == SY_USE_LARGE ? sy__large_usable(page) : sy__slqb_slab(page)->list->cache->cache.object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -327,4 +334,5 @@ const struct sy_policy sy__slqb = {
 	.counts = sy__slqb_counts,
 	.geometry = sy__slqb_geometry,
 	.check = sy__slqb_check,
+	.serves_classes = true,
 };

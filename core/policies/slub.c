@@ -98,13 +98,18 @@ static void slub_free(struct sy_cache *cache, unsigned slot, void *object)
 	free_object(sy__slub_cache(cache), slot, object);
 }
 
+static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct sy_cache *cache = sy__kmalloc_cache(&((const struct sy__slub_heap *)(const void *)heap)->kmalloc, size, flags);
+
+	return cache ? alloc(sy__slub_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
+}
+
 static void *slub_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	const struct sy__slub_heap *slub = (const struct sy__slub_heap *)(const void *)heap;
-
-	if (sy__unlikely(size > SY__KMALLOC_LARGEST))
-		return sy__large_alloc(heap, slot, size, flags, node);
-	return alloc(sy__slub_cache(sy__kmalloc_cache(&slub->kmalloc, size, flags)), slot, flags, node);
+	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
+		return kmalloc_seldom(heap, slot, size, flags, node);
+	return alloc(sy__slub_cache(sy__kmalloc_small(&((const struct sy__slub_heap *)(const void *)heap)->kmalloc, size)), slot, flags, node);
 }
 
 static void slub_kfree(struct sy_heap *heap, unsigned slot, void *object)
@@ -391,14 +396,14 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
-	return sy__kmalloc_create(heap, &((struct sy__slub_heap *)(void *)heap)->kmalloc, sy__kmalloc_sizes[0], 0);
+	return sy__kmalloc_create(heap, &((struct sy__slub_heap *)(void *)heap)->kmalloc, 0, 0);
 }
 
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? SY_PAGE_SIZE << page->order : sy__slub_slab(page)->cache->cache.object_size;
+	return page->use == SY_USE_LARGE ? sy__large_usable(page) : sy__slub_slab(page)->cache->cache.object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -441,4 +446,5 @@ const struct sy_policy sy__slub = {
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,
 	.check = sy__slub_check,
+	.serves_classes = true,
 };

@@ -130,6 +130,7 @@ struct sy_heap_config {
 	unsigned slots, nodes;     /* 0: one slot; nodes: never fewer than the page allocator has */
 	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */
 	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of policy->tunables; start from sy_tunable_defaults */
+	struct sy_sizing sizing;   /* how kmalloc rounds */
 	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds of sy__now(); 0: objects wait for the next tick */
 };
 
