@@ -1,0 +1,178 @@
+"""What bench-malloc tells of its samples: medians with intervals, ratios to the first allocator, geometric means, ranks.
+
+A ratio is of medians. The interval of a median is that of slabyard.measures where there are samples enough for 95%; of five, the least and
+the most, which hold the true median with 94%. A program that failed under an allocator counts for none of that allocator's
+means, and is told beside it. Ranks are by geometric mean over the programs that all allocators completed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from slabyard import measures, records
+
+BEGIN, END = "<!-- bench-malloc begins -->", "<!-- bench-malloc ends -->"
+WIDTH = 12
+
+
+def machine() -> dict[str, Any]:
+    """Where this runs."""
+    return {**records.machine(), "libc": platform.libc_ver()[1], "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)}
+
+
+def merged(paths: Sequence[Path]) -> dict[str, Any]:
+    """One result of several that were written with --json: what a later file has of a program and allocator replaces the earlier."""
+    found: dict[str, Any] = json.loads(paths[0].read_text())
+    for path in paths[1:]:
+        later = json.loads(path.read_text())
+        for name in ("allocators", "programs"):
+            found[name].update(later[name])
+        for program, by_allocator in later["samples"].items():
+            found["samples"].setdefault(program, {}).update(by_allocator)
+        found["faults"] += later["faults"]
+        found["rounds"] = min(found["rounds"], later["rounds"])
+    return found
+
+
+def _key(measure: str, clock: str) -> str:
+    return "peak_kb" if measure == "memory" else "seconds" if clock == "wall" else "cpu_seconds"
+
+
+def _values(found: dict[str, Any], program: str, allocator: str, key: str) -> list[float]:
+    return [sample[key] for sample in found["samples"].get(program, {}).get(allocator, [])]
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    return measures.interval(values) or (min(values), max(values))
+
+
+def medians(found: dict[str, Any], key: str) -> dict[str, dict[str, float]]:
+    """By program and allocator; what failed is not there."""
+    out: dict[str, dict[str, float]] = {}
+    for program in found["programs"]:
+        out[program] = {}
+        for allocator in found["allocators"]:
+            values = _values(found, program, allocator, key)
+            if values:
+                out[program][allocator] = statistics.median(values)
+    return out
+
+
+def geometric_means(found: dict[str, Any], key: str) -> dict[str, float]:
+    """Of the ratios to the first allocator, over the programs that all completed."""
+    middle = medians(found, key)
+    names = list(found["allocators"])
+    complete = [by for by in middle.values() if len(by) == len(names)]
+    if not complete:
+        return {}
+    return {name: math.exp(statistics.fmean(math.log(by[name] / by[names[0]]) for by in complete)) for name in names}
+
+
+def losses(found: dict[str, Any], key: str) -> list[tuple[str, str, float, str]]:
+    """Where one of ours is behind the best peer: program, allocator, how many times the peer's, peer. Worst first."""
+    out = []
+    for program, by in medians(found, key).items():
+        peers = {name: value for name, value in by.items() if not name.startswith("slabyard")}
+        best = min(peers, key=lambda name: peers[name], default=None)
+        if best is not None:
+            out += [(program, name, value / peers[best], best) for name, value in by.items() if name.startswith("slabyard")]
+    return sorted(out, key=lambda row: -row[2])
+
+
+def _grid(found: dict[str, Any], key: str) -> tuple[list[str], list[list[str]]]:
+    names = list(found["allocators"])
+    middle = medians(found, key)
+    rows = []
+    for program in found["programs"]:
+        base = middle[program].get(names[0])
+        row = [program]
+        for name in names:
+            value = middle[program].get(name)
+            row.append("failed" if value is None else f"{value / base:.2f}" if base and name != names[0] else _figure(value, key))
+        rows.append(row)
+    means = geometric_means(found, key)
+    ranks = {name: 1 + sum(other < value - 1e-9 for other in means.values()) for name, value in means.items()}
+    rows.append(["geom. mean", *(f"{means[name]:.3f}" if name in means else "-" for name in names)])
+    rows.append(["rank", *(str(ranks.get(name, "-")) for name in names)])
+    return ["program", *names], rows
+
+
+def _figure(value: float, key: str) -> str:
+    return f"{value / 1024:.1f} MiB" if key == "peak_kb" else f"{value:.2f} s"
+
+
+def _spread(found: dict[str, Any], key: str) -> list[list[str]]:
+    """Intervals, as percent of the median."""
+    rows = []
+    for program in found["programs"]:
+        row = [program]
+        for name in found["allocators"]:
+            values = _values(found, program, name, key)
+            if not values:
+                row.append("-")
+                continue
+            middle, (low, high) = statistics.median(values), _interval(values)
+            row.append(f"{100 * (low / middle - 1):+.0f}..{100 * (high / middle - 1):+.0f}")
+        rows.append(row)
+    return rows
+
+
+def _titles(found: dict[str, Any], clock: str) -> list[tuple[str, str]]:
+    first = next(iter(found["allocators"]))
+    what = "wall clock" if clock == "wall" else "processor time"
+    return [
+        (_key("time", clock), f"Time ({what}): seconds of {first}, the others as its multiple"),
+        (_key("memory", clock), f"Peak resident memory: MiB of {first}, the others as its multiple"),
+    ]
+
+
+def text(found: dict[str, Any], clock: str) -> str:
+    """For the terminal."""
+    parts = []
+    for key, title in _titles(found, clock):
+        columns, rows = _grid(found, key)
+        widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+        lines = [title, ""] + ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))) for row in [columns, *rows]]
+        behind = [f"  {name} on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > 1.10]
+        parts.append("\n".join(lines + (["", "More than 1.10 times the best peer:", *behind] if behind else [])))
+    parts += [f"FAILED: {fault}" for fault in found["faults"]]
+    return "\n\n".join(parts)
+
+
+def _markdown_table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(columns) + " |", "| --- |" + " ---: |" * (len(columns) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def markdown(found: dict[str, Any], clock: str) -> str:
+    """For docs/benchmarks.md: what stands between its markers."""
+    where = found["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in found["allocators"].items())
+    parts = [
+        f"{where['cpu']}, {where['cpus']} CPUs, {where['memory_gib']} GiB, Linux {where['kernel']}; {found['rounds']} counted rounds.\n{versions}."
+    ]
+    for key, title in _titles(found, clock):
+        columns, rows = _grid(found, key)
+        parts.append(f"### {title}\n\n{_markdown_table(columns, rows)}")
+        behind = [f"- `{name}` on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > 1.10]
+        if behind:
+            parts.append("More than 1.10 times the best peer:\n\n" + "\n".join(behind))
+        parts.append(f"Intervals of these medians, in percent of them:\n\n{_markdown_table(columns, _spread(found, key))}")
+    if found["faults"]:
+        parts.append("Failed:\n\n" + "\n".join(f"- {fault}" for fault in found["faults"]))
+    return "\n\n".join(parts)
+
+
+def write_docs(path: Path, body: str) -> None:
+    """Replaces what stands between the markers."""
+    whole = path.read_text() if path.exists() else f"{BEGIN}\n{END}\n"
+    before, _, rest = whole.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{after}")
