@@ -112,13 +112,13 @@ static uint64_t thread_switches(void)
 
 void meter_begin(struct meter *meter)
 {
-	*meter = (struct meter){ thread_cpu_ns(), sy_lock_waits(), thread_switches() };
+	*meter = (struct meter){ thread_cpu_ns(), sy_platform_lock_waits(), thread_switches() };
 }
 
 void meter_end(const struct meter *meter, struct worker *worker)
 {
 	worker->cpu_ns += thread_cpu_ns() - meter->cpu_ns;
-	worker->lock_waits += sy_lock_waits() - meter->lock_waits;
+	worker->lock_waits += sy_platform_lock_waits() - meter->lock_waits;
 	worker->switches += thread_switches() - meter->switches;
 }
 

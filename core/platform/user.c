@@ -61,10 +61,19 @@ unsigned sy__look_again(unsigned looks)
 	return looks < UINT_MAX - 1 ? looks + 1 : 0;
 }
 
+/* How often this thread had to wait for a lock; nothing is counted where nobody waits. */
+static __thread uint64_t lock_waits __attribute__((tls_model("initial-exec")));
+
+uint64_t sy_platform_lock_waits(void)
+{
+	return lock_waits;
+}
+
 SY__COLD void sy__lock_wait(sy__lock_t *lock)
 {
 	unsigned looks = 0;
 
+	lock_waits++;
 	do {
 		while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED))
 			looks = sy__look_again(looks);

@@ -35,6 +35,9 @@ typedef struct {
 /* Replaces the clock of sy__now(); NULL: CLOCK_MONOTONIC again. Not while another thread uses the library. */
 void sy_platform_set_clock(uint64_t (*clock)(void));
 
+/* How often the calling thread has found a lock of the library taken, since it began. */
+uint64_t sy_platform_lock_waits(void);
+
 extern uint64_t (*sy__clock)(void);
 
 /* What a thread has in thread-local storage. The first two words are the fast path's; the rest is threads.c's. */
