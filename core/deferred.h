@@ -8,6 +8,9 @@
  * levels 1 and 2 held. The entry belongs to the queue until then. */
 void sy__defer(struct sy_heap *, struct sy_deferred *);
 
+/* Ends the waits of those that are due. Called with no lock held. */
+void sy__deferred_run(struct sy_heap *);
+
 /* Takes every entry off the queue that the caller wants, due or not, and returns them linked through next, in
  * the order of the queue. For a cache that is destroyed: whoever destroys it promises that no reader is left. */
 struct sy_deferred *sy__deferred_extract(struct sy_heap *,

@@ -19,10 +19,13 @@
  * over the page allocator. Destructors run for the objects of slabs that the policy tears down, thus not for
  * objects in use.
  *
+ * Heaps of threads. What works on a cache or heap as a whole claims every slot first, by enter_alone, as platform.h has it;
+ * creating a cache is a call like any other. Constructors and destructors that call back are refused by both.
+ *
  * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held, since
  * that may ask this heap to shrink, and shrinking takes it. The policy's cache_init and cache_fini run outside it:
- * creation and destruction are serialised by the caller (slabyard.h). Destructors may run under it, hence they must
- * not call into a heap.
+ * creation and destruction are serialised by the caller (slabyard.h), or in a heap of threads by sy_heap.making and claims.
+ * Destructors may run under it, hence they must not call into a heap.
  */
 #include <slabyard/slabyard.h>
 
@@ -65,6 +68,20 @@ static void own_block(struct sy_heap *owner, struct sy_page *head)
 {
 	for (size_t i = 0; i < (size_t)1 << head->order; i++)
 		head[i].heap = owner;
+}
+
+/* Begins a call that has every slot of the heap for itself; false: from inside a call. leave_alone ends it. */
+static bool enter_alone(struct sy_heap *heap)
+{
+	unsigned slot;
+
+	return !heap->threads || sy__claim_enter(&slot);
+}
+
+static void leave_alone(struct sy_heap *heap)
+{
+	if (heap->threads)
+		sy__claim_leave();
 }
 
 /* A heap structure in pages of its own: everything is set but what the policy adds. */
@@ -160,6 +177,12 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	if (!heap)
 		return NULL;
 	if (heap->policy->heap_init && !heap->policy->heap_init(heap)) {
+		heap->threads = false;
+		tear_down(heap);
+		return NULL;
+	}
+	if (heap->threads && !sy__here_attach(heap)) {
+		heap->threads = false;
 		tear_down(heap);
 		return NULL;
 	}
@@ -167,13 +190,29 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	return heap;
 }
 
+/* A heap of threads that nobody uses any more is one whose slots the caller drives. */
+static void end_threads(struct sy_heap *heap)
+{
+	sy__here_detach(heap);
+	heap->threads = false;
+}
+
 void sy_heap_destroy(struct sy_heap *heap)
 {
+	bool threads = heap->threads;
+	unsigned slot;
+
+	if (threads && !sy__call_enter(&slot))
+		return;
+	if (threads)
+		end_threads(heap);
 	sy__pages_detach(heap->pages, heap);
 	free_caches(heap);
 	if (heap->policy->heap_fini)
 		heap->policy->heap_fini(heap);
 	tear_down(heap);
+	if (threads)
+		sy__call_leave();
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -226,15 +265,52 @@ static struct sy_cache *share(const struct sy_cache *wanted)
 	return cache;
 }
 
+static struct sy_cache *make_cache(const struct sy_cache *wanted)
+{
+	const struct sy_policy *policy = wanted->policy;
+	struct sy_heap *heap = wanted->heap;
+	struct sy_cache *cache = share(wanted);
+
+	if (cache)
+		return cache;
+	cache = sy__metadata_take(heap, policy->cache_bytes);
+	if (!cache)
+		return NULL;
+	*cache = *wanted;
+	sy__here_cache(cache);
+	if (!policy->cache_init(cache)) {
+		sy__metadata_give(heap, cache, policy->cache_bytes);
+		return NULL;
+	}
+	sy__lock(&heap->lock);
+	sy__list_add_tail(&heap->caches, &cache->link);
+	sy__unlock(&heap->lock);
+	return cache;
+}
+
+/* Many threads may make caches at once, but policies need not expect that. */
+static struct sy_cache *make_cache_in_turn(const struct sy_cache *wanted)
+{
+	struct sy_cache *cache;
+	unsigned slot;
+
+	if (!sy__call_enter(&slot))
+		return NULL;
+	sy__lock(&wanted->heap->making);
+	cache = make_cache(wanted);
+	sy__unlock(&wanted->heap->making);
+	sy__call_leave();
+	return cache;
+}
+
 struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_config *config)
 {
-	const struct sy_policy *policy = heap->policy;
-	struct sy_cache wanted, *cache;
+	struct sy_cache wanted;
 
-	if (!possible(policy, config))
+	if (!possible(heap->policy, config))
 		return NULL;
 	wanted = (struct sy_cache){
-		.policy = policy,
+		.policy = heap->policy,
 		.heap = heap,
 		.object_size = (uint32_t)config->size,
 		.align = alignment(config),
@@ -245,23 +321,7 @@ struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_con
 		.users = 1,
 	};
 	copy_name(wanted.name, config->name);
-	cache = share(&wanted);
-	if (cache)
-		return cache;
-
-	cache = sy__metadata_take(heap, policy->cache_bytes);
-	if (!cache)
-		return NULL;
-	*cache = wanted;
-	sy__here_cache(cache);
-	if (!policy->cache_init(cache)) {
-		sy__metadata_give(heap, cache, policy->cache_bytes);
-		return NULL;
-	}
-	sy__lock(&heap->lock);
-	sy__list_add_tail(&heap->caches, &cache->link);
-	sy__unlock(&heap->lock);
-	return cache;
+	return heap->threads ? make_cache_in_turn(&wanted) : make_cache(&wanted);
 }
 
 /* Whether somebody else still uses the cache; this user is then gone from its count. */
@@ -278,54 +338,127 @@ static bool leave_shared(struct sy_cache *cache)
 	return shared;
 }
 
-bool sy_cache_destroy(struct sy_cache *cache, uint64_t *alive)
+/* How many objects are still in use; if none, the cache is gone. */
+static uint64_t end_cache(struct sy_cache *cache)
 {
-	struct sy_cache_counts counts;
+	struct sy_cache_counts counts = { 0 };
 
 	if (leave_shared(cache))
-		return true;
-	sy_cache_count(cache, &counts);
-	if (counts.objects_in_use) {
-		if (alive)
-			*alive = counts.objects_in_use;
+		return 0;
+	cache->ending = true;
+	cache->policy->counts(cache, &counts);
+	if (counts.objects_in_use)
+		cache->ending = false;
+	else
+		free_cache(cache);
+	return counts.objects_in_use;
+}
+
+bool sy_cache_destroy(struct sy_cache *cache, uint64_t *alive)
+{
+	struct sy_heap *heap = cache->heap;
+	uint64_t objects;
+
+	if (!enter_alone(heap))
 		return false;
-	}
-	free_cache(cache);
-	return true;
+	objects = end_cache(cache);
+	leave_alone(heap);
+	if (objects && alive)
+		*alive = objects;
+	return !objects;
 }
 
 void sy_cache_count(struct sy_cache *cache, struct sy_cache_counts *counts)
 {
+	struct sy_heap *heap = cache->heap;
+
 	*counts = (struct sy_cache_counts){ 0 };
+	if (!enter_alone(heap))
+		return;
 	cache->policy->counts(cache, counts);
+	leave_alone(heap);
 }
+
+/* ---- Giving memory back --------------------------------------------------------------------------------------- */
 
 uint64_t sy_cache_shrink(struct sy_cache *cache)
 {
-	return cache->policy->shrink ? cache->policy->shrink(cache) : 0;
+	struct sy_heap *heap = cache->heap;
+	uint64_t pages = 0;
+
+	if (!cache->policy->shrink || !enter_alone(heap))
+		return 0;
+	pages = cache->policy->shrink(cache);
+	leave_alone(heap);
+	return pages;
 }
 
-uint64_t sy__heap_give(struct sy_heap *heap, sy__giver give)
+static uint64_t give(struct sy_heap *heap, sy__giver giver)
 {
 	uint64_t pages = 0;
 
-	if (!give)
+	if (!giver)
 		return 0;
 	sy__lock(&heap->lock);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		pages += give(sy__entry(at, struct sy_cache, link));
+		pages += giver(sy__entry(at, struct sy_cache, link));
 	sy__unlock(&heap->lock);
+	return pages;
+}
+
+/* From inside some call, of this heap or another on the same page allocator. */
+uint64_t sy__heap_give(struct sy_heap *heap, sy__giver giver)
+{
+	bool claimed = heap->threads && sy__slots_claim_try();
+	uint64_t pages = give(heap, giver);
+
+	if (claimed)
+		sy__slots_release();
 	return pages;
 }
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)
 {
-	return sy__heap_give(heap, heap->policy->shrink);
+	uint64_t pages;
+
+	if (!enter_alone(heap))
+		return 0;
+	pages = give(heap, heap->policy->shrink);
+	leave_alone(heap);
+	return pages;
+}
+
+uint64_t sy_heap_trim(struct sy_heap *heap)
+{
+	uint64_t pages;
+
+	if (!enter_alone(heap))
+		return 0;
+	give(heap, heap->policy->shrink);
+	for (unsigned slot = 0; slot < heap->slots; slot++)
+		sy_pages_drain(heap->pages, slot);
+	pages = sy_pages_release(heap->pages, 0);
+	leave_alone(heap);
+	return pages << SY_PAGE_SHIFT;
 }
 
 size_t sy_usable_size(struct sy_heap *heap, const void *object)
 {
-	return heap->policy->usable_size(heap, object);
+	unsigned slot;
+	size_t bytes;
+
+	if (!heap->threads)
+		return heap->policy->usable_size(heap, object);
+	if (sy__call_begin() != SY__DUMMY_HERE) {
+		bytes = heap->policy->usable_size(heap, object);
+		sy__call_end();
+		return bytes;
+	}
+	if (!sy__call_enter(&slot))
+		return 0;
+	bytes = heap->policy->usable_size(heap, object);
+	sy__call_leave();
+	return bytes;
 }
 
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
@@ -402,7 +535,7 @@ static const char *check_caches(struct sy_heap *heap)
 	return NULL;
 }
 
-const char *sy_heap_check(struct sy_heap *heap)
+static const char *check(struct sy_heap *heap)
 {
 	const char *wrong = check_caches(heap);
 
@@ -414,5 +547,16 @@ const char *sy_heap_check(struct sy_heap *heap)
 		wrong = sy__deferred_check(heap);
 	if (!wrong && heap->policy->check)
 		wrong = heap->policy->check(heap);
+	return wrong;
+}
+
+const char *sy_heap_check(struct sy_heap *heap)
+{
+	const char *wrong;
+
+	if (!enter_alone(heap))
+		return "heap: a check from inside a constructor or destructor";
+	wrong = check(heap);
+	leave_alone(heap);
 	return wrong;
 }

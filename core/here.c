@@ -1,8 +1,79 @@
+/*
+ * Calls without slots: on the slot of the thread (or CPU) that calls.
+ *
+ * The public entries jump to a function that the cache or heap itself names. On a heap of threads that is the policy's own fast
+ * path (struct sy_here in types.h), or the generic entry if it has none; on any other heap it is the call on slot 0, whose
+ * caller drives all slots alone.
+ *
+ * The generic entries are the slow half of every fast path: they have the platform give the caller its real slot
+ * (sy__call_enter, which also refuses calls from constructors, and waits for whoever has claimed the slot), do the request
+ * by the policy's function with slots, and end the call.
+ *
+ * Time. No thread of the library runs in the background, so what is due some day (ends of grace periods, visits of idle slots,
+ * memory to go back to the operating system) is done by slow calls: each thread's every TICK_CALLS-th looks at the clock. Visits
+ * go over all slots, thus claim them first; SLACK bounds how often.
+ *
+ * Heaps of threads stand in a list, as a thread that ends gives up what it has in each of them. Its lock is the first of
+ * all; it is taken inside calls only, so nobody holds it while a thread forks.
+ */
 #include "here.h"
 
-#include "page_interface.h"
-
 #include <slabyard/slabyard.h>
+
+#include "deferred.h"
+#include "list.h"
+#include "page_interface.h"
+#include "visits.h"
+
+#define TICK_CALLS 64u /* a power of two */
+#define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
+
+/* ---- Time ------------------------------------------------------------------------------------------------------- */
+
+static void visit_slots(struct sy_heap *heap)
+{
+	bool claimed = sy__slots_claim_try();
+
+	heap->policy->tick(heap);
+	if (claimed)
+		sy__slots_release();
+}
+
+static SY__COLD void tick(struct sy_heap *heap)
+{
+	uint64_t due = sy__time(&heap->tick_due), now = sy__now();
+
+	if (__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED))
+		sy__deferred_run(heap);
+	if (due && now >= due + SLACK)
+		visit_slots(heap);
+	sy__pages_decay(heap->pages);
+}
+
+static inline void leave(struct sy_heap *heap)
+{
+	if (sy__unlikely(!(sy__calls() & (TICK_CALLS - 1))))
+		tick(heap);
+	sy__call_leave();
+}
+
+void sy__heap_tick(struct sy_heap *heap)
+{
+	unsigned slot;
+
+	if (heap->threads) {
+		if (!sy__call_enter(&slot))
+			return;
+		tick(heap);
+		sy__call_leave();
+		return;
+	}
+	sy__deferred_run(heap);
+	if (sy__time(&heap->tick_due) && sy__now() >= sy__time(&heap->tick_due))
+		heap->policy->tick(heap);
+}
+
+/* ---- The generic entries ------------------------------------------------------------------------------------------ */
 
 void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
 {
@@ -12,7 +83,7 @@ void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE);
-	sy__call_leave();
+	leave(cache->heap);
 	return object;
 }
 
@@ -23,7 +94,7 @@ void sy__here_cache_free(struct sy_cache *cache, void *object)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	cache->policy->cache_free(cache, slot, object);
-	sy__call_leave();
+	leave(cache->heap);
 }
 
 void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
@@ -34,7 +105,7 @@ void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = heap->policy->kmalloc(heap, slot, size, flags, SY_ANY_NODE);
-	sy__call_leave();
+	leave(heap);
 	return sy__unlikely(!object && heap->refused) ? heap->refused(size, flags, heap) : object;
 }
 
@@ -50,7 +121,7 @@ void sy__here_kfree(void *object, struct sy_heap *heap)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	heap->policy->kfree(heap, slot, object);
-	sy__call_leave();
+	leave(heap);
 }
 
 void sy__here_free(void *object, struct sy_heap *heap)
@@ -69,7 +140,7 @@ static const struct sy_here generic = {
 	.kfree = sy__here_kfree,
 };
 
-/* Heaps whose slots the caller drives: slot 0, by a caller who is alone. */
+/* ---- Heaps whose slots the caller drives -------------------------------------------------------------------------- */
 
 static void *cache_alloc_first(struct sy_cache *cache, unsigned flags)
 {
@@ -104,6 +175,8 @@ static const struct sy_here first = {
 	.kfree = kfree_first,
 };
 
+/* ---- Who has which entries ---------------------------------------------------------------------------------------- */
+
 static const struct sy_here *entries(const struct sy_heap *heap)
 {
 	if (!heap->threads)
@@ -125,6 +198,8 @@ void sy__here_cache(struct sy_cache *cache)
 	cache->free_here = entries(cache->heap)->cache_free;
 }
 
+/* ---- The public entries ------------------------------------------------------------------------------------------- */
+
 void *sy_alloc(struct sy_cache *cache, unsigned flags)
 {
 	return cache->alloc_here(cache, flags);
@@ -145,4 +220,71 @@ void sy_mfree(struct sy_heap *heap, void *object)
 {
 	if (sy__likely(object))
 		heap->kfree_here(object, heap);
+}
+
+unsigned sy_alloc_bulk(struct sy_cache *cache, unsigned flags, unsigned count, void **objects)
+{
+	unsigned done = 0, slot = 0;
+
+	if (cache->heap->threads && !sy__call_enter(&slot))
+		return 0;
+	while (done < count && (objects[done] = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE)))
+		done++;
+	if (cache->heap->threads)
+		leave(cache->heap);
+	return done;
+}
+
+void sy_free_bulk(struct sy_cache *cache, unsigned count, void **objects)
+{
+	unsigned slot = 0;
+
+	if (cache->heap->threads && !sy__call_enter(&slot))
+		return;
+	for (unsigned i = 0; i < count; i++)
+		if (objects[i])
+			cache->policy->cache_free(cache, slot, objects[i]);
+	if (cache->heap->threads)
+		leave(cache->heap);
+}
+
+/* ---- Heaps of threads --------------------------------------------------------------------------------------------- */
+
+static struct {
+	sy__lock_t lock;
+	struct sy_list list; /* through sy_heap.threads_link */
+} heaps = { SY__LOCK_INIT, { &heaps.list, &heaps.list } };
+
+/* In calls of their own: see above. Threads in a call have what they need to go on, so this never waits for long. */
+bool sy__here_attach(struct sy_heap *heap)
+{
+	unsigned slot;
+
+	if (!sy__call_enter(&slot))
+		return false;
+	sy__lock(&heaps.lock);
+	sy__list_add_tail(&heaps.list, &heap->threads_link);
+	sy__unlock(&heaps.lock);
+	sy__call_leave();
+	return true;
+}
+
+void sy__here_detach(struct sy_heap *heap)
+{
+	sy__lock(&heaps.lock);
+	sy__list_remove(&heap->threads_link);
+	sy__unlock(&heaps.lock);
+}
+
+void sy__here_slot_ends(unsigned slot)
+{
+	sy__lock(&heaps.lock);
+	for (struct sy_list *at = heaps.list.next; at != &heaps.list; at = at->next) {
+		struct sy_heap *heap = sy__entry(at, struct sy_heap, threads_link);
+
+		if (heap->policy->drain)
+			heap->policy->drain(heap, slot);
+		sy_pages_drain(heap->pages, slot);
+	}
+	sy__unlock(&heaps.lock);
 }

@@ -34,17 +34,19 @@ static inline unsigned sy__here_slot(ptrdiff_t here)
 	return (unsigned)(here / SY_CACHE_LINE);
 }
 
-/* Whether the caller may touch what a slot has of a cache: in every loop over slots but those that the caller promises to be
- * alone in (checks of single-threaded tests, creation). In a replay the caller drives all slots. In a heap of threads these are
- * the caller's own slot and those that are claimed, which the core has done around shrink, reap, counts, tick and check
- * as far as that was possible. */
+/* Whether the caller may touch what a slot has of a cache: in every loop over slots but where a cache is made. In a
+ * replay the caller drives all slots. In a heap of threads these are the caller's own slot and those that are claimed, which
+ * the core has done around shrink, reap, counts, tick, check and cache_fini as far as that was possible; and all of
+ * a cache that nobody uses any more. */
 static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
 {
 	return !cache->heap->threads || cache->ending || sy__slot_mine(slot);
 }
 
-/* For heap.c: the entries of a new heap or cache. */
+/* For heap.c: the entries of a new heap or cache; a heap of threads comes (false: from inside a call) and goes. */
 void sy__here_heap(struct sy_heap *);
 void sy__here_cache(struct sy_cache *);
+bool sy__here_attach(struct sy_heap *);
+void sy__here_detach(struct sy_heap *);
 
 #endif

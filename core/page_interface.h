@@ -47,6 +47,10 @@ typedef uint64_t (*sy__giver)(struct sy_cache *);
 /* What the implementation asks an attached heap for: every cache gives memory back; how many pages. */
 uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 
+/* Gives memory that has been free for a while back to where it came from. Any lock above level 4 may be held. Some loads
+ * when there is nothing to do, or the implementation never does. */
+void sy__pages_decay(struct sy_pages *);
+
 /* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata; page->heap tells),
  * in order of address, until it returns false. visit may give the block back that it is called with. For checks and for
  * destroying heaps: visits every grown page. */

@@ -16,6 +16,7 @@
  *
  * Lock order. A lock may be taken only while holding locks that stand above it:
  *
+ *   0. heaps of threads       the list of them (core/here.c); sy_heap.making: one creation or destruction of a cache at a time
  *   1. sy_heap.lock           the list of caches, creation, destruction and merging of caches
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
  *   3. sy_heap.deferred_lock  the deferred queue
@@ -24,7 +25,8 @@
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
  *
- * Reclaim (page allocator calls heaps) holds none of these; only the page allocator's list of heaps is locked, above them all.
+ * Reclaim (page allocator calls heaps) holds none of levels 1 to 6; only the page allocator's list of heaps is locked, above
+ * them.
  */
 #ifndef SY_TYPES_H
 #define SY_TYPES_H
@@ -114,7 +116,7 @@ struct sy_page {
 	uint8_t flags;     /* the page allocator's own */
 	uint16_t to_head;  /* pages back to the head of its block; valid for slabs and large allocations */
 	struct sy_heap *heap; /* whose slab or large allocation; NULL for the rest */
-	uint64_t bytes;    /* of a large allocation: bytes asked for */
+	uint64_t bytes;    /* of a large allocation: bytes asked for; the page allocator's own while the page is free */
 };
 _Static_assert(sizeof(struct sy_page) <= 64, "a page descriptor is at most 64 bytes");
 
@@ -316,7 +318,9 @@ struct sy_heap {
 	uint64_t grace_ns; /* length of an RCU grace period */
 	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */
+	sy__lock_t making; /* held while a cache of a heap of threads is made or destroyed */
 	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
+	struct sy_list threads_link; /* in the list of heaps of threads, see here.c */
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
 	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */

@@ -244,19 +244,29 @@ struct sy_page *sy__block_take(struct sy_pages *pages, unsigned slot, unsigned o
 	return sy__likely(page) ? page : fail(pages);
 }
 
-void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page, unsigned order, unsigned from_use)
+static void give_to_zone(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned from_use)
 {
-	struct sy__zone *zone = &pages->zones[page->zone];
+	struct sy_pages *pages = zone->pages;
 
-	if (sy__likely(has_cpu_list(zone, order))) {
-		sy__cpu_give(zone, slot, page, order, from_use);
-		return;
-	}
 	sy__lock(&zone->lock);
 	zone->used[from_use] -= (int64_t)1 << order;
 	zone->used[SY_USE_FREE] += (int64_t)1 << order;
 	sy__zone_free(zone, page, order, sy__pageblock_type(pages, sy__number(pages, page)));
 	sy__unlock(&zone->lock);
+}
+
+void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page, unsigned order, unsigned from_use)
+{
+	struct sy__zone *zone = &pages->zones[page->zone];
+
+	if (sy__likely(has_cpu_list(zone, order))) {
+		if (sy__likely(!sy__cpu_give(zone, slot, page, order, from_use)))
+			return;
+	} else {
+		give_to_zone(zone, page, order, from_use);
+	}
+	if (pages->decay_ns)
+		sy__pages_decay(pages);
 }
 
 struct sy_page *sy_pages_alloc(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node)

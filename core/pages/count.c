@@ -81,11 +81,10 @@ void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 	sy__unlock(&pages->source_lock);
 }
 
-/* Discards the marked pages of a free block; how many. */
-static uint64_t release_block(struct sy_pages *pages, struct sy_page *block)
+uint64_t sy__block_discard(struct sy_pages *pages, struct sy_page *block, unsigned order)
 {
 	uint64_t number = sy__number(pages, block), released = 0;
-	size_t size = (size_t)1 << block->order, from, to;
+	size_t size = (size_t)1 << order, from, to;
 
 	if (!__atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED))
 		return 0;
@@ -100,6 +99,13 @@ static uint64_t release_block(struct sy_pages *pages, struct sy_page *block)
 	return released;
 }
 
+void sy__count_discarded(struct sy_pages *pages, uint64_t count)
+{
+	sy__lock(&pages->source_lock);
+	sy__subtract(&pages->committed_pages, (size_t)count);
+	sy__unlock(&pages->source_lock);
+}
+
 static uint64_t release_zone(struct sy__zone *zone, unsigned min_order)
 {
 	struct sy_page *block;
@@ -110,7 +116,7 @@ static uint64_t release_zone(struct sy__zone *zone, unsigned min_order)
 	for (order = min_order; order < SY_ORDERS; order++)
 		for (type = 0; type < SY_MIGRATE_TYPES; type++)
 			for (block = zone->free[order][type].first; block; block = block->free.next)
-				released += release_block(zone->pages, block);
+				released += sy__block_discard(zone->pages, block, order);
 	sy__unlock(&zone->lock);
 	return released;
 }
@@ -122,8 +128,6 @@ uint64_t sy_pages_release(struct sy_pages *pages, unsigned min_order)
 
 	for (i = 0; i < pages->zone_count; i++)
 		released += release_zone(&pages->zones[i], min_order);
-	sy__lock(&pages->source_lock);
-	pages->committed_pages -= released;
-	sy__unlock(&pages->source_lock);
+	sy__count_discarded(pages, released);
 	return released;
 }

@@ -122,11 +122,11 @@ static unsigned batch_to_free(struct sy__cpu_list *cpu, unsigned high, unsigned 
 	return wanted < batch ? batch : (unsigned)wanted;
 }
 
-void sy__cpu_give(struct sy__zone *zone, unsigned slot, struct sy_page *page, unsigned order, unsigned from_use)
+bool sy__cpu_give(struct sy__zone *zone, unsigned slot, struct sy_page *page, unsigned order, unsigned from_use)
 {
 	struct sy__cpu_list *cpu = cpu_list(zone, slot);
 	unsigned migrate = sy__pageblock_type(zone->pages, sy__number(zone->pages, page));
-	unsigned index = list_index(order, migrate);
+	unsigned index = list_index(order, migrate), given;
 
 	sy__lock(&cpu->lock);
 	sy__set_migrate(page, migrate);
@@ -134,12 +134,14 @@ void sy__cpu_give(struct sy__zone *zone, unsigned slot, struct sy_page *page, un
 	page->order = (uint8_t)order;
 	account(cpu, from_use, SY_USE_CPU_LIST, order);
 	sy__blocks_add_first(&cpu->lists[index], page);
-	cpu->pages += 1u << order;
+	given = cpu->pages += 1u << order;
 	if (sy__unlikely(order && cpu->free_factor))
 		give_back(zone, cpu, cpu->pages, index);
 	else if (sy__unlikely(cpu->pages >= zone->cpu_high))
 		give_back(zone, cpu, zone->cpu_high < zone->batch ? 1 : batch_to_free(cpu, zone->cpu_high, zone->batch), index);
+	given -= cpu->pages;
 	sy__unlock(&cpu->lock);
+	return given;
 }
 
 void sy__cpu_drain(struct sy__zone *zone, unsigned slot)

@@ -327,6 +327,8 @@ struct sy_pages *sy_pages_create(const struct sy_pages_config *config)
 	sy__list_init(&pages->heaps);
 	pages->zone_count = config->zone_count;
 	pages->slots = config->slots;
+	pages->decay_ns = config->decay_ns;
+	sy__time_set(&pages->clock, config->decay_ns ? sy__now() : 0);
 	pages->pageblock_order = config->pageblock_order;
 	if (!reserve_range(pages)) {
 		sy_pages_destroy(pages);

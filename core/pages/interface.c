@@ -112,6 +112,7 @@ static void count_taken(struct sy_heap *heap, unsigned use, unsigned count)
 	sy__lock(&heap->pages->account_lock);
 	counters->page_requests++;
 	*counter_of(heap, use) += count;
+	sy__add(&heap->pages->held_pages, count);
 	if (counters->slab_pages_peak < counters->slab_pages)
 		counters->slab_pages_peak = counters->slab_pages;
 	if (counters->held_peak < counters->slab_pages + counters->large_pages)
@@ -131,7 +132,7 @@ static SY__COLD struct sy_page *refused(struct sy_heap *heap)
 static SY__COLD void count_committed(struct sy_pages *pages, unsigned fresh)
 {
 	sy__lock(&pages->source_lock);
-	pages->committed_pages += fresh;
+	sy__add(&pages->committed_pages, fresh);
 	sy__unlock(&pages->source_lock);
 }
 
@@ -184,6 +185,7 @@ void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 	head->heap = NULL;
 	sy__lock(&pages->account_lock);
 	*counter_of(heap, use) -= (uint64_t)1 << order;
+	sy__subtract(&pages->held_pages, (size_t)1 << order);
 	sy__unlock(&pages->account_lock);
 	sy__block_give(pages, slot, head, order, use);
 }

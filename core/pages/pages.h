@@ -123,7 +123,7 @@ struct sy_pages {
 	size_t fail_after; /* [r] requests until one fails; 0: never */
 
 	sy__lock_t source_lock;
-	uint64_t committed_pages; /* source_lock */
+	size_t committed_pages; /* [r] source_lock */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
 	uint64_t failures;
@@ -132,6 +132,13 @@ struct sy_pages {
 	struct sy_list heaps;     /* through sy_heap.link */
 	unsigned reclaiming;      /* [r] */
 	unsigned reclaim_wait, reclaim_skip; /* see sy__reclaim */
+
+	/* giving memory back after a while, see decay.c */
+	uint64_t decay_ns;        /* fixed at creation; 0: never */
+	sy__lock_t decay_lock;    /* decay_next; held while memory goes back */
+	struct sy_time clock;     /* sy__now() of a moment ago; 0: never looked at */
+	uint64_t decay_next;      /* when to look again */
+	size_t held_pages;        /* [r] by heaps; account_lock */
 
 	/* how to give everything back */
 	void *memory_reserved, *table_reserved;
@@ -264,6 +271,7 @@ bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no mem
 bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* grows the zone when that provides one */
 struct sy_page *sy__zone_smallest(struct sy__zone *, unsigned order, unsigned migrate); /* or NULL */
 void sy__zone_free(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
+void sy__zone_free_aged(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate, uint64_t since);
 void sy__zone_start(struct sy__zone *); /* pristine: all managed pages free and movable */
 void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no descriptor written */
 
@@ -278,10 +286,15 @@ bool sy__highatomic_unreserve(struct sy__zone *, unsigned migrate);     /* takes
 
 void sy__older_remove(struct sy__zone *, uint64_t number, uint64_t count); /* these pages are not older (any more) */
 
+/* ---- count.c --------------------------------------------------------------------------------------------------------- */
+
+uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* a free block that nobody else can find; pages */
+void sy__count_discarded(struct sy_pages *, uint64_t count);
+
 /* ---- cpulist.c -------------------------------------------------------------------------------------------------- */
 
 struct sy_page *sy__cpu_take(struct sy__zone *, const struct sy__request *); /* or NULL */
-void sy__cpu_give(struct sy__zone *, unsigned slot, struct sy_page *, unsigned order, unsigned from_use);
+bool sy__cpu_give(struct sy__zone *, unsigned slot, struct sy_page *, unsigned order, unsigned from_use); /* to the zone? */
 void sy__cpu_drain(struct sy__zone *, unsigned slot);
 void sy__cpu_size(struct sy__zone *, unsigned local_slots, const struct sy_pages_config *);
 

@@ -4,7 +4,8 @@
  * sy__zone_smallest is the heart: the first block of the smallest sufficient order of one migrate type, halved until it fits.
  * sy__zone_free is its inverse. A freed block joins its buddy as long as that is free, and the result goes to the front of
  * its list, to be used next while the caches are warm; unless the buddy of the block that it would next be part of is free
- * already. Then it is likely to join soon, and goes to the back, so that it is not handed out just before it could.
+ * already. Then it is likely to join soon, and goes to the back, so that it is not handed out just before it could. Where free
+ * memory goes back to its source after a while (decay.c), what has gone is at the back instead.
  *
  * Pageblocks whose pages are reserved for HighAtomic requests do not join with others: the reserve would leak away.
  *
@@ -67,14 +68,17 @@ struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigne
 {
 	struct sy_page *page;
 	unsigned at = order;
+	uint64_t since;
 
 	while (!sy__zone_has(zone, at, migrate))
 		if (++at > SY_MAX_ORDER)
 			return NULL;
 	page = zone->free[at][migrate].first;
 	sy__blocks_remove(&zone->free[at][migrate], page);
+	since = page->bytes;
 	while (at > order) {
 		at--;
+		page[(size_t)1 << at].bytes = since;
 		sy__zone_add_first(zone, page + ((size_t)1 << at), at, migrate);
 	}
 	page->order = (uint8_t)order;
@@ -106,7 +110,14 @@ static bool likely_to_join(struct sy_pages *pages, uint64_t number, unsigned ord
 	return order + 2 <= SY_MAX_ORDER && free_buddy(pages, number & ~((uint64_t)1 << order), order + 1);
 }
 
-void sy__zone_free(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate)
+/* Whether a block is better handed out late: as it may soon join; or, where memory goes back to its source, as it is there. */
+static bool belongs_last(struct sy_pages *pages, const struct sy_page *page, unsigned order)
+{
+	return pages->decay_ns ? !page->bytes : likely_to_join(pages, sy__number(pages, page), order);
+}
+
+/* since: when it became free, see decay.c. */
+void sy__zone_free_aged(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate, uint64_t since)
 {
 	struct sy_pages *pages = zone->pages;
 	uint64_t number = sy__number(pages, page);
@@ -117,14 +128,23 @@ void sy__zone_free(struct sy__zone *zone, struct sy_page *page, unsigned order, 
 		buddy = free_buddy(pages, number, order);
 		if (!buddy || !may_join(pages, buddy, order, migrate))
 			break;
+		if (since < buddy->bytes)
+			since = buddy->bytes;
 		sy__blocks_remove(&zone->free[order][sy__migrate(buddy)], buddy);
 		number &= ~((uint64_t)1 << order);
 		order++;
 	}
-	if (likely_to_join(pages, number, order))
-		sy__zone_add_last(zone, sy__page(pages, number), order, migrate);
+	page = sy__page(pages, number);
+	page->bytes = since;
+	if (belongs_last(pages, page, order))
+		sy__zone_add_last(zone, page, order, migrate);
 	else
-		sy__zone_add_first(zone, sy__page(pages, number), order, migrate);
+		sy__zone_add_first(zone, page, order, migrate);
+}
+
+void sy__zone_free(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate)
+{
+	sy__zone_free_aged(zone, page, order, migrate, sy__time(&zone->pages->clock));
 }
 
 /* The last managed pages, fewer than a maximal block: grown at once, as smaller blocks. Without memory for their descriptors

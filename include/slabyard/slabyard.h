@@ -40,6 +40,7 @@ struct sy_pages_config {
 	unsigned cpu_list_batch; /* pages moved at once between a per-CPU list and its zone; 0: Linux 6.1's rule */
 	unsigned cpu_list_high;  /* pages on the per-CPU lists of one zone and slot at most; 0: Linux 6.1's rule */
 	bool cpu_lists;          /* false: no per-CPU lists */
+	uint64_t decay_ns;       /* nanoseconds of sy__now() after which free memory goes back to its source; 0: only by sy_pages_release */
 };
 
 /* mm_page_alloc_extfrag: an allocation took a block of another migrate type. */
@@ -159,23 +160,25 @@ static inline void sy_kfree(struct sy_heap *heap, unsigned slot, void *object)
 /* Bytes that may be written to what sy_kmalloc returned (Linux: ksize). */
 size_t sy_usable_size(struct sy_heap *, const void *object);
 
-/* What sy_heap_tick does when something waits; see core/deferred.c. */
-void sy__deferred_run(struct sy_heap *);
+/* What sy_heap_tick does when something may be due. */
+void sy__heap_tick(struct sy_heap *);
 
 /* Lets time pass, up to sy__now(): frees what waited for a grace period that is over, and lets the policy do what it does
- * periodically. Two loads when nothing waits and the policy has no such work. */
+ * periodically. Two loads when nothing waits and the policy has no such work. A heap of threads does so by itself, now and then
+ * when it is used. */
 static inline void sy_heap_tick(struct sy_heap *heap)
 {
 	uint64_t due = sy__time(&heap->tick_due);
 
-	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED)))
-		sy__deferred_run(heap);
-	if (due && sy__now() >= due)
-		heap->policy->tick(heap);
+	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED) || (due && sy__now() >= due)))
+		sy__heap_tick(heap);
 }
 
 /* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
 uint64_t sy_heap_shrink(struct sy_heap *);
+
+/* The same, and then all free memory goes back to the operating system, at once; bytes that did. */
+uint64_t sy_heap_trim(struct sy_heap *);
 
 /* NULL, or the first invariant of the heap that does not hold, with its page accounting. */
 const char *sy_heap_check(struct sy_heap *);
@@ -225,6 +228,11 @@ void *sy_alloc(struct sy_cache *, unsigned flags);
 void sy_free(struct sy_cache *, void *object);
 void *sy_malloc(struct sy_heap *, size_t size, unsigned flags);
 void sy_mfree(struct sy_heap *, void *object);
+
+/* Many objects in one call; how many there was memory for, which are objects[0] and so on. NULLs are passed over by the
+ * free. */
+unsigned sy_alloc_bulk(struct sy_cache *, unsigned flags, unsigned count, void **objects);
+void sy_free_bulk(struct sy_cache *, unsigned count, void **objects);
 
 #ifdef __cplusplus
 }
