@@ -17,6 +17,7 @@
  * empty ones; buffers in slots' lists count as used in their slabs and as cached in the cache. Both expect that no
  * other slot works meanwhile; a count that races with work is off by what that work did.
  */
+#include "../here.h"
 #include "bonwick.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
@@ -26,6 +27,8 @@ static void count_slots(struct sy_cache_counts *counts, const struct sy__bonwick
 	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
 		const struct sy__bonwick_slot *own = &cache->slots[slot];
 
+		if (!sy__slot_reachable(&cache->cache, slot))
+			continue;
 		sy__local_begin(slot);
 		counts->objects_cached += (uint64_t)own->main_count + own->aux_count;
 		counts->allocations += own->allocations;
@@ -255,6 +258,8 @@ static const char *check_slots(const struct sy__bonwick_cache *cache)
 		const struct sy__bonwick_slot *own = &cache->slots[slot];
 		char *main_last, *aux_last;
 
+		if (!sy__slot_reachable(&cache->cache, slot))
+			continue;
 		wrong = check_slot_list(cache, own->main, own->main_count, &main_last);
 		if (!wrong)
 			wrong = check_slot_list(cache, own->aux, own->aux_count, &aux_last);

@@ -21,6 +21,7 @@
 #include <slabyard/slabyard.h>
 
 #include "../deferred.h"
+#include "../here.h"
 #include "../metadata.h"
 #include "bonwick.h"
 
@@ -352,7 +353,8 @@ static uint64_t reap_one(struct sy__bonwick_cache *cache, uint32_t least_age)
 
 	sy__list_init(&ending);
 	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++)
-		drain_slot(cache, slot);
+		if (sy__slot_reachable(&cache->cache, slot))
+			drain_slot(cache, slot);
 	collect(cache, least_age, &ending);
 	while (!sy__list_empty(&ending)) {
 		struct sy_list *link = ending.next;

@@ -17,6 +17,7 @@
  * or free as its list says, thus objects in arrays count as used there, as in /proc/slabinfo. Both expect that no
  * other slot works meanwhile; a count that races with work is off by what that work did.
  */
+#include "../here.h"
 #include "slab.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
@@ -66,6 +67,8 @@ void sy__slab_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 	for (unsigned node = 0; node < common->heap->nodes; node++)
 		count_node(counts, cache, &cache->nodes[node]);
 	for (unsigned slot = 0; slot < common->heap->slots; slot++) {
+		if (!sy__slot_reachable(common, slot))
+			continue;
 		sy__local_begin(slot);
 		counts->objects_cached += cache->arrays[slot]->avail;
 		sy__local_end(slot);
@@ -290,7 +293,8 @@ static const char *check_cache(struct sy__slab_cache *cache)
 	for (unsigned node = 0; !wrong && node < cache->cache.heap->nodes; node++)
 		wrong = check_node(cache, node);
 	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
-		wrong = check_array(cache, cache->arrays[slot]);
+		if (sy__slot_reachable(&cache->cache, slot))
+			wrong = check_array(cache, cache->arrays[slot]);
 	return wrong;
 }
 

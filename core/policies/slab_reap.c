@@ -22,6 +22,7 @@
 #include <slabyard/slabyard.h>
 
 #include "../deferred.h"
+#include "../here.h"
 #include "slab.h"
 
 #define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */
@@ -100,7 +101,8 @@ static uint64_t shrink(struct sy__slab_cache *cache)
 	uint64_t pages = 0;
 
 	for (unsigned slot = 0; slot < slots; slot++)
-		pages += drain_slot(cache, slot);
+		if (sy__slot_reachable(&cache->cache, slot))
+			pages += drain_slot(cache, slot);
 	for (unsigned i = 0; i < nodes * nodes; i++)
 		pages += drain_alien(cache, &cache->nodes[i / nodes], 0, i % nodes);
 	for (unsigned i = 0; i < nodes; i++) {

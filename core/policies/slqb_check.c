@@ -13,6 +13,7 @@
  * Counting sums up: what is out of the slabs and on no freelist, rlist or remote_free is the client's. Both expect
  * that no other slot works meanwhile; a count that races with work is off by what that work did.
  */
+#include "../here.h"
 #include "slqb.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
@@ -42,6 +43,8 @@ void sy__slqb_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 		sy__unlock(&cache->nodes[i].lock);
 	}
 	for (unsigned slot = 0; slot < common->heap->slots; slot++) {
+		if (!sy__slot_reachable(common, slot))
+			continue;
 		sy__local_begin(slot);
 		count_list(counts, cache, &cache->slots[slot].list);
 		counts->objects_cached += cache->slots[slot].rlist.count;
@@ -181,7 +184,8 @@ static const char *check_cache(struct sy__slqb_cache *cache)
 	if (common->constructor && cache->offset < common->object_size)
 		return "slqb: a free pointer would destroy a constructed object";
 	for (unsigned slot = 0; !wrong && slot < common->heap->slots; slot++)
-		wrong = check_slot(cache, &cache->slots[slot]);
+		if (sy__slot_reachable(common, slot))
+			wrong = check_slot(cache, &cache->slots[slot]);
 	for (unsigned node = 0; !wrong && node < common->heap->nodes; node++)
 		wrong = check_list(cache, &cache->nodes[node].list);
 	return wrong;
@@ -190,7 +194,8 @@ static const char *check_cache(struct sy__slqb_cache *cache)
 static void forget_seen(struct sy__slqb_cache *cache)
 {
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		cache->slots[slot].list.seen.slabs = cache->slots[slot].list.seen.partial = 0;
+		if (sy__slot_reachable(&cache->cache, slot))
+			cache->slots[slot].list.seen.slabs = cache->slots[slot].list.seen.partial = 0;
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
 		cache->nodes[node].list.seen.slabs = cache->nodes[node].list.seen.partial = 0;
 }

@@ -17,6 +17,7 @@
  * the owners of these; the second puts those into their slabs too.
  */
 #include "../deferred.h"
+#include "../here.h"
 #include "../metadata.h"
 #include "slqb.h"
 
@@ -278,7 +279,8 @@ uint64_t sy__slqb_shrink(struct sy_cache *common)
 	uint64_t pages = 0;
 
 	for (unsigned i = 0; i < 2 * slots; i++)
-		pages += trim_slot(cache, i % slots, UINT32_MAX);
+		if (sy__slot_reachable(common, i % slots))
+			pages += trim_slot(cache, i % slots, UINT32_MAX);
 	for (unsigned node = 0; node < common->heap->nodes; node++)
 		pages += trim_node(cache, 0, node, UINT32_MAX);
 	return pages;
