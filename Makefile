@@ -2,6 +2,7 @@
 #
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make test      C tests (plain and with sanitizers) and Python tests
+#   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
@@ -18,16 +19,22 @@ TRACE_FILES := $(TRACES:%=traces/%.parquet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
 CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
-SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import lab -type f ! -name '*.pyc')
+SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import threads lab -type f ! -name '*.pyc')
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare test test-c test-sanitize test-python targets lint lock clean install
+.PHONY: compare bench-malloc test test-c test-sanitize test-python targets lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
 	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html
+
+bench-malloc: $(VENV)/.slabyard
+	@mkdir -p build/bench
+	@cmake -S . -B build/bench/c -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+	@cmake --build build/bench/c -j $(JOBS) >>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+	@$(BIN)/python bench/malloc/run.py $(BENCH)
 
 install: $(VENV)/.slabyard
 
@@ -59,8 +66,9 @@ targets:
 	done
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab tests/python
+	@$(BIN)/ruff check lab bench tests/python
 	@$(BIN)/mypy lab/slabyard
+	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 clean:
 	rm -rf .venv build report.html .pytest_cache .ruff_cache .mypy_cache .hypothesis

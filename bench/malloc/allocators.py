@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -58,13 +59,15 @@ def find(work: Path, ours: Path | None, specs: list[str]) -> list[Allocator]:
 
 def _glibc() -> Allocator:
     name = ctypes.util.find_library("c") or "libc.so.6"
-    path = _in_folders(name)
-    return Allocator("glibc", path, " ".join(os.confstr("CS_GNU_LIBC_VERSION").split()[1:]) if path else "", "this needs a system with glibc")
+    return Allocator("glibc", _in_folders(name), platform.libc_ver()[1], "this needs a system with glibc")
 
 
 def _in_folders(name: str) -> Path | None:
     """The file that the dynamic linker finds under this name."""
-    listed = subprocess.run([shutil.which("ldconfig", path="/sbin:/usr/sbin:/usr/bin") or "ldconfig", "-p"], capture_output=True, text=True).stdout
+    ldconfig = shutil.which("ldconfig", path="/sbin:/usr/sbin:/usr/bin")
+    if ldconfig is None:
+        return None
+    listed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True).stdout
     for line in listed.splitlines():
         match = re.match(rf"\s+{re.escape(name)} \(([^)]*)\) => (\S+)", line)
         if match and ("x86-64" in match[1] or os.uname().machine != "x86_64"):

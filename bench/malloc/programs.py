@@ -1,7 +1,8 @@
 """The programs that run under each allocator: real ones, and the classic generators of slabyard-threads.
 
-A program is a command with fixed input whose output is the same whatever serves its memory: the harness compares it with that of the
-first allocator, so that a fast wrong answer is no result. Inputs are made here, the same on every machine. Most commands run for about a second.
+A program is a command with fixed input whose output is the same whatever serves its memory: the harness compares it with that
+of the first allocator, so that a fast wrong answer is no result. Inputs are made here, the same on every machine. Most
+commands run for about a second.
 
 Redis is two programs: the server under test, and its own benchmark program that drives it. Time is the benchmark's from its first
 request to its last, processor time and memory are the server's; what is compared is what the server holds in the end.
@@ -69,7 +70,8 @@ def _words(count: int) -> list[str]:
 def make_inputs(folder: Path) -> None:
     """Writes every input file that is not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in (("words.txt", _make_words), ("records.json", _make_records), ("unit.c", _make_c), ("repository.git", _make_repository)):
+    makers = {"words.txt": _make_words, "records.json": _make_records, "unit.c": _make_c, "repository.git": _make_repository}
+    for name, make in makers.items():
         path = folder / name
         if not path.exists():
             part = folder / f"{name}.part"
@@ -104,7 +106,8 @@ def _make_c(path: Path) -> None:
         for _ in range(6):
             kind, constant = below(4), below(1000)
             if kind == 0:
-                lines.append(f" for (int i = 0; i < n; i++) {{ t += i * {constant}; d = d * 0.5 + t; if (t & {1 << below(9)}) p->a ^= t; }}")
+                bit = 1 << below(9)
+                lines.append(f" for (int i = 0; i < n; i++) {{ t += i * {constant}; d = d * 0.5 + t; if (t & {bit}) p->a ^= t; }}")
             elif kind == 1:
                 cases = " ".join(f"case {c}: t += {below(99)} * p->b; break;" for c in range(6))
                 lines.append(f" switch (t % 7) {{ {cases} default: t--; }}")
@@ -122,8 +125,8 @@ def _make_repository(path: Path) -> None:
         path.mkdir()
         return
     below, words = _random(19), _words(3000)
-    files = {f"src/{words[n]}/{words[n + 1]}{n}.txt": [" ".join(words[below(3000)] for _ in range(8)) for _ in range(60)] for n in range(160)}
-    names = list(files)
+    names = [f"src/{words[n]}/{words[n + 1]}{n}.txt" for n in range(160)]
+    files = {name: [" ".join(words[below(3000)] for _ in range(8)) for _ in range(60)] for name in names}
     stream: list[str] = []
     for commit in range(900):
         stream.append(
@@ -145,35 +148,44 @@ def _make_repository(path: Path) -> None:
 def programs(inputs: Path, generator: str) -> list[Program]:
     """All of them. `generator`: the path of slabyard-threads."""
     python = os.path.realpath(sys.executable)
+    git = ("git", "--no-pager", "-C", str(inputs / "repository.git"), "log", "-p", "--stat", "-M", "main")
+    gs = ("gs", "-q", "-dBATCH", "-dNOPAUSE", "-dSAFER", "-sDEVICE=ppmraw", "-r60", "-sOutputFile=-", str(SCRIPTS / "page.ps"))
+    jq = ("jq", "-s", "-c", "-f", str(SCRIPTS / "group.jq"), str(inputs / "records.json"))
+    cxx = ("g++", "-std=c++17", "-O1", "-S", str(SCRIPTS / "templates.cc"), "-o", "-")
+    as_malloc = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
+    redis = Program(
+        "redis", "a server under its own benchmark", ("redis-server",), "redis-server", "redis-server redis-tools", drive=drive_redis
+    )
+    query, digits = SCRIPTS / "query.sql", SCRIPTS / "digits.bc"
     found = [
-        Program("redis", "a server under its own benchmark", ("redis-server",), "redis-server", "redis-server redis-tools", drive=drive_redis),
-        Program("sqlite", "tables, indexes and queries in memory", ("sqlite3", ":memory:"), "sqlite3", "sqlite3", stdin=SCRIPTS / "query.sql"),
+        redis,
+        Program("sqlite", "tables, indexes, queries in memory", ("sqlite3", ":memory:"), "sqlite3", "sqlite3", stdin=query),
         Program("cc", "compiles generated C, -O2", ("gcc", "-O2", "-S", "-x", "c", str(inputs / "unit.c"), "-o", "-"), "gcc", "gcc"),
+        Program("c++", "compiles a program of templates", cxx, "g++", "g++"),
         Program(
-            "c++", "compiles a program of templates", ("g++", "-std=c++17", "-O1", "-S", str(SCRIPTS / "templates.cc"), "-o", "-"), "g++", "g++",
+            "python",
+            "json, ast, dictionaries; PYTHONMALLOC=malloc",
+            (python, str(SCRIPTS / "objects.py")),
+            python,
+            "python3",
+            environment=as_malloc,
         ),
+        Program("git", "the history of a repository, with patches", git, "git", "git"),
         Program(
-            "python", "json, ast, sets and dictionaries, each object a malloc", (python, str(SCRIPTS / "objects.py")), python, "python3",
-            environment={"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"},
+            "perl",
+            "hashes, splitting, substitution",
+            ("perl", str(SCRIPTS / "text.pl")),
+            "perl",
+            "perl",
+            environment={"PERL_HASH_SEED": "0"},
         ),
-        Program(
-            "git", "the history of a repository with patches", ("git", "--no-pager", "-C", str(inputs / "repository.git"), "log", "-p", "--stat", "-M", "main"),
-            "git", "git",
-        ),
-        Program("perl", "hashes, splitting, substitution", ("perl", str(SCRIPTS / "text.pl")), "perl", "perl", environment={"PERL_HASH_SEED": "0"}),
-        Program(
-            "ghostscript", "renders curves and text", ("gs", "-q", "-dBATCH", "-dNOPAUSE", "-dSAFER", "-sDEVICE=ppmraw", "-r60", "-sOutputFile=-", str(SCRIPTS / "page.ps")),
-            "gs", "ghostscript",
-        ),
+        Program("ghostscript", "renders curves and text", gs, "gs", "ghostscript"),
         Program("lua", "binary trees", ("lua5.4", str(SCRIPTS / "trees.lua")), "lua5.4", "lua5.4"),
         Program("awk", "counts words in arrays", ("gawk", "-f", str(SCRIPTS / "words.awk"), str(inputs / "words.txt")), "gawk", "gawk"),
-        Program(
-            "jq", "filters and groups JSON", ("jq", "-s", "-c", "map(select(.parts|length>1)|{id,n:(.name|length),t:(.tags|sort)})|group_by(.n)|map([length,(map(.t)|add|unique|length)])", str(inputs / "records.json")),
-            "jq", "jq",
-        ),
-        Program("bc", "numbers of hundreds of digits", ("bc", "-q"), "bc", "bc", stdin=SCRIPTS / "digits.bc"),
+        Program("jq", "filters and groups JSON", jq, "jq", "jq"),
+        Program("bc", "numbers of hundreds of digits", ("bc", "-q"), "bc", "bc", stdin=digits),
         Program("z3", "solves constraints", ("z3", str(SCRIPTS / "solve.smt2")), "z3", "z3"),
-    ]  # fmt: skip
+    ]
     for name, what, options in GENERATED:
         command = (generator, "--allocator", "malloc:system", "--workload", *options.split())
         found.append(Program(name, what, command, generator, "", threads=True, compare=False))
@@ -197,7 +209,8 @@ GENERATED = (
 # ---- Redis -------------------------------------------------------------------------------------------------------
 
 _REDIS_OPTIONS = ("--save", "", "--appendonly", "no", "--port", "0", "--daemonize", "no", "--loglevel", "warning", "--activedefrag", "no")
-_REDIS_LOAD = ("-P", "16", "-q", "-n", "50000", "-c", "20", "-d", "200", "-r", "30000", "-t", "set,get,incr,lpush,rpush,lpop,sadd,hset,spop,zadd,lrange_100,mset")
+_REDIS_TESTS = "set,get,incr,lpush,rpush,lpop,sadd,hset,spop,zadd,lrange_100,mset"
+_REDIS_LOAD = ("-P", "16", "-q", "-n", "50000", "-c", "20", "-d", "200", "-r", "30000", "-t", _REDIS_TESTS)
 
 
 def _ask_redis(socket: Path, *words: str) -> str:

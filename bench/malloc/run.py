@@ -8,8 +8,8 @@ each program's ratio to glibc, geometric means of these, and ranks.
 Time is the wall clock's; with --time cpu the processor time of all its threads, which says less of waiting but is worth more
 on a machine that others use too. Memory is the peak of resident memory, of the largest process where a program is several.
 
-Exit status: 0 done; 1 a program failed or gave a wrong answer under an allocator; 2 wrong usage; 4 a program or a peer is missing (named with
-how to install it; --only-found goes on without).
+Exit status: 0 done; 1 a program failed or gave a wrong answer under an allocator; 2 wrong usage; 4 a program or a peer is missing
+(named with how to install it; --only-found goes on without).
 """
 
 from __future__ import annotations
@@ -208,8 +208,12 @@ def _usage(message: str) -> int:
 
 
 def _missing(chosen: list[Program], among: list[Allocator]) -> list[str]:
-    lines = [f"{program.name}: {program.needs} is missing (Debian: apt install {program.package})" for program in chosen if program.missing()]
+    lines = [f"{program.name}: {program.needs} is missing; {_how_to_get(program)}" for program in chosen if program.missing()]
     return lines + [f"{one.name} is missing; {one.hint}" for one in among if one.library is None]
+
+
+def _how_to_get(program: Program) -> str:
+    return f"Debian: apt install {program.package}" if program.package else "make bench-malloc builds it, or name it with --generator PATH"
 
 
 def main() -> int:
@@ -266,7 +270,7 @@ def _tell(found: dict[str, Any], options: argparse.Namespace) -> int:
 
 def _list(chosen: list[Program], among: list[Allocator]) -> int:
     for program in chosen:
-        print(f"{program.name:12} {program.what}" + (f"  [missing: {program.needs}; apt install {program.package}]" if program.missing() else ""))
+        print(f"{program.name:12} {program.what}" + (f"  [missing: {program.needs}; {_how_to_get(program)}]" if program.missing() else ""))
     for one in among:
         print(f"{one.name:12} {one.version}" + (f"  [missing: {one.hint}]" if one.library is None else f"  {one.library}"))
     return DONE

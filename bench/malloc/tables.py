@@ -19,12 +19,13 @@ from typing import Any
 from slabyard import measures, records
 
 BEGIN, END = "<!-- bench-malloc begins -->", "<!-- bench-malloc ends -->"
-WIDTH = 12
+LOSS = 1.10  # times the best peer
 
 
 def machine() -> dict[str, Any]:
     """Where this runs."""
-    return {**records.machine(), "libc": platform.libc_ver()[1], "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)}
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {**records.machine(), "libc": platform.libc_ver()[1], "memory_gib": round(memory / 2**30)}
 
 
 def merged(paths: Sequence[Path]) -> dict[str, Any]:
@@ -133,15 +134,23 @@ def _titles(found: dict[str, Any], clock: str) -> list[tuple[str, str]]:
     ]
 
 
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
+    return lines
+
+
 def text(found: dict[str, Any], clock: str) -> str:
     """For the terminal."""
     parts = []
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
-        widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
-        lines = [title, ""] + ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))) for row in [columns, *rows]]
-        behind = [f"  {name} on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > 1.10]
-        parts.append("\n".join(lines + (["", "More than 1.10 times the best peer:", *behind] if behind else [])))
+        behind = [f"  {name} on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > LOSS]
+        lines = [title, "", *_aligned([columns, *rows])]
+        parts.append("\n".join(lines + (["", f"More than {LOSS:.2f} times the best peer:", *behind] if behind else [])))
     parts += [f"FAILED: {fault}" for fault in found["faults"]]
     return "\n\n".join(parts)
 
@@ -155,15 +164,14 @@ def markdown(found: dict[str, Any], clock: str) -> str:
     """For docs/benchmarks.md: what stands between its markers."""
     where = found["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in found["allocators"].items())
-    parts = [
-        f"{where['cpu']}, {where['cpus']} CPUs, {where['memory_gib']} GiB, Linux {where['kernel']}; {found['rounds']} counted rounds.\n{versions}."
-    ]
+    hardware = f"{where['cpu']}, {where['cpus']} CPUs, {where['memory_gib']} GiB, Linux {where['kernel']}"
+    parts = [f"{hardware}; {found['rounds']} counted rounds.\n{versions}."]
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
         parts.append(f"### {title}\n\n{_markdown_table(columns, rows)}")
-        behind = [f"- `{name}` on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > 1.10]
+        behind = [f"- `{name}` on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > LOSS]
         if behind:
-            parts.append("More than 1.10 times the best peer:\n\n" + "\n".join(behind))
+            parts.append(f"More than {LOSS:.2f} times the best peer:\n\n" + "\n".join(behind))
         parts.append(f"Intervals of these medians, in percent of them:\n\n{_markdown_table(columns, _spread(found, key))}")
     if found["faults"]:
         parts.append("Failed:\n\n" + "\n".join(f"- {fault}" for fault in found["faults"]))

@@ -24,6 +24,7 @@ from .errors import DONE, INCOMPLETE, INTERRUPTED, USAGE, UserError
 from .output import FORMATS, Progress, Table, describe_os_error, is_special, note, render, to_json, whole_file
 
 if TYPE_CHECKING:
+    from . import threads
     from .compare import Plan
     from .replay import Workload
     from .trace import Metadata
@@ -218,6 +219,31 @@ def _parser() -> Parser:
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
 
     verb = _verb(
+        verbs, "threads", "real threads on one heap, or on a malloc", _threads,
+        "slabyard threads --allocator slub --workload larson --threads 1..4\n"
+        "  slabyard threads --allocators slub,malloc:system --workload pipe,ageing --threads 2\n"
+        "  slabyard threads t.parquet --allocators slub,slab\n"
+        "  slabyard threads --list",
+        "Runs each workload under each allocator, interleaved. A trace is replayed by a thread for each recorded CPU.",
+    )  # fmt: skip
+    verb.add_argument("trace", type=Path, nargs="?", metavar="T.parquet", help="replay this trace (workload trace)")
+    verb.add_argument(
+        "--allocator", "--allocators", dest="allocators", metavar="A,B,...", help="policy[:tunable=value,...], malloc:system, malloc:LIB.so"
+    )
+    verb.add_argument("--workload", metavar="W,...", help="of --list (default with a trace: trace)")
+    verb.add_argument("--threads", type=_thread_counts, default=[], metavar="N", help="2, 1..4 or 1,2,8 (default: 1, or a trace's CPUs)")
+    verb.add_argument("--runs", type=_count(1000), default=6, metavar="N", help="timed runs (default: 6, the fewest for an interval)")
+    verb.add_argument("--warmup", type=_count(1000, 0), default=0, metavar="N", help="untimed runs first (default: 0)")
+    verb.add_argument("--operations", type=_count(10**9 - 1), metavar="N", help="objects that each thread takes (default: the workload's)")
+    verb.add_argument("--size", metavar="BYTES", help="of objects, as in 64 or 16-256 (default: the workload's)")
+    verb.add_argument("--batch", type=_count(1 << 24), metavar="N", help="objects held at once (default: the workload's)")
+    verb.add_argument("--caches", action="store_true", help="objects of one size come from a cache of their own")
+    verb.add_argument("--list", action="store_true", help="the workloads")
+    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
+    _format(verb)
+    verb.usage = "slabyard threads [options] --allocators A,B --workload W [T.parquet]"
+
+    verb = _verb(
         verbs, "geometry", "slab geometry by object size", _geometry,
         "slabyard geometry --allocator slub --cpus 2 64 192 2048",
     )  # fmt: skip
@@ -262,6 +288,20 @@ def _count(most: int, least: int = 1) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def _thread_counts(text: str) -> list[int]:
+    """`2`, `1..4`, `1,2,8`: numbers of threads."""
+    from .threads import MOST_THREADS
+
+    counts: list[int] = []
+    for item in text.split(","):
+        match = re.fullmatch(r"(\d{1,4})(?:\.\.(\d{1,4}))?", item)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= low <= high <= MOST_THREADS:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of threads from 1 to {MOST_THREADS}, as in 2, 1..4 or 1,2,8")
+        counts += [count for count in range(low, high + 1) if count not in counts]
+    return counts
 
 
 def _bytes(text: str) -> int:
@@ -523,6 +563,61 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path])
     if options.report:
         note(f"wrote {options.report}")
     return _completeness(incomplete)
+
+
+def _threads(options: argparse.Namespace) -> int:
+    from . import threads
+
+    known = threads.workloads()
+    if options.list:
+        return _list_workloads(known, options.format)
+    plan = _thread_plan(options, [one["name"] for one in known])
+    with Progress(threads.steps(plan)) as progress:
+        found = threads.run(plan, progress)
+    if options.export_json:
+        with whole_file(options.export_json) as part:
+            part.write_text(to_json(found))
+    if options.format == "json":
+        _print(to_json(found))
+    elif options.format == "csv":
+        _print(render([threads.flat(found)], "csv"))
+    else:
+        _print(render(threads.tables(found), options.format))
+    return DONE
+
+
+def _list_workloads(known: list[dict[str, Any]], form: str) -> int:
+    if form == "json":
+        _print(to_json(known))
+    else:
+        _print(render([Table("", ["workload", "what it does"], [[one["name"], one["what"]] for one in known])], form))
+    return DONE
+
+
+def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
+    """What to run. UserError for what cannot be, before anything is run."""
+    from . import threads
+    from .replay import check_spec
+
+    if options.allocators is None:
+        raise UserError("threads needs --allocator SPEC, or --allocators A,B; slabyard list shows them")
+    if options.workload is None and options.trace is None:
+        raise UserError(f"threads needs --workload, of {', '.join(known)}; or a trace")
+    wanted = [threads.TRACE] if options.workload is None else [name for name in options.workload.split(",") if name]
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        raise UserError(f"no workload is called {unknown[0] if unknown else options.workload!r}; there are {', '.join(known)}")
+    if options.trace is not None and threads.TRACE not in wanted:
+        raise UserError(f"{options.trace}: only the workload trace replays a trace")
+    if options.export_json is not None:
+        _writable(options.export_json)
+    specs = _specs(options.allocators)
+    for spec in specs:
+        check_spec(spec)
+    return threads.Plan(
+        specs, wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch, options.caches,
+        options.trace,
+    )  # fmt: skip
 
 
 def _geometry(options: argparse.Namespace) -> int:

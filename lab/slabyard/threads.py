@@ -1,0 +1,261 @@
+"""Real threads on one heap, or on a malloc: runs slabyard-threads, repeats and interleaves, makes result records and tables.
+
+Each run is a process of its own. Order of work, for each workload and number of threads: warm-up rounds, then the timed rounds,
+interleaved over the allocators (A B C A B C), then one run of each in which operations are sampled, for latencies and the
+allocator's share. All allocators of a round get the same seed, the next round another one.
+
+The workloads, what is measured and how: threads/ in C, each file's head; docs/measures.md. A malloc is preloaded into the program, and the
+program makes sure that it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import measures, programs, records
+from .errors import UserError
+from .output import Cell, Progress, Table, show
+from .records import Record
+from .replay import Options, Workload
+
+PROGRAM = "slabyard-threads"
+TRACE = "trace"
+MOST_THREADS = 1024
+SAMPLE = 64  # operations from one that is timed to the next, in the run for latencies
+SCALARS = (
+    measures.Measure("operations_per_second", "timed", "1/s", "more", "operations a second"),
+    measures.Measure("cpu_ns_per_operation", "timed", "ns", "less", "processor time for each operation"),
+    measures.Measure("seconds", "timed", "s", "less", "time of the work"),
+    measures.Measure("operations", "timed", "", "", "objects taken and given"),
+    measures.Measure("cpu_seconds", "timed", "s", "less", "processor time of the work"),
+    measures.Measure("lock_waits", "timed", "", "less", "waits for a lock"),
+    measures.Measure("voluntary_switches", "timed", "", "less", "times that a thread slept"),
+    measures.Measure("resident_peak_kb", "timed", "KiB", "less", "resident memory at the peak"),
+    measures.Measure("resident_work_kb", "timed", "KiB", "less", "resident memory at the end of the work"),
+    measures.Measure("live_work_kb", "timed", "KiB", "", "of these, in objects"),
+    measures.Measure("resident_end_kb", "timed", "KiB", "less", "resident memory when all was freed"),
+    measures.Measure("resident_trimmed_kb", "timed", "KiB", "less", "the same after a trim"),
+    measures.Measure("resident_per_live", "timed", "", "less", "resident by live memory, over the phases"),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run. None: the workload's own."""
+
+    allocators: Sequence[str]
+    workloads: Sequence[str]
+    threads: Sequence[int]  # empty: 1, or as many as a trace's CPUs
+    runs: int = measures.FEWEST_RUNS
+    warmup: int = 0
+    operations: int | None = None
+    size: str | None = None
+    batch: int | None = None
+    caches: bool = False
+    trace: Path | None = None
+
+    def counts(self) -> list[int | None]:
+        return list(self.threads) or [None]
+
+    def arguments(self) -> list[str]:
+        """The options that all runs share."""
+        options = (("--operations", self.operations), ("--size", self.size), ("--batch", self.batch))
+        given = [word for name, value in options if value is not None for word in (name, str(value))]
+        return [*given, *(["--caches"] if self.caches else [])]
+
+
+def workloads() -> list[dict[str, Any]]:
+    """Every workload: `name`, `what` and its defaults."""
+    found: list[dict[str, Any]] = programs.run_json([programs.program(PROGRAM), "--list"])
+    return found
+
+
+def steps(plan: Plan) -> int:
+    """How many steps `run` will report."""
+    return len(plan.workloads) * len(plan.counts()) * len(plan.allocators) * (plan.warmup + plan.runs + 1)
+
+
+def run(plan: Plan, progress: Progress) -> list[Record]:
+    """A record for each workload, number of threads and allocator, in this order."""
+    found = []
+    for workload in plan.workloads:
+        for threads in plan.counts():
+            with _trace(plan, workload, threads) as trace:
+                found += _one(plan, workload, threads, trace, progress)
+    return found
+
+
+@contextlib.contextmanager
+def _trace(plan: Plan, workload: str, threads: int | None) -> Iterator[Workload | None]:
+    """The trace, where the workload is one, prepared for so many CPUs and from an empty heap."""
+    if workload != TRACE:
+        yield None
+        return
+    if plan.trace is None:
+        raise UserError("the workload trace needs a trace; name one: slabyard threads T.parquet")
+    with Workload(plan.trace, Options(cpus=threads, start="empty", allow_failures=True)) as prepared:
+        yield prepared
+
+
+def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None, progress: Progress) -> list[Record]:
+    count = threads or (trace.cpus if trace else 1)
+    title = f"{trace.name if trace else workload}, {count} thread{'s' if count > 1 else ''}"
+    progress.stage(title)
+    samples: dict[str, list[dict[str, Any]]] = {spec: [] for spec in plan.allocators}
+    argv = ["--workload", workload, "--threads", str(count), *plan.arguments(), *(["--scratch", str(trace.scratch)] if trace else [])]
+    for turn in range(plan.warmup + plan.runs):
+        for spec in plan.allocators:
+            sample = _run(spec, [*argv, "--seed", str(turn)])
+            if turn >= plan.warmup:
+                samples[spec].append(sample)
+            progress.step(f"{title}: {spec}, " + ("warm-up" if turn < plan.warmup else f"run {turn - plan.warmup + 1} of {plan.runs}"))
+    found = []
+    for spec in plan.allocators:
+        latency = _run(spec, [*argv, "--seed", "0", "--sample", str(SAMPLE)])
+        found.append(_record(plan, workload, count, spec, trace, samples[spec], latency))
+        progress.step(f"{title}: {spec}, latencies")
+    return found
+
+
+def _run(spec: str, argv: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = programs.run_json([programs.program(PROGRAM), "--allocator", spec, *argv])
+    return found
+
+
+_SAMPLED = ("alloc_ns", "free_ns", "latency_ns", "samples", "allocator_share", "clock", "clock_overhead_ns", "clock_resolution_ns")
+
+
+def _record(
+    plan: Plan, workload: str, count: int, spec: str, trace: Workload | None, samples: list[dict[str, Any]], latency: dict[str, Any]
+) -> Record:
+    threads, phases = samples[0]["threads"], samples[0].get("phases")
+    scalars = [{measure.name: sample.get(measure.name) for measure in SCALARS} for sample in samples]
+    sampled = {("sampled_operations" if name == "samples" else name): latency.get(name) for name in _SAMPLED}
+    described = next(one for one in workloads() if one["name"] == workload)
+    run = {
+        "allocator": spec,
+        "tunables": records.tunables(spec),
+        "workload": trace.name if trace else workload,
+        "substrate": "threads",
+        "trace_sha256": trace.sha256 if trace else None,
+        "cpus": count,
+        "threads": threads,
+        "operations": plan.operations or described["operations"],
+        "size": plan.size or (f"{described['size_min']}-{described['size_max']}" if described["size_min"] else None),
+        "batch": plan.batch or described["batch"] or None,
+        "caches": plan.caches,
+        "seed": plan.warmup,
+        "repetition": len(samples),
+        "versions": records.versions(),
+        "machine": records.machine(),
+    }
+    timed = records.summarise(scalars, sampled)
+    if phases:
+        timed["phases"] = phases
+    return {"schema": records.SCHEMA, "run": run, "exact": {}, "timed": timed}
+
+
+# ---- What it shows -----------------------------------------------------------------------------------------------
+
+COLUMNS = ["allocator", "thr", "Mops/s", "95%", "p99 ns", "share", "waits", "peak KiB", "end KiB"]
+LEGEND = (
+    "thr: threads. Mops/s: median of millions of objects taken and given a second,",
+    "and its 95% interval. p99: 99 of 100 operations are no slower. share: of the",
+    "threads' processor time, that in the allocator. waits: for a lock of the heap;",
+    "of a malloc unknown. KiB: resident memory at the peak, and when all was freed.",
+)
+
+
+def tables(found: Sequence[Record]) -> list[Table]:
+    """One table for each workload, with a sentence for each number of threads."""
+    by_workload: dict[str, list[Record]] = {}
+    for record in found:
+        by_workload.setdefault(record["run"]["workload"], []).append(record)
+    out = [_table(name, group) for name, group in by_workload.items()]
+    out[-1].notes += ["", *LEGEND]
+    return out
+
+
+def _table(name: str, group: Sequence[Record]) -> Table:
+    columns = list(COLUMNS)
+    rows, shown = [], []
+    for record in group:
+        cells, texts = _row(record)
+        rows.append(cells)
+        shown.append(texts)
+    counts = sorted({record["run"]["threads"] for record in group})
+    notes = [line for count in counts for line in _sentence([one for one in group if one["run"]["threads"] == count], count)]
+    if any(record["timed"].get("resident_per_live") for record in group):
+        # It ages: what matters is not what is left when all was freed.
+        columns[-1] = "per live"
+        for cells, texts, record in zip(rows, shown, group, strict=True):
+            cells[-1] = record["timed"]["resident_per_live"]
+            texts[-1] = show(cells[-1])
+        notes.append("per live: resident memory by what lives in it, mean over the phases.")
+    return Table(name, columns, rows, shown, notes)
+
+
+def _row(record: Record) -> tuple[list[Cell], list[str]]:
+    run, timed = record["run"], record["timed"]
+    speed = timed["operations_per_second"] / 1e6
+    bounds = timed.get("intervals", {}).get("operations_per_second")
+    p99, step, share = timed["latency_ns"]["p99"], timed.get("clock_resolution_ns"), timed.get("allocator_share")
+    span = f"{_mops(bounds[0] / 1e6)}-{_mops(bounds[1] / 1e6)}" if bounds else "-"
+    waits = timed.get("lock_waits")
+    cells: list[Cell] = [
+        run["allocator"], run["threads"], speed, span, p99, share, waits, timed["resident_peak_kb"], timed["resident_end_kb"],
+    ]  # fmt: skip
+    return cells, [
+        _short(run["allocator"]), str(run["threads"]), _mops(speed), span, f"<{step:.0f}" if step and p99 < step else f"{p99:.0f}",
+        "-" if share is None else f"{100 * share:.0f}%", "-" if waits is None else f"{waits:,.0f}",
+        f"{timed['resident_peak_kb']:,.0f}", f"{timed['resident_end_kb']:,.0f}",
+    ]  # fmt: skip
+
+
+def _mops(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _short(spec: str) -> str:
+    """A malloc by its file's name alone."""
+    return f"malloc:{os.path.basename(spec)}" if spec.startswith("malloc:") and "/" in spec else spec  # noqa: PTH119
+
+
+def _sentence(group: Sequence[Record], threads: int) -> list[str]:
+    """Who is fastest, where the intervals tell."""
+    if len(group) < 2:
+        return []
+    bounds = {one["run"]["allocator"]: one["timed"].get("intervals", {}).get("operations_per_second") for one in group}
+    if not all(bounds.values()):
+        return [f"{threads} threads: fewer than {measures.FEWEST_RUNS} runs tell no winner."]
+    best = max(bounds, key=lambda name: bounds[name][0])
+    level = [name for name in bounds if name != best and bounds[name][1] >= bounds[best][0]]
+    what = f"{threads} thread{'s' if threads > 1 else ''}"
+    if level:
+        return textwrap.wrap(f"{what}: {', '.join(map(_short, [best, *level]))} are level, their intervals overlap.", 80)
+    return textwrap.wrap(f"{what}: {_short(best)} is fastest.", 80)
+
+
+def flat(found: Sequence[Record]) -> Table:
+    """One row for each record with every scalar measure: for CSV."""
+    columns = ["workload", "allocator", "threads"]
+    for measure in SCALARS:
+        columns += [measure.name, f"{measure.name}_low", f"{measure.name}_high"]
+    points = [(name, point) for name in ("alloc_ns", "free_ns", "latency_ns") for point in ("median", "p99", "p999")]
+    columns += ["allocator_share", *(f"{name}_{point}" for name, point in points)]
+    rows: list[list[Cell]] = []
+    for record in found:
+        run, timed = record["run"], record["timed"]
+        row: list[Cell] = [run["workload"], run["allocator"], run["threads"]]
+        for measure in SCALARS:
+            row += [timed.get(measure.name), *(timed.get("intervals", {}).get(measure.name) or [None, None])]
+        row.append(timed.get("allocator_share"))
+        row += [timed[name][point] for name, point in points]
+        rows.append(row)
+    return Table("", columns, rows)
