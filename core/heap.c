@@ -87,8 +87,8 @@ static void leave_alone(struct sy_heap *heap)
 /* A heap structure in pages of its own: everything is set but what the policy adds. */
 static struct sy_heap *house(struct sy_heap *draft)
 {
-	struct sy_page *page = sy__pages_take(draft, 0, sy__order_of(draft->policy->heap_bytes), SY_ZERO, SY_ANY_NODE,
-	                                      SY_USE_METADATA);
+	size_t bytes = draft->policy->heap_bytes + (draft->threads ? draft->policy->threads_bytes : 0);
+	struct sy_page *page = sy__pages_take(draft, 0, sy__order_of(bytes), SY_ZERO, SY_ANY_NODE, SY_USE_METADATA);
 	struct sy_heap *heap;
 
 	if (!page)

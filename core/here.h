@@ -43,6 +43,14 @@ static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slo
 	return !cache->heap->threads || cache->ending || sy__slot_mine(slot);
 }
 
+/* Counts a call that left the fast path, by a counter of the heap. Not in heaps of threads, where every thread would write to
+ * that one word. */
+static inline void sy__count_slow(const struct sy_heap *heap, size_t *counter)
+{
+	if (!heap->threads)
+		__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
 /* For heap.c: the entries of a new heap or cache; a heap of threads comes (false: from inside a call) and goes. */
 void sy__here_heap(struct sy_heap *);
 void sy__here_cache(struct sy_cache *);

@@ -200,6 +200,7 @@ struct sy_policy {
 	const struct sy_tunable *tunables;
 	unsigned tunable_count;
 	size_t heap_bytes;  /* of the policy's heap structure, whose first member is struct sy_heap */
+	size_t threads_bytes; /* more behind it, in heaps of threads */
 	size_t cache_bytes; /* of the policy's cache structure, whose first member is struct sy_cache */
 
 	/* Hot. Sizes in bytes; node is SY_ANY_NODE or a memory node; NULL when there is no memory. */
@@ -264,8 +265,8 @@ struct sy_heap_counters {
 	uint64_t page_failures;  /* of these, refused */
 	uint64_t reclaimed_pages;/* given back because the page allocator asked */
 	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
-	size_t slow_allocs;      /* allocations that left the fast path */
-	size_t slow_frees;       /* frees that left the fast path */
+	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads (sy__count_slow) */
+	size_t slow_frees;       /* frees that left the fast path; the same */
 	size_t large_live_bytes; /* bytes asked for in large allocations that live now */
 	uint64_t deferred;       /* objects or slabs that wait for a grace period */
 };

@@ -41,9 +41,12 @@
  *
  * More files: slub_word.h (the word of a slab), slub_slabs.c (its life), slub_geometry.c (layout, orders, merging), slub_check.c.
  */
+#include "../here.h"
+#include "../metadata.h"
 #include "slub.h"
 
 static SY__COLD void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node);
+static void push_here(struct sy__slub_cache *cache, void *object, ptrdiff_t here);
 static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object);
 
 /* Out of the fast path's sight, so that it needs no stack frame. */
@@ -53,7 +56,183 @@ static SY__COLD void *zeroed(const struct sy__slub_cache *cache, void *object)
 	return object;
 }
 
-/* ---- The fast path -------------------------------------------------------------------------------------------- */
+/* ---- The fast path, on the caller's own slot -------------------------------------------------------------------- */
+
+/* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
+static inline void **link_at(void *object, size_t offset)
+{
+	return (void **)(void *)((char *)object + offset);
+}
+
+static inline struct sy__slub_slot *slot_here(struct sy__slub_slot *slots, ptrdiff_t here)
+{
+	return (struct sy__slub_slot *)(void *)((char *)slots + here);
+}
+
+static inline bool is_active(const struct sy__slub_slot *own, const void *object)
+{
+	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
+}
+
+/* In a call: the slot's next object, which ends it; or NULL. */
+static inline void *take_here(struct sy__slub_slot *own, size_t offset)
+{
+	void *object = own->freelist;
+
+	if (sy__unlikely(!object))
+		return NULL;
+	own->freelist = *link_at(object, offset);
+	sy__call_end();
+	return object;
+}
+
+static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
+{
+	void *object = take_here(slot_here(sy__slub_cache(cache)->slots, sy__call_begin()), offset);
+
+	if (sy__unlikely(!object))
+		return sy__here_cache_alloc(cache, flags);
+	if (sy__unlikely(flags & SY_ZERO))
+		return zeroed(sy__slub_cache(cache), object);
+	return object;
+}
+
+/* Of an object that is not in the active slab. Finds out here again, as fast paths that kept it would need one more
+ * register, hence one more instruction. */
+static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own)
+{
+	push_here(cache, object, (char *)own - (char *)cache->slots);
+}
+
+static inline void free_linked(struct sy_cache *cache, void *object, size_t offset)
+{
+	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
+
+	if (sy__unlikely(!is_active(own, object))) {
+		free_other_here(sy__slub_cache(cache), object, own);
+		return;
+	}
+	*link_at(object, offset) = own->freelist;
+	own->freelist = object;
+	sy__call_end();
+}
+
+static void *alloc_here(struct sy_cache *cache, unsigned flags)
+{
+	return alloc_linked(cache, flags, 0);
+}
+
+static void free_here(struct sy_cache *cache, void *object)
+{
+	free_linked(cache, object, 0);
+}
+
+static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
+{
+	return alloc_linked(cache, flags, sy__slub_cache(cache)->offset);
+}
+
+static void free_behind_here(struct sy_cache *cache, void *object)
+{
+	free_linked(cache, object, sy__slub_cache(cache)->offset);
+}
+
+/* Other sizes, and flags that ask for more. */
+static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags));
+	void *object = cache ? take_here(slot_here(cache->slots, sy__call_begin()), 0) : NULL;
+
+	if (sy__unlikely(!object))
+		return sy__here_kmalloc(size, flags, heap);
+	return flags & SY_ZERO ? zeroed(cache, object) : object;
+}
+
+static inline void *small_here(size_t size, struct sy_heap *heap)
+{
+	void *object = take_here(slot_here(sy__slub_heap(heap)->small[(size - 1) / 8], sy__call_begin()), 0);
+
+	return sy__likely(object) ? object : sy__here_malloc(size, heap);
+}
+
+static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
+		return kmalloc_other_here(size, flags, heap);
+	return small_here(size, heap);
+}
+
+static void *malloc_here(size_t size, struct sy_heap *heap)
+{
+	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL))
+		return kmalloc_other_here(size, 0, heap);
+	return small_here(size, heap);
+}
+
+/* Of an object that is not in its cache's active slab, or of a large one. */
+static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, struct sy__slub_slot *own)
+{
+	char *slots = sy__owner(&sy__slub_heap(heap)->owners, object);
+	struct sy_page *page = sy__head_of(heap, object);
+
+	if (page->use == SY_USE_LARGE)
+		sy__here_kfree(object, heap);
+	else
+		push_here(sy__slub_slab(page)->cache, object, (char *)own - slots);
+}
+
+static void kfree_here(void *object, struct sy_heap *heap)
+{
+	struct sy__slub_slot *own = slot_here(sy__owner(&sy__slub_heap(heap)->owners, object), sy__call_begin());
+
+	if (sy__unlikely(!is_active(own, object))) {
+		kfree_other_here(object, heap, own);
+		return;
+	}
+	*link_at(object, 0) = own->freelist;
+	own->freelist = object;
+	sy__call_end();
+}
+
+static void free_any_here(void *object, struct sy_heap *heap)
+{
+	const struct sy__owners *owners = &sy__slub_heap(heap)->owners;
+	size_t page = sy__owners_index(owners, object);
+	struct sy__slub_slot *own;
+
+	if (sy__unlikely(page >= owners->pages)) {
+		sy__here_free(object, heap);
+		return;
+	}
+	own = slot_here(owners->words[page], sy__call_begin());
+	if (sy__unlikely(!is_active(own, object))) {
+		kfree_other_here(object, heap, own);
+		return;
+	}
+	*link_at(object, 0) = own->freelist;
+	own->freelist = object;
+	sy__call_end();
+}
+
+static const struct sy_here entries_here = {
+	.cache_alloc = alloc_here,
+	.cache_free = free_here,
+	.kmalloc = kmalloc_here,
+	.malloc = malloc_here,
+	.kfree = kfree_here,
+	.free = free_any_here,
+};
+
+/* For a cache of a heap of threads whose layout is known. */
+void sy__slub_choose_here(struct sy__slub_cache *cache)
+{
+	if (!cache->offset)
+		return;
+	cache->cache.alloc_here = alloc_behind_here;
+	cache->cache.free_here = free_behind_here;
+}
+
+/* ---- The fast path, on a slot that the caller drives ---------------------------------------------------------- */
 
 static inline void *alloc(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
@@ -78,7 +257,7 @@ static inline void free_object(struct sy__slub_cache *cache, unsigned slot, void
 	struct sy__slub_slot *own = &cache->slots[slot];
 
 	sy__local_begin(slot);
-	if (sy__unlikely((uintptr_t)object - (uintptr_t)own->start >= own->bytes)) {
+	if (sy__unlikely(!is_active(own, object))) {
 		sy__local_end(slot);
 		free_slow(cache, slot, object);
 		return;
@@ -98,18 +277,28 @@ static void slub_free(struct sy_cache *cache, unsigned slot, void *object)
 	free_object(sy__slub_cache(cache), slot, object);
 }
 
+static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct sy__slub_heap *slub = sy__slub_heap(heap);
+	void *object = sy__large_alloc(heap, slot, size, flags, node);
+
+	if (object && heap->threads)
+		sy__owners_set(&slub->owners, heap, sy__page_of(heap, object), 1, slub->nowhere);
+	return object;
+}
+
 static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&((const struct sy__slub_heap *)(const void *)heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags);
 
-	return cache ? alloc(sy__slub_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
+	return cache ? alloc(sy__slub_cache(cache), slot, flags, node) : large_alloc(heap, slot, size, flags, node);
 }
 
 static void *slub_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
 		return kmalloc_seldom(heap, slot, size, flags, node);
-	return alloc(sy__slub_cache(sy__kmalloc_small(&((const struct sy__slub_heap *)(const void *)heap)->kmalloc, size)), slot, flags, node);
+	return alloc(sy__slub_cache(sy__kmalloc_small(&sy__slub_heap(heap)->kmalloc, size)), slot, flags, node);
 }
 
 static void slub_kfree(struct sy_heap *heap, unsigned slot, void *object)
@@ -288,7 +477,7 @@ static SY__COLD void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, un
 {
 	void *object;
 
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_allocs, 1, __ATOMIC_RELAXED);
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
 	if (node != SY_ANY_NODE && !node_exists(cache, node)) {
 		if (flags & SY_THISNODE)
 			return NULL;
@@ -379,7 +568,7 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word), new;
 
-	__atomic_fetch_add(&heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
+	sy__count_slow(heap, &heap->counters.slow_frees);
 	do {
 		*sy__slub_next(cache, object) = sy__slub_word_first(old, start);
 		new = freed(cache, old, start, object);
@@ -392,11 +581,66 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 		sy__slub_keep(cache, slot, page);
 }
 
+/* In a call that has not changed anything yet: a free that only changes the slab's word. */
+static void push_here(struct sy__slub_cache *cache, void *object, ptrdiff_t here)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *page = sy__head_of(heap, object);
+	char *start = sy__page_address(heap, page);
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word), new;
+
+	do {
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, start);
+		new = freed(cache, old, start, object);
+		if (sy__unlikely(here == SY__DUMMY_HERE || moves(old, new) || newly_kept(old, new))) {
+			sy__here_cache_free(&cache->cache, object);
+			return;
+		}
+	} while (!sy__swap64(&slab->word, &old, new));
+	sy__call_end();
+}
+
 /* ---- The policy ----------------------------------------------------------------------------------------------- */
+
+/* What the fast path of a heap of threads looks up, beside the classes. */
+static bool prepare_here(struct sy__slub_heap *slub)
+{
+	struct sy_heap *heap = &slub->heap;
+	struct sy__slub_slot *nowhere = sy__metadata_take(heap, (heap->slots + 1) * sizeof(struct sy__slub_slot));
+
+	if (!nowhere)
+		return false;
+	slub->nowhere = nowhere + 1;
+	for (size_t size = 8; size <= SY__KMALLOC_SMALL; size += 8)
+		slub->small[size / 8 - 1] = sy__slub_cache(sy__kmalloc_small(&slub->kmalloc, size))->slots;
+	return true;
+}
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
-	return sy__kmalloc_create(heap, &((struct sy__slub_heap *)(void *)heap)->kmalloc, 0, 0);
+	struct sy__slub_heap *slub = sy__slub_heap(heap);
+
+	if (heap->threads && !sy__owners_create(&slub->owners, heap))
+		return false;
+	if (sy__kmalloc_create(heap, &slub->kmalloc, 0, 0) && (!heap->threads || prepare_here(slub)))
+		return true;
+	sy__owners_destroy(&slub->owners);
+	return false;
+}
+
+static void slub_heap_fini(struct sy_heap *heap)
+{
+	sy__owners_destroy(&sy__slub_heap(heap)->owners);
+}
+
+/* kfree finds by any page of the slab where its objects are kept. */
+void sy__slub_own_pages(struct sy__slub_cache *cache, const struct sy_page *page)
+{
+	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
+
+	sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << page->order,
+	               cache->offset ? slub->nowhere : cache->slots);
 }
 
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)
@@ -430,12 +674,15 @@ const struct sy_policy sy__slub = {
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slub_heap),
+	.threads_bytes = sizeof(struct sy__slub_slot *) * SY__KMALLOC_SMALL / 8,
 	.cache_bytes = sizeof(struct sy__slub_cache),
 	.cache_alloc = slub_alloc,
 	.cache_free = slub_free,
 	.kmalloc = slub_kmalloc,
 	.kfree = slub_kfree,
+	.here = &entries_here,
 	.heap_init = slub_heap_init,
+	.heap_fini = slub_heap_fini,
 	.cache_merge = sy__slub_merge,
 	.cache_init = sy__slub_cache_init,
 	.cache_fini = sy__slub_cache_fini,

@@ -4,6 +4,7 @@
 
 #include "../kmalloc.h"
 #include "../list.h"
+#include "../owners.h"
 #include "../page_interface.h"
 #include "slub_word.h"
 
@@ -56,20 +57,29 @@ struct sy__slub_node {
 
 struct sy__slub_cache {
 	struct sy_cache cache;
-	struct sy__slub_slot *slots; /* one for each slot of the heap */
+	struct sy__slub_slot *slots; /* one for each slot of the heap; in a heap of threads, element -1 is the dummy */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
-	size_t state_bytes;    /* of slots and nodes, one block of metadata */
-	struct sy__slub_node *nodes; /* one for each memory node of the heap */
+	struct sy__slub_node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
+	size_t state_bytes;          /* them and the slots */
 };
 
 struct sy__slub_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
+	/* Of heaps of threads: */
+	struct sy__owners owners;      /* the slots of the cache that a page is of, or nowhere */
+	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found; element -1 is the dummy's here too */
+	struct sy__slub_slot *small[]; /* of the normal class for sizes up to 8, 16, 24, … SY__KMALLOC_SMALL */
 };
+
+static inline struct sy__slub_heap *sy__slub_heap(struct sy_heap *heap)
+{
+	return (struct sy__slub_heap *)(void *)heap;
+}
 
 static inline struct sy__slub_cache *sy__slub_cache(struct sy_cache *cache)
 {
@@ -131,6 +141,10 @@ static inline void sy__slub_forget(struct sy__slub_slot *own)
 	own->bytes = 0;
 	own->freelist = NULL;
 }
+
+/* slub.c */
+void sy__slub_choose_here(struct sy__slub_cache *);
+void sy__slub_own_pages(struct sy__slub_cache *, const struct sy_page *);
 
 /* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);

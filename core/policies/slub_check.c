@@ -15,6 +15,7 @@
  * expect that no other slot works meanwhile; a count that races with work is off by what that work did.
  */
 #include "../geometry.h"
+#include "../here.h"
 #include "slub.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
@@ -82,7 +83,8 @@ void sy__slub_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 	for (unsigned node = 0; node < cache->heap->nodes; node++)
 		count_node(counts, &slub->nodes[node]);
 	for (unsigned slot = 0; slot < cache->heap->slots; slot++)
-		count_slot(counts, slub, slot);
+		if (sy__slot_reachable(cache, slot))
+			count_slot(counts, slub, slot);
 	counts->full_slabs = counts->slabs - counts->partial_slabs - counts->empty_slabs;
 }
 
@@ -117,6 +119,18 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 	return count;
 }
 
+/* Whether kfree finds the cache by every page of its slab, in a heap of threads. */
+static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
+{
+	const struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
+	const char *start = sy__page_address(&slub->heap, page);
+
+	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << page->order; at += SY_PAGE_SIZE)
+		if (sy__owner(&slub->owners, start + at) != (cache->offset ? slub->nowhere : cache->slots))
+			return false;
+	return true;
+}
+
 static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	uint32_t objects = sy__slub_objects(page), free;
@@ -133,6 +147,8 @@ static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page
 		return "slub: a slab's freelist leaves the slab or runs in a circle";
 	if (sy__slub_in_use(page) + free != objects)
 		return "slub: used and free objects of a slab do not add up";
+	if (!pages_owned(cache, page))
+		return "slub: a page of a slab does not lead to the slots of its cache";
 	return NULL;
 }
 
@@ -243,10 +259,18 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 	return NULL;
 }
 
+/* The dummy slot must look empty to whoever is on it. */
+static const char *check_dummy(const struct sy__slub_slot *dummy)
+{
+	return dummy->freelist || dummy->bytes ? "slub: something is in the slot in which nothing may ever be" : NULL;
+}
+
 static const char *check_cache(struct sy__slub_cache *cache)
 {
 	const char *wrong = check_layout(cache);
 
+	if (!wrong && cache->cache.heap->threads)
+		wrong = check_dummy(cache->slots - 1);
 	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++) {
 		wrong = check_active(cache, &cache->slots[slot]);
 		if (!wrong)

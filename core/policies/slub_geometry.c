@@ -3,8 +3,9 @@
  *
  * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one: in its middle,
  * where neither an overflow from the object before nor one from its own start reaches first; but behind the object
- * where its contents must survive being free (a constructor set them, or readers under RCU may still look). Then
- * the size is rounded up to the alignment.
+ * where its contents must survive being free (a constructor set them, or readers under RCU may still look). In a heap
+ * of threads it is at the start in place of the middle: that saves an instruction in each call, and the client is likely to
+ * touch that cache line next anyway. Then the size is rounded up to the alignment.
  *
  * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least 4 * (fls(CPUs) +
  * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
@@ -96,7 +97,7 @@ static void lay_out_object(struct sy__slub_cache *slub)
 	if (cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
 		slub->offset = (uint32_t)size;
 		size += WORD;
-	} else {
+	} else if (!cache->heap->threads) {
 		slub->offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
 	}
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
@@ -130,16 +131,20 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 	return slub->cache.size >= 256 ? 52 : 120;
 }
 
+/* Nodes, then the dummy slot where there is one, then the slots: what one thread uses is close together. */
 static bool make_state(struct sy__slub_cache *slub)
 {
-	const struct sy_heap *heap = slub->cache.heap;
-	size_t slots_bytes = heap->slots * sizeof(struct sy__slub_slot);
+	struct sy_heap *heap = slub->cache.heap;
+	size_t nodes_bytes = sy__align_up(heap->nodes * sizeof(struct sy__slub_node), SY_CACHE_LINE);
+	unsigned dummies = heap->threads ? 1 : 0;
+	char *state;
 
-	slub->state_bytes = slots_bytes + heap->nodes * sizeof(struct sy__slub_node);
-	slub->slots = sy__metadata_take(slub->cache.heap, slub->state_bytes);
-	if (!slub->slots)
+	slub->state_bytes = nodes_bytes + (dummies + heap->slots) * sizeof(struct sy__slub_slot);
+	state = sy__metadata_take(heap, slub->state_bytes);
+	if (!state)
 		return false;
-	slub->nodes = (struct sy__slub_node *)(void *)((char *)slub->slots + slots_bytes);
+	slub->nodes = (struct sy__slub_node *)(void *)state;
+	slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes) + dummies;
 	for (unsigned i = 0; i < heap->nodes; i++) {
 		slub->nodes[i] = (struct sy__slub_node){ .lock = SY__LOCK_INIT };
 		sy__list_init(&slub->nodes[i].partial);
@@ -160,6 +165,8 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = (slot_objects(slub) * 2 + geometry.objects - 1) / geometry.objects;
 	slub->page_flags = sy__page_flags(cache->flags);
+	if (cache->heap->threads)
+		sy__slub_choose_here(slub);
 	return make_state(slub);
 }
 

@@ -21,6 +21,7 @@
  */
 #include "../deferred.h"
 #include "../geometry.h"
+#include "../here.h"
 #include "../metadata.h"
 #include "slub.h"
 
@@ -72,6 +73,8 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
+	if (cache->cache.heap->threads)
+		sy__slub_own_pages(cache, page);
 	objects = sy__order_objects(page->order, cache->cache.size);
 	slab = sy__slub_slab(page);
 	slab->cache = cache;
@@ -338,7 +341,8 @@ uint64_t sy__slub_shrink(struct sy_cache *cache)
 	uint64_t pages = 0;
 
 	for (unsigned slot = 0; slot < cache->heap->slots; slot++)
-		pages += drain_slot(slub, slot);
+		if (sy__slot_reachable(cache, slot))
+			pages += drain_slot(slub, slot);
 	for (unsigned node = 0; node < cache->heap->nodes; node++)
 		pages += shrink_node(slub, &slub->nodes[node]);
 	return pages;
@@ -357,5 +361,5 @@ void sy__slub_cache_fini(struct sy_cache *cache)
 
 	sy__slub_shrink(cache);
 	sy__deferred_finish(cache->heap, belongs_to, cache);
-	sy__metadata_give(cache->heap, slub->slots, slub->state_bytes);
+	sy__metadata_give(cache->heap, slub->nodes, slub->state_bytes);
 }

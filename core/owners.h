@@ -1,0 +1,33 @@
+/* Which array of per-slot state an object's page belongs to: one word for each page. See owners.c. */
+#ifndef SY_OWNERS_H
+#define SY_OWNERS_H
+
+#include "types.h"
+
+struct sy__owners {
+	uintptr_t origin; /* where the word of the page at address 0 would be */
+	uintptr_t memory; /* address of the first page */
+	size_t pages;     /* in the range */
+	void **words;     /* one for each of them; NULL: not created */
+};
+
+/* All words are undefined at first. False: no memory. */
+bool sy__owners_create(struct sy__owners *, const struct sy_heap *);
+void sy__owners_destroy(struct sy__owners *);
+
+/* Whom so many pages from this one on belong to from now on. */
+void sy__owners_set(struct sy__owners *, const struct sy_heap *, const struct sy_page *, size_t count, void *owner);
+
+/* Whom the page at this address belongs to. */
+static inline void *sy__owner(const struct sy__owners *owners, const void *address)
+{
+	return *(void **)(owners->origin + ((uintptr_t)address >> SY_PAGE_SHIFT) * sizeof(void *));
+}
+
+/* Of any address: the number of its page in the range, or at least `pages`. */
+static inline size_t sy__owners_index(const struct sy__owners *owners, const void *address)
+{
+	return ((uintptr_t)address - owners->memory) >> SY_PAGE_SHIFT;
+}
+
+#endif
