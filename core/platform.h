@@ -41,7 +41,8 @@
  *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
- *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable
+ *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable, and zero
+ *   sy__source_prefer_huge(p, bytes)  reserved space would better be backed by the machine's large pages, if it has any
  *   sy__source_release(p, bytes)   gives the address space back
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
  *   sy__same(a, b, bytes)          true when the bytes are the same
@@ -54,6 +55,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#define sy__static_assert(...) static_assert(__VA_ARGS__)
+#else
+#define sy__static_assert(...) _Static_assert(__VA_ARGS__)
+#endif
 #define sy__likely(x) __builtin_expect(!!(x), 1)
 #define sy__unlikely(x) __builtin_expect(!!(x), 0)
 #define SY__COLD __attribute__((cold, noinline))

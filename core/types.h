@@ -118,12 +118,12 @@ struct sy_page {
 	struct sy_heap *heap; /* whose slab or large allocation; NULL for the rest */
 	uint64_t bytes;    /* of a large allocation: bytes asked for; the page allocator's own while the page is free */
 };
-_Static_assert(sizeof(struct sy_page) <= 64, "a page descriptor is at most 64 bytes");
+sy__static_assert(sizeof(struct sy_page) <= 64, "a page descriptor is at most 64 bytes");
 
 /* The policy's state in the head page of a slab, as TYPE *; asserts that it fits. */
 #define SY_SLAB_STATE(TYPE, page) ((TYPE *)(void *)(page)->state)
 #define SY_ASSERT_SLAB_STATE(TYPE) \
-	_Static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves")
+	sy__static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves")
 
 /* ---- Lists ---------------------------------------------------------------------------------------------------- */
 

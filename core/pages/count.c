@@ -86,7 +86,7 @@ uint64_t sy__block_discard(struct sy_pages *pages, struct sy_page *block, unsign
 	uint64_t number = sy__number(pages, block), released = 0;
 	size_t size = (size_t)1 << order, from, to;
 
-	if (!__atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED))
+	if (pages->in_buffer || !__atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED))
 		return 0;
 	for (from = 0; from < size; from = to + 1) {
 		for (to = from; to < size && block[to].flags & SY__PAGE_BACKED; to++)

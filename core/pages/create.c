@@ -9,6 +9,9 @@
  *   self      struct sy_pages, pageblock types, states of maximal blocks, the bitmap of older pages and the per-CPU lists:
  *             committed at once, and never touched beyond what is used
  *
+ * In a caller's buffer the memory stands in front, the table and self at the end, and everything is cleared at once. Nothing is
+ * ever committed or discarded then.
+ *
  * Watermarks, as Linux 6.1 computes them: with M KiB of memory that is not high or movable-only, keep sqrt(16 M) KiB free,
  * within 128 KiB and 256 MiB, split over the zones by size; low and high are one and two steps above min, a step being
  * min/4 or a thousandth of the zone, the larger. (A machine with transparent huge pages raises them once more; who has the
@@ -55,6 +58,8 @@ const char *sy_pages_config_error(const struct sy_pages_config *config)
 		return "there must be 1 to 24 zones";
 	if (config->slots < 1 || config->slots > SY_MAX_SLOTS)
 		return "there must be 1 to 512 CPU slots";
+	if (config->buffer && config->zone_count != 1)
+		return "a page allocator in a buffer has one zone";
 	if (config->pageblock_order < 1 || config->pageblock_order > SY_MAX_ORDER)
 		return "the pageblock order must be 1 to 10; it is 9 on x86-64";
 	for (i = 0; i < config->zone_count && !error; i++) {
@@ -275,19 +280,76 @@ static uint64_t range_pages(const struct sy_pages_config *config)
 	return (last->start_page + last->pages + SY__MAX_BLOCK - 1) & ~(SY__MAX_BLOCK - 1);
 }
 
+/* ---- In a buffer ------------------------------------------------------------------------------------------------ */
+
+/* Bytes of the tables that stand at the end of a buffer. */
+static size_t tables_bytes(const struct sy_pages_config *config)
+{
+	uint64_t page_count = range_pages(config);
+
+	return lay_out(config, page_count).end + (size_t)page_count * sizeof(struct sy_page);
+}
+
+static char *buffer_start(const struct sy_pages_config *config)
+{
+	return (char *)config->buffer + (-(uintptr_t)config->buffer & (SY_PAGE_SIZE - 1));
+}
+
+/* Ends the zone where the buffer has room for its pages and for the tables behind them; false: not even for one. */
+static bool fit_buffer(struct sy_pages_config *config)
+{
+	size_t lost = (size_t)(buffer_start(config) - (char *)config->buffer) + SY_PAGE_SIZE, tables, room;
+	struct sy_zone_config *zone = &config->zones[0];
+
+	zone->start_page = 0;
+	zone->pages = config->buffer_bytes >> SY_PAGE_SHIFT;
+	for (; zone->pages; zone->pages--) {
+		tables = lost + tables_bytes(config);
+		room = config->buffer_bytes > tables ? (config->buffer_bytes - tables) >> SY_PAGE_SHIFT : 0;
+		if (room >= zone->pages)
+			break;
+		if (zone->pages - room > 2 * SY__MAX_BLOCK)
+			zone->pages = room + SY__MAX_BLOCK;
+	}
+	if (zone->managed > zone->pages)
+		zone->managed = 0;
+	return zone->pages;
+}
+
+/* The last place in a buffer with so many bytes behind it. */
+static void *cut(const struct sy_pages_config *config, size_t bytes)
+{
+	char *place = (char *)config->buffer + (config->buffer_bytes - bytes);
+
+	return place - ((uintptr_t)place & (SY_CACHE_LINE - 1));
+}
+
+/* ---- Where everything lies -------------------------------------------------------------------------------------- */
+
+static void *self_space(const struct sy_pages_config *config, size_t bytes)
+{
+	void *self = config->buffer ? cut(config, bytes) : sy__source_reserve(bytes);
+
+	if (config->buffer) {
+		sy__fill(self, 0, bytes);
+	} else if (self && sy__source_commit(self, bytes) != 0) {
+		sy__source_release(self, bytes);
+		return NULL;
+	}
+	return self;
+}
+
 static struct sy_pages *create_self(const struct sy_pages_config *config, uint64_t page_count)
 {
 	struct layout at = lay_out(config, page_count);
-	char *self = sy__source_reserve(at.end);
+	char *self = self_space(config, at.end);
 	struct sy_pages *pages;
 	unsigned i;
 
-	if (!self || sy__source_commit(self, at.end) != 0) {
-		if (self)
-			sy__source_release(self, at.end);
+	if (!self)
 		return NULL;
-	}
 	pages = (struct sy_pages *)(void *)self;
+	pages->in_buffer = config->buffer != NULL;
 	pages->self_bytes = at.end;
 	pages->base.page_count = page_count;
 	pages->block_count = page_count >> SY_MAX_ORDER;
@@ -300,7 +362,7 @@ static struct sy_pages *create_self(const struct sy_pages_config *config, uint64
 	return pages;
 }
 
-static bool reserve_range(struct sy_pages *pages)
+static bool reserve_range(struct sy_pages *pages, bool huge_pages)
 {
 	char *table;
 
@@ -308,13 +370,25 @@ static bool reserve_range(struct sy_pages *pages)
 	pages->memory_reserved = reserve_aligned(&pages->memory_bytes, SY_PAGE_SIZE << SY_MAX_ORDER, &pages->base.memory);
 	if (!pages->memory_reserved)
 		return false;
+	if (huge_pages)
+		sy__source_prefer_huge(pages->memory_reserved, pages->memory_bytes);
 	pages->table_bytes = (size_t)pages->base.page_count * sizeof(struct sy_page);
 	pages->table_reserved = reserve_aligned(&pages->table_bytes, SY_CACHE_LINE, &table);
 	pages->base.table = (struct sy_page *)(void *)table;
 	return pages->table_reserved != NULL;
 }
 
-struct sy_pages *sy_pages_create(const struct sy_pages_config *config)
+static void place_in_buffer(struct sy_pages *pages, const struct sy_pages_config *config)
+{
+	size_t table_bytes = (size_t)pages->base.page_count * sizeof(struct sy_page);
+
+	pages->base.memory = buffer_start(config);
+	pages->base.table = cut(config, pages->self_bytes + table_bytes);
+	sy__fill(pages->base.table, 0, table_bytes);
+	sy__fill(pages->base.memory, 0, (size_t)config->zones[0].pages << SY_PAGE_SHIFT);
+}
+
+static struct sy_pages *create(const struct sy_pages_config *config)
 {
 	struct sy_pages *pages;
 	unsigned i;
@@ -330,7 +404,9 @@ struct sy_pages *sy_pages_create(const struct sy_pages_config *config)
 	pages->decay_ns = config->decay_ns;
 	sy__time_set(&pages->clock, config->decay_ns ? sy__now() : 0);
 	pages->pageblock_order = config->pageblock_order;
-	if (!reserve_range(pages)) {
+	if (config->buffer) {
+		place_in_buffer(pages, config);
+	} else if (!reserve_range(pages, config->huge_pages)) {
 		sy_pages_destroy(pages);
 		return NULL;
 	}
@@ -345,8 +421,19 @@ struct sy_pages *sy_pages_create(const struct sy_pages_config *config)
 	return pages;
 }
 
+struct sy_pages *sy_pages_create(const struct sy_pages_config *wanted)
+{
+	struct sy_pages_config config = *wanted;
+
+	if (config.buffer && (config.zone_count != 1 || !fit_buffer(&config)))
+		return NULL;
+	return create(&config);
+}
+
 void sy_pages_destroy(struct sy_pages *pages)
 {
+	if (pages->in_buffer)
+		return;
 	if (pages->table_reserved)
 		sy__source_release(pages->table_reserved, pages->table_bytes);
 	if (pages->memory_reserved)

@@ -26,7 +26,7 @@ static bool commit_memory(struct sy_pages *pages, uint64_t number)
 	if (sy__likely(__atomic_load_n(committed, __ATOMIC_ACQUIRE)))
 		return true;
 	sy__lock(&pages->source_lock);
-	done = __atomic_load_n(committed, __ATOMIC_RELAXED) ||
+	done = pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED) ||
 	       sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT),
 	                         (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT) == 0;
 	if (done)

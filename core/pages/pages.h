@@ -141,6 +141,7 @@ struct sy_pages {
 	size_t held_pages;        /* [r] by heaps; account_lock */
 
 	/* how to give everything back */
+	bool in_buffer; /* it is a caller's */
 	void *memory_reserved, *table_reserved;
 	size_t memory_bytes, table_bytes, self_bytes;
 

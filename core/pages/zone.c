@@ -41,7 +41,8 @@ void sy__zone_move_last(struct sy__zone *zone, struct sy_page *page, unsigned mi
 
 static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
 {
-	return sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
+	return pages->in_buffer ||
+	       sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
 }
 
 bool sy__zone_grow(struct sy__zone *zone)

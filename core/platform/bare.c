@@ -74,6 +74,11 @@ int sy__source_commit(void *p, size_t bytes)
 
 void sy__source_discard(void *p, size_t bytes)
 {
+	sy__fill(p, 0, bytes);
+}
+
+void sy__source_prefer_huge(void *p, size_t bytes)
+{
 	(void)p;
 	(void)bytes;
 }

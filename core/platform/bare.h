@@ -10,8 +10,8 @@
  *
  * Memory. The program hands over one buffer, once, before anything else: sy_platform_set_buffer. Reservations are cut from
  * its start upwards; releasing the one made last makes its space available again, others stay until the end, since a machine
- * like this creates its page allocator once. Committing clears the memory, as nobody else does. Discarding does
- * nothing: there is nobody to give memory back to.
+ * like this creates its page allocator once. Committing clears the memory, as nobody else does, and so does discarding:
+ * there is nobody to give memory back to.
  *
  * Time. The program supplies the clock (sy_platform_set_clock); without one, time stands still and nothing that waits
  * for a grace period longer than zero is ever due.
@@ -39,6 +39,7 @@ extern uint64_t (*sy__clock)(void);
 void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);
+void sy__source_prefer_huge(void *p, size_t bytes);
 void sy__source_release(void *p, size_t bytes);
 
 static inline void sy__lock(sy__lock_t *lock)

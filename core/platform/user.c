@@ -123,6 +123,19 @@ void sy__source_discard(void *p, size_t bytes)
 		madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
+#ifdef MADV_HUGEPAGE
+void sy__source_prefer_huge(void *p, size_t bytes)
+{
+	madvise(p, bytes, MADV_HUGEPAGE);
+}
+#else
+void sy__source_prefer_huge(void *p, size_t bytes)
+{
+	(void)p;
+	(void)bytes;
+}
+#endif
+
 void sy__source_release(void *p, size_t bytes)
 {
 	munmap(p, bytes);

@@ -26,11 +26,18 @@
 
 #include <string.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct {
 	unsigned held;
 } sy__lock_t;
 
 #define SY__LOCK_INIT { 0 }
+
+/* What programs see of a shared library. */
+#pragma GCC visibility push(default)
 
 /* Replaces the clock of sy__now(); NULL: CLOCK_MONOTONIC again. Not while another thread uses the library. */
 void sy_platform_set_clock(uint64_t (*clock)(void));
@@ -39,6 +46,8 @@ void sy_platform_set_clock(uint64_t (*clock)(void));
 uint64_t sy_platform_lock_waits(void);
 
 extern uint64_t (*sy__clock)(void);
+
+#pragma GCC visibility pop
 
 /* What a thread has in thread-local storage. The first two words are the fast path's; the rest is threads.c's. */
 struct sy__thread {
@@ -114,6 +123,7 @@ void sy__lock_wait(sy__lock_t *lock);
 void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);
+void sy__source_prefer_huge(void *p, size_t bytes);
 void sy__source_release(void *p, size_t bytes);
 
 static inline void sy__lock(sy__lock_t *lock)
@@ -180,5 +190,9 @@ static inline bool sy__same(const void *a, const void *b, size_t bytes)
 {
 	return memcmp(a, b, bytes) == 0;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

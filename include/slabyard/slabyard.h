@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* ---- Page allocator ------------------------------------------------------------------------------------------- */
 
@@ -40,6 +41,9 @@ struct sy_pages_config {
 	unsigned cpu_list_batch; /* pages moved at once between a per-CPU list and its zone; 0: Linux 6.1's rule */
 	unsigned cpu_list_high;  /* pages on the per-CPU lists of one zone and slot at most; 0: Linux 6.1's rule */
 	bool cpu_lists;          /* false: no per-CPU lists */
+	bool huge_pages;         /* ask the source for the machine's large pages */
+	void *buffer;            /* all memory is from here, not from the source; one zone, which ends where the buffer does */
+	size_t buffer_bytes;
 	uint64_t decay_ns;       /* nanoseconds of sy__now() after which free memory goes back to its source; 0: only by sy_pages_release */
 };
 
@@ -138,6 +142,15 @@ struct sy_heap_config {
 /* Fills a configuration with the policy's defaults, one slot, one node. */
 void sy_heap_defaults(const struct sy_policy *, struct sy_heap_config *);
 
+/* What is wrong, in one line for the user. */
+struct sy_fault {
+	char text[400];
+};
+
+/* Fills a configuration as a spec says: a policy's name, and its tunables if any: slub:cpu_partial=8,min_partial=2. What it does
+ * not name is default. False: see fault. Needs a C library below. */
+bool sy_spec_parse(struct sy_heap_config *, const char *spec, struct sy_fault *);
+
 /* NULL when out of memory, or when a tunable is out of its range. */
 struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *);
 
@@ -217,6 +230,36 @@ static inline void sy_cache_free(struct sy_cache *cache, unsigned slot, void *ob
 uint64_t sy_cache_shrink(struct sy_cache *);
 void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
 
+/* ---- Heaps of threads ----------------------------------------------------------------------------------------- */
+
+/* All zero, or NULL in place of them: what suits most programs. */
+struct sy_heap_options {
+	size_t reserve;     /* bytes of address space, which cost nothing; 0: twice the machine's memory, less if that is refused */
+	size_t limit;       /* bytes that the heap may hold at most, its own bookkeeping included; 0: all that is reserved */
+	void *buffer;       /* all memory is from here, in place of the operating system; it outlives the heap */
+	size_t buffer_bytes;
+	bool huge_pages;    /* ask the operating system to use large pages; memory then comes and goes in such */
+	bool keep;          /* free memory goes back only by sy_heap_trim */
+	uint64_t decay_ns;  /* for how long memory must have been free to go back by itself; 0: a tenth of a second */
+	uint64_t grace_ns;  /* length of an RCU grace period; 0: objects wait for the next tick */
+	struct sy_sizing sizing; /* how general allocation rounds */
+};
+
+/*
+ * A heap that every thread of the program may use, by the calls without slots, with a page allocator of its own. spec: as for
+ * sy_spec_parse, "slub" or "slub:cpu_partial=8". NULL: impossible or no memory; *error (unless error is NULL) is then a line for
+ * the user, which the next refused sy_heap_open overwrites.
+ *
+ * Thread safety of everything that takes such a heap or one of its caches: any thread, at any time, but for destroying what
+ * others still use. sy_cache_destroy, sy_cache_shrink, sy_cache_count, sy_heap_shrink, sy_heap_trim and sy_heap_check
+ * hold up all other threads' calls while they work. Threads may come and go, and fork. The functions that take a
+ * slot are not for such heaps.
+ */
+struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *, const char **error);
+
+/* Destroys the heap, its caches and every object in them, and gives all its memory back. NULL does nothing. */
+void sy_heap_close(struct sy_heap *);
+
 /* ---- Calls without slots -------------------------------------------------------------------------------------- */
 
 /*
@@ -234,6 +277,7 @@ void sy_mfree(struct sy_heap *, void *object);
 unsigned sy_alloc_bulk(struct sy_cache *, unsigned flags, unsigned count, void **objects);
 void sy_free_bulk(struct sy_cache *, unsigned count, void **objects);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,130 @@
+/*
+ * Heaps of threads: opening and closing.
+ *
+ * Such a heap has a page allocator of its own, with one zone. Its address space is generous, as that costs nothing: the memory
+ * behind it comes block by block. Its size bounds what the heap can ever hold, unless a limit does. Where the system refuses so
+ * much (a limit on address space), half is asked for, and so on.
+ *
+ * Watermarks are not Linux's, which keep megabytes for interrupts: here nobody is served below others, so all but a page may be
+ * used. Caches are asked to give memory back when 1/128 is left. Per-CPU lists are short, as there may be many threads.
+ *
+ * In a caller's buffer there are no per-CPU lists, whose heads alone would fill a small one.
+ */
+#include <slabyard/slabyard.h>
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LEAST_RESERVE ((size_t)16 << 20)
+#define BLOCK (SY_PAGE_SIZE << SY_MAX_ORDER)
+#define PAGEBLOCK_ORDER 9
+#define LIST_BATCH 16
+#define LIST_HIGH 64 /* pages on the lists of one thread */
+#define LOW_MOST 4096 /* pages */
+#define DECAY_NS UINT64_C(100000000)
+
+static struct sy_fault fault;
+
+static struct sy_heap *refuse(const char **error, const char *why)
+{
+	if (why)
+		snprintf(fault.text, sizeof(fault.text), "%s", why);
+	if (error)
+		*error = fault.text;
+	return NULL;
+}
+
+static size_t machine_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && bytes > 0 && (size_t)pages < SIZE_MAX / 8 / (size_t)bytes ? (size_t)pages * (size_t)bytes : SIZE_MAX / 16;
+}
+
+/* Whole blocks. */
+static size_t to_reserve(const struct sy_heap_options *options)
+{
+	size_t bytes = options->reserve ? options->reserve : 2 * machine_memory();
+
+	if (bytes < options->limit)
+		bytes = options->limit;
+	return bytes < SIZE_MAX / 4 ? (bytes + BLOCK - 1) & ~(BLOCK - 1) : SIZE_MAX / 4 & ~(BLOCK - 1);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct sy_pages_config pages_config(const struct sy_heap_options *options, size_t reserve)
+{
+	uint64_t pages = reserve >> SY_PAGE_SHIFT, limit = options->limit >> SY_PAGE_SHIFT;
+	uint64_t managed = limit ? least(limit, pages) : pages, low = least(1 + managed / 128, LOW_MOST);
+
+	return (struct sy_pages_config){
+		.zone_count = 1,
+		.zones = { { .name = "Normal", .pages = pages, .managed = managed, .min = 1, .low = low, .high = low } },
+		.slots = SY_MAX_SLOTS,
+		.pageblock_order = PAGEBLOCK_ORDER,
+		.cpu_lists = !options->buffer,
+		.cpu_list_batch = LIST_BATCH,
+		.cpu_list_high = LIST_HIGH,
+		.decay_ns = options->keep ? 0 : options->decay_ns ? options->decay_ns : DECAY_NS,
+		.huge_pages = options->huge_pages,
+		.buffer = options->buffer,
+		.buffer_bytes = options->buffer_bytes,
+	};
+}
+
+static struct sy_pages *open_pages(const struct sy_heap_options *options)
+{
+	size_t reserve = to_reserve(options);
+	struct sy_pages *pages = NULL;
+
+	while (!pages && reserve >= LEAST_RESERVE) {
+		struct sy_pages_config config = pages_config(options, reserve);
+
+		pages = sy_pages_create(&config);
+		if (options->reserve || options->limit)
+			break;
+		reserve = reserve / 2 & ~(BLOCK - 1);
+	}
+	return pages;
+}
+
+struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *options, const char **error)
+{
+	static const struct sy_heap_options defaults;
+	struct sy_heap_config config;
+	struct sy_pages *pages;
+	struct sy_heap *heap;
+
+	if (!options)
+		options = &defaults;
+	if (!sy_spec_parse(&config, spec, &fault))
+		return refuse(error, NULL);
+	config.threads = true;
+	config.grace_ns = options->grace_ns;
+	config.sizing = options->sizing;
+	pages = open_pages(options);
+	if (!pages)
+		return refuse(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
+	heap = sy_heap_create(pages, &config);
+	if (!heap) {
+		sy_pages_destroy(pages);
+		return refuse(error, "there is no memory for a heap: raise its limit");
+	}
+	return heap;
+}
+
+void sy_heap_close(struct sy_heap *heap)
+{
+	struct sy_pages *pages;
+
+	if (!heap)
+		return;
+	pages = heap->pages;
+	sy_heap_destroy(heap);
+	sy_pages_destroy(pages);
+}

@@ -1,0 +1,282 @@
+/*
+ * Allocator specs: a policy and its tunables in one word.
+ *
+ *   slub                                   a policy with its defaults
+ *   slub:min_partial=0,max_order=1         with tunables; a value is a number, the name of a choice, or auto
+ *
+ * Everything comes from the policies' own tables (struct sy_policy, struct sy_tunable): this file names no policy. A
+ * user who mistypes a name is shown the nearest one that exists, by edit distance (insertions, deletions,
+ * substitutions and swaps of neighbours; Damerau 1964), if it is near enough to be what was meant; otherwise all of
+ * them. One who gives an impossible value is shown the possible ones.
+ *
+ * Two tunables named min_X and max_X bound the same thing, whatever it is: a minimum above the maximum is refused
+ * here, as no policy can make sense of it.
+ *
+ * Nothing here allocates memory: the library may be what serves malloc.
+ */
+#include "spec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST_NAME 32u
+
+/* Writes the line for the user; false always, so that callers return it. */
+__attribute__((format(printf, 2, 3), cold)) static bool refuse(struct sy_fault *fault, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(fault->text, sizeof fault->text, format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+/* ---- Nearest names -------------------------------------------------------------------------------------------- */
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Edits from one word to the other. Longer words count as far. */
+static unsigned distance(const char *a, size_t a_length, const char *b)
+{
+	unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];
+	size_t b_length = strlen(b);
+
+	if (a_length > LONGEST_NAME || b_length > LONGEST_NAME)
+		return LONGEST_NAME;
+	for (unsigned j = 0; j <= b_length; j++)
+		last[j] = j;
+	for (unsigned i = 1; i <= a_length; i++) {
+		unsigned *oldest = before;
+
+		row[0] = i;
+		for (unsigned j = 1; j <= b_length; j++) {
+			row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = least(row[j], before[j - 2] + 1);
+		}
+		before = last;
+		last = row;
+		row = oldest;
+	}
+	return last[b_length];
+}
+
+/* The best candidate so far for a mistyped word. */
+struct nearest {
+	const char *word;
+	size_t length;
+	const char *name;
+	unsigned edits;
+};
+
+static void consider(struct nearest *nearest, const char *name)
+{
+	unsigned edits = distance(nearest->word, nearest->length, name);
+
+	if (!nearest->name || edits < nearest->edits) {
+		nearest->name = name;
+		nearest->edits = edits;
+	}
+}
+
+/* A third of the word may be wrong, and always one letter. */
+static bool near_enough(const struct nearest *nearest)
+{
+	return nearest->name && nearest->edits <= 1 + nearest->length / 3;
+}
+
+/* Appends to a line in a fixed buffer, which it never overruns. */
+__attribute__((format(printf, 3, 4))) static void append(char *line, size_t size, const char *format, ...)
+{
+	size_t used = strlen(line);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(line + used, size - used, format, arguments);
+	va_end(arguments);
+}
+
+static bool refuse_policy(const char *text, size_t length, const struct sy__spec_other *other, struct sy_fault *fault)
+{
+	struct nearest nearest = { .word = text, .length = length };
+	char names[200] = "";
+
+	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		consider(&nearest, (*at)->name);
+		append(names, sizeof names, "%s%s", at == sy_policies ? "" : !at[1] && !other ? " and " : ", ", (*at)->name);
+	}
+	if (other)
+		consider(&nearest, other->name);
+	if (near_enough(&nearest))
+		return refuse(fault, "no allocator is named %.*s: did you mean %s?", (int)length, text,
+		              other && nearest.name == other->name ? other->example : nearest.name);
+	return refuse(fault, "no allocator is named %.*s: there are %s%s%s", (int)length, text, names, other ? ", " : "",
+	              other ? other->all : "");
+}
+
+static bool refuse_tunable(const struct sy_policy *policy, const char *text, size_t length, struct sy_fault *fault)
+{
+	struct nearest nearest = { .word = text, .length = length };
+	char names[300] = "";
+
+	for (unsigned i = 0; i < policy->tunable_count; i++) {
+		consider(&nearest, policy->tunables[i].name);
+		append(names, sizeof names, "%s%s", i ? ", " : "", policy->tunables[i].name);
+	}
+	if (!policy->tunable_count)
+		return refuse(fault, "%s has no tunables", policy->name);
+	if (near_enough(&nearest))
+		return refuse(fault, "%s has no tunable %.*s: did you mean %s?", policy->name, (int)length, text, nearest.name);
+	return refuse(fault, "%s has no tunable %.*s: it has %s", policy->name, (int)length, text, names);
+}
+
+static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable *tunable, const char *text,
+                         size_t length, struct sy_fault *fault)
+{
+	char possible[200] = "";
+
+	if (tunable->choices) {
+		struct nearest nearest = { .word = text, .length = length };
+
+		for (int64_t i = 0; i <= tunable->max; i++) {
+			consider(&nearest, tunable->choices[i]);
+			append(possible, sizeof possible, "%s%s", i ? ", " : "", tunable->choices[i]);
+		}
+		if (near_enough(&nearest))
+			return refuse(fault, "%s: %s cannot be %.*s: did you mean %s? It can be %s", policy->name, tunable->name,
+			              (int)length, text, nearest.name, possible);
+	} else {
+		append(possible, sizeof possible, "%" PRId64 " to %" PRId64, tunable->min, tunable->max);
+	}
+	if (tunable->default_value == SY_TUNABLE_AUTO)
+		append(possible, sizeof possible, " or auto");
+	return refuse(fault, "%s: %s cannot be %s%.*s: it can be %s", policy->name, tunable->name, length ? "" : "empty",
+	              (int)length, text, possible);
+}
+
+/* ---- Parsing -------------------------------------------------------------------------------------------------- */
+
+static bool is_word(const char *word, const char *text, size_t length)
+{
+	return strlen(word) == length && memcmp(word, text, length) == 0;
+}
+
+static bool parse_integer(const char *text, size_t length, int64_t *value)
+{
+	char digits[24], *end;
+
+	if (!length || length >= sizeof digits || !strchr("-0123456789", *text))
+		return false;
+	memcpy(digits, text, length);
+	digits[length] = '\0';
+	errno = 0;
+	*value = strtoll(digits, &end, 10);
+	return !errno && !*end;
+}
+
+static bool parse_value(const struct sy_tunable *tunable, const char *text, size_t length, int64_t *value)
+{
+	if (tunable->default_value == SY_TUNABLE_AUTO && is_word("auto", text, length)) {
+		*value = SY_TUNABLE_AUTO;
+		return true;
+	}
+	for (int64_t i = 0; tunable->choices && i <= tunable->max; i++) {
+		if (is_word(tunable->choices[i], text, length)) {
+			*value = i;
+			return true;
+		}
+	}
+	return !tunable->choices && parse_integer(text, length, value) && *value >= tunable->min && *value <= tunable->max;
+}
+
+/* One tunable=value; given remembers which ones were. */
+static bool parse_setting(struct sy_heap_config *config, const char *text, size_t length, uint32_t *given, struct sy_fault *fault)
+{
+	const struct sy_policy *policy = config->policy;
+	const char *equals = memchr(text, '=', length);
+	size_t name_length = equals ? (size_t)(equals - text) : length;
+
+	for (unsigned i = 0; i < policy->tunable_count; i++) {
+		const struct sy_tunable *tunable = &policy->tunables[i];
+
+		if (!is_word(tunable->name, text, name_length))
+			continue;
+		if (!equals)
+			return refuse(fault, "%s: %s needs a value: %s=VALUE", policy->name, tunable->name, tunable->name);
+		if (*given & 1u << i)
+			return refuse(fault, "%s: %s is given twice", policy->name, tunable->name);
+		*given |= 1u << i;
+		if (!parse_value(tunable, equals + 1, length - name_length - 1, &config->tunables[i]))
+			return refuse_value(policy, tunable, equals + 1, length - name_length - 1, fault);
+		return true;
+	}
+	if (!name_length)
+		return refuse(fault, "%s: a tunable is missing between commas: write %s:tunable=value,tunable=value", policy->name,
+		              policy->name);
+	return refuse_tunable(policy, text, name_length, fault);
+}
+
+/* Refuses a minimum above its maximum. */
+static bool check_bounds(const struct sy_heap_config *config, struct sy_fault *fault)
+{
+	const struct sy_policy *policy = config->policy;
+
+	for (unsigned i = 0; i < policy->tunable_count; i++) {
+		const char *low = policy->tunables[i].name;
+
+		for (unsigned j = 0; strncmp(low, "min_", 4) == 0 && j < policy->tunable_count; j++) {
+			const char *high = policy->tunables[j].name;
+
+			if (strncmp(high, "max_", 4) == 0 && strcmp(low + 4, high + 4) == 0 &&
+			    config->tunables[j] != SY_TUNABLE_AUTO && config->tunables[i] > config->tunables[j])
+				return refuse(fault, "%s: %s=%" PRId64 " is more than %s=%" PRId64, policy->name, low,
+				              config->tunables[i], high, config->tunables[j]);
+		}
+	}
+	return true;
+}
+
+static bool parse_settings(struct sy_heap_config *config, const char *text, struct sy_fault *fault)
+{
+	uint32_t given = 0;
+
+	for (;;) {
+		size_t length = strcspn(text, ",");
+
+		if (!parse_setting(config, text, length, &given, fault))
+			return false;
+		if (!text[length])
+			return check_bounds(config, fault);
+		text += length + 1;
+	}
+}
+
+bool sy__spec_parse(struct sy_heap_config *config, const char *text, const struct sy__spec_other *other,
+                    struct sy_fault *fault)
+{
+	size_t length = strcspn(text, ":");
+	const struct sy_policy *policy = NULL;
+
+	if (!length)
+		return refuse(fault, "the allocator has no name: write policy or policy:tunable=value");
+	for (const struct sy_policy *const *at = sy_policies; *at && !policy; at++)
+		if (is_word((*at)->name, text, length))
+			policy = *at;
+	if (!policy)
+		return refuse_policy(text, length, other, fault);
+	sy_heap_defaults(policy, config);
+	return !text[length] || parse_settings(config, text + length + 1, fault);
+}
+
+bool sy_spec_parse(struct sy_heap_config *config, const char *text, struct sy_fault *fault)
+{
+	return sy__spec_parse(config, text, NULL, fault);
+}
