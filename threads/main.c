@@ -2,7 +2,7 @@
  * slabyard-threads: real threads on one heap, or on a malloc.
  *
  *   slabyard-threads --allocator SPEC --workload NAME --threads N [--operations N] [--size BYTES|LEAST-MOST] [--batch N]
- *                    [--caches] [--sample N] [--seed N] [--scratch FILE]
+ *                    [--caches] [--sample N] [--seed N] [--scratch FILE] [--check]
  *   slabyard-threads --list
  *
  * One run, in a process of its own; the lab repeats and interleaves runs, and reads the JSON on standard output. Exit status: 0
@@ -11,7 +11,7 @@
  * --operations: objects that each thread takes. --size: of the objects, evenly between two bounds. --batch: objects held at once.
  * --caches: objects of one size come from a cache of their own, not by size. --sample N: times one operation in N (on average)
  * for latencies and the allocator's share, and so slows the run; 0: none. --seed: of the random numbers. --scratch: the trace that the
- * workload "trace" replays.
+ * workload "trace" replays. --check runs nothing, and says nothing where all this is possible.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@
 
 struct arguments {
 	const char *allocator, *workload, *threads, *operations, *size, *batch, *sample, *seed, *scratch;
-	bool caches, list, help;
+	bool caches, check, list, help;
 };
 
 /* ---- The command line ----------------------------------------------------------------------------------------- */
@@ -58,6 +58,7 @@ static const char **value_of(struct arguments *arguments, const char *name)
 static bool *switch_of(struct arguments *arguments, const char *name)
 {
 	return strcmp(name, "--caches") == 0 ? &arguments->caches :
+	       strcmp(name, "--check") == 0  ? &arguments->check :
 	       strcmp(name, "--list") == 0   ? &arguments->list :
 	       strcmp(name, "--help") == 0   ? &arguments->help :
 	                                       NULL;
@@ -166,7 +167,7 @@ static bool set_up(const struct arguments *arguments, struct run *run, struct fa
 	run->caches = arguments->caches;
 	if (arguments->batch && !batch)
 		return refuse(fault, "%s has no batches, so --batch is of no use", run->workload->name);
-	if (!arguments->scratch != !run->workload->wants_trace)
+	if (!arguments->scratch != !run->workload->wants_trace && !arguments->check)
 		return refuse(fault, run->workload->wants_trace ? "%s needs a trace" : "%s takes no trace", run->workload->name);
 	if (!parse_number("--threads", arguments->threads, 1, MOST_THREADS / run->workload->threads_per, &threads, fault) ||
 	    !parse_number("--operations", arguments->operations, 1, MOST_OPERATIONS, &run->operations, fault) ||
@@ -301,7 +302,7 @@ static bool print_list(struct fault *fault)
 static bool print_help(void)
 {
 	puts("slabyard-threads --allocator SPEC --workload NAME [--threads N] [--operations N] [--size BYTES|LEAST-MOST]\n"
-	     "                 [--batch N] [--caches] [--sample N] [--seed N] [--scratch FILE]\n"
+	     "                 [--batch N] [--caches] [--sample N] [--seed N] [--scratch FILE] [--check]\n"
 	     "slabyard-threads --list\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
@@ -341,6 +342,16 @@ static bool run_with_trace(struct run *run, char **words, const struct arguments
 	return good;
 }
 
+static bool check_target(char **words, const struct arguments *arguments, struct fault *fault)
+{
+	struct target target;
+
+	if (!target_open(&target, arguments->allocator, words, fault))
+		return false;
+	target_close(&target);
+	return true;
+}
+
 static bool act(int count, char **words, struct fault *fault)
 {
 	struct arguments arguments = { 0 };
@@ -353,7 +364,8 @@ static bool act(int count, char **words, struct fault *fault)
 	if (arguments.list)
 		return print_list(fault);
 	return set_up(&arguments, &run, fault) &&
-	       (arguments.scratch ? run_with_trace(&run, words, &arguments, fault) : run_it(&run, words, &arguments, fault));
+	       (arguments.check   ? check_target(words, &arguments, fault) :
+	        arguments.scratch ? run_with_trace(&run, words, &arguments, fault) : run_it(&run, words, &arguments, fault));
 }
 
 int main(int count, char **words)

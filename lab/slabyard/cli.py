@@ -597,7 +597,6 @@ def _list_workloads(known: list[dict[str, Any]], form: str) -> int:
 def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
     """What to run. UserError for what cannot be, before anything is run."""
     from . import threads
-    from .replay import check_spec
 
     if options.allocators is None:
         raise UserError("threads needs --allocator SPEC, or --allocators A,B; slabyard list shows them")
@@ -611,13 +610,12 @@ def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
         raise UserError(f"{options.trace}: only the workload trace replays a trace")
     if options.export_json is not None:
         _writable(options.export_json)
-    specs = _specs(options.allocators)
-    for spec in specs:
-        check_spec(spec)
-    return threads.Plan(
-        specs, wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch, options.caches,
-        options.trace,
+    plan = threads.Plan(
+        _specs(options.allocators), wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch,
+        options.caches, options.trace,
     )  # fmt: skip
+    threads.check(plan)
+    return plan
 
 
 def _geometry(options: argparse.Namespace) -> int:

@@ -76,6 +76,17 @@ def workloads() -> list[dict[str, Any]]:
     return found
 
 
+def check(plan: Plan) -> None:
+    """UserError for anything in the plan that cannot be run."""
+    for spec in plan.allocators:
+        for workload in plan.workloads:
+            for count in plan.counts():
+                words = ["--allocator", spec, "--workload", workload, "--threads", str(count or 1), *plan.arguments()]
+                programs.run([programs.program(PROGRAM), *words, "--check"])
+    if plan.trace is None and TRACE in plan.workloads:
+        raise UserError("the workload trace needs a trace; name one: slabyard threads T.parquet")
+
+
 def steps(plan: Plan) -> int:
     """How many steps `run` will report."""
     return len(plan.workloads) * len(plan.counts()) * len(plan.allocators) * (plan.warmup + plan.runs + 1)
@@ -97,8 +108,7 @@ def _trace(plan: Plan, workload: str, threads: int | None) -> Iterator[Workload 
     if workload != TRACE:
         yield None
         return
-    if plan.trace is None:
-        raise UserError("the workload trace needs a trace; name one: slabyard threads T.parquet")
+    assert plan.trace is not None
     with Workload(plan.trace, Options(cpus=threads, start="empty", allow_failures=True)) as prepared:
         yield prepared
 
