@@ -53,6 +53,8 @@ static const struct set sets[] = {
 	[SY_CLASSES_FINE] = { fine_sizes, COUNT(fine_sizes), 1, true },
 };
 
+const char *const sy__kmalloc_class_names[] = { [SY_CLASSES_LINUX] = "linux", [SY_CLASSES_FINE] = "fine" };
+
 _Static_assert(COUNT(fine_sizes) <= SY__KMALLOC_MOST_CLASSES && COUNT(linux_sizes) <= SY__KMALLOC_MOST_CLASSES,
                "the tables hold every class");
 
@@ -199,10 +201,14 @@ static void fill_tables(struct sy__kmalloc *kmalloc, const struct set *set)
 		kmalloc->medium_class[i] = (uint8_t)smallest_holding(set, i * SY__KMALLOC_STEP);
 }
 
-bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, uint32_t smallest, unsigned cache_flags)
+bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64_t classes, uint32_t smallest,
+                        unsigned cache_flags)
 {
-	const struct set *set = &sets[heap->sizing.classes];
+	const struct set *set;
 
+	if (classes != SY_TUNABLE_AUTO)
+		heap->sizing.classes = (enum sy_classes)classes;
+	set = &sets[heap->sizing.classes];
 	for (unsigned type = 0; type < set->types; type++)
 		if (!create_type(heap, kmalloc, type, smallest, cache_flags))
 			return false;

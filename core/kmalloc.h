@@ -49,10 +49,16 @@ uint32_t sy__kmalloc_linux_size(size_t size);
 /* What to ask kmalloc for so that the object is aligned to a power of two, a page at most, in any policy. */
 size_t sy__kmalloc_aligned_size(const struct sy_heap *, size_t size, size_t align);
 
-/* Creates the caches of all classes of the heap (sy_sizing.classes) from `smallest` bytes on in the heap's list, with these
+/* The tunable by which a policy lets its user choose. */
+extern const char *const sy__kmalloc_class_names[];
+#define SY__KMALLOC_CLASSES_TUNABLE                                                                 \
+	"classes", SY_TUNABLE_AUTO, SY_CLASSES_LINUX, SY_CLASSES_FINE, sy__kmalloc_class_names,     \
+		"size classes of general allocation; auto: linux, but fine where slabyard is a program's malloc"
+
+/* Creates the caches of all classes of that set (the tunable's value; auto: what sy_sizing.classes says) from `smallest` bytes on in the heap's list, with these
  * flags besides their own where the classes are Linux's; false: no memory (what was created stays in the list). Smaller
  * requests go to the smallest class. */
-bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, uint32_t smallest, unsigned cache_flags);
+bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, int64_t classes, uint32_t smallest, unsigned cache_flags);
 
 /* An allocation that goes straight to pages, and its end. Any size above 0; NULL: no memory or beyond the
  * largest block. */

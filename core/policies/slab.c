@@ -385,7 +385,7 @@ static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, voi
 static bool slab_heap_init(struct sy_heap *heap)
 {
 	sy__slab_start_reaping(heap);
-	return sy__kmalloc_create(heap, &sy__slab_heap(heap)->kmalloc, 32, SY_CACHE_HWCACHE_ALIGN);
+	return sy__kmalloc_create(heap, &sy__slab_heap(heap)->kmalloc, heap->tunables[SLAB_CLASSES], 32, SY_CACHE_HWCACHE_ALIGN);
 }
 
 static size_t slab_usable_size(struct sy_heap *heap, const void *object)
@@ -410,6 +410,7 @@ static const struct sy_tunable tunables[] = {
 	[SLAB_MAX_ORDER] = { "max_order", 1, 0, SY_MAX_ORDER, NULL,
 	                          "order from which slabs are not made larger to waste less (pages: 2^order)" },
 	[SLAB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
+	[SLAB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 
 extern const struct sy_policy sy__slab;

@@ -14,7 +14,8 @@ enum sy__slab_tunable {
 	SLAB_ALIEN,
 	SLAB_COLOUR,
 	SLAB_MAX_ORDER,
-	SLAB_MERGE
+	SLAB_MERGE,
+	SLAB_CLASSES
 };
 
 #define SY__SLAB_MOST_LIMIT 1024 /* objects in a slot's array */

@@ -285,7 +285,7 @@ static SY__COLD void free_away(struct sy__slqb_cache *cache, unsigned slot, stru
 static bool slqb_heap_init(struct sy_heap *heap)
 {
 	sy__visits_start(heap, &sy__slqb_heap(heap)->visits, TRIM_PERIOD);
-	return sy__kmalloc_create(heap, &sy__slqb_heap(heap)->kmalloc, 0, SY_CACHE_HWCACHE_ALIGN);
+	return sy__kmalloc_create(heap, &sy__slqb_heap(heap)->kmalloc, heap->tunables[SLQB_CLASSES], 0, SY_CACHE_HWCACHE_ALIGN);
 }
 
 static size_t slqb_usable_size(struct sy_heap *heap, const void *object)
@@ -307,6 +307,7 @@ static const struct sy_tunable tunables[] = {
 	[SLQB_REMOTE_FREE_CHECK] = { "remote_free_check", SY_TUNABLE_AUTO, 1, SY__SLQB_MOST, NULL,
 	                             "objects sent by other CPUs that are taken over together; auto: freebatch" },
 	[SLQB_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects on different cache lines" },
+	[SLQB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 
 extern const struct sy_policy sy__slqb;

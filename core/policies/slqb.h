@@ -7,7 +7,7 @@
 #include "../page_interface.h"
 #include "../visits.h"
 
-enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_COLOUR };
+enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_COLOUR, SLQB_CLASSES };
 
 #define SY__SLQB_MOST 65535 /* value of a threshold: objects */
 

@@ -623,7 +623,7 @@ static bool slub_heap_init(struct sy_heap *heap)
 
 	if (heap->threads && !sy__owners_create(&slub->owners, heap))
 		return false;
-	if (sy__kmalloc_create(heap, &slub->kmalloc, 0, 0) && (!heap->threads || prepare_here(slub)))
+	if (sy__kmalloc_create(heap, &slub->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0) && (!heap->threads || prepare_here(slub)))
 		return true;
 	sy__owners_destroy(&slub->owners);
 	return false;
@@ -663,6 +663,7 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
+	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 
 extern const struct sy_policy sy__slub;

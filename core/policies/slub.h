@@ -14,7 +14,8 @@ enum sy__slub_tunable {
 	SLUB_MIN_OBJECTS,
 	SLUB_CPU_PARTIAL,
 	SLUB_MIN_PARTIAL,
-	SLUB_MERGE
+	SLUB_MERGE,
+	SLUB_CLASSES
 };
 
 /* State of a slab, in the descriptor of its first page. */

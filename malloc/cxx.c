@@ -1,0 +1,187 @@
+/*
+ * The operators new and delete of C++, on malloc.
+ *
+ * Libraries of C++ have operators of their own, which call malloc and free; these save the call in between. They are C
+ * functions under the names that compilers give the operators, as the library must not need a C++ runtime in programs that have
+ * none. What they need of one is referred to weakly: the handler that a program installs for the case that there is no
+ * memory, and the function that throws std::bad_alloc. The unwinder passes through this file (-fexceptions).
+ *
+ * The forms of new that don't throw are left to the runtime: its own call the throwing ones, here, and catch what comes. So do
+ * its forms for size and alignment of delete that are not here, if a later standard should add any.
+ */
+#include "parts.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+#if SIZE_MAX == ULONG_MAX && !defined(__arm__) && !defined(__i386__)
+#define SIZE_CODE "m" /* unsigned long */
+#else
+#define SIZE_CODE "j" /* unsigned int */
+#endif
+#define ALIGN_CODE "St11align_val_t"
+#define NOTHROW_CODE "RKSt9nothrow_t"
+
+typedef void (*handler)(void);
+
+extern handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
+extern _Noreturn void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
+
+/* ---- new ---------------------------------------------------------------------------------------------------------- */
+
+/* Gives the program a chance to free memory; does not return if it has none to take. */
+static void call_handler(void)
+{
+	static const char message[] = "slabyard: operator new: no memory, and no C++ runtime that could throw std::bad_alloc\n";
+	handler called = get_new_handler ? get_new_handler() : NULL;
+
+	if (called) {
+		called();
+		return;
+	}
+	if (throw_bad_alloc)
+		throw_bad_alloc();
+	(void)!write(STDERR_FILENO, message, sizeof(message) - 1);
+	abort();
+}
+
+static SY__COLD void *insist(size_t align, size_t size)
+{
+	void *object;
+
+	do {
+		call_handler();
+		object = allocate_aligned(align, size);
+	} while (!object);
+	return object;
+}
+
+static inline void *new_object(size_t size)
+{
+	void *object = allocate(size);
+
+	return sy__likely(object) ? object : insist(1, size);
+}
+
+static inline void *new_aligned(size_t size, size_t align)
+{
+	void *object = allocate_aligned(align, size);
+
+	return sy__likely(object) ? object : insist(align, size);
+}
+
+EXPORT void *cxx_new(size_t size) __asm__("_Znw" SIZE_CODE);
+EXPORT void *cxx_new_array(size_t size) __asm__("_Zna" SIZE_CODE);
+EXPORT void *cxx_new_aligned(size_t size, size_t align) __asm__("_Znw" SIZE_CODE ALIGN_CODE);
+EXPORT void *cxx_new_array_aligned(size_t size, size_t align) __asm__("_Zna" SIZE_CODE ALIGN_CODE);
+
+void *cxx_new(size_t size)
+{
+	return new_object(size);
+}
+
+void *cxx_new_array(size_t size)
+{
+	return new_object(size);
+}
+
+void *cxx_new_aligned(size_t size, size_t align)
+{
+	return new_aligned(size, align);
+}
+
+void *cxx_new_array_aligned(size_t size, size_t align)
+{
+	return new_aligned(size, align);
+}
+
+/* ---- delete ------------------------------------------------------------------------------------------------------- */
+
+EXPORT void cxx_delete(void *object) __asm__("_ZdlPv");
+EXPORT void cxx_delete_array(void *object) __asm__("_ZdaPv");
+EXPORT void cxx_delete_sized(void *object, size_t size) __asm__("_ZdlPv" SIZE_CODE);
+EXPORT void cxx_delete_array_sized(void *object, size_t size) __asm__("_ZdaPv" SIZE_CODE);
+EXPORT void cxx_delete_aligned(void *object, size_t align) __asm__("_ZdlPv" ALIGN_CODE);
+EXPORT void cxx_delete_array_aligned(void *object, size_t align) __asm__("_ZdaPv" ALIGN_CODE);
+EXPORT void cxx_delete_sized_aligned(void *object, size_t size, size_t align) __asm__("_ZdlPv" SIZE_CODE ALIGN_CODE);
+EXPORT void cxx_delete_array_sized_aligned(void *object, size_t size, size_t align) __asm__("_ZdaPv" SIZE_CODE ALIGN_CODE);
+EXPORT void cxx_delete_nothrow(void *object, const void *tag) __asm__("_ZdlPv" NOTHROW_CODE);
+EXPORT void cxx_delete_array_nothrow(void *object, const void *tag) __asm__("_ZdaPv" NOTHROW_CODE);
+EXPORT void cxx_delete_aligned_nothrow(void *object, size_t align, const void *tag) __asm__("_ZdlPv" ALIGN_CODE NOTHROW_CODE);
+EXPORT void cxx_delete_array_aligned_nothrow(void *object, size_t align, const void *tag) __asm__("_ZdaPv" ALIGN_CODE NOTHROW_CODE);
+
+void cxx_delete(void *object)
+{
+	release(object);
+}
+
+void cxx_delete_array(void *object)
+{
+	release(object);
+}
+
+void cxx_delete_sized(void *object, size_t size)
+{
+	(void)size;
+	release(object);
+}
+
+void cxx_delete_array_sized(void *object, size_t size)
+{
+	(void)size;
+	release(object);
+}
+
+void cxx_delete_aligned(void *object, size_t align)
+{
+	(void)align;
+	release(object);
+}
+
+void cxx_delete_array_aligned(void *object, size_t align)
+{
+	(void)align;
+	release(object);
+}
+
+void cxx_delete_sized_aligned(void *object, size_t size, size_t align)
+{
+	(void)size;
+	(void)align;
+	release(object);
+}
+
+void cxx_delete_array_sized_aligned(void *object, size_t size, size_t align)
+{
+	(void)size;
+	(void)align;
+	release(object);
+}
+
+void cxx_delete_nothrow(void *object, const void *tag)
+{
+	(void)tag;
+	release(object);
+}
+
+void cxx_delete_array_nothrow(void *object, const void *tag)
+{
+	(void)tag;
+	release(object);
+}
+
+void cxx_delete_aligned_nothrow(void *object, size_t align, const void *tag)
+{
+	(void)align;
+	(void)tag;
+	release(object);
+}
+
+void cxx_delete_array_aligned_nothrow(void *object, size_t align, const void *tag)
+{
+	(void)align;
+	(void)tag;
+	release(object);
+}

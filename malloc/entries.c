@@ -1,0 +1,312 @@
+/*
+ * malloc and its family on a heap of slabyard: the functions that programs call.
+ *
+ * Where an object comes from:
+ *
+ *   the heap       process.c makes one heap for the program at its first request, of the policy that the environment names.
+ *                  Requests up to the policy's largest class are objects of slabs, above them runs of whole pages.
+ *   a mapping      requests from MAPPED_FROM bytes on, or that the heap can't serve for their size or alignment: mapping.c.
+ *
+ * free tells the two apart by the address.
+ *
+ * The fast path. malloc and free jump through a pointer each to what serves them now: at first to functions that make the
+ * heap; then to the policy's own, if it has a path for one heap that all threads share (struct sy_here in types.h), or to
+ * generic ones below. So whether the library is ready is not a question that each call asks. Everything else in the family
+ * is made of those two, as their costs are in the memory that they touch.
+ *
+ * Promises, as glibc's: objects are aligned to 16 bytes; a request of 0 bytes gets an object of its own; without memory the
+ * result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees,
+ * and returns NULL; free leaves errno alone.
+ *
+ * realloc stays in place where the object's room is enough and no more than twice what is asked for. A run of pages that grows
+ * to MAPPED_FROM bytes becomes a mapping, which later growth doesn't copy.
+ *
+ * Before main, in static initialisers and constructors: nothing here needs to be started. After exit and in destructors:
+ * nothing is ever taken down. A signal handler that interrupts malloc and calls it gets NULL, not a broken heap.
+ */
+#define _GNU_SOURCE
+#include "parts.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/kmalloc.h"
+#include "core/page_interface.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define MAPPED_FROM ((size_t)1 << 20)   /* bytes: larger requests are mappings */
+#define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests never are */
+#define ZEROED_BY_PAGES ((size_t)32768) /* bytes: from here on pages that are zero already are left so */
+
+static void *first_malloc(size_t size, struct sy_heap *none);
+static void first_free(void *object, struct sy_heap *none);
+
+struct service service = { NULL, first_malloc, first_free };
+
+/* ---- The fast path ------------------------------------------------------------------------------------------------ */
+
+EXPORT void *malloc(size_t size)
+{
+	return allocate(size);
+}
+
+EXPORT void free(void *object)
+{
+	release(object);
+}
+
+/* ---- Beyond the heap ---------------------------------------------------------------------------------------------- */
+
+static SY__COLD void *no_memory(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* What the heap could not serve: sy_heap.refused. */
+static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	void *object = size >= ALWAYS_HEAP ? mapping_create(size, ALIGNMENT) : NULL;
+
+	(void)flags;
+	(void)heap;
+	return object ? object : no_memory();
+}
+
+static void foreign(void *object, struct sy_heap *heap)
+{
+	(void)heap;
+	if (object)
+		mapping_end(object);
+}
+
+/* ---- The first call ----------------------------------------------------------------------------------------------- */
+
+/* By the first thread: before there is a second one, making it asked for memory. */
+static void serve(struct sy_heap *heap)
+{
+	struct service served = { heap, heap->malloc_here, heap->free_here };
+
+	heap->refused = refused;
+	heap->foreign = foreign;
+	report_start(&served);
+	service = served;
+}
+
+static bool start(void)
+{
+	struct sy_heap *heap = service.heap ? service.heap : process_heap();
+
+	if (heap && !service.heap)
+		serve(heap);
+	return heap != NULL;
+}
+
+static void *first_malloc(size_t size, struct sy_heap *none)
+{
+	(void)none;
+	return start() ? allocate(size) : no_memory();
+}
+
+static void first_free(void *object, struct sy_heap *none)
+{
+	(void)none;
+	if (object && start())
+		release(object);
+}
+
+/* ---- Zeroed memory ------------------------------------------------------------------------------------------------ */
+
+static SY__COLD void *calloc_large(size_t size)
+{
+	void *object = start() ? sy_malloc(service.heap, size, SY_ZERO) : no_memory();
+
+	report_add(object);
+	return object;
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+	size_t bytes;
+	void *object;
+
+	if (sy__unlikely(__builtin_mul_overflow(count, size, &bytes)))
+		return no_memory();
+	if (sy__unlikely(bytes >= ZEROED_BY_PAGES))
+		return calloc_large(bytes);
+	object = allocate(bytes);
+	return sy__likely(object) ? memset(object, 0, bytes) : NULL;
+}
+
+/* ---- Resizing ----------------------------------------------------------------------------------------------------- */
+
+size_t usable_bytes(const void *object)
+{
+	return sy__holds(service.heap, object) ? sy_usable_size(service.heap, object) : mapping_usable(object);
+}
+
+static bool stays(size_t room, size_t size)
+{
+	return size <= room && size >= room / 2;
+}
+
+static void *move(void *object, size_t room, size_t size)
+{
+	void *moved = allocate(size);
+
+	if (!moved)
+		return NULL;
+	memcpy(moved, object, size < room ? size : room);
+	release(object);
+	return moved;
+}
+
+EXPORT void *realloc(void *object, size_t size)
+{
+	size_t room;
+	void *resized;
+
+	if (!object)
+		return allocate(size);
+	if (!size) {
+		release(object);
+		return NULL;
+	}
+	room = usable_bytes(object);
+	if (stays(room, size))
+		return object;
+	if (sy__holds(service.heap, object) || size < MAPPED_FROM)
+		return move(object, room, size);
+	report_remove(object);
+	resized = mapping_resize(object, size);
+	report_add(resized ? resized : object);
+	return resized ? resized : no_memory();
+}
+
+EXPORT void *reallocarray(void *object, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes))
+		return no_memory();
+	return realloc(object, bytes);
+}
+
+/* ---- Alignment ---------------------------------------------------------------------------------------------------- */
+
+static bool is_power(size_t value)
+{
+	return value && !(value & (value - 1));
+}
+
+/* What a request must ask for to be aligned: every policy aligns powers of two to their size, up to a page, and runs of pages
+ * as the block that they are cut from. */
+static size_t aligned_request(size_t align, size_t size)
+{
+	if (size > SY__KMALLOC_LARGEST && align <= SY_PAGE_SIZE)
+		return size;
+	if (align <= SY_PAGE_SIZE)
+		return sy__kmalloc_aligned_size(service.heap, size, align);
+	return size > align ? size : align;
+}
+
+void *allocate_aligned(size_t align, size_t size)
+{
+	void *object = NULL;
+
+	if (align <= ALIGNMENT)
+		return allocate(size);
+	if (!start() || size > PTRDIFF_MAX)
+		return no_memory();
+	object = align < MAPPED_FROM ? sy_malloc(service.heap, aligned_request(align, size), 0) : NULL;
+	if ((uintptr_t)object & (align - 1)) {
+		service.heap->free_here(object, service.heap);
+		object = NULL;
+	}
+	if (!object && (align > SY_PAGE_SIZE || size >= ALWAYS_HEAP))
+		object = mapping_create(size, align);
+	report_add(object);
+	return object ? object : no_memory();
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size)
+{
+	if (is_power(align))
+		return allocate_aligned(align, size);
+	errno = EINVAL;
+	return NULL;
+}
+
+/* Historic: an alignment that is no power of two means the next one that is. */
+EXPORT void *memalign(size_t align, size_t size)
+{
+	size_t power = ALIGNMENT;
+
+	if (align > SIZE_MAX / 2 + 1) {
+		errno = EINVAL;
+		return NULL;
+	}
+	while (power < align)
+		power *= 2;
+	return allocate_aligned(power, size);
+}
+
+EXPORT int posix_memalign(void **result, size_t align, size_t size)
+{
+	int error = errno;
+	void *object;
+
+	if (!is_power(align) || align % sizeof(void *))
+		return EINVAL;
+	object = allocate_aligned(align, size);
+	errno = error;
+	if (!object)
+		return ENOMEM;
+	*result = object;
+	return 0;
+}
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+EXPORT void *valloc(size_t size)
+{
+	return allocate_aligned(page_bytes(), size);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+	size_t page = page_bytes();
+
+	return size > PTRDIFF_MAX ? no_memory() : allocate_aligned(page, (size + page - 1) & ~(page - 1));
+}
+
+/* ---- The rest ----------------------------------------------------------------------------------------------------- */
+
+EXPORT size_t malloc_usable_size(void *object)
+{
+	return object ? usable_bytes(object) : 0;
+}
+
+/* C23: the caller promises the size that it asked for; nothing is to be gained from it here. */
+EXPORT void free_sized(void *object, size_t size)
+{
+	(void)size;
+	release(object);
+}
+
+EXPORT void free_aligned_sized(void *object, size_t align, size_t size)
+{
+	(void)align;
+	(void)size;
+	release(object);
+}
+
+EXPORT void cfree(void *object)
+{
+	release(object);
+}

@@ -1,0 +1,149 @@
+/*
+ * Objects too large for the heap: each is a mapping of its own.
+ *
+ * The object stands behind a header in the mapping's first page, a cache line after the start of that page, so that a mapping
+ * takes hardly more than is asked for. An object that wants a larger alignment stands further on, and whole pages before
+ * its header are given back. What tells such an object from one of the heap is its address (parts.h), hence the header is read
+ * only where one must be; a mark in it catches addresses that malloc never returned, which end the program as they would
+ * end it later and less clearly.
+ *
+ * Growing. The operating system moves the pages of a mapping, not their contents. A mapping that grows is given an eighth
+ * more than it was asked for, so that a program which adds to an array a little at a time calls the system as often as the
+ * array doubles, times six; pages that nobody touches take no memory. One that shrinks by more than half gives back its end.
+ *
+ * The last mappings that ended are kept for the next ones to come, up to KEPT of them and KEPT_BYTES in all, since a program
+ * that works on one large buffer after another would otherwise have every page of each made anew and zeroed. They are given
+ * back by whoever ends a mapping KEPT_NS later or asks for a trim.
+ *
+ * Lock: kept_lock covers the kept mappings. No system call is made under it.
+ */
+#define _GNU_SOURCE /* mremap */
+#include "parts.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MARK 0x736c616279617264u /* "slabyard" */
+
+struct header {
+	_Alignas(64) uint64_t mark;
+	char *start;  /* of the mapping */
+	size_t bytes; /* of the mapping */
+};
+
+static struct mapping_counts counts;
+
+static size_t page_bytes(void)
+{
+	static size_t bytes;
+
+	if (!bytes)
+		bytes = (size_t)sysconf(_SC_PAGESIZE);
+	return bytes;
+}
+
+static size_t align_up(size_t value, size_t align)
+{
+	return (value + align - 1) & ~(align - 1);
+}
+
+static void count(size_t objects, size_t bytes)
+{
+	size_t now = __atomic_add_fetch(&counts.bytes, bytes, __ATOMIC_RELAXED);
+	size_t peak = __atomic_load_n(&counts.peak_bytes, __ATOMIC_RELAXED);
+
+	__atomic_fetch_add(&counts.live, objects, __ATOMIC_RELAXED);
+	while ((ptrdiff_t)bytes > 0 && peak < now &&
+	       !__atomic_compare_exchange_n(&counts.peak_bytes, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void mapping_count(struct mapping_counts *result)
+{
+	result->live = __atomic_load_n(&counts.live, __ATOMIC_RELAXED);
+	result->bytes = __atomic_load_n(&counts.bytes, __ATOMIC_RELAXED);
+	result->peak_bytes = __atomic_load_n(&counts.peak_bytes, __ATOMIC_RELAXED);
+}
+
+static struct header *header_of(const void *object)
+{
+	struct header *header = (struct header *)((uintptr_t)object - sizeof(struct header));
+
+	if (sy__unlikely(((uintptr_t)object & (ALIGNMENT - 1)) || header->mark != MARK)) {
+		static const char message[] = "slabyard: an address was freed or resized that malloc never returned\n";
+
+		(void)!write(STDERR_FILENO, message, sizeof(message) - 1);
+		abort();
+	}
+	return header;
+}
+
+/* Where the object stands in a mapping whose start is aligned to a page. */
+static char *place(char *start, size_t align)
+{
+	return (char *)align_up((uintptr_t)start + sizeof(struct header), align);
+}
+
+void *mapping_create(size_t size, size_t align)
+{
+	size_t page = page_bytes(), slack = align > sizeof(struct header) ? align : 0, bytes, before;
+	struct header *header;
+	char *start, *object;
+
+	if (size > PTRDIFF_MAX - slack - 2 * page)
+		return NULL;
+	bytes = align_up(size + slack + sizeof(struct header), page);
+	start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (start == MAP_FAILED)
+		return NULL;
+	object = place(start, align > sizeof(struct header) ? align : sizeof(struct header));
+	header = (struct header *)(void *)(object - sizeof(struct header));
+	before = (size_t)((char *)header - start) & ~(page - 1);
+	if (before)
+		munmap(start, before);
+	*header = (struct header){ MARK, start + before, bytes - before };
+	count(1, header->bytes);
+	return object;
+}
+
+void mapping_end(void *object)
+{
+	struct header *header = header_of(object);
+	int error = errno;
+
+	count((size_t)-1, (size_t)-header->bytes);
+	munmap(header->start, header->bytes);
+	errno = error;
+}
+
+size_t mapping_usable(const void *object)
+{
+	const struct header *header = header_of(object);
+
+	return header->bytes - (size_t)((const char *)object - header->start);
+}
+
+void *mapping_resize(void *object, size_t size)
+{
+	struct header *header = header_of(object);
+	size_t offset = (size_t)((char *)object - header->start), room = header->bytes - offset, bytes;
+	char *start;
+
+	if (size <= room && size >= room / 2)
+		return object;
+	if (size > PTRDIFF_MAX / 2)
+		return NULL;
+	bytes = align_up(offset + size + (size > room ? size / 8 : 0), page_bytes());
+	start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
+	if (start == MAP_FAILED)
+		return NULL;
+	header = (struct header *)(void *)(start + offset - sizeof(struct header));
+	count(0, bytes - header->bytes);
+	header->start = start;
+	header->bytes = bytes;
+	return start + offset;
+}

@@ -1,0 +1,75 @@
+/* What the files of the malloc library share. How they work together is in entries.c. */
+#ifndef SLABYARD_MALLOC_PARTS_H
+#define SLABYARD_MALLOC_PARTS_H
+
+#include <slabyard/slabyard.h>
+
+#define ALIGNMENT 16u /* of every object: what any type needs, and what compilers count on */
+
+/* ---- process.c: the heap behind malloc -------------------------------------------------------------------------- */
+
+/* The one heap of the program, made by the first call; NULL: there is no memory for it. A spec that is wrong ends the
+ * program. */
+struct sy_heap *process_heap(void);
+
+/* The spec of its policy. */
+const char *process_spec(void);
+
+/* ---- mapping.c: objects that are mappings of their own ------------------------------------------------------------ */
+
+/* Zeroed, aligned to a power of two; NULL: no memory (errno is not set). */
+void *mapping_create(size_t size, size_t align);
+void mapping_end(void *object);
+size_t mapping_usable(const void *object);
+
+/* The object with another size, perhaps elsewhere; NULL: no memory, and it is as it was. */
+void *mapping_resize(void *object, size_t size);
+
+struct mapping_counts {
+	size_t live, bytes, peak_bytes; /* objects; bytes mapped for them, now and at most */
+};
+
+void mapping_count(struct mapping_counts *);
+
+/* ---- entries.c ------------------------------------------------------------------------------------------------------ */
+
+/* What serves the next call of malloc or free. */
+struct service {
+	struct sy_heap *heap; /* what the other two want to be told; NULL: there is none yet */
+	void *(*malloc)(size_t size, struct sy_heap *);
+	void (*free)(void *object, struct sy_heap *);
+};
+
+extern struct service service;
+
+/* malloc under another name, as compilers believe to know things of malloc that are not true inside of it. */
+static inline void *allocate(size_t size)
+{
+	return service.malloc(size, service.heap);
+}
+
+static inline void release(void *object)
+{
+	service.free(object, service.heap);
+}
+
+void *allocate_aligned(size_t align, size_t size); /* align: a power of two */
+size_t usable_bytes(const void *object);           /* of any object */
+
+/* ---- report.c --------------------------------------------------------------------------------------------------------- */
+
+/* Where the environment asks for a report at the end, puts functions that count between callers and what serves them. */
+void report_start(struct service *);
+
+/* An object that came into being other than by service.malloc, or that is about to change its size. NULL is none. Nothing
+ * where there is no report. */
+void report_add(const void *object);
+void report_remove(const void *object);
+
+/* ---- statistics.c ----------------------------------------------------------------------------------------------------- */
+
+/* The cache behind this one in the heap's list, or its first; NULL: there is none. They are size classes, which are never
+ * destroyed: the list may be walked without its lock. */
+struct sy_cache *next_cache(struct sy_heap *, const struct sy_cache *);
+
+#endif

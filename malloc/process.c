@@ -1,0 +1,93 @@
+/*
+ * The heap behind malloc: one for the program, made at its first request.
+ *
+ * The environment variable SLABYARD says which policy with which tunables ("slub:cpu_partial=8"); without it, DEFAULT_SPEC. A
+ * spec that makes no sense ends the program with one line and status 2: a program that goes on under another allocator than
+ * the one that was asked for would give figures for the wrong one. Programs with more rights than their user (set-user-ID)
+ * don't look at the environment.
+ *
+ * Addresses. The heap's range is reserved as a whole, several times the machine's memory, since reserved addresses cost
+ * nothing; where a resource limit (ulimit -v) leaves less, half of what it leaves, so that the program's own mappings, stacks
+ * and libraries find the rest.
+ *
+ * Nothing in here asks for memory by malloc, nor does anything that it calls.
+ */
+#define _GNU_SOURCE
+#include "parts.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define DEFAULT_SPEC "slub"
+#define LARGEST_RUN ((size_t)1 << 20)
+
+static struct sy_heap *the_heap;
+static const char *spec = DEFAULT_SPEC;
+static sy__lock_t starting = SY__LOCK_INIT;
+
+/* ---- Creation ----------------------------------------------------------------------------------------------------- */
+
+/* What a limit on the program's addresses leaves to the heap; 0: there is none. */
+static size_t reserve(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return 0;
+	return (size_t)limit.rlim_cur / 2;
+}
+
+static _Noreturn void refuse(const char *why)
+{
+	struct iovec parts[] = {
+		{ (void *)(uintptr_t)"slabyard: SLABYARD=", 19 },
+		{ (void *)(uintptr_t)spec, strlen(spec) },
+		{ (void *)(uintptr_t)": ", 2 },
+		{ (void *)(uintptr_t)why, strlen(why) },
+		{ (void *)(uintptr_t)"\n", 1 },
+	};
+
+	(void)!writev(STDERR_FILENO, parts, sizeof(parts) / sizeof(parts[0]));
+	_exit(2);
+}
+
+static struct sy_heap *make(void)
+{
+	const char *wanted = getauxval(AT_SECURE) ? NULL : getenv("SLABYARD"), *error;
+	struct sy_heap_options options = {
+		.reserve = reserve(),
+		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true, .most = LARGEST_RUN },
+	};
+	struct sy_heap_config parsed;
+	struct sy_fault fault;
+
+	if (wanted && *wanted)
+		spec = wanted;
+	if (!sy_spec_parse(&parsed, spec, &fault))
+		refuse(fault.text);
+	return sy_heap_open(spec, &options, &error);
+}
+
+struct sy_heap *process_heap(void)
+{
+	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);
+
+	if (sy__likely(heap))
+		return heap;
+	sy__lock(&starting);
+	if (!the_heap)
+		__atomic_store_n(&the_heap, make(), __ATOMIC_RELEASE);
+	heap = the_heap;
+	sy__unlock(&starting);
+	return heap;
+}
+
+const char *process_spec(void)
+{
+	return spec;
+}

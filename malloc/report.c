@@ -1,0 +1,238 @@
+/*
+ * The report at the end of a program: what it asked malloc for, and what that took.
+ *
+ * SLABYARD_STATS=FILE in the environment makes every program that ends by exit() append one line of JSON to that file
+ * (`slabyard run --stats` reads it). Only then, functions that count stand between callers and the heap: how many objects of
+ * which size came and went, and how many bytes of objects lived at once at most. Sizes are what objects have room for, in
+ * classes as fine as those of slabs; classes above are powers of two. Counters are relaxed atomics: each is right when
+ * nobody counts any more.
+ */
+#define _GNU_SOURCE
+#include "parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#define STEPS 4u           /* classes to a doubling, from SMALL on */
+#define SMALL 128u         /* bytes; up to here classes are ALIGNMENT apart */
+#define SMALL_CLASSES (SMALL / ALIGNMENT)
+#define CLASSES (SMALL_CLASSES + STEPS * 40)
+
+static struct {
+	struct service behind; /* what serves calls once they are counted */
+	uint64_t allocations[CLASSES], frees[CLASSES], live_bytes, peak_bytes;
+	const char *file; /* NULL: nothing is counted */
+} counted;
+
+/* ---- Counting ----------------------------------------------------------------------------------------------------- */
+
+static unsigned class_of(size_t bytes)
+{
+	unsigned doubling, step;
+
+	if (bytes <= SMALL)
+		return bytes ? (unsigned)(bytes - 1) / ALIGNMENT : 0;
+	doubling = 63u - (unsigned)__builtin_clzll(bytes - 1);
+	step = (unsigned)((bytes - 1) >> (doubling - 2)) & (STEPS - 1);
+	return SMALL_CLASSES + (doubling - 7) * STEPS + step;
+}
+
+/* The largest size in a class. */
+static uint64_t class_bytes(unsigned class)
+{
+	unsigned doubling, step;
+
+	if (class < SMALL_CLASSES)
+		return (uint64_t)(class + 1) * ALIGNMENT;
+	doubling = (class - SMALL_CLASSES) / STEPS + 7;
+	step = (class - SMALL_CLASSES) % STEPS;
+	return ((uint64_t)1 << doubling) + ((uint64_t)(step + 1) << (doubling - 2));
+}
+
+static void add(uint64_t *counter, uint64_t amount)
+{
+	__atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
+}
+
+static void add_object(const void *object)
+{
+	size_t bytes = usable_bytes(object);
+	uint64_t live = __atomic_add_fetch(&counted.live_bytes, bytes, __ATOMIC_RELAXED);
+	uint64_t peak = __atomic_load_n(&counted.peak_bytes, __ATOMIC_RELAXED);
+
+	add(&counted.allocations[class_of(bytes)], 1);
+	while (peak < live && !__atomic_compare_exchange_n(&counted.peak_bytes, &peak, live, true, __ATOMIC_RELAXED,
+	                                                   __ATOMIC_RELAXED))
+		;
+}
+
+static void remove_object(const void *object)
+{
+	size_t bytes = usable_bytes(object);
+
+	add(&counted.frees[class_of(bytes)], 1);
+	add(&counted.live_bytes, -(uint64_t)bytes);
+}
+
+void report_add(const void *object)
+{
+	if (counted.file && object)
+		add_object(object);
+}
+
+void report_remove(const void *object)
+{
+	if (counted.file)
+		remove_object(object);
+}
+
+static void *counting_malloc(size_t size, struct sy_heap *heap)
+{
+	void *object = counted.behind.malloc(size, heap);
+
+	if (sy__likely(object))
+		add_object(object);
+	return object;
+}
+
+static void counting_free(void *object, struct sy_heap *heap)
+{
+	if (object)
+		remove_object(object);
+	counted.behind.free(object, heap);
+}
+
+void report_start(struct service *served)
+{
+	const char *file = getauxval(AT_SECURE) ? NULL : getenv("SLABYARD_STATS");
+
+	if (!file || !*file)
+		return;
+	counted.behind = *served;
+	counted.file = file;
+	served->malloc = counting_malloc;
+	served->free = counting_free;
+}
+
+/* ---- The report --------------------------------------------------------------------------------------------------- */
+
+/* The line is written at once, so that those of programs that end together don't mix; it ends where its buffer does. */
+static char line[65536];
+static size_t length;
+
+__attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
+{
+	va_list arguments;
+	int printed;
+
+	va_start(arguments, format);
+	printed = vsnprintf(line + length, sizeof(line) - length, format, arguments);
+	va_end(arguments);
+	length += (size_t)printed < sizeof(line) - length ? (size_t)printed : sizeof(line) - 1 - length;
+}
+
+/* A text between quotes, without what would need an escape. */
+static void print_text(const char *name, const char *text)
+{
+	print("\"%s\":\"", name);
+	for (; *text && length < sizeof(line) - 1; text++)
+		line[length++] = (unsigned char)*text < ' ' || *text == '"' || *text == '\\' ? '?' : *text;
+	print("\",");
+}
+
+/* A line of the system's account of this program, in KiB; 0: it has none. */
+static uint64_t status_kib(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+static void print_resident(void)
+{
+	char status[4096];
+	int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t size = file < 0 ? 0 : read(file, status, sizeof(status) - 1);
+
+	if (file >= 0)
+		close(file);
+	status[size > 0 ? size : 0] = '\0';
+	print("\"resident_bytes\":%" PRIu64 ",\"resident_peak_bytes\":%" PRIu64, status_kib(status, "VmRSS:") * 1024,
+	      status_kib(status, "VmHWM:") * 1024);
+}
+
+static void print_classes(void)
+{
+	const char *comma = "";
+
+	print("\"classes\":[");
+	for (unsigned class = 0; class < CLASSES; class++) {
+		if (!counted.allocations[class])
+			continue;
+		print("%s{\"bytes\":%" PRIu64 ",\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64 "}", comma, class_bytes(class),
+		      counted.allocations[class], counted.frees[class]);
+		comma = ",";
+	}
+	print("],");
+}
+
+static void print_caches(struct sy_heap *heap)
+{
+	struct sy_cache_counts counts;
+	const char *comma = "";
+
+	print("\"caches\":[");
+	for (struct sy_cache *cache = next_cache(heap, NULL); cache; cache = next_cache(heap, cache)) {
+		sy_cache_count(cache, &counts);
+		if (!counts.slabs)
+			continue;
+		print("%s{\"name\":\"%s\",\"bytes\":%" PRIu32 ",\"slabs\":%" PRIu64 ",\"pages\":%" PRIu64 ",\"objects\":%" PRIu64
+		      ",\"in_use\":%" PRIu64 "}", comma, cache->name, cache->size, counts.slabs, counts.pages, counts.objects,
+		      counts.objects_in_use);
+		comma = ",";
+	}
+	print("],");
+}
+
+static void print_pages(const struct sy_heap *heap)
+{
+	const struct sy_heap_counters *counters = &heap->counters;
+	struct mapping_counts mappings;
+
+	mapping_count(&mappings);
+	print("\"page_bytes\":%u,\"slab_pages\":%" PRIu64 ",\"run_pages\":%" PRIu64 ",\"metadata_pages\":%" PRIu64
+	      ",\"held_pages_peak\":%" PRIu64 ",", (unsigned)SY_PAGE_SIZE, counters->slab_pages, counters->large_pages,
+	      counters->metadata_pages, counters->held_peak);
+	print("\"page_requests\":%" PRIu64 ",\"slow_allocations\":%zu,\"slow_frees\":%zu,", counters->page_requests,
+	      counters->slow_allocs, counters->slow_frees);
+	print("\"mappings\":%zu,\"mapped_bytes\":%zu,\"mapped_bytes_peak\":%zu,", mappings.live, mappings.bytes,
+	      mappings.peak_bytes);
+}
+
+/* When the program ends by exit(), after most of its own work at exit. */
+__attribute__((destructor)) static void report(void)
+{
+	struct sy_heap *heap = counted.file ? process_heap() : NULL;
+	int file = heap ? open(counted.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+
+	if (file < 0)
+		return;
+	print("{\"pid\":%ld,", (long)getpid());
+	print_text("program", program_invocation_name);
+	print_text("allocator", process_spec());
+	print("\"live_bytes\":%" PRIu64 ",\"live_bytes_peak\":%" PRIu64 ",", counted.live_bytes, counted.peak_bytes);
+	print_classes();
+	print_caches(heap);
+	print_pages(heap);
+	print_resident();
+	print("}\n");
+	(void)!write(file, line, length);
+	close(file);
+}
