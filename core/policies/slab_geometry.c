@@ -290,7 +290,7 @@ static uint64_t slots_on_node(const struct sy_heap *heap, unsigned node)
 
 	for (unsigned slot = 0; slot < heap->slots; slot++)
 		count += heap->slot_node[slot] == node;
-	return count;
+	return count < heap->cpus ? count : heap->cpus;
 }
 
 static void start_node(struct sy__slab_cache *slab, char **from, unsigned index, uint64_t next_reap)

@@ -119,9 +119,12 @@ void sy__slab_put(struct sy__slab_cache *cache, struct sy__slab_node *node, void
 		expel(cache, node, surplus);
 }
 
-/* Forgets the objects at the bottom of an array, which went elsewhere. */
+/* Forgets the objects at the bottom of an array, which went elsewhere. An array that many slots share, as it has no room, is not
+ * written. */
 void sy__slab_drop(struct sy__slab_array *array, uint32_t count)
 {
+	if (!count)
+		return;
 	array->avail -= count;
 	for (uint32_t i = 0; i < array->avail; i++)
 		array->objects[i] = array->objects[i + count];

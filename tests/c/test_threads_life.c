@@ -1,0 +1,170 @@
+/*
+ * The lives of threads: thousands of short ones leave nothing behind; more of them than there are slots are served all the same; what
+ * other destructors free after a thread's end is taken back; and a constructor that calls back is refused, not harmed.
+ */
+#include "threads_support.h"
+
+#define SHORT_LIVES 10000
+#define AT_ONCE (SY_MAX_SLOTS + 40)
+
+static struct yard yard;
+
+/* ---- Short lives -------------------------------------------------------------------------------------------------- */
+
+static void *live_shortly(void *argument)
+{
+	void *objects[64];
+
+	(void)argument;
+	for (unsigned i = 0; i < 64; i++)
+		objects[i] = sy_malloc(yard.heap, 16 + 8 * i, 0);
+	for (unsigned i = 0; i < 64; i++)
+		sy_mfree(yard.heap, objects[i]);
+	return NULL;
+}
+
+static void live_and_end(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		pthread_t thread;
+
+		CHECK(!pthread_create(&thread, NULL, live_shortly, NULL));
+		pthread_join(thread, NULL);
+	}
+}
+
+static void short_lives(const char *policy)
+{
+	uint64_t before;
+
+	if (!yard_open(&yard, policy, NULL))
+		return;
+	live_and_end(50);
+	before = yard.heap->counters.slab_pages + yard.heap->counters.metadata_pages;
+	live_and_end(SHORT_LIVES / 8);
+	CHECK(yard.heap->counters.slab_pages + yard.heap->counters.metadata_pages <= before + 2);
+	yard_close(&yard);
+}
+
+/* ---- Crowds ------------------------------------------------------------------------------------------------------- */
+
+static pthread_barrier_t barrier;
+
+static void *live_in_a_crowd(void *argument)
+{
+	uint64_t random = (uintptr_t)argument;
+
+	yard_step(&yard, &random);
+	pthread_barrier_wait(&barrier); /* now everybody has a slot who ever gets one */
+	for (unsigned i = 0; i < 40; i++)
+		yard_step(&yard, &random);
+	return NULL;
+}
+
+static void crowd(const char *policy)
+{
+	static pthread_t threads[AT_ONCE];
+	pthread_attr_t small;
+
+	if (!yard_open(&yard, policy, NULL))
+		return;
+	pthread_barrier_init(&barrier, NULL, AT_ONCE);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 256 << 10);
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		CHECK(!pthread_create(&threads[i], &small, live_in_a_crowd, (void *)(uintptr_t)(i + 1)));
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		pthread_join(threads[i], NULL);
+	pthread_attr_destroy(&small);
+	pthread_barrier_destroy(&barrier);
+	yard_close(&yard);
+}
+
+/* ---- After the end ------------------------------------------------------------------------------------------------ */
+
+static pthread_key_t last_words;
+
+/* Frees and allocates again, also in rounds after the library has given the slot back. */
+static void destroy_late(void *object)
+{
+	static atomic_uint rounds;
+
+	sy_mfree(yard.heap, object);
+	if (atomic_fetch_add(&rounds, 1) % 4)
+		pthread_setspecific(last_words, sy_malloc(yard.heap, 100, 0));
+}
+
+static void *say_last_words(void *argument)
+{
+	(void)argument;
+	pthread_setspecific(last_words, sy_malloc(yard.heap, 100, 0));
+	return NULL;
+}
+
+static void after_the_end(const char *policy)
+{
+	if (!yard_open(&yard, policy, NULL))
+		return;
+	for (unsigned i = 0; i < 20; i++) {
+		pthread_t thread;
+
+		CHECK(!pthread_create(&thread, NULL, say_last_words, NULL));
+		pthread_join(thread, NULL);
+	}
+	yard_close(&yard);
+}
+
+/* ---- Calls from constructors ---------------------------------------------------------------------------------------- */
+
+static struct sy_cache *other;
+static unsigned got;
+static void *kept;
+
+static void call_back(void *object, size_t size)
+{
+	memset(object, 0, size);
+	got += sy_alloc(other, 0) != NULL;
+	got += sy_malloc(yard.heap, 64, 0) != NULL;
+	got += sy_heap_trim(yard.heap) != 0;
+	got += sy_alloc_bulk(other, 0, 1, &object);
+	sy_free(other, kept); /* left alone */
+}
+
+static void call_from_constructor(const char *policy)
+{
+	struct sy_cache_config config = { .name = "calls back", .size = 128, .constructor = call_back };
+	struct sy_cache *cache;
+	void *object;
+
+	if (!yard_open(&yard, policy, NULL))
+		return;
+	got = 0;
+	other = yard.caches[PLAIN];
+	kept = sy_alloc(other, 0);
+	sy_free(other, sy_alloc(other, 0)); /* there is one to be had, were it not for the constructor */
+	cache = sy_cache_create(yard.heap, &config);
+	object = sy_alloc(cache, 0);
+	CHECK(object != NULL);
+	CHECK_EQUAL(got, 0);
+	sy_free(other, kept);
+	sy_free(cache, object);
+	kept = NULL;
+	CHECK(sy_cache_destroy(cache, NULL));
+	yard_close(&yard);
+}
+
+int main(void)
+{
+	CHECK(!pthread_key_create(&last_words, destroy_late));
+	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		unsigned before = check_failures;
+
+		short_lives((*at)->name);
+		crowd((*at)->name);
+		after_the_end((*at)->name);
+		call_from_constructor((*at)->name);
+		if (check_failures != before)
+			fprintf(stderr, "that was %s\n", (*at)->name);
+	}
+	return check_result();
+}

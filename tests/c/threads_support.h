@@ -1,0 +1,147 @@
+/*
+ * Threads that share a heap: what the tests of heaps of threads have in common.
+ *
+ * A yard is a heap with three caches (constructed, typesafe, plain) and a table of cells. A step gets an object of a random kind,
+ * fills it with a byte of its own, and exchanges it for what lies in a random cell, most often another thread's object; that is
+ * verified to the last byte and freed. So objects are freed by other threads than those that got them, all the time, and no
+ * thread but the holder ever touches one.
+ */
+#ifndef THREADS_SUPPORT_H
+#define THREADS_SUPPORT_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <slabyard/slabyard.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define YARD_CELLS 256
+#define YARD_CACHES 3
+#define CONSTRUCTED_BYTE 0x3c
+
+enum { CONSTRUCTED, TYPESAFE, PLAIN, KMALLOC };
+
+static const size_t yard_sizes[YARD_CACHES] = { 72, 200, 1100 };
+
+struct mark {
+	uint32_t kind, bytes; /* of all the object */
+	unsigned char fill;
+};
+
+struct yard {
+	struct sy_heap *heap;
+	struct sy_cache *caches[YARD_CACHES];
+	struct mark *cells[YARD_CELLS]; /* exchanged atomically */
+	atomic_uint wrong;
+	atomic_uint refused; /* requests for which there was no memory */
+};
+
+static inline void construct(void *object, size_t size)
+{
+	memset(object, CONSTRUCTED_BYTE, size);
+}
+
+static inline bool filled(const unsigned char *memory, size_t bytes, unsigned char byte)
+{
+	return !bytes || (memory[0] == byte && !memcmp(memory, memory + 1, bytes - 1));
+}
+
+/* Whether the program can go on; a policy that makes no caches with constructors makes one without. */
+static inline bool yard_open(struct yard *yard, const char *spec, const struct sy_heap_options *options)
+{
+	struct sy_cache_config configs[YARD_CACHES] = {
+		{ .name = "constructed", .size = yard_sizes[0], .constructor = construct },
+		{ .name = "typesafe", .size = yard_sizes[1], .flags = SY_CACHE_TYPESAFE_BY_RCU },
+		{ .name = "plain", .size = yard_sizes[2], .flags = SY_CACHE_NO_MERGE },
+	};
+	const char *error = "";
+
+	memset(yard, 0, sizeof(*yard));
+	yard->heap = sy_heap_open(spec, options, &error);
+	if (!yard->heap) {
+		CHECK_TEXT(error, NULL);
+		return false;
+	}
+	for (unsigned i = 0; i < YARD_CACHES; i++) {
+		yard->caches[i] = sy_cache_create(yard->heap, &configs[i]);
+		CHECK(yard->caches[i] != NULL);
+		if (!yard->caches[i])
+			return false;
+	}
+	return true;
+}
+
+static inline void yard_free(struct yard *yard, struct mark *mark)
+{
+	uint32_t kind = mark->kind, bytes = mark->bytes;
+	unsigned char fill = mark->fill;
+
+	if (!filled((unsigned char *)mark + sizeof(*mark), bytes - sizeof(*mark), fill))
+		atomic_fetch_add(&yard->wrong, 1);
+	if (kind == CONSTRUCTED)
+		memset(mark, CONSTRUCTED_BYTE, bytes);
+	if (kind == KMALLOC)
+		sy_mfree(yard->heap, mark);
+	else
+		sy_free(yard->caches[kind], mark);
+}
+
+static inline uint32_t yard_size(uint64_t random)
+{
+	unsigned shift = (unsigned)(random % 9); /* up to 16 KiB, mostly small */
+
+	return (uint32_t)(sizeof(struct mark) + (random >> 8) % ((uint64_t)64 << shift));
+}
+
+static inline struct mark *yard_get(struct yard *yard, uint64_t random)
+{
+	uint32_t kind = (uint32_t)(random % 6), bytes;
+	struct mark *mark;
+
+	if (kind > KMALLOC)
+		kind = KMALLOC;
+	bytes = kind == KMALLOC ? yard_size(random >> 8) : (uint32_t)yard_sizes[kind];
+	mark = kind == KMALLOC ? sy_malloc(yard->heap, bytes, 0) : sy_alloc(yard->caches[kind], 0);
+	if (!mark) {
+		atomic_fetch_add(&yard->refused, 1);
+		return NULL;
+	}
+	if (kind == CONSTRUCTED && !filled((unsigned char *)mark, bytes, CONSTRUCTED_BYTE))
+		atomic_fetch_add(&yard->wrong, 1);
+	memset(mark, (unsigned char)(random >> 56), bytes);
+	*mark = (struct mark){ kind, bytes, (unsigned char)(random >> 56) };
+	return mark;
+}
+
+static inline void yard_step(struct yard *yard, uint64_t *random)
+{
+	struct mark *mark = yard_get(yard, check_random(random));
+
+	mark = __atomic_exchange_n(&yard->cells[check_random(random) % YARD_CELLS], mark, __ATOMIC_ACQ_REL);
+	if (mark)
+		yard_free(yard, mark);
+}
+
+/* Everything goes, and nothing may be left or wrong. */
+static inline void yard_close(struct yard *yard)
+{
+	bool reclaims = !yard->heap->policy->never_reclaims;
+
+	for (unsigned i = 0; i < YARD_CELLS; i++)
+		if (yard->cells[i])
+			yard_free(yard, yard->cells[i]);
+	CHECK_EQUAL(yard->wrong, 0);
+	CHECK_FINE(sy_heap_check(yard->heap));
+	for (unsigned i = 0; i < YARD_CACHES; i++)
+		CHECK(sy_cache_destroy(yard->caches[i], NULL));
+	sy_heap_shrink(yard->heap);
+	CHECK_FINE(sy_heap_check(yard->heap));
+	if (reclaims)
+		CHECK_EQUAL(yard->heap->counters.slab_pages, 0);
+	CHECK_EQUAL(yard->heap->counters.large_pages, 0);
+	sy_heap_close(yard->heap);
+}
+
+#endif
