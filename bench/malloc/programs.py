@@ -67,13 +67,13 @@ def _words(count: int) -> list[str]:
     return ["".join("etaoinshrdlucmf"[below(15)] for _ in range(2 + below(10))) for _ in range(count)]
 
 
-def make_inputs(folder: Path) -> None:
-    """Writes every input file that is not there yet."""
+def make_inputs(folder: Path, chosen: Sequence[Program]) -> None:
+    """Writes every input file that these programs read and that is not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
     makers = {"words.txt": _make_words, "records.json": _make_records, "unit.c": _make_c, "repository.git": _make_repository}
     for name, make in makers.items():
         path = folder / name
-        if not path.exists():
+        if not path.exists() and any(str(path) in program.command for program in chosen):
             part = folder / f"{name}.part"
             if part.is_dir():
                 shutil.rmtree(part)

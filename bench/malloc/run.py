@@ -229,7 +229,6 @@ def main() -> int:
         return MISSING
     bench = Bench(options.work)
     bench.build()
-    programs.make_inputs(options.work / "inputs")
     known = {program.name: program for program in programs.programs(options.work / "inputs", str(generator.resolve()))}
     peers = {one.name: one for one in allocators.find(options.work, ours.resolve(), options.specs.split(";"))}
     chosen, among = _choose(options.programs, known, "program"), _choose(options.allocators, peers, "allocator")
@@ -246,6 +245,7 @@ def main() -> int:
     if not chosen or not among:
         _note("nothing is left to compare")
         return MISSING
+    programs.make_inputs(options.work / "inputs", chosen)
     samples, faults = compare(bench, chosen, among, options.rounds)
     found = {
         "machine": tables.machine(),

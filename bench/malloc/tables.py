@@ -151,7 +151,8 @@ def text(found: dict[str, Any], clock: str) -> str:
         behind = [f"  {name} on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > LOSS]
         lines = [title, "", *_aligned([columns, *rows])]
         parts.append("\n".join(lines + (["", f"More than {LOSS:.2f} times the best peer:", *behind] if behind else [])))
-    parts += [f"FAILED: {fault}" for fault in found["faults"]]
+    if found["faults"]:
+        parts.append("\n".join(f"FAILED: {fault}" for fault in found["faults"]))
     return "\n\n".join(parts)
 
 
