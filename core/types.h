@@ -95,6 +95,11 @@ enum sy_page_use {
 
 #define SY_SLAB_STATE_BYTES 40
 
+/* Where a free block is. Named here, as C++ declares no types in a union without a name. */
+struct sy_page_links {
+	struct sy_page *next, *prev;
+};
+
 /*
  * Descriptor of one page. 64 bytes; the first 40 are a policy's while the page is the head of a slab or of a large
  * allocation, and the page allocator's own (list links) while the page is free. A kernel's struct slab leaves a policy
@@ -104,9 +109,7 @@ struct sy_page {
 	union {
 		unsigned char state[SY_SLAB_STATE_BYTES]; /* the policy's, see SY_SLAB_STATE */
 		uint64_t align_state;
-		struct {
-			struct sy_page *next, *prev; /* free list or per-CPU list; under the lock of that list */
-		} free;
+		struct sy_page_links free; /* free list or per-CPU list; under the lock of that list */
 	};
 	uint8_t use;       /* enum sy_page_use */
 	uint8_t order;     /* of the block that this page heads */
