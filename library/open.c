@@ -71,6 +71,7 @@ static struct sy_pages_config pages_config(const struct sy_heap_options *options
 		.cpu_list_batch = LIST_BATCH,
 		.cpu_list_high = LIST_HIGH,
 		.decay_ns = options->keep ? 0 : options->decay_ns ? options->decay_ns : DECAY_NS,
+		.commit_growth = true,
 		.huge_pages = options->huge_pages,
 		.buffer = options->buffer,
 		.buffer_bytes = options->buffer_bytes,
@@ -108,12 +109,14 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	config.grace_ns = options->grace_ns;
 	config.sizing = options->sizing;
 	pages = open_pages(options);
+	if (!pages && options->buffer)
+		return refuse(error, "the buffer is too small for a heap: give it some megabytes");
 	if (!pages)
 		return refuse(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
 	heap = sy_heap_create(pages, &config);
 	if (!heap) {
 		sy_pages_destroy(pages);
-		return refuse(error, "there is no memory for a heap: raise its limit");
+		return refuse(error, "there is no memory for a heap: raise its limit, or enlarge its buffer");
 	}
 	return heap;
 }

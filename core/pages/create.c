@@ -402,6 +402,7 @@ static struct sy_pages *create(const struct sy_pages_config *config)
 	pages->zone_count = config->zone_count;
 	pages->slots = config->slots;
 	pages->decay_ns = config->decay_ns;
+	pages->commits_growth = config->commit_growth;
 	sy__time_set(&pages->clock, config->decay_ns ? sy__now() : 0);
 	pages->pageblock_order = config->pageblock_order;
 	if (config->buffer) {

@@ -25,7 +25,7 @@
 #include "pages.h"
 
 #define LEAST_ORDER 4u
-#define KEPT_PAGES (((size_t)16 << 20) / SY_PAGE_SIZE)
+#define KEPT_PAGES (((size_t)8 << 20) / SY_PAGE_SIZE)
 #define HASTE 32u
 #define LOOKS 8u /* in that time */
 #define PAGES_AT_ONCE (((size_t)64 << 20) / SY_PAGE_SIZE)

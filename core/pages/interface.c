@@ -16,25 +16,6 @@
  */
 #include "pages.h"
 
-/* Makes the block's memory usable. Its maximal block may have been committed by an earlier request. */
-static bool commit_memory(struct sy_pages *pages, uint64_t number)
-{
-	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];
-	uint64_t start = number & ~(SY__MAX_BLOCK - 1);
-	bool done;
-
-	if (sy__likely(__atomic_load_n(committed, __ATOMIC_ACQUIRE)))
-		return true;
-	sy__lock(&pages->source_lock);
-	done = pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED) ||
-	       sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT),
-	                         (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT) == 0;
-	if (done)
-		__atomic_store_n(committed, 1, __ATOMIC_RELEASE);
-	sy__unlock(&pages->source_lock);
-	return done;
-}
-
 /* Sets up the descriptors of a block for a heap; pages whose memory no heap had before. */
 static unsigned set_up(struct sy_page *head, struct sy_heap *heap, unsigned order)
 {
@@ -148,7 +129,7 @@ static inline struct sy_page *take(struct sy_heap *heap, unsigned slot, unsigned
 	head = sy__block_take(pages, slot, order, flags, node, use);
 	if (sy__unlikely(!head))
 		return refused(heap);
-	if (sy__unlikely(!commit_memory(pages, sy__number(pages, head)))) {
+	if (sy__unlikely(!sy__commit_memory(pages, sy__number(pages, head)))) {
 		sy__block_give(pages, slot, head, order, use);
 		return refused(heap);
 	}

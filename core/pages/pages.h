@@ -135,6 +135,7 @@ struct sy_pages {
 
 	/* giving memory back after a while, see decay.c */
 	uint64_t decay_ns;        /* fixed at creation; 0: never */
+	bool commits_growth;      /* fixed at creation */
 	sy__lock_t decay_lock;    /* decay_next; held while memory goes back */
 	struct sy_time clock;     /* sy__now() of a moment ago; 0: never looked at */
 	uint64_t decay_next;      /* when to look again */
@@ -268,6 +269,7 @@ static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *pa
 void sy__zone_add_first(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_add_last(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_move_last(struct sy__zone *, struct sy_page *, unsigned migrate);
+bool sy__commit_memory(struct sy_pages *, uint64_t number); /* of the maximal block of that page; with any lock or none */
 bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no memory for descriptors */
 bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* grows the zone when that provides one */
 struct sy_page *sy__zone_smallest(struct sy__zone *, unsigned order, unsigned migrate); /* or NULL */

@@ -45,11 +45,35 @@ static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
 	       sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
 }
 
+bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
+{
+	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];
+	uint64_t start = number & ~(SY__MAX_BLOCK - 1);
+	bool done;
+
+	if (sy__likely(__atomic_load_n(committed, __ATOMIC_ACQUIRE)))
+		return true;
+	sy__lock(&pages->source_lock);
+	done = pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED) ||
+	       sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT),
+	                         (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT) == 0;
+	if (done)
+		__atomic_store_n(committed, 1, __ATOMIC_RELEASE);
+	sy__unlock(&pages->source_lock);
+	return done;
+}
+
+/* A block whose memory can't be had is better not there than found first by each request to come. */
+static bool can_grow(struct sy_pages *pages, uint64_t number)
+{
+	return commit_descriptors(pages, number) && (!pages->commits_growth || sy__commit_memory(pages, number));
+}
+
 bool sy__zone_grow(struct sy__zone *zone)
 {
 	uint64_t number = zone->next_ungrown;
 
-	if (!zone->ungrown_blocks || !commit_descriptors(zone->pages, number))
+	if (!zone->ungrown_blocks || !can_grow(zone->pages, number))
 		return false;
 	sy__subtract(&zone->ungrown_blocks, 1);
 	zone->next_ungrown += SY__MAX_BLOCK;

@@ -251,10 +251,8 @@ void sy__call_leave(void)
 		leave_shared(self);
 	else
 		show(self, (ptrdiff_t)self->slot * SY_CACHE_LINE);
-	if (sy__unlikely(!change(self, INSIDE, OUTSIDE))) {
-		show(self, SY__DUMMY_HERE);
+	if (sy__unlikely(!change(self, INSIDE, OUTSIDE)))
 		__atomic_store_n(&self->state, CLAIMED, __ATOMIC_RELEASE);
-	}
 	sy__call_end();
 }
 

@@ -501,7 +501,7 @@ static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 	uint32_t bytes, align;
 	char *block;
 
-	if (sy__unlikely(size >= SY_PAGE_SIZE - HEADER))
+	if (sy__unlikely(size >= SY_PAGE_SIZE - (heap->sizing.align > HEADER ? heap->sizing.align : HEADER)))
 		return pages_alloc(slob, slot, size, flags, node, NULL);
 	bytes = size ? (uint32_t)size : 1; /* a block that is all header would end where its object starts */
 	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;

@@ -44,6 +44,8 @@ struct sy_pages_config {
 	bool huge_pages;         /* ask the source for the machine's large pages */
 	void *buffer;            /* all memory is from here, not from the source; one zone, which ends where the buffer does */
 	size_t buffer_bytes;
+	bool commit_growth;      /* memory is made usable when a zone grows, not when a heap first needs it: for zones that heaps
+	                          * have to themselves, which then give memory back before they are refused any */
 	uint64_t decay_ns;       /* nanoseconds of sy__now() after which free memory goes back to its source; 0: only by sy_pages_release */
 };
 

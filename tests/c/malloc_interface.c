@@ -1,0 +1,361 @@
+/* Every function of the malloc interface: results, alignment, contents, errors. */
+#define _GNU_SOURCE
+#include "malloc_support.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#define OBJECTS 2000
+
+void free_sized(void *object, size_t size);
+void free_aligned_sized(void *object, size_t align, size_t size);
+void cfree(void *object);
+
+/* Sizes that no machine has, and the errno that goes with them. */
+#define CHECK_REFUSED(call)             \
+	do {                                \
+		errno = 0;                      \
+		CHECK((call) == NULL);          \
+		CHECK_EQUAL(errno, ENOMEM);     \
+	} while (0)
+
+static volatile size_t no_size = 0; /* compilers know too much about sizes that are constants */
+
+/* ---- Before and after main ---------------------------------------------------------------------------------------- */
+
+static char *early;
+
+__attribute__((constructor(101))) static void before_main(void)
+{
+	early = malloc(100);
+	fill(early, 100, 1);
+}
+
+__attribute__((destructor(101))) static void after_exit(void)
+{
+	char *late = realloc(malloc(10), 5000);
+
+	if (!late || !is_filled(early, 100, 1))
+		_exit(EXIT_FAILURE);
+	free(late);
+	free(early);
+}
+
+/* ---- Sizes -------------------------------------------------------------------------------------------------------- */
+
+static void test_sizes(void)
+{
+	for (size_t size = 0; size < 70000; size += 1 + size / 37) {
+		char *object = malloc(size), *other = malloc(size);
+
+		CHECK(object && other && object != other);
+		CHECK(is_aligned(object, 16) && is_aligned(other, 16));
+		CHECK(malloc_usable_size(object) >= size);
+		fill(object, malloc_usable_size(object), size);
+		fill(other, malloc_usable_size(other), size + 1);
+		CHECK(is_filled(object, malloc_usable_size(object), size));
+		free(object);
+		CHECK(is_filled(other, malloc_usable_size(other), size + 1));
+		free(other);
+	}
+}
+
+static void test_large_sizes(void)
+{
+	for (unsigned shift = 16; shift < 29; shift++)
+		for (int beyond = -1; beyond <= 1; beyond++) {
+			size_t size = ((size_t)1 << shift) + (size_t)beyond;
+			char *object = malloc(size);
+
+			CHECK(object && is_aligned(object, 16) && malloc_usable_size(object) >= size);
+			object[0] = 'a';
+			object[size / 2] = 'b';
+			object[size - 1] = 'c';
+			CHECK(object[0] == 'a' && object[size / 2] == 'b' && object[size - 1] == 'c');
+			free(object);
+		}
+}
+
+static void test_impossible_sizes(void)
+{
+	size_t huge = no_size - 1;
+
+	CHECK_REFUSED(malloc(huge));
+	CHECK_REFUSED(malloc(huge / 2 + 1));
+	CHECK_REFUSED(malloc((size_t)PTRDIFF_MAX - 100));
+	CHECK_REFUSED(calloc(huge, 1));
+	CHECK_REFUSED(calloc(huge / 2, 3));
+	CHECK_REFUSED(calloc((huge >> 31) + 1, (huge >> 33) + 1));
+	CHECK_REFUSED(realloc(NULL, huge));
+	CHECK_REFUSED(reallocarray(NULL, huge / 4, 5));
+	CHECK_REFUSED(aligned_alloc(64, huge - 63));
+	CHECK_REFUSED(memalign((size_t)1 << 20, huge));
+	CHECK_REFUSED(valloc(huge));
+	CHECK_REFUSED(pvalloc(huge - 5));
+}
+
+static void test_zero(void)
+{
+	void *first = malloc(no_size), *second = calloc(no_size, 8), *third = aligned_alloc(64, no_size);
+
+	CHECK(first && second && third && first != second && second != third && first != third);
+	CHECK(realloc(first, no_size) == NULL);
+	free(second);
+	free(third);
+	free(NULL);
+	CHECK_EQUAL(malloc_usable_size(NULL), 0);
+}
+
+static void test_calloc(void)
+{
+	for (unsigned round = 0; round < 3; round++)
+		for (size_t size = 1; size < 3000000; size = size * 3 / 2 + 1) {
+			char *object = calloc(size, 1);
+
+			CHECK(object && is_zero(object, size));
+			memset(object, 0xa5, malloc_usable_size(object)); /* what the next round may find */
+			free(object);
+		}
+}
+
+/* ---- Resizing ----------------------------------------------------------------------------------------------------- */
+
+static void test_growth_and_shrinking(void)
+{
+	char *object = NULL;
+	size_t size = 0;
+
+	while (size < 40000000) {
+		size_t larger = size + size / 3 + 1;
+
+		object = realloc(object, larger);
+		CHECK(object && is_aligned(object, 16) && is_filled(object, size < 5000 ? size : 5000, 7));
+		fill(object, larger < 5000 ? larger : 5000, 7);
+		object[larger - 1] = object[larger - 1];
+		size = larger;
+	}
+	for (; size > 1; size /= 3) {
+		object = realloc(object, size);
+		CHECK(object && is_filled(object, size < 5000 ? size : 5000, 7));
+	}
+	free(object);
+}
+
+static void test_steps(void)
+{
+	char *object = malloc(1);
+
+	for (size_t size = 1; size < 300000; size += 997) {
+		object = realloc(object, size + 997);
+		CHECK(object && is_filled(object, size > 1 ? size : 0, 3));
+		fill(object, size + 997, 3);
+	}
+	free(object);
+}
+
+static void test_refused_growth(void)
+{
+	char *volatile small = malloc(100), *volatile large = malloc(5000000);
+
+	fill(small, 100, 1);
+	fill(large, 1000, 2);
+	CHECK_REFUSED(realloc(small, no_size - 1));
+	CHECK_REFUSED(realloc(large, no_size - 1));
+	CHECK_REFUSED(reallocarray(large, (no_size - 1) >> 20, (no_size - 1) >> 20));
+	CHECK(is_filled(small, 100, 1) && is_filled(large, 1000, 2));
+	free(small);
+	free(large);
+}
+
+/* ---- Alignment ---------------------------------------------------------------------------------------------------- */
+
+static void test_alignments(void)
+{
+	static const size_t sizes[] = { 0, 1, 16, 24, 100, 200, 1000, 4096, 5000, 40000, 300000, 2000000 };
+
+	for (size_t align = 1; align <= (size_t)1 << 24; align *= 2)
+		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			char *objects[3] = { aligned_alloc(align, sizes[i]), memalign(align, sizes[i]), NULL };
+
+			CHECK_EQUAL(posix_memalign((void **)&objects[2], align < 8 ? 8 : align, sizes[i]), 0);
+			for (unsigned j = 0; j < 3; j++) {
+				CHECK(objects[j] && is_aligned(objects[j], align) && is_aligned(objects[j], 16));
+				CHECK(malloc_usable_size(objects[j]) >= sizes[i]);
+				fill(objects[j], sizes[i], j);
+			}
+			for (unsigned j = 0; j < 3; j++)
+				CHECK(is_filled(objects[j], sizes[i], j));
+			free(objects[0]);
+			objects[1] = realloc(objects[1], sizes[i] * 2 + 1);
+			CHECK(objects[1] && is_filled(objects[1], sizes[i], 1));
+			free(objects[1]);
+			free(objects[2]);
+		}
+}
+
+static void test_wrong_alignments(void)
+{
+	void *object = &object;
+	char *rounded = memalign(48, 100);
+
+	errno = 0;
+	CHECK(aligned_alloc(no_size, 8) == NULL);
+	CHECK_EQUAL(errno, EINVAL);
+	errno = 0;
+	CHECK(aligned_alloc(48, 96) == NULL);
+	CHECK_EQUAL(errno, EINVAL);
+	errno = 0;
+	CHECK(memalign(no_size - 1, 8) == NULL);
+	CHECK_EQUAL(errno, EINVAL);
+	errno = 0;
+	CHECK_EQUAL(posix_memalign(&object, 4, 8), EINVAL);
+	CHECK_EQUAL(posix_memalign(&object, 24, 8), EINVAL);
+	CHECK_EQUAL(posix_memalign(&object, no_size, 8), EINVAL);
+	CHECK_EQUAL(posix_memalign(&object, 64, no_size - 64), ENOMEM);
+	CHECK_EQUAL(errno, 0);
+	CHECK(object == &object);
+	CHECK(rounded && is_aligned(rounded, 64));
+	free(rounded);
+}
+
+static void test_pages(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *one = valloc(10), *two = pvalloc(page + 1);
+
+	CHECK(one && is_aligned(one, page) && two && is_aligned(two, page));
+	CHECK(malloc_usable_size(two) >= 2 * page);
+	memset(two, 1, 2 * page);
+	free(one);
+	free(two);
+}
+
+/* ---- Many objects at once ----------------------------------------------------------------------------------------- */
+
+struct live {
+	char *object;
+	size_t size;
+};
+
+/* One step of a random program: a free slot gets an object, a taken one is resized or freed. */
+static void step(struct live *live, uint64_t number, uint64_t *random)
+{
+	size_t size = some_size(random, check_random(random) % 50 ? 12 : 21);
+
+	if (live->object) {
+		CHECK(is_filled(live->object, live->size, number));
+		if (check_random(random) % 4) {
+			free(live->object);
+			live->object = NULL;
+			return;
+		}
+		live->object = realloc(live->object, size ? size : 1);
+		CHECK(live->object && is_filled(live->object, size < live->size ? size : live->size, number));
+	} else if (check_random(random) % 8 == 0) {
+		live->object = memalign((size_t)1 << check_random(random) % 13, size);
+	} else {
+		live->object = check_random(random) % 4 ? malloc(size) : calloc(1, size);
+	}
+	CHECK(live->object != NULL);
+	live->size = size;
+	fill(live->object, size, number);
+}
+
+static void test_random(void)
+{
+	static struct live live[OBJECTS];
+	uint64_t random = 88172645463325252u;
+
+	for (unsigned i = 0; i < 30000; i++) {
+		uint64_t number = check_random(&random) % OBJECTS;
+
+		step(&live[number], number, &random);
+		if (i % 10000 == 0)
+			malloc_trim(0);
+	}
+	for (uint64_t number = 0; number < OBJECTS; number++) {
+		CHECK(!live[number].object || is_filled(live[number].object, live[number].size, number));
+		free(live[number].object);
+	}
+}
+
+/* ---- The rest ----------------------------------------------------------------------------------------------------- */
+
+static void test_free_keeps_errno(void)
+{
+	errno = 12345;
+	free(malloc(10));
+	free(malloc(100000));
+	free(malloc(10000000));
+	CHECK_EQUAL(errno, 12345);
+}
+
+static void test_sized_frees(void)
+{
+	free_sized(malloc(100), 100);
+	free_sized(NULL, 0);
+	free_aligned_sized(aligned_alloc(64, 128), 64, 128);
+	cfree(malloc(10));
+}
+
+static void test_figures(void)
+{
+	struct mallinfo2 before = mallinfo2(), after;
+	char *large = malloc(10000000), *small = malloc(500);
+	char *text = NULL;
+	size_t length = 0;
+	FILE *stream;
+
+	after = mallinfo2();
+	CHECK_EQUAL(after.hblks, before.hblks + 1);
+	CHECK(after.hblkhd >= before.hblkhd + 10000000);
+	CHECK(after.uordblks >= before.uordblks + 10000000 && after.arena >= before.arena);
+	CHECK((unsigned)mallinfo().hblks == after.hblks);
+	free(large);
+	free(small);
+	CHECK_EQUAL(mallinfo2().hblks, before.hblks);
+
+	stream = open_memstream(&text, &length);
+	CHECK_EQUAL(malloc_info(0, stream), 0);
+	fclose(stream);
+	CHECK(strstr(text, "<malloc version=") == text && strstr(text, "</malloc>"));
+	free(text);
+	errno = 0;
+	CHECK(malloc_info(1, stdout) == -1 && errno == EINVAL);
+	CHECK_EQUAL(mallopt(M_MMAP_THRESHOLD, 1 << 20), 1);
+	CHECK_EQUAL(mallopt(12345, 0), 0);
+	malloc_stats();
+}
+
+static void test_trim(void)
+{
+	static char *objects[4000];
+
+	for (unsigned i = 0; i < 4000; i++)
+		objects[i] = memset(malloc(1000), 1, 1000);
+	for (unsigned i = 0; i < 4000; i++)
+		free(objects[i]);
+	malloc_trim(0);
+	CHECK_EQUAL(malloc_trim(0), 0);
+}
+
+int main(void)
+{
+	test_sizes();
+	test_large_sizes();
+	test_impossible_sizes();
+	test_zero();
+	test_calloc();
+	test_growth_and_shrinking();
+	test_steps();
+	test_refused_growth();
+	test_alignments();
+	test_wrong_alignments();
+	test_pages();
+	test_random();
+	test_free_keeps_errno();
+	test_sized_frees();
+	test_figures();
+	test_trim();
+	return check_result();
+}
