@@ -39,200 +39,22 @@
  * counts the objects on its slot's freelist as in use; every free object is in its slab, at a multiple of the size,
  * once.
  *
- * More files: slub_word.h (the word of a slab), slub_slabs.c (its life), slub_geometry.c (layout, orders, merging), slub_check.c.
+ * More files: slub_here.c (fast paths on the caller's own slot), slub_word.h (the word of a slab), slub_slabs.c (its life),
+ * slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "../here.h"
-#include "../metadata.h"
 #include "slub.h"
 
-static SY__COLD void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node);
-static void push_here(struct sy__slub_cache *cache, void *object, ptrdiff_t here);
 static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object);
 
 /* Out of the fast path's sight, so that it needs no stack frame. */
-static SY__COLD void *zeroed(const struct sy__slub_cache *cache, void *object)
+SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *cache, void *object)
 {
 	sy__fill(object, 0, cache->cache.object_size);
 	return object;
 }
 
-/* ---- The fast path, on the caller's own slot -------------------------------------------------------------------- */
-
-/* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
-static inline void **link_at(void *object, size_t offset)
-{
-	return (void **)(void *)((char *)object + offset);
-}
-
-static inline struct sy__slub_slot *slot_here(struct sy__slub_slot *slots, ptrdiff_t here)
-{
-	return (struct sy__slub_slot *)(void *)((char *)slots + here);
-}
-
-static inline bool is_active(const struct sy__slub_slot *own, const void *object)
-{
-	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
-}
-
-/* In a call: the slot's next object, which ends it; or NULL. */
-static inline void *take_here(struct sy__slub_slot *own, size_t offset)
-{
-	void *object = own->freelist;
-
-	if (sy__unlikely(!object))
-		return NULL;
-	own->freelist = *link_at(object, offset);
-	sy__call_end();
-	return object;
-}
-
-static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
-{
-	void *object = take_here(slot_here(sy__slub_cache(cache)->slots, sy__call_begin()), offset);
-
-	if (sy__unlikely(!object))
-		return sy__here_cache_alloc(cache, flags);
-	if (sy__unlikely(flags & SY_ZERO))
-		return zeroed(sy__slub_cache(cache), object);
-	return object;
-}
-
-/* Of an object that is not in the active slab. Finds out here again, as fast paths that kept it would need one more
- * register, hence one more instruction. */
-static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own)
-{
-	push_here(cache, object, (char *)own - (char *)cache->slots);
-}
-
-static inline void free_linked(struct sy_cache *cache, void *object, size_t offset)
-{
-	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
-
-	if (sy__unlikely(!is_active(own, object))) {
-		free_other_here(sy__slub_cache(cache), object, own);
-		return;
-	}
-	*link_at(object, offset) = own->freelist;
-	own->freelist = object;
-	sy__call_end();
-}
-
-static void *alloc_here(struct sy_cache *cache, unsigned flags)
-{
-	return alloc_linked(cache, flags, 0);
-}
-
-static void free_here(struct sy_cache *cache, void *object)
-{
-	free_linked(cache, object, 0);
-}
-
-static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
-{
-	return alloc_linked(cache, flags, sy__slub_cache(cache)->offset);
-}
-
-static void free_behind_here(struct sy_cache *cache, void *object)
-{
-	free_linked(cache, object, sy__slub_cache(cache)->offset);
-}
-
-/* Other sizes, and flags that ask for more. */
-static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags));
-	void *object = cache ? take_here(slot_here(cache->slots, sy__call_begin()), 0) : NULL;
-
-	if (sy__unlikely(!object))
-		return sy__here_kmalloc(size, flags, heap);
-	return flags & SY_ZERO ? zeroed(cache, object) : object;
-}
-
-static inline void *small_here(size_t size, struct sy_heap *heap)
-{
-	void *object = take_here(slot_here(sy__slub_heap(heap)->small[(size - 1) / 8], sy__call_begin()), 0);
-
-	return sy__likely(object) ? object : sy__here_malloc(size, heap);
-}
-
-static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
-		return kmalloc_other_here(size, flags, heap);
-	return small_here(size, heap);
-}
-
-static void *malloc_here(size_t size, struct sy_heap *heap)
-{
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL))
-		return kmalloc_other_here(size, 0, heap);
-	return small_here(size, heap);
-}
-
-/* Of an object that is not in its cache's active slab, or of a large one. */
-static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, struct sy__slub_slot *own)
-{
-	char *slots = sy__owner(&sy__slub_heap(heap)->owners, object);
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (page->use == SY_USE_LARGE)
-		sy__here_kfree(object, heap);
-	else
-		push_here(sy__slub_slab(page)->cache, object, (char *)own - slots);
-}
-
-static void kfree_here(void *object, struct sy_heap *heap)
-{
-	struct sy__slub_slot *own = slot_here(sy__owner(&sy__slub_heap(heap)->owners, object), sy__call_begin());
-
-	if (sy__unlikely(!is_active(own, object))) {
-		kfree_other_here(object, heap, own);
-		return;
-	}
-	*link_at(object, 0) = own->freelist;
-	own->freelist = object;
-	sy__call_end();
-}
-
-static void free_any_here(void *object, struct sy_heap *heap)
-{
-	const struct sy__owners *owners = &sy__slub_heap(heap)->owners;
-	size_t page = sy__owners_index(owners, object);
-	struct sy__slub_slot *own;
-
-	if (sy__unlikely(page >= owners->pages)) {
-		sy__here_free(object, heap);
-		return;
-	}
-	own = slot_here(owners->words[page], sy__call_begin());
-	if (sy__unlikely(!is_active(own, object))) {
-		kfree_other_here(object, heap, own);
-		return;
-	}
-	*link_at(object, 0) = own->freelist;
-	own->freelist = object;
-	sy__call_end();
-}
-
-static const struct sy_here entries_here = {
-	.cache_alloc = alloc_here,
-	.cache_free = free_here,
-	.kmalloc = kmalloc_here,
-	.malloc = malloc_here,
-	.kfree = kfree_here,
-	.free = free_any_here,
-};
-
-/* For a cache of a heap of threads whose layout is known. */
-void sy__slub_choose_here(struct sy__slub_cache *cache)
-{
-	if (!cache->offset)
-		return;
-	cache->cache.alloc_here = alloc_behind_here;
-	cache->cache.free_here = free_behind_here;
-}
-
-/* ---- The fast path, on a slot that the caller drives ---------------------------------------------------------- */
+/* ---- The fast path -------------------------------------------------------------------------------------------- */
 
 static inline void *alloc(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
@@ -243,12 +65,12 @@ static inline void *alloc(struct sy__slub_cache *cache, unsigned slot, unsigned 
 	object = own->freelist;
 	if (sy__unlikely(!object || (node != SY_ANY_NODE && node != own->node))) {
 		sy__local_end(slot);
-		return alloc_slow(cache, slot, flags, node);
+		return sy__slub_alloc_slow(cache, slot, flags, node);
 	}
 	own->freelist = *sy__slub_next(cache, object);
 	sy__local_end(slot);
 	if (sy__unlikely(flags & SY_ZERO))
-		return zeroed(cache, object);
+		return sy__slub_zeroed(cache, object);
 	return object;
 }
 
@@ -257,7 +79,7 @@ static inline void free_object(struct sy__slub_cache *cache, unsigned slot, void
 	struct sy__slub_slot *own = &cache->slots[slot];
 
 	sy__local_begin(slot);
-	if (sy__unlikely(!is_active(own, object))) {
+	if (sy__unlikely(!sy__slub_is_active(own, object))) {
 		sy__local_end(slot);
 		free_slow(cache, slot, object);
 		return;
@@ -379,7 +201,7 @@ static struct sy_page *first_partial(struct sy__slub_node *node)
 	struct sy_list *link = node->partial.next;
 
 	sy__list_remove(link);
-	node->partial_slabs--;
+	sy__slub_count_partial(node, -1);
 	return sy__slub_linked(link);
 }
 
@@ -401,16 +223,17 @@ static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
 
 	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
 		;
-	slab->next = own->partial;
-	own->partial = page;
-	own->partial_slabs++;
+	sy__slub_hold(own, page);
 }
 
 /* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list
- * that has more than `spared` slabs. */
+ * that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run out;
+ * relaxed, since it is asked again. */
 static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_node *node,
                          uint32_t spared)
 {
+	if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) <= spared)
+		return false;
 	sy__lock(&node->lock);
 	if (node->partial_slabs > spared) {
 		use_partial(cache, own, first_partial(node));
@@ -461,7 +284,7 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	if (own->slab) /* somebody was here while the page allocator worked */
 		sy__slub_deactivate(cache, slot, own);
 	activate(cache, own, page);
-	own->freelist = take_rest(own);
+	own->freelist = own->start;
 	object = pop(cache, own);
 	sy__local_end(slot);
 	return object;
@@ -473,7 +296,7 @@ static bool node_exists(const struct sy__slub_cache *cache, int node)
 	return node >= 0 && (unsigned)node < cache->cache.heap->nodes;
 }
 
-static SY__COLD void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	void *object;
 
@@ -490,16 +313,16 @@ static SY__COLD void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, un
 	sy__local_end(slot);
 	if (!object)
 		object = alloc_from_pages(cache, slot, flags, node);
-	return object && flags & SY_ZERO ? zeroed(cache, object) : object;
+	return object && flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;
 }
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
 /* What the word of a slab becomes by a free. A full slab that is nobody's becomes the freeing slot's, where slots keep
  * slabs. */
-static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const char *start, const void *object)
+static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const void *object)
 {
-	uint64_t new = sy__slub_word_push(old, start, object, 1);
+	uint64_t new = sy__slub_word_push(old, object, 1);
 
 	return sy__slub_word_full(old) && cache->slot_limit ? new | SY__SLUB_FROZEN : new;
 }
@@ -526,21 +349,20 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 	if (!sy__slub_word_in_use(new) && node->partial_slabs >= cache->min_partial) {
 		if (!sy__slub_word_full(old)) {
 			sy__list_remove(link);
-			node->partial_slabs--;
+			sy__slub_count_partial(node, -1);
 		}
 		sy__slub_count_out(node, page);
 		return true;
 	}
 	if (sy__slub_word_full(old)) {
 		sy__list_add_tail(&node->partial, link);
-		node->partial_slabs++;
+		sy__slub_count_partial(node, 1);
 	}
 	return false;
 }
 
 /* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
-static SY__OUT_OF_LINE void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, char *start,
-                                        void *object)
+void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_node *node = &cache->nodes[page->node];
@@ -549,8 +371,8 @@ static SY__OUT_OF_LINE void free_moving(struct sy__slub_cache *cache, unsigned s
 
 	sy__lock(&node->lock);
 	do {
-		*sy__slub_next(cache, object) = sy__slub_word_first(old, start);
-		new = freed(cache, old, start, object);
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+		new = freed(cache, old, object);
 	} while (!sy__swap64(&slab->word, &old, new));
 	discard = settle(cache, node, page, old, new);
 	sy__unlock(&node->lock);
@@ -563,17 +385,16 @@ static SY__OUT_OF_LINE void free_moving(struct sy__slub_cache *cache, unsigned s
 static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object)
 {
 	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__head_of(heap, object);
-	char *start = sy__page_address(heap, page);
+	struct sy_page *page = sy__slub_head(cache, object);
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__count_slow(heap, &heap->counters.slow_frees);
 	do {
-		*sy__slub_next(cache, object) = sy__slub_word_first(old, start);
-		new = freed(cache, old, start, object);
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+		new = freed(cache, old, object);
 		if (sy__unlikely(moves(old, new))) {
-			free_moving(cache, slot, page, start, object);
+			sy__slub_free_moving(cache, slot, page, object);
 			return;
 		}
 	} while (!sy__swap64(&slab->word, &old, new));
@@ -581,66 +402,14 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 		sy__slub_keep(cache, slot, page);
 }
 
-/* In a call that has not changed anything yet: a free that only changes the slab's word. */
-static void push_here(struct sy__slub_cache *cache, void *object, ptrdiff_t here)
-{
-	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__head_of(heap, object);
-	char *start = sy__page_address(heap, page);
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint64_t old = sy__load64(&slab->word), new;
-
-	do {
-		*sy__slub_next(cache, object) = sy__slub_word_first(old, start);
-		new = freed(cache, old, start, object);
-		if (sy__unlikely(here == SY__DUMMY_HERE || moves(old, new) || newly_kept(old, new))) {
-			sy__here_cache_free(&cache->cache, object);
-			return;
-		}
-	} while (!sy__swap64(&slab->word, &old, new));
-	sy__call_end();
-}
-
 /* ---- The policy ----------------------------------------------------------------------------------------------- */
-
-/* What the fast path of a heap of threads looks up, beside the classes. */
-static bool prepare_here(struct sy__slub_heap *slub)
-{
-	struct sy_heap *heap = &slub->heap;
-	struct sy__slub_slot *nowhere = sy__metadata_take(heap, (heap->slots + 1) * sizeof(struct sy__slub_slot));
-
-	if (!nowhere)
-		return false;
-	slub->nowhere = nowhere + 1;
-	for (size_t size = 8; size <= SY__KMALLOC_SMALL; size += 8)
-		slub->small[size / 8 - 1] = sy__slub_cache(sy__kmalloc_small(&slub->kmalloc, size))->slots;
-	return true;
-}
 
 static bool slub_heap_init(struct sy_heap *heap)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(heap);
 
-	if (heap->threads && !sy__owners_create(&slub->owners, heap))
-		return false;
-	if (sy__kmalloc_create(heap, &slub->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0) && (!heap->threads || prepare_here(slub)))
-		return true;
-	sy__owners_destroy(&slub->owners);
-	return false;
-}
-
-static void slub_heap_fini(struct sy_heap *heap)
-{
-	sy__owners_destroy(&sy__slub_heap(heap)->owners);
-}
-
-/* kfree finds by any page of the slab where its objects are kept. */
-void sy__slub_own_pages(struct sy__slub_cache *cache, const struct sy_page *page)
-{
-	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
-
-	sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << page->order,
-	               cache->offset ? slub->nowhere : cache->slots);
+	return sy__kmalloc_create(heap, &slub->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0) &&
+	       (!heap->threads || sy__slub_here_init(slub));
 }
 
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)
@@ -681,9 +450,9 @@ const struct sy_policy sy__slub = {
 	.cache_free = slub_free,
 	.kmalloc = slub_kmalloc,
 	.kfree = slub_kfree,
-	.here = &entries_here,
+	.here = &sy__slub_here,
 	.heap_init = slub_heap_init,
-	.heap_fini = slub_heap_fini,
+	.heap_fini = sy__slub_here_fini,
 	.cache_merge = sy__slub_merge,
 	.cache_init = sy__slub_cache_init,
 	.cache_fini = sy__slub_cache_fini,

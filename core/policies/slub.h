@@ -31,6 +31,8 @@ struct sy__slub_slab {
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab);
 _Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is a pointer to the page");
 
+#define SY__SLUB_DUMMY UINT32_MAX
+
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
@@ -38,7 +40,7 @@ struct sy__slub_slot {
 	size_t bytes;            /* and its size: what lies within is freed here. 0: there is none */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	int node;                /* of the active slab */
-	uint32_t partial_slabs;  /* in partial */
+	uint32_t partial_slabs;  /* in partial; SY__SLUB_DUMMY: this is the dummy slot */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
 };
 
@@ -51,7 +53,7 @@ struct sy__slub_seen {
 struct sy__slub_node {
 	sy__lock_t lock;
 	struct sy_list partial; /* slabs that no slot owns, with free and (mostly) used objects */
-	uint64_t partial_slabs; /* in partial */
+	size_t partial_slabs;   /* in partial; written under the lock, read by anyone */
 	uint64_t slabs, objects, pages; /* all slabs, full and frozen ones too; room in them; their pages */
 	struct sy__slub_seen seen; /* scratch of check */
 };
@@ -64,6 +66,8 @@ struct sy__slub_cache {
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
+	const char *memory;    /* of the page allocator: address and descriptor of page 0; here as they are nearer so */
+	struct sy_page *table;
 	struct sy__slub_node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
 	size_t state_bytes;          /* them and the slots */
 };
@@ -102,6 +106,14 @@ static inline struct sy_page *sy__slub_linked(struct sy_list *link)
 	return sy__slub_page(sy__entry(link, struct sy__slub_slab, link));
 }
 
+/* As sy__head_of, of one of the cache's objects. */
+static inline struct sy_page *sy__slub_head(const struct sy__slub_cache *cache, const void *object)
+{
+	struct sy_page *page = cache->table + ((size_t)((const char *)object - cache->memory) >> SY_PAGE_SHIFT);
+
+	return page - page->to_head;
+}
+
 /* The free pointer of a free object: where the next free object is. */
 static inline void **sy__slub_next(const struct sy__slub_cache *cache, void *object)
 {
@@ -135,6 +147,12 @@ static inline bool sy__slub_frozen(const struct sy_page *page)
 	return sy__slub_word_frozen(sy__slub_look(page));
 }
 
+/* One slab more or fewer is on the node's list. With its lock held. */
+static inline void sy__slub_count_partial(struct sy__slub_node *node, int change)
+{
+	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
+}
+
 /* From now on the slot has no active slab. */
 static inline void sy__slub_forget(struct sy__slub_slot *own)
 {
@@ -143,7 +161,29 @@ static inline void sy__slub_forget(struct sy__slub_slot *own)
 	own->freelist = NULL;
 }
 
-/* slub.c */
+/* Whether an object is in the slot's active slab. */
+static inline bool sy__slub_is_active(const struct sy__slub_slot *own, const void *object)
+{
+	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
+}
+
+/* Puts a frozen slab on the slot's partial list. In its local section. */
+static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page)
+{
+	sy__slub_slab(page)->next = own->partial;
+	own->partial = page;
+	own->partial_slabs++;
+}
+
+/* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
+void *sy__slub_alloc_slow(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
+void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
+SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *, void *object);
+
+/* slub_here.c, for heaps of threads: entries, for a cache whose layout is known; what a new slab's pages belong to. */
+extern const struct sy_here sy__slub_here;
+bool sy__slub_here_init(struct sy__slub_heap *);
+void sy__slub_here_fini(struct sy_heap *);
 void sy__slub_choose_here(struct sy__slub_cache *);
 void sy__slub_own_pages(struct sy__slub_cache *, const struct sy_page *);
 

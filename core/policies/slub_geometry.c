@@ -145,6 +145,8 @@ static bool make_state(struct sy__slub_cache *slub)
 		return false;
 	slub->nodes = (struct sy__slub_node *)(void *)state;
 	slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes) + dummies;
+	if (heap->threads)
+		slub->slots[-1].partial_slabs = SY__SLUB_DUMMY;
 	for (unsigned i = 0; i < heap->nodes; i++) {
 		slub->nodes[i] = (struct sy__slub_node){ .lock = SY__LOCK_INIT };
 		sy__list_init(&slub->nodes[i].partial);
@@ -154,6 +156,7 @@ static bool make_state(struct sy__slub_cache *slub)
 
 bool sy__slub_cache_init(struct sy_cache *cache)
 {
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)cache->heap->pages;
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
 	struct sy_geometry geometry;
 
@@ -165,6 +168,8 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = (slot_objects(slub) * 2 + geometry.objects - 1) / geometry.objects;
 	slub->page_flags = sy__page_flags(cache->flags);
+	slub->memory = base->memory;
+	slub->table = base->table;
 	if (cache->heap->threads)
 		sy__slub_choose_here(slub);
 	return make_state(slub);

@@ -49,27 +49,45 @@ static struct sy_page *take_pages(struct sy__slub_cache *cache, unsigned slot, u
 	return sy__pages_take(heap, slot, cache->least_order, flags, node, SY_USE_SLAB);
 }
 
-/* Links all objects in order of address, and constructs them. */
-static void string_objects(struct sy__slub_cache *cache, char *memory, uint32_t objects)
+/* Two at a time, as that is most of what a new slab costs. */
+static inline void link_row(char *memory, size_t size, uint32_t objects, size_t offset)
 {
-	const struct sy_cache *common = &cache->cache;
-	char *object = memory;
+	char *at = memory;
 
-	for (uint32_t i = 0; i < objects; i++, object += common->size) {
-		if (common->constructor)
-			common->constructor(object, common->object_size);
-		*sy__slub_next(cache, object) = i + 1 < objects ? object + common->size : NULL;
+	for (uint32_t pairs = objects / 2; pairs; pairs--) {
+		char *second = at + size;
+
+		*(void **)(void *)(at + offset) = second;
+		at = second + size;
+		*(void **)(void *)(second + offset) = at;
 	}
+	*(void **)(void *)(memory + (objects - 1) * size + offset) = NULL;
 }
 
-/* A slab with every object on its freelist, counted, frozen for whoever asked; NULL: no memory. Called outside local
- * sections, as it may run every heap's shrink. */
+/* Links all objects in order of address. */
+static void link_objects(const struct sy__slub_cache *cache, char *memory, uint32_t objects)
+{
+	if (cache->offset)
+		link_row(memory, cache->cache.size, objects, cache->offset);
+	else
+		link_row(memory, cache->cache.size, objects, 0);
+}
+
+static void construct_objects(const struct sy_cache *cache, char *memory, uint32_t objects)
+{
+	for (uint32_t i = 0; i < objects; i++)
+		cache->constructor(memory + (size_t)i * cache->size, cache->object_size);
+}
+
+/* A slab for whoever asked: frozen and counted, with every object linked from the first on and taken off the slab's own
+ * freelist. NULL: no memory. Called outside local sections, as it may run every heap's shrink. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_page *page = take_pages(cache, slot, flags, node);
 	struct sy__slub_slab *slab;
 	struct sy__slub_node *home;
 	uint32_t objects;
+	char *memory;
 
 	if (!page)
 		return NULL;
@@ -78,8 +96,11 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	objects = sy__order_objects(page->order, cache->cache.size);
 	slab = sy__slub_slab(page);
 	slab->cache = cache;
-	string_objects(cache, sy__page_address(cache->cache.heap, page), objects);
-	slab->word = sy__slub_word_fresh(objects);
+	memory = sy__page_address(cache->cache.heap, page);
+	if (cache->cache.constructor)
+		construct_objects(&cache->cache, memory, objects);
+	link_objects(cache, memory, objects);
+	slab->word = sy__slub_word_taken(objects);
 	sy__list_init(&slab->link);
 	home = node_of(cache, page);
 	sy__lock(&home->lock);
@@ -156,7 +177,6 @@ struct change {
 static struct change release(const struct sy__slub_cache *cache, struct sy_page *page, void *objects)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
-	char *start = sy__page_address(cache->cache.heap, page);
 	uint64_t old = sy__load64(&slab->word), new;
 	uint32_t count = 0;
 	void *last = objects ? chain_end(cache, objects, &count) : NULL;
@@ -164,8 +184,8 @@ static struct change release(const struct sy__slub_cache *cache, struct sy_page 
 	do {
 		new = old & ~SY__SLUB_FROZEN;
 		if (last) {
-			*sy__slub_next(cache, last) = sy__slub_word_first(old, start);
-			new = sy__slub_word_push(new, start, objects, count);
+			*sy__slub_next(cache, last) = sy__slub_word_first(old, last);
+			new = sy__slub_word_push(new, objects, count);
 		}
 	} while (!sy__swap64(&slab->word, &old, new));
 	return (struct change){ old, new };
@@ -196,7 +216,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	if (!discard && !sy__slub_word_full(change.to)) {
 		bool others_freed = !sy__slub_word_full(change.from);
 
-		node->partial_slabs++;
+		sy__slub_count_partial(node, 1);
 		sy__list_insert(link, others_freed ? node->partial.prev : &node->partial,
 		                others_freed ? &node->partial : node->partial.next);
 	}
@@ -221,7 +241,7 @@ static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_
 		discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
 		if (!discard) {
 			sy__list_add_tail(&node->partial, &slab->link);
-			node->partial_slabs++;
+			sy__slub_count_partial(node, 1);
 		}
 		sy__unlock(&node->lock);
 		if (discard)
@@ -249,9 +269,7 @@ void sy__slub_keep(struct sy__slub_cache *cache, unsigned slot, struct sy_page *
 	sy__local_begin(slot);
 	if (own->partial_slabs >= cache->slot_limit)
 		overflow = take_slot_partial(own);
-	sy__slub_slab(page)->next = own->partial;
-	own->partial = page;
-	own->partial_slabs++;
+	sy__slub_hold(own, page);
 	sy__local_end(slot);
 	unfreeze(cache, slot, overflow);
 }
@@ -308,7 +326,7 @@ static void sort_partial(struct sy__slub_node *node, struct sy_list *empties)
 		next = at->next;
 		if (!in_use) {
 			move_to_head(empties, at);
-			node->partial_slabs--;
+			sy__slub_count_partial(node, -1);
 			sy__slub_count_out(node, page);
 		} else if (free <= SHRINK_BUCKETS) {
 			move_to_head(&buckets[free - 1], at);

@@ -8,8 +8,9 @@
  *     bit  63      62 … 48    47 … 32   31 … 0
  *          frozen  objects    in use    first
  *
- *   first    the first free object: its offset from the slab's start in bytes, plus 1; 0: none. The objects behind it
- *            are linked by ordinary pointers.
+ *   first    the first free object: the lower half of its address; all ones: none. The upper half is that of every other
+ *            address in the slab, as slabs start at multiples of their size. The objects behind it are linked by
+ *            ordinary pointers.
  *   in use   objects held by clients, or by the freelist of the slot whose active slab this is
  *   objects  room; 0 while the slab waits for a grace period
  *   frozen   the slab belongs to a slot: its active slab, or on its partial list
@@ -50,7 +51,7 @@
 #define SY__SLUB_OBJECTS_SHIFT 48
 #define SY__SLUB_FROZEN ((uint64_t)1 << 63)
 
-_Static_assert((uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER < UINT32_MAX, "an offset in the largest slab fits in the word");
+_Static_assert((uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER < UINT32_MAX, "all addresses of a slab have the same upper half");
 
 static inline uint32_t sy__slub_word_in_use(uint64_t word)
 {
@@ -70,27 +71,39 @@ static inline bool sy__slub_word_frozen(uint64_t word)
 /* No object is free but those on the freelist of a slot. */
 static inline bool sy__slub_word_full(uint64_t word)
 {
-	return !(word & SY__SLUB_FIRST);
+	return (uint32_t)word == UINT32_MAX;
 }
 
-/* The first free object of the slab that starts there; or NULL. */
-static inline void *sy__slub_word_first(uint64_t word, char *start)
+/* How many bytes the first free object lies behind this one of the same slab. */
+static inline int64_t sy__slub_word_distance(uint64_t word, const void *object)
 {
-	return word & SY__SLUB_FIRST ? start + ((word & SY__SLUB_FIRST) - 1) : NULL;
+	return (int64_t)(uint32_t)word - (int64_t)(uint32_t)(uintptr_t)object;
 }
 
-/* A slab that is a slot's, with all its objects free from the start on. */
-static inline uint64_t sy__slub_word_fresh(uint32_t objects)
+/* The first free object of the slab that this object is in; or NULL. */
+static inline void *sy__slub_word_first(uint64_t word, void *object)
 {
-	return SY__SLUB_FROZEN | (uint64_t)objects << SY__SLUB_OBJECTS_SHIFT | 1u;
+	return sy__slub_word_full(word) ? NULL : (char *)object + (ptrdiff_t)sy__slub_word_distance(word, object);
 }
 
-/* As the word, with `count` objects in front that were in use; the first of them at this address. */
-static inline uint64_t sy__slub_word_push(uint64_t word, const char *start, const void *object, uint32_t count)
+/* As the word, with `count` objects in front that were in use; the first of them is this one. */
+static inline uint64_t sy__slub_word_push(uint64_t word, const void *object, uint32_t count)
 {
-	uint64_t first = (uint64_t)((const char *)object - start) + 1;
+	return word - (uint64_t)sy__slub_word_distance(word, object) - count * SY__SLUB_ONE_IN_USE;
+}
 
-	return ((word & ~SY__SLUB_FIRST) | first) - count * SY__SLUB_ONE_IN_USE;
+/* A slab that is a slot's, with all its objects on that slot's freelist. */
+static inline uint64_t sy__slub_word_taken(uint64_t objects)
+{
+	return SY__SLUB_FROZEN | objects << SY__SLUB_OBJECTS_SHIFT | objects * SY__SLUB_ONE_IN_USE | SY__SLUB_FIRST;
+}
+
+/* Whether a push leaves everything else as it is: the slab has free objects, and a slot owns it or it will not be empty. */
+static inline bool sy__slub_word_stays(uint64_t word)
+{
+	const uint64_t two_in_use = (uint64_t)0xfffe << 32;
+
+	return !sy__slub_word_full(word) && word & (SY__SLUB_FROZEN | two_in_use);
 }
 
 /* As the word, with nothing free; the slab stays frozen or not as it was. */
@@ -98,7 +111,7 @@ static inline uint64_t sy__slub_word_take(uint64_t word)
 {
 	uint64_t objects = sy__slub_word_objects(word);
 
-	return (word & SY__SLUB_FROZEN) | objects << SY__SLUB_OBJECTS_SHIFT | objects * SY__SLUB_ONE_IN_USE;
+	return (word & SY__SLUB_FROZEN) | objects << SY__SLUB_OBJECTS_SHIFT | objects * SY__SLUB_ONE_IN_USE | SY__SLUB_FIRST;
 }
 
 #endif
