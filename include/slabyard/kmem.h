@@ -1,0 +1,312 @@
+/*
+ * slabyard under the kernel's names: what <linux/slab.h> and <linux/gfp.h> offer, for programs.
+ *
+ *	struct kmem_cache *cache = KMEM_CACHE(session, SLAB_HWCACHE_ALIGN);
+ *	struct session *s = kmem_cache_zalloc(cache, GFP_KERNEL);
+ *	kmem_cache_free(cache, s);
+ *	kmem_cache_destroy(cache);
+ *
+ * Kernel code that includes <linux/slab.h> compiles unchanged with -I…/include/slabyard/kernel, which has that header. Everything
+ * is on one heap of the whole process, opened by the first call; the environment variable SLABYARD chooses its policy and
+ * tunables ("slab:batchcount=32"; slub when unset). libslabyard holds the functions.
+ *
+ * Thread safety: every function from any thread at any time; destroying a cache while somebody uses it excepted. Not from
+ * signal handlers, nor from constructors. An allocation that there is no memory for is NULL, for __GFP_NOFAIL too.
+ * Sizes and flags mean what they mean in Linux 6.1, with these differences:
+ *
+ *   A program has one memory node, whose number is not looked at.
+ *   Flags that steer reclaim, warnings or the kernel's debugging (__GFP_NORETRY, __GFP_NOWARN, SLAB_POISON, …) are accepted and do
+ *   nothing. GFP_ATOMIC and GFP_NOWAIT don't ask other caches for memory.
+ *   kmalloc(0) gives a small object of its own; ZERO_SIZE_PTR comes from krealloc(p, 0) only.
+ *   SLAB_TYPESAFE_BY_RCU: there is no RCU here that the library could wait for. Freed slabs stay until the next pass of time that
+ *   the library notices; readers that must be waited for longer hold the object, or the program opens a heap with a grace period.
+ */
+#ifndef SLABYARD_KMEM_H
+#define SLABYARD_KMEM_H
+
+#include <slabyard/slabyard.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* ---- Flags ------------------------------------------------------------------------------------------------------ */
+
+typedef unsigned gfp_t;
+typedef unsigned slab_flags_t;
+
+/* Those that the library acts on are its own (enum sy_flags). The others are bits that it does not look at. */
+#define __GFP_ZERO ((gfp_t)SY_ZERO)
+#define __GFP_RECLAIMABLE ((gfp_t)SY_RECLAIMABLE)
+#define __GFP_MOVABLE ((gfp_t)SY_MOVABLE)
+#define __GFP_HIGH ((gfp_t)SY_HIGHATOMIC)
+#define __GFP_ACCOUNT ((gfp_t)SY_ACCOUNT)
+#define __GFP_DMA ((gfp_t)SY_DMA)
+#define __GFP_DMA32 ((gfp_t)SY_DMA32)
+#define __GFP_THISNODE ((gfp_t)SY_THISNODE)
+#define __GFP_IO ((gfp_t)1 << 16)
+#define __GFP_FS ((gfp_t)1 << 17)
+#define __GFP_DIRECT_RECLAIM ((gfp_t)1 << 18)
+#define __GFP_KSWAPD_RECLAIM ((gfp_t)1 << 19)
+#define __GFP_RECLAIM (__GFP_DIRECT_RECLAIM | __GFP_KSWAPD_RECLAIM)
+#define __GFP_NOWARN ((gfp_t)1 << 20)
+#define __GFP_NORETRY ((gfp_t)1 << 21)
+#define __GFP_RETRY_MAYFAIL ((gfp_t)1 << 22)
+#define __GFP_NOFAIL ((gfp_t)1 << 23)
+#define __GFP_NOMEMALLOC ((gfp_t)1 << 24)
+#define __GFP_MEMALLOC ((gfp_t)1 << 25)
+#define __GFP_HIGHMEM ((gfp_t)1 << 26)
+#define __GFP_HARDWALL ((gfp_t)1 << 27)
+#define __GFP_WRITE ((gfp_t)1 << 28)
+#define __GFP_COMP ((gfp_t)1 << 29)
+
+#define GFP_KERNEL (__GFP_RECLAIM | __GFP_IO | __GFP_FS)
+#define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
+#define GFP_ATOMIC (__GFP_HIGH | __GFP_KSWAPD_RECLAIM | (gfp_t)SY_NO_RECLAIM)
+#define GFP_NOWAIT (__GFP_KSWAPD_RECLAIM | (gfp_t)SY_NO_RECLAIM)
+#define GFP_NOIO __GFP_RECLAIM
+#define GFP_NOFS (__GFP_RECLAIM | __GFP_IO)
+#define GFP_USER (GFP_KERNEL | __GFP_HARDWALL)
+#define GFP_HIGHUSER (GFP_USER | __GFP_HIGHMEM)
+#define GFP_DMA __GFP_DMA
+#define GFP_DMA32 __GFP_DMA32
+
+static inline bool gfpflags_allow_blocking(gfp_t flags)
+{
+	return !(flags & (gfp_t)SY_NO_RECLAIM);
+}
+
+#define SLAB_HWCACHE_ALIGN ((slab_flags_t)SY_CACHE_HWCACHE_ALIGN)
+#define SLAB_TYPESAFE_BY_RCU ((slab_flags_t)SY_CACHE_TYPESAFE_BY_RCU)
+#define SLAB_RECLAIM_ACCOUNT ((slab_flags_t)SY_CACHE_RECLAIMABLE)
+#define SLAB_TEMPORARY SLAB_RECLAIM_ACCOUNT
+#define SLAB_ACCOUNT ((slab_flags_t)SY_CACHE_ACCOUNT)
+#define SLAB_CACHE_DMA ((slab_flags_t)SY_CACHE_DMA)
+#define SLAB_CACHE_DMA32 ((slab_flags_t)SY_CACHE_DMA32)
+#define SLAB_NO_MERGE ((slab_flags_t)SY_CACHE_NO_MERGE)
+#define SLAB_PANIC ((slab_flags_t)1 << 16) /* a cache that cannot be created ends the program */
+#define SLAB_CONSISTENCY_CHECKS ((slab_flags_t)1 << 17)
+#define SLAB_RED_ZONE ((slab_flags_t)1 << 18)
+#define SLAB_POISON ((slab_flags_t)1 << 19)
+#define SLAB_STORE_USER ((slab_flags_t)1 << 20)
+#define SLAB_TRACE ((slab_flags_t)1 << 21)
+#define SLAB_DEBUG_OBJECTS ((slab_flags_t)1 << 22)
+#define SLAB_NOLEAKTRACE ((slab_flags_t)1 << 23)
+#define SLAB_FAILSLAB ((slab_flags_t)1 << 24)
+#define SLAB_MEM_SPREAD ((slab_flags_t)1 << 25)
+#define SLAB_KASAN ((slab_flags_t)1 << 26)
+#define SLAB_NO_USER_FLAGS ((slab_flags_t)1 << 27)
+
+#ifndef NUMA_NO_NODE
+#define NUMA_NO_NODE (-1)
+#endif
+
+#define ZERO_SIZE_PTR ((void *)16)
+#define ZERO_OR_NULL_PTR(p) ((uintptr_t)(p) <= (uintptr_t)ZERO_SIZE_PTR)
+
+#define KMALLOC_MAX_SIZE (SY_PAGE_SIZE << SY_MAX_ORDER)
+#define KMALLOC_MAX_CACHE_SIZE ((size_t)8192)
+#define KMALLOC_MIN_SIZE 8
+#define ARCH_KMALLOC_MINALIGN 8
+#define ARCH_SLAB_MINALIGN 8
+
+/* ---- Caches ----------------------------------------------------------------------------------------------------- */
+
+struct kmem_cache;
+struct list_lru;
+
+/* NULL: no memory, or impossible (size 0 or beyond KMALLOC_MAX_SIZE, align no power of two or beyond a page); with SLAB_PANIC
+ * the program ends with a message instead. The name is copied. May return a cache that others share. */
+struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned align, slab_flags_t flags,
+                                     void (*ctor)(void *object));
+
+static inline struct kmem_cache *kmem_cache_create_usercopy(const char *name, unsigned size, unsigned align,
+                                                            slab_flags_t flags, unsigned useroffset, unsigned usersize,
+                                                            void (*ctor)(void *object))
+{
+	(void)useroffset;
+	(void)usersize;
+	return kmem_cache_create(name, size, align, flags, ctor);
+}
+
+#define KMEM_CACHE(type, flags) kmem_cache_create(#type, sizeof(struct type), __alignof__(struct type), (flags), NULL)
+#define KMEM_CACHE_USERCOPY(type, flags, field) \
+	kmem_cache_create_usercopy(#type, sizeof(struct type), __alignof__(struct type), (flags), \
+	                           offsetof(struct type, field), sizeof(((struct type *)0)->field), NULL)
+
+/* NULL does nothing. A cache with objects in use stays, and a line on standard error says so, as in the kernel's log. */
+void kmem_cache_destroy(struct kmem_cache *);
+
+/* Gives back slabs without objects; 0. */
+int kmem_cache_shrink(struct kmem_cache *);
+
+/* Bytes that an object may use. */
+unsigned kmem_cache_size(struct kmem_cache *);
+
+void *kmem_cache_alloc(struct kmem_cache *, gfp_t);
+void kmem_cache_free(struct kmem_cache *, void *object);
+
+static inline void *kmem_cache_zalloc(struct kmem_cache *cache, gfp_t flags)
+{
+	return kmem_cache_alloc(cache, flags | __GFP_ZERO);
+}
+
+static inline void *kmem_cache_alloc_node(struct kmem_cache *cache, gfp_t flags, int node)
+{
+	(void)node;
+	return kmem_cache_alloc(cache, flags);
+}
+
+static inline void *kmem_cache_alloc_lru(struct kmem_cache *cache, struct list_lru *lru, gfp_t flags)
+{
+	(void)lru;
+	return kmem_cache_alloc(cache, flags);
+}
+
+/* All of them (the number that was asked for) or none (0). */
+int kmem_cache_alloc_bulk(struct kmem_cache *, gfp_t, size_t count, void **objects);
+
+/* A cache of NULL: objects of kmalloc. */
+void kmem_cache_free_bulk(struct kmem_cache *, size_t count, void **objects);
+
+/* ---- Sizes ------------------------------------------------------------------------------------------------------ */
+
+void *kmalloc(size_t size, gfp_t);
+
+/* What kmalloc returned, a cache's object, NULL or ZERO_SIZE_PTR. */
+void kfree(const void *object);
+
+/* As kfree, and nobody can read later what was there. */
+void kfree_sensitive(const void *object);
+
+/* Bytes that may be written, at least those that were asked for; 0 of NULL. */
+size_t ksize(const void *object);
+
+/* The contents up to the smaller size are kept; where there is no memory the object is as it was, and NULL returned. New
+ * size 0: frees, ZERO_SIZE_PTR. With __GFP_ZERO what is beyond the old usable size is zero. */
+void *krealloc(const void *object, size_t size, gfp_t);
+
+static inline void *kzalloc(size_t size, gfp_t flags)
+{
+	return kmalloc(size, flags | __GFP_ZERO);
+}
+
+static inline void *kmalloc_node(size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kmalloc(size, flags);
+}
+
+static inline void *kzalloc_node(size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kzalloc(size, flags);
+}
+
+/* NULL where the product does not fit in a size_t, as of the next ones. */
+static inline void *kmalloc_array(size_t count, size_t size, gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kmalloc(bytes, flags);
+}
+
+static inline void *kcalloc(size_t count, size_t size, gfp_t flags)
+{
+	return kmalloc_array(count, size, flags | __GFP_ZERO);
+}
+
+static inline void *kmalloc_array_node(size_t count, size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kmalloc_array(count, size, flags);
+}
+
+static inline void *kcalloc_node(size_t count, size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kcalloc(count, size, flags);
+}
+
+static inline void *krealloc_array(void *object, size_t count, size_t size, gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(count, size, &bytes) ? NULL : krealloc(object, bytes, flags);
+}
+
+static inline void kfree_bulk(size_t count, void **objects)
+{
+	kmem_cache_free_bulk(NULL, count, objects);
+}
+
+#define kzfree(object) kfree_sensitive(object)
+#define kmalloc_track_caller(size, flags) kmalloc(size, flags)
+
+/* ---- Any size --------------------------------------------------------------------------------------------------- */
+
+/* Beyond KMALLOC_MAX_SIZE, or where the heap has no memory, straight from the operating system. */
+void *kvmalloc(size_t size, gfp_t);
+
+/* What kvmalloc or kmalloc returned, NULL or ZERO_SIZE_PTR. */
+void kvfree(const void *object);
+void kvfree_sensitive(const void *object, size_t size);
+
+/* A copy in a new place; the old one is freed. NULL: no memory, the old one is as it was. */
+void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t);
+
+static inline void *kvzalloc(size_t size, gfp_t flags)
+{
+	return kvmalloc(size, flags | __GFP_ZERO);
+}
+
+static inline void *kvmalloc_node(size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kvmalloc(size, flags);
+}
+
+static inline void *kvzalloc_node(size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kvzalloc(size, flags);
+}
+
+static inline void *kvmalloc_array(size_t count, size_t size, gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kvmalloc(bytes, flags);
+}
+
+static inline void *kvcalloc(size_t count, size_t size, gfp_t flags)
+{
+	return kvmalloc_array(count, size, flags | __GFP_ZERO);
+}
+
+/* ---- Copies ----------------------------------------------------------------------------------------------------- */
+
+/* NULL: no memory, or the source is NULL. */
+char *kstrdup(const char *string, gfp_t);
+char *kstrndup(const char *string, size_t most, gfp_t);
+void *kmemdup(const void *memory, size_t size, gfp_t);
+char *kmemdup_nul(const char *memory, size_t size, gfp_t);
+char *kvasprintf(gfp_t, const char *format, va_list) __attribute__((format(printf, 2, 0)));
+char *kasprintf(gfp_t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- The heap behind it ----------------------------------------------------------------------------------------- */
+
+/* For what slabyard.h has beyond these names: statistics, sy_heap_trim, sy_heap_check. NULL: no memory for a heap. */
+struct sy_heap *sy_kmem_heap(void);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

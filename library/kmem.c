@@ -1,0 +1,373 @@
+/*
+ * The kernel's names on one heap of the whole process (slabyard/kmem.h).
+ *
+ * Fast paths. kmem_cache_alloc and kmem_cache_free are one jump each, to the functions that the cache names; kmalloc is a load of
+ * the heap and a jump to the function that the heap names. No call asks whether the heap is open: until it is, the place
+ * of the heap holds a stand-in whose one function opens it and tries again. So the first kmalloc takes the slow way by itself. The
+ * policies take the heap as their last argument, hence nothing is moved between registers.
+ *
+ * Opening. Whoever comes first opens it under a lock: with the spec in SLABYARD, with slub when that is unset or makes no sense (a
+ * line on standard error then says why). It is never closed: others may still free after main has returned. Without memory for
+ * a heap the stand-in stays, and every request is refused.
+ *
+ * Constructors. The kernel's take one argument, ours two. They are called as ours: in every calling convention of the
+ * processors that the library is for, the second argument is in a register that a function of one argument does not look at.
+ *
+ * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
+ * the address that it is none of the heap's.
+ *
+ * Locks. `opening` is above everything of types.h. Creating and destroying caches is serialised by `creating`, above sy_heap.lock.
+ */
+#include <slabyard/kmem.h>
+
+#include "../core/page_interface.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CACHE_FLAGS                                                                                                        \
+	(SLAB_HWCACHE_ALIGN | SLAB_TYPESAFE_BY_RCU | SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_CACHE_DMA | SLAB_CACHE_DMA32 | \
+	 SLAB_NO_MERGE)
+
+static void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap *);
+
+static struct sy_heap unopened = { .kmalloc_here = open_and_kmalloc };
+static struct sy_heap *heap = &unopened;
+
+/* Acquires what the opener wrote. */
+static inline struct sy_heap *current(void)
+{
+	return __atomic_load_n(&heap, __ATOMIC_ACQUIRE);
+}
+
+static inline struct sy_cache *cache_of(struct kmem_cache *cache)
+{
+	return (struct sy_cache *)(void *)cache;
+}
+
+/* ---- Fast paths ------------------------------------------------------------------------------------------------- */
+
+void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags)
+{
+	return cache_of(cache)->alloc_here(cache_of(cache), flags);
+}
+
+void kmem_cache_free(struct kmem_cache *cache, void *object)
+{
+	cache_of(cache)->free_here(cache_of(cache), object);
+}
+
+void *kmalloc(size_t size, gfp_t flags)
+{
+	struct sy_heap *now = current();
+
+	return now->kmalloc_here(size, flags, now);
+}
+
+void kfree(const void *object)
+{
+	struct sy_heap *now = current();
+
+	if (sy__likely(!ZERO_OR_NULL_PTR(object)))
+		now->kfree_here((void *)(uintptr_t)object, now);
+}
+
+/* ---- Opening ---------------------------------------------------------------------------------------------------- */
+
+static struct sy_heap *open_as_told(void)
+{
+	const char *spec = getenv("SLABYARD"), *error;
+	struct sy_heap *opened;
+
+	if (!spec || !*spec)
+		spec = "slub";
+	opened = sy_heap_open(spec, NULL, &error);
+	if (opened)
+		return opened;
+	fprintf(stderr, "slabyard: SLABYARD=%s: %s; using slub\n", spec, error);
+	return sy_heap_open("slub", NULL, &error);
+}
+
+struct sy_heap *sy_kmem_heap(void)
+{
+	static sy__lock_t opening = SY__LOCK_INIT;
+	struct sy_heap *opened;
+
+	if (current() != &unopened)
+		return current();
+	sy__lock(&opening);
+	opened = current();
+	if (opened == &unopened) {
+		opened = open_as_told();
+		if (opened)
+			__atomic_store_n(&heap, opened, __ATOMIC_RELEASE);
+	}
+	sy__unlock(&opening);
+	return opened;
+}
+
+static SY__COLD void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap *stand_in)
+{
+	struct sy_heap *opened = sy_kmem_heap();
+
+	(void)stand_in;
+	return opened ? opened->kmalloc_here(size, flags, opened) : NULL;
+}
+
+/* ---- Caches ----------------------------------------------------------------------------------------------------- */
+
+static sy__lock_t creating = SY__LOCK_INIT;
+
+typedef void (*constructor)(void *object, size_t size);
+
+struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned align, slab_flags_t flags,
+                                     void (*ctor)(void *object))
+{
+	struct sy_cache_config config = {
+		.name = name,
+		.size = size,
+		.align = align,
+		.flags = flags & CACHE_FLAGS,
+		.constructor = (constructor)(void (*)(void))ctor,
+	};
+	struct sy_heap *now = sy_kmem_heap();
+	struct sy_cache *cache = NULL;
+
+	if (now) {
+		sy__lock(&creating);
+		cache = sy_cache_create(now, &config);
+		sy__unlock(&creating);
+	}
+	if (!cache && flags & SLAB_PANIC) {
+		fprintf(stderr, "slabyard: kmem_cache_create: cannot create cache %s of size %u, and SLAB_PANIC was asked for\n",
+		        name ? name : "(null)", size);
+		abort();
+	}
+	return (struct kmem_cache *)(void *)cache;
+}
+
+void kmem_cache_destroy(struct kmem_cache *cache)
+{
+	char name[SY_NAME_BYTES];
+	uint64_t alive;
+	bool gone;
+
+	if (!cache)
+		return;
+	memcpy(name, cache_of(cache)->name, sizeof(name));
+	sy__lock(&creating);
+	gone = sy_cache_destroy(cache_of(cache), &alive);
+	sy__unlock(&creating);
+	if (!gone)
+		fprintf(stderr, "slabyard: kmem_cache_destroy: cache %s still has %llu objects in use, so it stays\n", name,
+		        (unsigned long long)alive);
+}
+
+int kmem_cache_shrink(struct kmem_cache *cache)
+{
+	sy_cache_shrink(cache_of(cache));
+	return 0;
+}
+
+unsigned kmem_cache_size(struct kmem_cache *cache)
+{
+	return cache_of(cache)->object_size;
+}
+
+int kmem_cache_alloc_bulk(struct kmem_cache *cache, gfp_t flags, size_t count, void **objects)
+{
+	unsigned got = count <= INT_MAX ? sy_alloc_bulk(cache_of(cache), flags, (unsigned)count, objects) : 0;
+
+	if (got == count)
+		return (int)got;
+	sy_free_bulk(cache_of(cache), got, objects);
+	return 0;
+}
+
+void kmem_cache_free_bulk(struct kmem_cache *cache, size_t count, void **objects)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!cache)
+			kfree(objects[i]);
+		else if (objects[i])
+			kmem_cache_free(cache, objects[i]);
+	}
+}
+
+/* ---- Sizes ------------------------------------------------------------------------------------------------------ */
+
+size_t ksize(const void *object)
+{
+	return ZERO_OR_NULL_PTR(object) ? 0 : sy_usable_size(current(), object);
+}
+
+/* Clears memory that nobody is going to read, which a compiler must not notice. */
+static void wipe(void *memory, size_t size)
+{
+	memset(memory, 0, size);
+	__asm__ volatile("" : : "r"(memory) : "memory");
+}
+
+void kfree_sensitive(const void *object)
+{
+	if (ZERO_OR_NULL_PTR(object))
+		return;
+	wipe((void *)(uintptr_t)object, ksize(object));
+	kfree(object);
+}
+
+void *krealloc(const void *object, size_t size, gfp_t flags)
+{
+	size_t room = ksize(object);
+	void *moved;
+
+	if (!size) {
+		kfree(object);
+		return ZERO_SIZE_PTR;
+	}
+	if (room >= size)
+		return (void *)(uintptr_t)object;
+	moved = kmalloc(size, flags);
+	if (moved && room) {
+		memcpy(moved, object, room);
+		kfree(object);
+	}
+	return moved;
+}
+
+/* ---- Any size --------------------------------------------------------------------------------------------------- */
+
+/* At the start of the page before a mapping. */
+struct mapping {
+	size_t bytes; /* with that page */
+};
+
+static void *map(size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes;
+	struct mapping *mapping;
+
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	bytes = page + ((size + page - 1) & ~(page - 1));
+	mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mapping == MAP_FAILED)
+		return NULL;
+	mapping->bytes = bytes;
+	return (char *)mapping + page;
+}
+
+static struct mapping *mapping_of(const void *object)
+{
+	return (struct mapping *)((uintptr_t)object - (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static bool is_mapped(const void *object)
+{
+	return current() == &unopened || !sy__holds(current(), object);
+}
+
+static size_t kvsize(const void *object)
+{
+	if (ZERO_OR_NULL_PTR(object) || !is_mapped(object))
+		return ksize(object);
+	return mapping_of(object)->bytes - (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void *kvmalloc(size_t size, gfp_t flags)
+{
+	void *object = size <= KMALLOC_MAX_SIZE ? kmalloc(size, flags) : NULL;
+
+	return object ? object : map(size);
+}
+
+void kvfree(const void *object)
+{
+	if (ZERO_OR_NULL_PTR(object))
+		return;
+	if (is_mapped(object))
+		munmap(mapping_of(object), mapping_of(object)->bytes);
+	else
+		kfree(object);
+}
+
+void kvfree_sensitive(const void *object, size_t size)
+{
+	if (ZERO_OR_NULL_PTR(object))
+		return;
+	wipe((void *)(uintptr_t)object, size);
+	kvfree(object);
+}
+
+void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t flags)
+{
+	void *moved;
+
+	if (!ZERO_OR_NULL_PTR(object) && kvsize(object) >= new_size)
+		return (void *)(uintptr_t)object;
+	moved = kvmalloc(new_size, flags);
+	if (moved && !ZERO_OR_NULL_PTR(object)) {
+		memcpy(moved, object, old_size < new_size ? old_size : new_size);
+		kvfree(object);
+	}
+	return moved;
+}
+
+/* ---- Copies ----------------------------------------------------------------------------------------------------- */
+
+void *kmemdup(const void *memory, size_t size, gfp_t flags)
+{
+	void *copy = kmalloc(size, flags);
+
+	return copy ? memcpy(copy, memory, size) : NULL;
+}
+
+char *kmemdup_nul(const char *memory, size_t size, gfp_t flags)
+{
+	char *copy = memory && size < SIZE_MAX ? kmalloc(size + 1, flags) : NULL;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, memory, size);
+	copy[size] = '\0';
+	return copy;
+}
+
+char *kstrdup(const char *string, gfp_t flags)
+{
+	return string ? kmemdup_nul(string, strlen(string), flags) : NULL;
+}
+
+char *kstrndup(const char *string, size_t most, gfp_t flags)
+{
+	return string ? kmemdup_nul(string, strnlen(string, most), flags) : NULL;
+}
+
+char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
+{
+	va_list again;
+	char *text;
+	int length;
+
+	va_copy(again, arguments);
+	length = vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	text = length < 0 ? NULL : kmalloc((size_t)length + 1, flags);
+	if (text)
+		vsnprintf(text, (size_t)length + 1, format, arguments);
+	return text;
+}
+
+char *kasprintf(gfp_t flags, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = kvasprintf(flags, format, arguments);
+	va_end(arguments);
+	return text;
+}
