@@ -3,6 +3,8 @@
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make test      C tests (plain and with sanitizers) and Python tests; of it, make test-threads: those with threads, under the
 #                  thread sanitizer
+#   make install PREFIX=DIR   the library for C and C++, its headers, malloc for LD_PRELOAD, manual pages; DESTDIR= is obeyed
+#   make venv      only the slabyard command, as .venv/bin/slabyard
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make lint      style and types of the Python code
@@ -15,17 +17,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+INSTALL_BUILD ?= build/install
 TRACES := hackbench find spike fileio build
 TRACE_FILES := $(TRACES:%=traces/%.parquet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
 CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
-SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import threads lab -type f ! -name '*.pyc')
+SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc replay import threads lab -type f ! -name '*.pyc')
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-malloc test test-c test-sanitize test-threads test-python targets lint lock clean install
+.PHONY: compare bench-malloc test test-c test-sanitize test-threads test-python targets lint lock clean install venv soak
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -37,7 +41,17 @@ bench-malloc: $(VENV)/.slabyard
 	@cmake --build build/bench/c -j $(JOBS) >>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
 	@$(BIN)/python bench/malloc/run.py $(BENCH)
 
-install: $(VENV)/.slabyard
+venv: $(VENV)/.slabyard
+
+# Builds in INSTALL_BUILD, and writes nothing elsewhere but what is installed.
+install: $(CMAKE_STAMP)
+	@mkdir -p $(INSTALL_BUILD)
+	@cmake -S . -B $(INSTALL_BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX)) \
+		>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }
+	@cmake --build $(INSTALL_BUILD) -j $(JOBS) --target slabyard slabyard_shared slabyard_malloc slabyard_malloc_static \
+		>>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }
+	@cmake --install $(INSTALL_BUILD) --component library >$(INSTALL_BUILD)/install.log || { cat $(INSTALL_BUILD)/install.log; exit 1; }
+	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))"
 
 test: test-c test-sanitize test-threads test-python
 
