@@ -202,7 +202,7 @@ def _parser() -> Parser:
     )  # fmt: skip
     verb.add_argument("traces", type=Path, nargs="*", metavar="T.parquet")
     verb.add_argument(
-        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: slub,slob,slob:fit=first,slob:fit=best)"
+        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: every allocator, SLOB with each of its fits)"
     )
     verb.add_argument(
         "--runs", type=_count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)"
