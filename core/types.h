@@ -224,6 +224,7 @@ struct sy_heap_counters {
 	uint64_t slab_pages, large_pages, metadata_pages; /* held now */
 	uint64_t held_peak;      /* most slab_pages + large_pages at any time */
 	uint64_t slab_pages_peak;
+	uint64_t taken_pages;    /* for slabs and large allocations, ever */
 	uint64_t page_requests;  /* asked of the page allocator */
 	uint64_t page_failures;  /* of these, refused */
 	uint64_t reclaimed_pages;/* given back because the page allocator asked */

@@ -281,7 +281,8 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 	driver->caches = calloc(scratch->cache_count + 1, sizeof(struct sy_cache *));
 	if (!driver->caches)
 		return refuse(fault, "no memory for %llu caches", (unsigned long long)scratch->cache_count);
-	for (uint64_t i = 0; i < scratch->cache_count; i++) {
+	for (uint64_t turn = 0; turn < scratch->cache_count; turn++) {
+		uint64_t i = scratch_cache_at(scratch, turn);
 		const struct scratch_cache *from = &scratch->caches[i];
 		struct sy_cache_config config = { .name = from->name, .size = from->object_size, .align = from->align,
 			                          .flags = from->flags,

@@ -57,6 +57,7 @@ void exact_look(struct exact *exact, struct point *point)
 	point->slab_pages = exact->driver->heap->counters.slab_pages;
 	point->large_pages = exact->driver->heap->counters.large_pages;
 	point->metadata_pages = exact->driver->heap->counters.metadata_pages;
+	point->taken_pages = exact->driver->heap->counters.taken_pages - exact->taken_before;
 	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
 	add_free_blocks(&counts, point->free_blocks);
 }
@@ -405,8 +406,11 @@ static void look_before(struct exact *exact)
 	exact_count_pages(exact, &counts);
 	exact->fallbacks_before = counts.fallbacks;
 	add_free_blocks(&counts, exact->free_blocks_before);
-	if (exact->driver->heap)
+	if (exact->driver->heap) {
 		exact->slow_before = exact->driver->heap->counters.slow_allocs + exact->driver->heap->counters.slow_frees;
+		exact->taken_before = exact->driver->heap->counters.taken_pages;
+		exact->held_before = held_pages(exact);
+	}
 	look_for_peaks(exact);
 }
 

@@ -24,6 +24,7 @@ struct note {
 struct point {
 	uint64_t time; /* ns */
 	uint64_t slab_pages, large_pages, metadata_pages, requested_bytes, fragmentation_events;
+	uint64_t taken_pages; /* for slabs and large allocations, since the first event */
 	uint64_t free_blocks[SY_ORDERS];
 };
 
@@ -62,7 +63,7 @@ struct exact {
 	uint64_t requested_at_held_peak;
 
 	/* Counters before the first event. */
-	uint64_t slow_before, fallbacks_before;
+	uint64_t slow_before, fallbacks_before, taken_before, held_before;
 	uint64_t free_blocks_before[SY_ORDERS];
 
 	/* Rows: the trace's caches, then the heap's size classes, then kmalloc without a class, then kmalloc in pages. */

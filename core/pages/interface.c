@@ -60,6 +60,7 @@ static void count_taken(struct sy_heap *heap, unsigned use, unsigned order)
 	sy__lock(&heap->pages->account_lock);
 	counters->page_requests++;
 	*counter_of(heap, use) += (uint64_t)1 << order;
+	counters->taken_pages += use == SY_USE_METADATA ? 0 : (uint64_t)1 << order;
 	if (counters->slab_pages_peak < counters->slab_pages)
 		counters->slab_pages_peak = counters->slab_pages;
 	if (counters->held_peak < counters->slab_pages + counters->large_pages)

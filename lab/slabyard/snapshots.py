@@ -68,6 +68,14 @@ def parse_slabinfo(text: str) -> list[SlabLine]:
     return caches
 
 
+def class_of(name: str) -> int:
+    """Bytes of the kmalloc class that a cache of slabinfo is; 0 for any other cache."""
+    match = KMALLOC.match(name)
+    if not match:
+        return 0
+    return int(match["size"]) * {"": 1, "k": 1 << 10, "M": 1 << 20}[match["unit"]]
+
+
 def parse_buddyinfo(text: str) -> dict[ZoneKey, list[int]]:
     """Free blocks by order 0 to 10 of each (node, zone) of /proc/buddyinfo."""
     zones: dict[ZoneKey, list[int]] = {}

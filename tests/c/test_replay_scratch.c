@@ -83,13 +83,16 @@ static void test_refusals(void)
 
 	REFUSED(image.header.magic[0] = 'X', "no scratch file");
 	REFUSED(image.header.version = 2, "version 2");
-	REFUSED(image.header.sections = 7, "cut short");
+	REFUSED(image.header.sections = 8, "cut short");
 	REFUSED(image.sections[1].name[0] = 'X', "unknown name");
 	REFUSED(image.sections[1] = image.sections[0], "twice");
 	REFUSED(image.sections[0].record_bytes = 16, "16 bytes, expected 32");
 	REFUSED(image.sections[0].record_bytes = 0, "0 bytes, expected 32");
 	REFUSED(image.sections[0].offset += 8, "not aligned");
 	REFUSED(image.sections[0].count = UINT64_MAX, "cut short");
+	REFUSED(image.sections[6].count = 2, "an order of 2 caches for 3");
+	REFUSED(image.order[1] = image.order[0], "twice in the order");
+	REFUSED(image.order[2] = IMAGE_CACHES, "out of range");
 	REFUSED(image.sections[0].offset = (uint64_t)1 << 63, "cut short");
 	REFUSED(image.run->cpus = 0, "0 CPUs");
 	REFUSED(image.run->cpus = SY_MAX_SLOTS + 1, "257 CPUs");
