@@ -166,6 +166,7 @@ struct sy_geometry {
 struct sy_heap;
 struct sy_cache;
 struct sy_pages;
+struct sy__walk;
 
 /*
  * The policy contract. Adding an allocator is one file that defines one of these, and one line in core/policies/table.c.
@@ -203,6 +204,9 @@ struct sy_policy {
 	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
+	void (*walk)(struct sy__walk *, struct sy_page *); /* tells what is in a slab of this first page; see walk.h */
+	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* likewise of each slab of a cache with a supplier; NULL:
+	                                                              * the policy takes none */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
 	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
 };

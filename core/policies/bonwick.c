@@ -458,4 +458,6 @@ const struct sy_policy sy__bonwick = {
 	.geometry = sy__bonwick_geometry,
 	.check = sy__bonwick_check,
 	.takes_suppliers = true,
+	.walk = sy__bonwick_walk,
+	.walk_supplied = sy__bonwick_walk_supplied,
 };

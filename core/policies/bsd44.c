@@ -27,6 +27,7 @@
  * blocks are of any number of pages; our page allocator has powers of two. Objects of caches, memory nodes and locks:
  * general.c.
  */
+#include "../walk.h"
 #include "general.h"
 
 #define SMALLEST_SHIFT 4
@@ -192,6 +193,30 @@ static uint64_t unused_bytes(struct sy__general_heap *general)
 	return bytes;
 }
 
+/* ---- Walks ---------------------------------------------------------------------------------------------------- */
+
+static void mark_bucket(struct sy__walk *walk, const void *context)
+{
+	const struct bucket *bucket = context;
+	uint64_t place = 0;
+
+	for (const struct free_block *block = bucket->first; block; block = block->next)
+		sy__walk_mark(walk, block, SY_PART_FREE, "bucket", 0, place++);
+}
+
+static void bsd44_walk(struct sy__walk *walk, struct sy_page *page)
+{
+	const struct bsd44_heap *bsd44 = (const struct bsd44_heap *)(const void *)walk->heap;
+	unsigned number = page_state(page)->bucket;
+	uint32_t size = block_bytes(number);
+	const struct sy__walk_grid grid = { 0, size, (uint32_t)(walk->slab.bytes / size), mark_bucket,
+		                            &bsd44->buckets[page->node][number] };
+
+	walk->slab.list = "bucket";
+	if (sy__walk_slab(walk))
+		sy__walk_objects(walk, &grid);
+}
+
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
 
 struct survey {
@@ -289,5 +314,6 @@ const struct sy_policy sy__bsd44 = {
 	.counts = sy__general_counts,
 	.check = sy__general_check,
 	.unused_bytes = sy__general_unused_bytes,
+	.walk = bsd44_walk,
 	.never_reclaims = true,
 };

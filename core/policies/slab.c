@@ -431,4 +431,5 @@ const struct sy_policy sy__slab = {
 	.counts = sy__slab_counts,
 	.geometry = sy__slab_geometry,
 	.check = sy__slab_check,
+	.walk = sy__slab_walk,
 };

@@ -683,4 +683,5 @@ const struct sy_policy sy__slob = {
 	.counts = slob_counts,
 	.check = sy__slob_check,
 	.unused_bytes = slob_unused_bytes,
+	.walk = sy__slob_walk,
 };

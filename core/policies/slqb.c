@@ -327,4 +327,5 @@ const struct sy_policy sy__slqb = {
 	.counts = sy__slqb_counts,
 	.geometry = sy__slqb_geometry,
 	.check = sy__slqb_check,
+	.walk = sy__slqb_walk,
 };

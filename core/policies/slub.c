@@ -397,4 +397,5 @@ const struct sy_policy sy__slub = {
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,
 	.check = sy__slub_check,
+	.walk = sy__slub_walk,
 };

@@ -379,4 +379,5 @@ const struct sy_policy sy__sunos4 = {
 	.counts = sy__general_counts,
 	.check = sy__general_check,
 	.unused_bytes = sy__general_unused_bytes,
+	.walk = sy__sunos4_walk,
 };

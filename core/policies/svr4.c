@@ -498,4 +498,5 @@ const struct sy_policy sy__svr4 = {
 	.counts = sy__general_counts,
 	.check = sy__general_check,
 	.unused_bytes = sy__general_unused_bytes,
+	.walk = sy__svr4_walk,
 };

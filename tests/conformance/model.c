@@ -19,6 +19,7 @@
 
 #define ROOMY_PAGES 1024 /* of each node; enough to create heaps in */
 #define CONSTRUCTED_BYTE 0xc5
+#define WALK_EVERY 8 /* checks: a walk looks through the lists of a cache for each of its slabs */
 
 static uint64_t machine_time;
 static int64_t constructed_objects;
@@ -423,6 +424,55 @@ static verdict check_unused(struct machine *machine, uint32_t heap_index)
 	return bytes <= heap->counters.slab_pages * SY_PAGE_SIZE ? NULL : "more bytes are unused than objects leave of the slabs";
 }
 
+/* ---- What walks show -------------------------------------------------------------------------------------------- */
+
+struct walked {
+	struct machine *machine;
+	size_t told, bytes; /* of this slab */
+	uint64_t pages;
+	verdict wrong;
+};
+
+static bool see_slab(void *context, const struct sy_slab *slab)
+{
+	struct walked *walked = context;
+
+	if (walked->told != walked->bytes)
+		walked->wrong = "a walk does not show all of a slab";
+	walked->told = 0;
+	walked->bytes = slab->bytes;
+	walked->pages += slab->bytes / SY_PAGE_SIZE;
+	return !walked->wrong;
+}
+
+static bool see_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	struct walked *walked = context;
+	const unsigned char *start = (const unsigned char *)slab->address + part->offset;
+
+	if (part->offset != walked->told)
+		walked->wrong = "a walk shows parts of a slab out of order, or not all";
+	if (part->lists > 1)
+		walked->wrong = "a free object is on two lists";
+	if (part->state != SY_PART_USED && !slab->large && memchr(walked->machine->shadow + place_of(walked->machine, start), 1, part->bytes))
+		walked->wrong = "a walk shows memory as free that a client holds";
+	walked->told += part->bytes;
+	return !walked->wrong;
+}
+
+static verdict check_walk(struct machine *machine, struct sy_heap *heap)
+{
+	struct walked walked = { .machine = machine };
+	const struct sy_visitor visitor = { see_slab, see_part, &walked };
+
+	sy_heap_walk(heap, &visitor);
+	if (!walked.wrong && walked.told != walked.bytes)
+		walked.wrong = "a walk does not show all of a slab";
+	if (!walked.wrong && walked.pages != heap->counters.slab_pages + heap->counters.large_pages)
+		walked.wrong = "a walk shows other slabs than the heap has";
+	return walked.wrong;
+}
+
 verdict model_check(struct machine *machine)
 {
 	verdict wrong = constructor_complaint;
@@ -433,6 +483,10 @@ verdict model_check(struct machine *machine)
 	for (unsigned i = 0; i < machine->config->heaps && !wrong; i++)
 		if (machine->heaps[i])
 			wrong = check_unused(machine, i);
+	for (unsigned i = 0; machine->checks % WALK_EVERY == 0 && i < machine->config->heaps && !wrong; i++)
+		if (machine->heaps[i])
+			wrong = check_walk(machine, machine->heaps[i]);
+	machine->checks++;
 	if (!wrong)
 		wrong = sy_pages_check(machine->pages);
 	for (uint32_t i = 0; i < machine->object_count && !wrong; i++)

@@ -50,6 +50,7 @@ struct machine {
 	unsigned char *shadow; /* a byte for each of memory: whether an object holds it */
 	size_t shadow_bytes;
 	uint32_t serial;
+	uint32_t checks; /* model_check was called so often */
 };
 
 /* Each returns NULL, or what is wrong. */
