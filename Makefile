@@ -2,6 +2,7 @@
 #
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make test      C tests (plain and with sanitizers) and Python tests
+#   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
@@ -23,7 +24,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare test test-c test-sanitize test-python targets lint lock clean install
+.PHONY: compare test test-c test-sanitize test-python test-cross targets lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -50,6 +51,23 @@ test-sanitize: $(VENV)/.tools
 test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"
 	@$(BIN)/python -m pytest -q
+
+CROSS := aarch64-linux-gnu arm-linux-gnueabihf
+
+test-cross: $(VENV)/.tools
+	@for target in $(CROSS); do \
+		emulator=qemu-$${target%%-*}; \
+		command -v $$emulator >/dev/null || emulator=$$emulator-static; \
+		for tool in $$target-gcc $$emulator; do \
+			command -v $$tool >/dev/null || { echo "make test-cross needs $$tool, which is missing (Debian: apt install gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-arm64-cross libc6-dev-armhf-cross qemu-user)" >&2; exit 1; }; \
+		done; \
+		echo "C tests for $$target, under $$emulator"; \
+		mkdir -p build; \
+		{ cmake -S . -B build/$$target -DSLABYARD_WERROR=ON -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$${target%%-*} \
+			-DCMAKE_C_COMPILER=$$target-gcc "-DCMAKE_CROSSCOMPILING_EMULATOR=$$emulator;-L;/usr/$$target" && \
+		cmake --build build/$$target -j $(JOBS); } >build/$$target.log 2>&1 || { cat build/$$target.log; exit 1; }; \
+		ctest --test-dir build/$$target --output-on-failure -j $(JOBS) || exit 1; \
+	done
 
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \
