@@ -154,6 +154,11 @@ struct sy_cache_counts {
 	uint64_t objects_in_use;  /* held by the client */
 	uint64_t objects_cached;  /* free, kept in per-CPU state */
 	uint64_t allocations;     /* since creation; 0: the policy keeps no count */
+	uint64_t idle_slabs;      /* of the empty ones, those that the policy keeps apart: /proc/slabinfo counts the rest as active */
+	uint64_t objects_shared;  /* of those cached, in the arrays that the CPUs of a node share (<sharedavail>) */
+	/* Fixed at creation; 0: the policy has no such thing. A slab may be smaller where memory is short. */
+	uint32_t slab_objects, slab_pages; /* of a slab; 0: caches share their pages */
+	uint32_t limit, batchcount, shared; /* of per-CPU queues, in the sense of slabinfo's tunables */
 };
 
 struct sy_geometry {
@@ -231,7 +236,8 @@ struct sy_heap_counters {
 	uint64_t taken_pages;    /* for slabs and large allocations, ever */
 	uint64_t page_requests;  /* asked of the page allocator */
 	uint64_t page_failures;  /* of these, refused */
-	uint64_t reclaimed_pages;/* given back because the page allocator asked */
+	uint64_t asked, asked_urgently; /* times the page allocator asked for memory; of these, lest a request fail */
+	uint64_t reclaimed_pages, reclaimed_urgently; /* given back when it asked; of these, when it asked lest a request fail */
 	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
 	size_t slow_allocs;      /* allocations that left the fast path */
 	size_t slow_frees;       /* frees that left the fast path */

@@ -38,6 +38,22 @@ struct wide {
 	uint64_t high, low;
 };
 
+/* Where objects were, seen from the CPU that asked or freed. */
+struct locality {
+	uint64_t local_allocations, remote_allocations; /* of the node of that CPU; of another one */
+	uint64_t local_frees, remote_frees;
+	uint64_t node_requests_met, node_requests_missed; /* requests for a node: of that node; of another one */
+};
+
+/* How the heap gave memory back when the page allocator asked for it. */
+struct pressure {
+	struct sy_heap_counters before; /* when the first event came */
+	uint64_t rescued_before;
+	uint64_t event, time;  /* of the first asking */
+	uint64_t wait_events, wait_ns; /* from there to the first page that was given back */
+	bool asked, given;
+};
+
 struct exact {
 	struct driver *driver; /* populated; its trace is run to the end */
 
@@ -55,6 +71,9 @@ struct exact {
 
 	/* Memory now. */
 	uint64_t requested_bytes, given_slab_bytes, given_large_bytes;
+	uint64_t requested_large_bytes; /* of those requested, in pages of their own */
+	struct locality locality;
+	struct pressure pressure;
 
 	/* Memory over time. */
 	uint64_t now;
@@ -102,11 +121,19 @@ void exact_release(struct exact *);
 void exact_look(struct exact *, struct point *);
 void exact_count_pages(const struct exact *, struct sy_pages_counts *);
 
-/* Writes an object with the member "exact". */
+/* How memory was given back under pressure. */
+void exact_write_pressure(struct json *, const struct exact *);
+
+/* Shrinks the heap, destroys the trace's caches, and writes what that brought and which of them it was refused for. The
+ * last thing that is done to the allocator. */
+void exact_write_end(struct json *, struct exact *);
+
+/* Writes an object with the member "exact". Ends with exact_write_end. */
 void exact_write(struct json *, struct exact *);
 
-/* The free lists as /proc/buddyinfo and /proc/pagetypeinfo have them. */
+/* Memory as /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo have it. */
 void proc_buddyinfo(FILE *out, const struct sy_pages_counts *);
 void proc_pagetypeinfo(FILE *out, const struct sy_pages_counts *, unsigned pageblock_order);
+void proc_slabinfo(FILE *out, const struct sy_heap *);
 
 #endif

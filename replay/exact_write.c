@@ -165,6 +165,18 @@ static void write_pages(struct json *json, const struct exact *exact, const stru
 		json_null(json, "fast_path_share");
 }
 
+static void write_nodes(struct json *json, const struct exact *exact)
+{
+	const struct locality *locality = &exact->locality;
+
+	measure(json, exact, "local_allocations", locality->local_allocations);
+	measure(json, exact, "remote_allocations", locality->remote_allocations);
+	measure(json, exact, "local_frees", locality->local_frees);
+	measure(json, exact, "remote_frees", locality->remote_frees);
+	measure(json, exact, "node_requests_met", locality->node_requests_met);
+	measure(json, exact, "node_requests_missed", locality->node_requests_missed);
+}
+
 /* ---- Over time ------------------------------------------------------------------------------------------------ */
 
 static void write_snapshots(struct json *json, const struct exact *exact)
@@ -481,11 +493,14 @@ void exact_write(struct json *json, struct exact *exact)
 	write_memory(json, exact, &end);
 	write_unused(json, exact, &end);
 	write_pages(json, exact, &end);
+	write_nodes(json, exact);
+	exact_write_pressure(json, exact);
 	write_snapshots(json, exact);
 	write_series(json, exact);
 	write_caches(json, exact, &end);
 	write_call_sites(json, exact);
 	write_zones(json, exact);
+	exact_write_end(json, exact);
 	json_object_end(json);
 	json_object_end(json);
 }

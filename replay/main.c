@@ -4,7 +4,7 @@
  *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log FILE] [--memory BYTES]
  *                   [--allow-failures]
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
- *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo [--memory BYTES] [--allow-failures]
+ *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
  *   slabyard-replay --check --allocator SPEC
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
@@ -116,7 +116,7 @@ static bool print_help(void)
 {
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|serve [--points N]\n"
 	     "                [--log FILE] [--memory BYTES] [--allow-failures]\n"
-	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo\n"
+	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
 	     "slabyard-replay --list\n"
 	     "slabyard-replay --check --allocator SPEC\n"
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
@@ -182,7 +182,7 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 	if (arguments->mode && !serves(arguments) && pass_named(arguments->mode) > PASS_LATENCY)
 		return refuse(fault, "--mode cannot be %s: it can be exact, timed, latency or serve", arguments->mode);
 	if (arguments->proc && (pass_named(arguments->proc) <= PASS_LATENCY || pass_named(arguments->proc) == PASSES))
-		return refuse(fault, "--proc cannot be %s: it can be buddyinfo or pagetypeinfo", arguments->proc);
+		return refuse(fault, "--proc cannot be %s: it can be buddyinfo, pagetypeinfo or slabinfo", arguments->proc);
 	if (arguments->cpus)
 		return refuse(fault, "--cpus goes with --geometry: a scratch file states the CPUs of a replay");
 	if (arguments->log && (!arguments->mode || strcmp(arguments->mode, "exact") != 0))

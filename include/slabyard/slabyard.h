@@ -67,6 +67,7 @@ struct sy_pages_counts {
 	uint64_t fallbacks;       /* fallback events since creation */
 	uint64_t fallbacks_changing_ownership;
 	uint64_t requests, failures; /* of blocks */
+	uint64_t rescued;         /* requests that would have failed, but for what heaps gave back when they were asked for it */
 	uint64_t committed_pages; /* memory taken from the source */
 };
 

@@ -178,7 +178,8 @@ def _parser() -> Parser:
         verbs, "replay", "one trace under one allocator", _replay,
         "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json\n"
         "  slabyard replay t.parquet --allocator slob:fit=best,log_every=1000 --log -\n"
-        "  slabyard replay t.parquet --allocator slub --proc buddyinfo",
+        "  slabyard replay t.parquet --allocator slub --proc buddyinfo\n"
+        "  slabyard replay t.parquet --allocator slab --slabinfo --sort c",
     )  # fmt: skip
     verb.add_argument("trace", type=Path, metavar="T.parquet")
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...], malloc:system or malloc:LIB.so")
@@ -188,8 +189,15 @@ def _parser() -> Parser:
         "--log", metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
     )
     verb.add_argument(
-        "--proc", choices=("buddyinfo", "pagetypeinfo"), help="print the free lists at the end as this file of /proc does, nothing else"
-    )
+        "--proc", choices=("buddyinfo", "pagetypeinfo", "slabinfo"),
+        help="print the free lists or the caches at the end as this file of /proc does, nothing else",
+    )  # fmt: skip
+    verb.add_argument("--slabinfo", action="store_true", help="print the caches at the end as slabtop does, nothing else")
+    verb.add_argument(
+        "--sort", choices=tuple("abclvnopsu"), metavar="KEY",
+        help="of --slabinfo, slabtop's keys: a active objects, b objects per slab, c cache size, l slabs, v active slabs, "
+        "n name, o objects (default), p pages per slab, s object size, u use",
+    )  # fmt: skip
     _machine(verb)
     _format(verb)
 
@@ -407,9 +415,15 @@ def _replay(options: argparse.Namespace) -> int:
 
     if options.log and options.log != "-":
         _writable(Path(options.log))
+    if options.proc and options.slabinfo:
+        raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
+    if options.sort and not options.slabinfo:
+        raise UserError("--sort goes with --slabinfo")
+    if options.slabinfo:
+        return _slabinfo(options)
     if options.proc:
         with Workload(options.trace, _options(options)) as workload:
-            _print(workload.proc(options.allocator, options.proc))
+            _print(workload.proc(options.allocator, options.proc) + "\n")
             return _completeness({str(options.trace): workload.metadata.incomplete})
     with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
         exact = _exact(workload, options.allocator, options.log)
@@ -426,6 +440,26 @@ def _replay(options: argparse.Namespace) -> int:
         _print(render([compare.flat([record])], "csv"))
     else:
         _print(render(compare.details(record, options.caches), options.format))
+    return _completeness({str(options.trace): incomplete})
+
+
+def _slabinfo(options: argparse.Namespace) -> int:
+    from . import slabtop
+    from .replay import Workload
+    from .snapshots import parse_slabinfo
+
+    with Workload(options.trace, _options(options)) as workload:
+        lines = parse_slabinfo(workload.proc(options.allocator, "slabinfo"))
+        incomplete = workload.metadata.incomplete
+    letter = options.sort or "o"
+    if options.format == "json":
+        _print(to_json(slabtop.as_json(lines, letter)))
+    elif options.format == "text":
+        _print(slabtop.text(lines, letter))
+    else:
+        _print(render([slabtop.table(lines, letter)], options.format))
+    if slabtop.shares_pages(lines):
+        note(f"the caches of {options.allocator} share their pages, so slabs of one cache cannot be told")
     return _completeness({str(options.trace): incomplete})
 
 

@@ -173,7 +173,7 @@ class Workload:
         return exact
 
     def proc(self, spec: str, file: str) -> str:
-        """The free lists at the end of a replay, as /proc/buddyinfo or /proc/pagetypeinfo would show them on the recorded kernel."""
+        """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
         argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--proc", file]
         text = programs.run([*argv, *(["--allow-failures"] if self.options.allow_failures else [])]).decode().rstrip("\n")
         recorded = next((one.files["pagetypeinfo"] for one in self.metadata.snapshots if "pagetypeinfo" in one.files), "")
