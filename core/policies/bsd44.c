@@ -298,7 +298,7 @@ static bool bsd44_heap_init(struct sy_heap *heap)
 
 const struct sy_policy sy__bsd44 = {
 	.name = "bsd44",
-	.summary = "4.4BSD's kernel malloc: power-of-two buckets, whose pages are never given back",
+	.summary = "4.4BSD: power-of-two buckets, whose pages are never given back",
 	.paper = "McKusick and Karels, Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel, USENIX 1988",
 	.heap_bytes = sizeof(struct bsd44_heap),
 	.cache_bytes = sizeof(struct sy__general_cache),

@@ -325,18 +325,29 @@ def _list(options: argparse.Namespace) -> int:
 def _list_text(found: list[dict[str, Any]]) -> str:
     lines = []
     for one in found:
-        lines.append(one["name"])
-        lines += textwrap.wrap(f"{one['summary']} ({one['paper']})", 78, initial_indent="  ", subsequent_indent="  ")
-        for item in one["tunables"]:
-            head = f"  {item['name']}={item['default']}"
-            lines += textwrap.wrap(f"{item['meaning']} ({_range(item)})", 80, initial_indent=f"{head:<23} ", subsequent_indent=" " * 24)
+        lines += [one["name"], f"  {one['summary']}"]
+        for paper in one["paper"].split("; "):
+            lines += textwrap.wrap(paper, 80, initial_indent="  ", subsequent_indent="    ")
+        lines += _tunables_text(one["tunables"]) or ["  no tunables"]
         lines.append("")
     lines += ["malloc:system, malloc:/path/lib.so", "  the object events through a malloc library", ""]
     return "\n".join(lines)
 
 
+def _tunables_text(tunables: list[dict[str, Any]]) -> list[str]:
+    """A line for each, `name=default`, range and meaning in columns; the meaning goes on below itself."""
+    heads = [(f"{item['name']}={item['default']}", _range(item)) for item in tunables]
+    widths = [max((len(head[column]) for head in heads), default=0) for column in (0, 1)]
+    lines = []
+    for item, (name, range_) in zip(tunables, heads, strict=True):
+        start = f"    {name:<{widths[0]}}  {range_:<{widths[1]}}  "
+        lines += textwrap.wrap(item["meaning"], 80, initial_indent=start, subsequent_indent=" " * len(start))
+    return lines
+
+
 def _range(item: dict[str, Any]) -> str:
-    return ", ".join(item["choices"]) if item.get("choices") else f"{item['min']} to {item['max']}"
+    range_ = ", ".join(item["choices"]) if item.get("choices") else f"{item['min']} to {item['max']}"
+    return f"auto, {range_}" if item["default"] == "auto" else range_
 
 
 def _record(options: argparse.Namespace) -> int:
