@@ -428,6 +428,8 @@ def _replay(options: argparse.Namespace) -> int:
         _writable(Path(options.log))
     if options.proc and options.slabinfo:
         raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
+    if options.log and (options.proc or options.slabinfo):
+        raise UserError("--log goes with a replay that prints its measures; leave out --proc and --slabinfo")
     if options.sort and not options.slabinfo:
         raise UserError("--sort goes with --slabinfo")
     if options.slabinfo:

@@ -156,7 +156,14 @@ def test_no_caches() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("--sort", "c"), ("--slabinfo", "--proc", "slabinfo"), ("--slabinfo", "--sort", "z"), ("--slabinfo", "--sort", "ab")]
+    "words",
+    [
+        ("--sort", "c"),
+        ("--slabinfo", "--log", "-"),
+        ("--slabinfo", "--proc", "slabinfo"),
+        ("--slabinfo", "--sort", "z"),
+        ("--slabinfo", "--sort", "ab"),
+    ],
 )
 def test_wrong_usage(busy: Path, words: tuple[str, ...]) -> None:
     complaint(slabyard("replay", busy, "--allocator", "slab", *words), 2)
