@@ -4,6 +4,7 @@
 #   make test      C tests (plain and with sanitizers) and Python tests
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
+#   make docs      draw the drawings of docs/allocators/ again
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
 #   make clean     remove all of it
@@ -24,7 +25,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare test test-c test-sanitize test-python test-cross targets lint lock clean install
+.PHONY: compare test test-c test-sanitize test-python test-cross targets docs lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -76,9 +77,12 @@ targets:
 		echo "the core compiles for $$target, with nothing beneath"; \
 	done
 
+docs: $(VENV)/.slabyard
+	@$(BIN)/python docs/draw.py
+
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab tests/python
-	@$(BIN)/mypy lab/slabyard
+	@$(BIN)/ruff check lab tests/python docs/draw.py
+	@$(BIN)/mypy lab/slabyard docs/draw.py
 
 clean:
 	rm -rf .venv build report.html .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -8,7 +8,7 @@
 #include "../walk.h"
 #include "slob.h"
 
-static const char *const list_names[SY__SLOB_LISTS] = { "small", "medium", "large objects" };
+static const char *const list_names[SY__SLOB_LISTS] = { "small list", "medium list", "large list" };
 
 static void locate(const struct sy__slob_heap *slob, const struct sy__slob_page *state, struct sy_slab *slab)
 {

@@ -39,6 +39,16 @@ exit status:
 """
 
 
+SCRIPT = """\
+cpus 2                    the machine; also: nodes N
+cache inode 400           also: align=N ctor hwcache rcu nomerge
+alloc a..h inode cpu=1    objects a to h of a cache; also: node=N
+kmalloc x1..x3 100        three of 100 bytes
+free b d x2               also: cpu=N
+show some title           draws memory here, and goes on
+shrink                    also: drain CPU; tick SECONDS
+"""
+
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -233,6 +243,15 @@ def _parser() -> Parser:
     verb.add_argument("--cpus", type=_count(256), default=os.cpu_count() or 1, metavar="N", help="present CPUs (default: this machine's)")
     verb.add_argument("sizes", type=_count(1 << 22), nargs="+", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
     _format(verb)
+
+    verb = _verb(
+        verbs, "layout", "draws memory after a script of allocations", _layout,
+        "slabyard layout --allocator slub script.txt\n\na script:\n" + textwrap.indent(SCRIPT, "  "),
+    )  # fmt: skip
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]")
+    verb.add_argument("script", type=Path, metavar="SCRIPT", help="commands, one a line; - for standard input")
+    verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
+    verb.add_argument("--svg", type=Path, metavar="FILE.svg", help="also draw a picture")
     return parser
 
 
@@ -581,4 +600,19 @@ def _geometry(options: argparse.Namespace) -> int:
         return DONE
     columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
     _print(render([Table("", columns, [[one[name] for name in columns] for one in found])], options.format))
+    return DONE
+
+
+def _layout(options: argparse.Namespace) -> int:
+    from . import layout
+
+    if options.svg is not None:
+        _writable(options.svg)
+    found = layout.run(options.allocator, options.script)
+    if options.svg is not None:
+        from .layout_svg import picture
+
+        with whole_file(options.svg) as part:
+            part.write_text(picture(found))
+    _print(to_json(found) if options.format == "json" else layout.draw(found))
     return DONE
