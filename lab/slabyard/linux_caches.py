@@ -39,12 +39,13 @@ REQUESTS: dict[str, Request] = {
     **_requests(
         "h",
         "biovec-16 biovec-64 biovec-128 biovec-max cred_jar dmaengine-unmap-2 dmaengine-unmap-16 eventpoll_epi files_cache filp "
-        "fs_cache inet_peer_cache ip_dst_cache ip6_dst_cache pid scsi_sense_cache sgpool-8 sgpool-16 sgpool-32 sgpool-64 "
+        "fs_cache inet_peer_cache ip_dst_cache mnt_cache ip6_dst_cache pid scsi_sense_cache sgpool-8 sgpool-16 sgpool-32 sgpool-64 "
         "sgpool-128 signal_cache skbuff_ext_cache skbuff_fclone_cache tcp_bind_bucket tcp_bind2_bucket PING PINGv6 UNIX "
         "UNIX-STREAM UDP UDPv6 UDP-Lite UDPLITEv6 xfrm_dst_cache btrfs_path xfs_buf",
     ),
     **_requests("ho", "io_kiocb kmem_cache kmem_cache_node mm_struct names_cache RAW RAWv6 skbuff_head_cache skbuff_small_head"),
-    **_requests("ht", "TCP TCPv6 tw_sock_TCP tw_sock_TCPv6 request_sock_TCP request_sock_TCPv6 bio-"),
+    **_requests("ht", "TCP TCPv6 bio-"),
+    **_requests("t", "tw_sock_TCP tw_sock_TCPv6 request_sock_TCP request_sock_TCPv6"),
     **_requests("cht", "sighand_cache"),
     **_requests("ct", "anon_vma"),
     **_requests("t", "jbd2_journal_head nf_conntrack"),

@@ -20,6 +20,7 @@ held; the rest is spread evenly between these groups. A group stays on one CPU, 
 Where the snapshot opens the trace, the free objects of the recorded kernel's partial slabs are there too: as many slabs as were
 partial (any, where that is not known) have them spread evenly; they are allocated with the others, and freed before the trace
 begins. So every allocator starts with the holes that this past leaves in it.
+Under SLAB, where the snapshot comes later, those in its arrays at least, so that arrays begin filled.
 Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
 A kernel without slabinfo (SLOB) does not tell its objects: all that it held before the trace is taken to be such kmallocs.
 
@@ -145,14 +146,15 @@ def _kinds(
     for line in sorted(lines, key=lambda line: -line.active_objects):
         per_slab = max(1, min(line.objects_per_slab, -(-line.active_objects // max(1, line.slabs))))
         size_class = snapshots.class_of(line.name)
-        base = line.active_objects - _cached(line, attributes.get(line.name, {}), cpus)
-        room = line.objects if opens else 0
-        slabs = (room, _partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
+        cached = _cached(line, attributes.get(line.name, {}), cpus)
+        base = line.active_objects - cached
+        slabs = (_partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
         if size_class:
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)
             mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
-            kinds.append(_Kind(max(0, base), *slabs, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
+            room = _room(line, base + cached, opens)
+            kinds.append(_Kind(max(0, base), room, *slabs, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
             continue
         number = numbers.get(line.name)
         if number is not None and number < len(traffic.live_caches):
@@ -160,12 +162,13 @@ def _kinds(
         taken = min(max(0, base), unnamed[line.object_size])
         unnamed[line.object_size] -= taken
         base -= taken
+        room = _room(line, base + cached, opens)
         if number is None:
-            if base <= 0:
+            if max(base, room) <= 0:
                 continue
             number = len(caches)
             caches.append(_cache(line, attributes.get(line.name, {})))
-        kinds.append(_Kind(max(0, base), *slabs, caches[number].object_size, number, 0, 0))
+        kinds.append(_Kind(max(0, base), room, *slabs, caches[number].object_size, number, 0, 0))
     # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
     shown = {kind.cache for kind in kinds}
     for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
@@ -201,6 +204,16 @@ def _cached(line: SlabLine, attributes: dict[str, str], cpus: int) -> int:
         slabs = min(cpus, line.slabs)
     sheaf = _leading_number(attributes.get("sheaf_capacity", "")) or 0
     return min(line.active_objects, slabs * line.objects_per_slab // 2 + cpus * sheaf // 2)
+
+
+def _room(line: SlabLine, older: int, opens: bool) -> int:
+    """Objects that the slabs of a cache held when the trace began, used or free; 0: not known.
+
+    `older`: used ones, and free ones that slabinfo counts as active. Of these SLAB's are in its arrays, for which it keeps slabs.
+    """
+    if opens:
+        return line.objects
+    return max(0, older) if line.limit else 0
 
 
 def _partial_slabs(line: SlabLine, attributes: dict[str, str]) -> int:
