@@ -3,6 +3,7 @@
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make test      C tests (plain and with sanitizers) and Python tests
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
+#   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make docs      draw the drawings of docs/allocators/ again
 #   make lint      style and types of the Python code
@@ -25,13 +26,16 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare test test-c test-sanitize test-python test-cross targets docs lint lock clean install
+.PHONY: compare test test-c test-sanitize test-python test-cross fidelity targets docs lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
 	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html
 
 install: $(VENV)/.slabyard
+
+fidelity: $(VENV)/.slabyard
+	@$(BIN)/python bench/fidelity.py
 
 test: test-c test-sanitize test-python
 
@@ -81,8 +85,8 @@ docs: $(VENV)/.slabyard
 	@$(BIN)/python docs/draw.py
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab tests/python docs/draw.py
-	@$(BIN)/mypy lab/slabyard docs/draw.py
+	@$(BIN)/ruff check lab bench tests/python docs/draw.py
+	@$(BIN)/mypy lab/slabyard bench/fidelity.py bench/fidelity_curve.py docs/draw.py
 
 clean:
 	rm -rf .venv build report.html .pytest_cache .ruff_cache .mypy_cache .hypothesis
