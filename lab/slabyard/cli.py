@@ -26,6 +26,7 @@ from .output import FORMATS, Progress, Table, describe_os_error, is_special, not
 if TYPE_CHECKING:
     from .compare import Plan
     from .replay import Workload
+    from .snapshots import SlabLine
     from .trace import Metadata
 
 STATUSES = """\
@@ -442,6 +443,7 @@ def _options(options: argparse.Namespace) -> Any:
 def _replay(options: argparse.Namespace) -> int:
     from . import compare, records
     from .replay import Workload
+    from .snapshots import parse_slabinfo
 
     if options.log and options.log != "-":
         _writable(Path(options.log))
@@ -455,7 +457,10 @@ def _replay(options: argparse.Namespace) -> int:
         return _slabinfo(options)
     if options.proc:
         with Workload(options.trace, _options(options)) as workload:
-            _print(workload.proc(options.allocator, options.proc) + "\n")
+            text = workload.proc(options.allocator, options.proc)
+            _print(text + "\n")
+            if options.proc == "slabinfo":
+                _note_shared_pages(options.allocator, parse_slabinfo(text))
             return _completeness({str(options.trace): workload.metadata.incomplete})
     with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
         exact = _exact(workload, options.allocator, options.log)
@@ -490,9 +495,15 @@ def _slabinfo(options: argparse.Namespace) -> int:
         _print(slabtop.text(lines, letter))
     else:
         _print(render([slabtop.table(lines, letter)], options.format))
-    if slabtop.shares_pages(lines):
-        note(f"the caches of {options.allocator} share their pages, so slabs of one cache cannot be told")
+    _note_shared_pages(options.allocator, lines)
     return _completeness({str(options.trace): incomplete})
+
+
+def _note_shared_pages(spec: str, lines: Sequence[SlabLine]) -> None:
+    from . import slabtop
+
+    if slabtop.shares_pages(lines):
+        note(f"the caches of {spec} share their pages: slabs of one cache cannot be told, and kmallocs are in none")
 
 
 def _exact(workload: Workload, spec: str, log: str | None) -> dict[str, Any]:

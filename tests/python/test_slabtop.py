@@ -146,6 +146,8 @@ def test_shared_pages(busy: Path) -> None:
     done = slabyard(*words, "--format", "json")
     found = json.loads(done.stdout)
     assert "share their pages" in done.stderr and done.returncode == 0
+    assert "share their pages" in slabyard("replay", busy, "--allocator", "slob", "--proc", "slabinfo").stderr
+    assert slabyard("replay", busy, "--allocator", "slub", "--proc", "slabinfo").stderr == ""
     dentry = next(cache for cache in found["caches"] if cache["name"] == "dentry")
     assert dentry["slabs"] is None and dentry["active_objects"] > 0 and found["totals"]["slabs"] is None
 
