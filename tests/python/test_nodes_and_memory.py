@@ -13,14 +13,11 @@ from handmade import slabyard
 from slabyard import replay
 
 POLICIES = [policy["name"] for policy in replay.policies()]
-PAGES = 16 << 8  # of 16 MiB
 
 
-def exact(trace: Path, policy: str, *words: str) -> dict[str, Any]:
-    done = slabyard("replay", trace, "--allocator", policy, "--format", "json", *words)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["exact"]
-    return found
+def exact(trace: Path, policy: str, **options: Any) -> dict[str, Any]:
+    with replay.Workload(trace, replay.Options(**options)) as workload:
+        return workload.exact(policy)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +43,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_nodes_are_counted(nodes: Path, policy: str, count: int) -> None:
-    found = exact(nodes, policy, "--nodes", str(count))
+    found = exact(nodes, policy, nodes=count)
     assert found["local_allocations"] + found["remote_allocations"] == found["requests"] == 2000
     assert found["local_frees"] + found["remote_frees"] == found["frees"] == 666
     # A node that the replay has not is none.
@@ -70,7 +67,7 @@ def test_a_cpu_gets_memory_of_its_node(tmp_path: Path, policy: str) -> None:
         builder.kmalloc(number, 100, cpu=number % 4)
     for number in range(400):
         builder.kfree(number, cpu=number % 4)
-    found = exact(builder.write(tmp_path / "local.parquet"), policy, "--nodes", "4")
+    found = exact(builder.write(tmp_path / "local.parquet"), policy, nodes=4)
     assert found["local_allocations"] == found["local_frees"] == 400
     assert found["node_requests_met"] == found["node_requests_missed"] == 0
 
@@ -99,7 +96,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_memory_is_given_back_under_pressure(short: Path, policy: str) -> None:
-    found = exact(short, policy, "--memory", "16M", "--allow-failures")
+    found = exact(short, policy, memory=16 << 20, allow_failures=True)
     asked = found["reclaim_askings"] + found["reclaim_urgent_askings"]
     given = found["reclaimed_pages"] + found["reclaimed_urgent_pages"]
     assert (found["gives_back"] == "never") == (policy == "bsd44")
@@ -117,11 +114,11 @@ def test_memory_is_given_back_under_pressure(short: Path, policy: str) -> None:
 
 def test_a_working_set_goes_when_a_request_would_fail(short: Path) -> None:
     """Bonwick's slabs were used milliseconds ago: an asking brings none of them, an urgent one all."""
-    kept = exact(short, "bonwick", "--memory", "16M")
+    kept = exact(short, "bonwick", memory=16 << 20)
     assert kept["reclaim_askings"] > 0 and kept["reclaimed_pages"] == 0
     assert kept["reclaim_urgent_askings"] == 1 and kept["reclaimed_urgent_pages"] > 1900 and kept["reclaim_rescued_requests"] == 1
     assert kept["reclaim_wait_events"] > 0 and kept["reclaim_wait_ns"] == 1000 * kept["reclaim_wait_events"]
-    free = exact(short, "bonwick:working_set_seconds=0", "--memory", "16M")
+    free = exact(short, "bonwick:working_set_seconds=0", memory=16 << 20)
     assert free["reclaimed_pages"] > 1900 and free["reclaim_urgent_askings"] == 0 and free["reclaim_wait_events"] == 0
     text = slabyard("replay", short, "--allocator", "bonwick", "--memory", "16M").stdout
     assert "pages given back then, urgently" in text and "requests that this kept from failing" in text
@@ -161,9 +158,13 @@ def test_the_end_of_a_replay(leftovers: Path, policy: str) -> None:
         assert found["shrink_pages"] > 0
     else:
         assert found["shrink_pages"] == 0
+
+
+@pytest.mark.parametrize("policy", ["slub", "slob", "bsd44"])
+def test_the_end_of_a_replay_in_text(leftovers: Path, policy: str) -> None:
     text = slabyard("replay", leftovers, "--allocator", policy).stdout
     assert "1 of 3 caches could be destroyed" in text and "file (20), dentry (20)" in text.replace("\n", " ")
-    assert ("never gives" in text) == (policy == "bsd44")
+    assert ("never gives" in text) == (policy == "bsd44") and ("as soon as" in text) == (policy == "slob")
 
 
 @pytest.mark.parametrize("policy", ["bonwick", "slob", "bsd44"])

@@ -60,7 +60,8 @@ def test_every_policy_writes_this_format(busy: Path, policy: str) -> None:
     names = [line.name for line in lines]
     assert names.index("inode") < names.index("dentry")  # the newest first
     assert all(line.active_objects <= line.objects and line.active_slabs <= line.slabs for line in lines)
-    exact = json.loads(slabyard("replay", busy, "--allocator", policy, "--format", "json").stdout)["exact"]
+    with replay.Workload(busy, replay.Options()) as workload:
+        exact = workload.exact(policy)
     if not slabtop.shares_pages(lines):
         assert sum(line.slabs * line.pages_per_slab for line in lines) == exact["slab_pages_end"]
         for line in lines:
@@ -100,19 +101,27 @@ def shown_by_slabtop(path: Path, letter: str) -> str:
     return "".join(line.rstrip()[:80] + "\n" for line in done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("letter", slabtop.SORTS)
-def test_slabtop_shows_the_same(busy: Path, tmp_path: Path, letter: str) -> None:
-    file = tmp_path / "slabinfo"
-    ours, theirs = [], []
+@pytest.fixture(scope="module")
+def replayed(busy: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The slabinfo of two replays."""
+    files = []
     for spec in ("slab", "slub"):
-        text = slabyard("replay", busy, "--allocator", spec, "--proc", "slabinfo").stdout
-        file.write_text(text)
-        theirs.append(shown_by_slabtop(file, letter))
-        ours.append(slabyard("replay", busy, "--allocator", spec, "--slabinfo", "--sort", letter).stdout)
-    for path in REAL:
-        theirs.append(shown_by_slabtop(path, letter))
-        ours.append(slabtop.text(snapshots.parse_slabinfo(path.read_text()), letter))
-    for one, other in zip(ours, theirs, strict=True):
+        files.append(tmp_path_factory.mktemp("replayed") / "slabinfo")
+        files[-1].write_text(slabyard("replay", busy, "--allocator", spec, "--proc", "slabinfo").stdout)
+    return files
+
+
+def test_the_command_line_sorts(busy: Path, replayed: list[Path]) -> None:
+    lines = snapshots.parse_slabinfo(replayed[0].read_text())
+    for words, letter in (((), "o"), (("--sort", "n"), "n")):
+        assert slabyard("replay", busy, "--allocator", "slab", "--slabinfo", *words).stdout == slabtop.text(lines, letter)
+
+
+@pytest.mark.parametrize("letter", slabtop.SORTS)
+def test_slabtop_shows_the_same(replayed: list[Path], letter: str) -> None:
+    for path in (*replayed, *REAL):
+        other = shown_by_slabtop(path, letter)
+        one = slabtop.text(snapshots.parse_slabinfo(path.read_text()), letter)
         assert one.splitlines()[:7] == other.splitlines()[:7]
         if letter == "n":
             assert one == other
