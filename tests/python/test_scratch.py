@@ -221,6 +221,18 @@ def test_cpu_slabs_and_array_caches_are_taken_off(tmp_path: Path) -> None:
     assert int((older["cache"] == 0).sum()) == 120 - 27 - 12
 
 
+def test_arrays_of_a_slab_kernel_begin_filled(tmp_path: Path) -> None:
+    """Also where the snapshot comes later: 120 active objects less the traced one, of which 27 are taken to be in the array."""
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.caches = [handmade.cache("dentry", 192)]
+    build.cache_alloc(0, 0)
+    line = "dentry 120 126 192 21 1 : tunables 54 27 0 : slabdata 6 6 0\n"
+    build.snapshot("later", {"slabinfo": "slabinfo - version: 2.1\n" + line})
+    older = prepared(build.write(tmp_path / "t.parquet"))["older"]
+    assert len(older) == 120 - 1 and len(staying(older)) == 120 - 1 - 27
+
+
 def test_caches_that_slabinfo_alone_knows_are_described_as_others_are(tmp_path: Path) -> None:
     said = {"object_size": "584", "align": "64", "ctor": "init_once", "destroy_by_rcu": "1", "hwcache_align": "1", "reclaim_account": "1"}
     caches = prepared(snapshot_trace(tmp_path / "t.parquet", attributes={"unseen": said}))["caches"]
