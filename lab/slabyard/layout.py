@@ -238,7 +238,7 @@ def tree(slabs: list[dict[str, Any]]) -> list[str]:
         return []
     lines = ["tree of free blocks; its root is the leftmost:"]
     for slab, part in found:
-        lines.append(f"{'':{4 * part['place'] + 2}}{part['bytes']} bytes at {part['offset']} of page {slab['page']}")
+        lines.append(f"{'':{4 * min(part['place'], DEEPEST) + 2}}{part['bytes']} bytes at {part['offset']} of page {slab['page']}")
     return lines
 
 
@@ -263,7 +263,9 @@ class Group:
         if self.cache is None:
             return "large allocations" if all(slab["large"] for slab in self.slabs) else "pages of all caches"
         own, size = self.cache["bytes"], self.cache["object_bytes"]
-        return f"{self.cache['name']}: objects of {size} bytes" + (f", each takes {own}" if own != size else "")
+        names = {thing["cache"] for slab in self.slabs for part in slab["parts"] for thing in part["objects"]} - {self.cache["name"], None}
+        name = self.cache["name"] + (f", merged with {', '.join(sorted(names))}" if names else "")
+        return f"{name}: objects of {size} bytes" + (f", each takes {own}" if own != size else "")
 
 
 def groups(snapshot: dict[str, Any]) -> list[Group]:
@@ -292,7 +294,7 @@ def _draw_group(group: Group, found: dict[str, Any], slabs: list[dict[str, Any]]
         pages = sum(slab["bytes"] for slab in group.slabs) // found["page_bytes"]
         return [f"{group.heading()}: the allocator's own, {used} in use, {pages} page{'s'[: pages > 1]}"]
     scale = column_bytes(group.slabs, found["page_bytes"])
-    lines = [f"{group.heading()} (a column is {scale} bytes)"]
+    lines = _wrapped("", f"{group.heading()} (a column is {scale} bytes)")
     for slab in group.slabs:
         lines.append("  " + describe(slab, slabs, found["page_bytes"], found["nodes"]))
         lines += _rows(slab, scale)

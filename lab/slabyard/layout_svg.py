@@ -1,11 +1,12 @@
 """The picture of `slabyard layout --svg`: the text drawing's pieces as rectangles, drawn to scale.
 
-One self-contained SVG without scripts or fonts of its own. Fill and outline both tell a piece's state, so that it can be read
-without colour; each piece has a title with its offset, bytes and state, which a browser shows under the pointer.
+One self-contained SVG without scripts or fonts of its own. A piece's fill tells its state; so does its title, with offset and bytes,
+which a browser shows under the pointer.
 """
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -16,6 +17,7 @@ WIDTH = 1024  # of a row of a page or, where slabs are larger, of several
 LEFT = 16
 ROW = 28
 LINE = 18
+LETTERS = 140  # in a line of text
 MOST_ROW_BYTES = 1 << 16
 
 COLOURS = {
@@ -71,7 +73,8 @@ def _group(canvas: Canvas, group: Group, found: dict[str, Any], slabs: list[dict
         canvas.text(describe(slab, slabs, found["page_bytes"], found["nodes"]))
         _slab(canvas, slab, min(least, MOST_ROW_BYTES))
     for name, names in lists(group.slabs):
-        canvas.text(f"{name}: {sequence(names)}", LEFT + 16)
+        for line in textwrap.wrap(f"{name}: {sequence(names)}", LETTERS - 10, subsequent_indent="  "):
+            canvas.text(line, LEFT + 16)
     for line in tree(group.slabs):
         canvas.text(line.strip(), LEFT + 16 + 3 * (len(line) - len(line.lstrip())))
 
@@ -79,13 +82,18 @@ def _group(canvas: Canvas, group: Group, found: dict[str, Any], slabs: list[dict
 def picture(found: dict[str, Any]) -> str:
     """What layout.run found, as SVG."""
     canvas = Canvas()
+    shown = [group for snapshot in found["snapshots"] for group in groups(snapshot) if group.rank != OWN]
     for snapshot in found["snapshots"]:
-        canvas.text(": ".join(text for text in (found["allocator"], snapshot["title"]) if text), weight="bold")
+        for line in textwrap.wrap(": ".join(text for text in (found["allocator"], snapshot["title"]) if text), LETTERS):
+            canvas.text(line, weight="bold")
         for group in groups(snapshot):
             _group(canvas, group, found, snapshot["slabs"])
         canvas.text(totals(snapshot, found["page_bytes"]))
         canvas.y += LINE
+    seen = {piece.state for group in shown for slab in group.slabs for piece in pieces(slab)}
     for state, meaning in MEANINGS.items():
+        if state not in seen:
+            continue
         canvas.box(LEFT, 24, Piece(0, 0, state, []), "")
         canvas.text(meaning, LEFT + 32)
         canvas.y += ROW - LINE

@@ -153,6 +153,15 @@ def test_sunos4_tells_its_tree() -> None:
     assert sorted(depth.values()) == [0, 1, 2, 2, 3, 3] or min(depth.values()) == 0
 
 
+def test_deep_trees_and_merged_caches_fit(tmp_path: Path) -> None:
+    holes = [f"kmalloc o{at} {16 + 16 * at}" for at in range(1, 60)] + ["free " + " ".join(f"o{at}" for at in range(1, 60, 2))]
+    text = slabyard("layout", "--allocator", "sunos4:chunk_order=5", script(tmp_path, *holes)).stdout
+    assert max(map(len, text.splitlines())) <= 80 and text.count(" bytes at ") == 30
+    path = script(tmp_path, "cache mine 64", "cache yours 64", "alloc a mine", "alloc b yours")
+    text = slabyard("layout", "--allocator", "slub", path).stdout
+    assert "mine, merged with yours: objects of 64 bytes" in text
+
+
 def test_machines_with_nodes(tmp_path: Path) -> None:
     path = script(tmp_path, "cpus 2", "nodes 2", "cache c 400", "alloc a c node=0", "alloc b c node=1", "free b cpu=0")
     for policy in POLICIES:
