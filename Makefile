@@ -2,6 +2,7 @@
 #
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make test      C tests (plain and with sanitizers) and Python tests
+#   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
@@ -26,7 +27,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare test test-c test-sanitize test-python test-cross fidelity targets docs lint lock clean install
+.PHONY: compare test test-c test-sanitize test-python test-conformance test-cross fidelity targets docs lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -56,6 +57,10 @@ test-sanitize: $(VENV)/.tools
 test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"
 	@$(BIN)/python -m pytest -q
+
+test-conformance: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python tests/conformance/slow.py
+	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/conformance
 
 CROSS := aarch64-linux-gnu arm-linux-gnueabihf
 
