@@ -62,6 +62,7 @@ def run(allocator: str, script: Path) -> dict[str, Any]:
             )
         except UserError as error:
             raise UserError(f"{name}, {error.message}" if error.message.startswith("line ") else error.message, error.status) from None
+    number_pages(found)
     return found
 
 
@@ -77,6 +78,22 @@ def _read(script: Path) -> tuple[str, bytes]:
     if len(text) > MOST_BYTES or b"\0" in text:
         raise UserError(f"{name} is no script of allocations; see slabyard layout --help")
     return name, text
+
+
+def number_pages(found: dict[str, Any]) -> None:
+    """Gives each slab `number`, that of its first page as drawings have it: from 1 in the order in which they are drawn.
+
+    The machine's own numbers skip what the heap needs for itself, and say nothing about the allocator.
+    """
+    numbers: dict[tuple[int, int], int] = {}
+    last = 0
+    for snapshot in found["snapshots"]:
+        for slab in (slab for group in groups(snapshot) for slab in group.slabs):
+            key = (slab["page"], slab["bytes"])
+            if key not in numbers:
+                numbers[key] = last + 1
+                last += slab["bytes"] // found["page_bytes"]
+            slab["number"] = numbers[key]
 
 
 # ---- Pieces ------------------------------------------------------------------------------------------------------
@@ -187,7 +204,7 @@ def _ordered(slab: dict[str, Any], slabs: list[dict[str, Any]]) -> bool:
 def describe(slab: dict[str, Any], slabs: list[dict[str, Any]], page_bytes: int, nodes: int) -> str:
     """One slab's heading: which pages, where the allocator keeps it, on which node where there are several."""
     count = slab["bytes"] // page_bytes
-    pages = f"page {slab['page']}" if count == 1 else f"pages {slab['page']} to {slab['page'] + count - 1}"
+    pages = f"page {slab['number']}" if count == 1 else f"pages {slab['number']} to {slab['number'] + count - 1}"
     words = ["straight from the page allocator" if slab["large"] else slab["list"], _owner(slab["owner_kind"], slab["owner"])]
     if _ordered(slab, slabs):
         words.append(ordinal(slab["place"]))
@@ -206,7 +223,7 @@ def lists(slabs: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
         for part in slab["parts"]:
             if part.get("list") in (None, "tree", "free blocks"):
                 continue
-            own = slab["page"] if part["list"].endswith("of the slab") else -1
+            own = slab["number"] if part["list"].endswith("of the slab") else -1
             size = part["bytes"] if slab["cache"] is None else 0
             key = (part["state"] != "slot", part["state"], part["owner"], part["list"], own, size)
             found.setdefault(key, []).append((part["place"], part["objects"][0]["id"] if part["objects"] else ""))
@@ -238,7 +255,7 @@ def tree(slabs: list[dict[str, Any]]) -> list[str]:
         return []
     lines = ["tree of free blocks; its root is the leftmost:"]
     for slab, part in found:
-        lines.append(f"{'':{4 * min(part['place'], DEEPEST) + 2}}{part['bytes']} bytes at {part['offset']} of page {slab['page']}")
+        lines.append(f"{'':{4 * min(part['place'], DEEPEST) + 2}}{part['bytes']} bytes at {part['offset']} of page {slab['number']}")
     return lines
 
 
