@@ -44,7 +44,8 @@ struct sy__walk {
 /* Announces the slab, when it is filled in. False: tell no parts. */
 bool sy__walk_slab(struct sy__walk *);
 
-/* Tells of the next part: from where the last one ended up to `end`, bytes from the slab's start; nothing if it ended there. */
+/* Tells of the next part, from where the last one ended up to `end`, bytes from the slab's start; nothing if that is no
+ * further. */
 void sy__walk_part(struct sy__walk *, size_t end, enum sy_part_state);
 
 /* Likewise of a block, free or not. mark says where a free one is; NULL: it is in use. */
@@ -53,8 +54,10 @@ void sy__walk_block(struct sy__walk *, size_t end, const struct sy__mark *mark);
 /* Tells of all objects of a grid, and of what is before them as colour. */
 void sy__walk_objects(struct sy__walk *, const struct sy__walk_grid *);
 
-/* This object is free and on that list, at that place from the next to be handed out. Objects of other slabs are ignored. */
-void sy__walk_mark(struct sy__walk *, const void *object, enum sy_part_state, const char *list, unsigned owner, uint64_t place);
+/* This object is free and on that list, at that place from the next to be handed out. Objects of other slabs are
+ * ignored. */
+void sy__walk_mark(struct sy__walk *, const void *object, enum sy_part_state, const char *list, unsigned owner,
+                   uint64_t place);
 
 /* Place of a link on its list; the list's length: it is not on it. */
 uint64_t sy__walk_place(const struct sy_list *list, const struct sy_list *link);

@@ -428,7 +428,8 @@ static bool run_words(struct layout *layout, struct words *words, struct fault *
 		}
 	}
 	return refuse_line(layout, fault,
-	                   "there is no command %s: there are cpus, nodes, cache, alloc, kmalloc, free, shrink, drain, tick and show",
+	                   "there is no command %s: there are cpus, nodes, cache, alloc, kmalloc, free, shrink, drain, tick, "
+	                   "show",
 	                   words->at[0]);
 }
 

@@ -50,7 +50,8 @@ static void mark(struct sy__walk *walk, const void *context)
 static void walk_slab(struct sy__walk *walk, const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
 {
 	const struct view view = { cache, slab };
-	const struct sy__walk_grid grid = { (size_t)slab->colour * cache->cache.align, cache->cache.size, cache->objects, mark, &view };
+	const struct sy__walk_grid grid = { (size_t)slab->colour * cache->cache.align, cache->cache.size, cache->objects, mark,
+		                            &view };
 
 	walk->slab.cache = &cache->cache;
 	walk->slab.list = !slab->refs ? "complete" : slab->free ? "partial" : "empty";
