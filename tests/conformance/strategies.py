@@ -63,7 +63,8 @@ _rest = st.one_of(
     st.builds(Op, st.just(Kind.HEAP), heap=_heaps),
 )
 
-_operations = st.one_of(_creates, _allocs, _allocs, _kmallocs, _frees, _frees, _rest)
+# Each of the rest is drawn as often as one of the others: Hypothesis makes one flat choice of nested ones.
+_operations = st.one_of(*[_creates] * 3, *[_allocs] * 6, *[_kmallocs] * 3, *[_frees] * 6, _rest)
 
 
 def _chapters(operations: st.SearchStrategy[Op], count: int) -> st.SearchStrategy[list[Op]]:
