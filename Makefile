@@ -3,7 +3,11 @@
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make test      C tests (plain and with sanitizers) and Python tests
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
+#   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
+#   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
+#   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
+#   make docs      draw the drawings of docs/allocators/ again
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
 #   make clean     remove all of it
@@ -24,7 +28,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-malloc test test-c test-sanitize test-python targets lint lock clean install
+.PHONY: compare bench-malloc test test-c test-sanitize test-python test-conformance test-cross fidelity targets docs lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -37,6 +41,9 @@ bench-malloc: $(VENV)/.slabyard
 	@$(BIN)/python bench/malloc/run.py $(BENCH)
 
 install: $(VENV)/.slabyard
+
+fidelity: $(VENV)/.slabyard
+	@$(BIN)/python bench/fidelity.py
 
 test: test-c test-sanitize test-python
 
@@ -58,6 +65,27 @@ test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"
 	@$(BIN)/python -m pytest -q
 
+test-conformance: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python tests/conformance/slow.py
+	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/conformance
+
+CROSS := aarch64-linux-gnu arm-linux-gnueabihf
+
+test-cross: $(VENV)/.tools
+	@for target in $(CROSS); do \
+		emulator=qemu-$${target%%-*}; \
+		command -v $$emulator >/dev/null || emulator=$$emulator-static; \
+		for tool in $$target-gcc $$emulator; do \
+			command -v $$tool >/dev/null || { echo "make test-cross needs $$tool, which is missing (Debian: apt install gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-arm64-cross libc6-dev-armhf-cross qemu-user)" >&2; exit 1; }; \
+		done; \
+		echo "C tests for $$target, under $$emulator"; \
+		mkdir -p build; \
+		{ cmake -S . -B build/$$target -DSLABYARD_WERROR=ON -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$${target%%-*} \
+			-DCMAKE_C_COMPILER=$$target-gcc "-DCMAKE_CROSSCOMPILING_EMULATOR=$$emulator;-L;/usr/$$target" && \
+		cmake --build build/$$target -j $(JOBS); } >build/$$target.log 2>&1 || { cat build/$$target.log; exit 1; }; \
+		ctest --test-dir build/$$target --output-on-failure -j $(JOBS) || exit 1; \
+	done
+
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \
 		clang --target=$$target -std=c11 -ffreestanding -nostdlibinc -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
@@ -65,9 +93,12 @@ targets:
 		echo "the core compiles for $$target, with nothing beneath"; \
 	done
 
+docs: $(VENV)/.slabyard
+	@$(BIN)/python docs/draw.py
+
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab bench tests/python
-	@$(BIN)/mypy lab/slabyard
+	@$(BIN)/ruff check lab bench tests/python docs/draw.py
+	@$(BIN)/mypy lab/slabyard bench/fidelity.py bench/fidelity_curve.py docs/draw.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 clean:
