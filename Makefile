@@ -1,7 +1,8 @@
 # Everything happens in this folder: .venv/ holds the Python side and the command, build/ the C side.
 #
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
-#   make test      C tests (plain and with sanitizers) and Python tests
+#   make test      C tests (plain and with sanitizers) and Python tests; of it, make test-threads: those with threads, under the
+#                  thread sanitizer
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
@@ -28,7 +29,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-malloc test test-c test-sanitize test-python test-conformance test-cross fidelity targets docs lint lock clean install
+.PHONY: compare bench-malloc test test-c test-sanitize test-threads test-python test-conformance test-cross fidelity targets docs lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -45,7 +46,7 @@ install: $(VENV)/.slabyard
 fidelity: $(VENV)/.slabyard
 	@$(BIN)/python bench/fidelity.py
 
-test: test-c test-sanitize test-python
+test: test-c test-sanitize test-threads test-python
 
 test-c: $(VENV)/.tools
 	@echo "C tests"
@@ -60,6 +61,13 @@ test-sanitize: $(VENV)/.tools
 	@cmake -S . -B build/sanitize -DSLABYARD_SANITIZE=address,undefined >build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
 	@cmake --build build/sanitize -j $(JOBS) >>build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
 	@ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+
+test-threads: $(VENV)/.tools
+	@echo "Tests with threads, with the thread sanitizer"
+	@mkdir -p build
+	@cmake -S . -B build/threads -DSLABYARD_SANITIZE=thread >build/threads.log 2>&1 || { cat build/threads.log; exit 1; }
+	@cmake --build build/threads -j $(JOBS) >>build/threads.log 2>&1 || { cat build/threads.log; exit 1; }
+	@ctest --test-dir build/threads --output-on-failure -L threads
 
 test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"

@@ -27,6 +27,7 @@
 
 #define TICK_CALLS 64u /* a power of two */
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
+#define REAP_PERIOD SY__SECOND
 
 /* ---- Time ------------------------------------------------------------------------------------------------------- */
 
@@ -39,6 +40,16 @@ static void visit_slots(struct sy_heap *heap)
 		sy__slots_release();
 }
 
+/* Has policies that give memory back only when they are asked (Bonwick 1994, section 3.4) do so; where two threads find it due
+ * at once, it is done twice. */
+static void reap_in_time(struct sy_heap *heap, uint64_t now)
+{
+	if (!heap->policy->reap || now < sy__time(&heap->reap_due))
+		return;
+	sy__time_set(&heap->reap_due, now + REAP_PERIOD);
+	sy__heap_give(heap, heap->policy->reap);
+}
+
 static SY__COLD void tick(struct sy_heap *heap)
 {
 	uint64_t due = sy__time(&heap->tick_due), now = sy__now();
@@ -47,6 +58,7 @@ static SY__COLD void tick(struct sy_heap *heap)
 		sy__deferred_run(heap);
 	if (due && now >= due + SLACK)
 		visit_slots(heap);
+	reap_in_time(heap, now);
 	sy__pages_decay(heap->pages);
 }
 

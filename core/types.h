@@ -339,6 +339,7 @@ struct sy_heap {
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
 	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
+	struct sy_time reap_due; /* of a heap of threads: when policy->reap runs next; anyone's */
 	struct sy_metadata metadata;
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */

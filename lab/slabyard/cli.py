@@ -240,7 +240,7 @@ def _parser() -> Parser:
     verb = _verb(
         verbs, "threads", "real threads on one heap, or on a malloc", _threads,
         "slabyard threads --allocator slub --workload larson --threads 1..4\n"
-        "  slabyard threads --allocators slub,malloc:system --workload pipe,ageing --threads 2\n"
+        "  slabyard threads --allocators slub,malloc:system --workload pipe --threads 2\n"
         "  slabyard threads t.parquet --allocators slub,slab\n"
         "  slabyard threads --list",
         "Runs each workload under each allocator, interleaved. A trace is replayed by a thread for each recorded CPU.",

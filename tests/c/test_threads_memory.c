@@ -1,0 +1,288 @@
+/*
+ * Memory of heaps of threads: where it comes from (a limit, a caller's buffer), that running out of it harms nothing, and that it goes
+ * back to the operating system when it is free.
+ */
+#include "threads_support.h"
+
+#define MIB ((size_t)1 << 20)
+#define WORKERS 3
+
+static uint64_t backed_pages(const struct sy_heap *heap)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(heap->pages, &counts);
+	return counts.committed_pages;
+}
+
+/* ---- Running out -------------------------------------------------------------------------------------------------- */
+
+struct hoard {
+	struct yard *yard;
+	pthread_t thread;
+	struct mark *first; /* chained by the words behind the marks, which hold no fill */
+	uint64_t random;
+};
+
+static void **link_of(struct mark *mark)
+{
+	return (void **)(void *)(mark + 1);
+}
+
+/* Gets what it can, then gives half of it back and gets what it can again. */
+static void *hoard_all(void *argument)
+{
+	struct hoard *hoard = argument;
+	struct yard *yard = hoard->yard;
+
+	for (unsigned round = 0; round < 4; round++) {
+		for (unsigned failures = 0; failures < 3;) {
+			size_t bytes = 64 + check_random(&hoard->random) % 1000;
+			struct mark *mark = sy_malloc(yard->heap, bytes, 0);
+
+			if (!mark) {
+				failures++;
+				continue;
+			}
+			memset(mark, (int)round, bytes);
+			*mark = (struct mark){ KMALLOC, (uint32_t)bytes, (unsigned char)round };
+			*link_of(mark) = hoard->first;
+			hoard->first = mark;
+		}
+		for (void **at = (void **)&hoard->first; *at;) {
+			struct mark *mark = *at;
+			void *next = *link_of(mark);
+
+			if (round < 3 && check_random(&hoard->random) % 2) {
+				at = link_of(mark);
+				continue;
+			}
+			*at = next;
+			memset(link_of(mark), mark->fill, sizeof(void *));
+			yard_free(yard, mark);
+		}
+	}
+	return NULL;
+}
+
+static void run_out(const char *policy)
+{
+	struct sy_heap_options options = { .limit = 12 * MIB };
+	struct hoard hoards[WORKERS];
+	struct yard yard;
+
+	if (!yard_open(&yard, policy, &options))
+		return;
+	for (unsigned i = 0; i < WORKERS; i++) {
+		hoards[i] = (struct hoard){ .yard = &yard, .random = i + 1 };
+		CHECK(!pthread_create(&hoards[i].thread, NULL, hoard_all, &hoards[i]));
+	}
+	for (unsigned i = 0; i < WORKERS; i++)
+		pthread_join(hoards[i].thread, NULL);
+	CHECK(yard.heap->counters.held_peak >= 4 * MIB / SY_PAGE_SIZE);
+	CHECK(yard.heap->counters.held_peak <= 12 * MIB / SY_PAGE_SIZE);
+	CHECK(yard.heap->counters.page_failures > 0);
+	yard_close(&yard);
+}
+
+/* ---- A buffer ----------------------------------------------------------------------------------------------------- */
+
+static _Alignas(16) char buffer[9 * MIB + 123];
+
+static void use_buffer(const char *policy, size_t offset, size_t bytes)
+{
+	struct sy_heap_options options = { .buffer = buffer + offset, .buffer_bytes = bytes };
+	struct sy_heap *heap;
+	const char *error = NULL;
+	void *objects[1000];
+	unsigned count = 0;
+
+	memset(buffer, 0xa5, sizeof(buffer));
+	heap = sy_heap_open(policy, &options, &error);
+	if (!heap) {
+		CHECK_TEXT(error, NULL);
+		return;
+	}
+	while (count < 1000 && (objects[count] = sy_malloc(heap, 3000, SY_ZERO))) {
+		CHECK((char *)objects[count] >= buffer + offset && (char *)objects[count] + 3000 <= buffer + offset + bytes);
+		CHECK(filled(objects[count], 3000, 0));
+		memset(objects[count++], 1, 3000);
+	}
+	CHECK(count > 100);
+	while (count)
+		sy_mfree(heap, objects[--count]);
+	CHECK_FINE(sy_heap_check(heap));
+	CHECK_EQUAL(sy_heap_trim(heap), 0);
+	sy_heap_close(heap);
+	for (size_t i = offset + bytes; i < sizeof(buffer); i++)
+		if (buffer[i] != (char)0xa5) {
+			CHECK(!"nothing is written behind the buffer");
+			break;
+		}
+}
+
+static void refuse_buffers(void)
+{
+	struct sy_heap_options small = { .buffer = buffer, .buffer_bytes = 1000 };
+	const char *error = NULL;
+
+	CHECK(!sy_heap_open("slub", &small, &error));
+	CHECK_TEXT(error, "the buffer is too small for a heap: give it some megabytes");
+}
+
+/* ---- Going back --------------------------------------------------------------------------------------------------- */
+
+#define PEAK (96 * MIB)
+#define KEPT (2 * MIB)
+#define SIZE 64
+
+static uint64_t milliseconds(void)
+{
+	return sy__now() / 1000000;
+}
+
+/* Of objects allocated together, only the first stay. */
+static void **peak(struct sy_heap *heap, size_t *count)
+{
+	void **objects = malloc(PEAK / SIZE * sizeof(*objects));
+
+	for (*count = 0; *count < PEAK / SIZE; ++*count) {
+		objects[*count] = sy_malloc(heap, SIZE, 0);
+		CHECK(objects[*count] != NULL);
+		memset(objects[*count], 1, SIZE);
+	}
+	while (*count > KEPT / SIZE)
+		sy_mfree(heap, objects[--*count]);
+	return objects;
+}
+
+static void give_up(struct sy_heap *heap, void **objects, size_t count)
+{
+	while (count)
+		sy_mfree(heap, objects[--count]);
+	free(objects);
+}
+
+static void decay(const char *policy)
+{
+	struct sy_heap *heap = sy_heap_open(policy, NULL, NULL);
+	size_t count;
+	void **objects = peak(heap, &count);
+	uint64_t end = milliseconds() + 700;
+
+	/* A program that goes on using memory, a little. */
+	while (milliseconds() < end) {
+		void *some[100];
+
+		for (unsigned i = 0; i < 100; i++)
+			some[i] = sy_malloc(heap, SIZE, 0);
+		for (unsigned i = 0; i < 100; i++)
+			sy_mfree(heap, some[i]);
+		sched_yield();
+	}
+	CHECK(backed_pages(heap) <= 10 * MIB / SY_PAGE_SIZE);
+	CHECK_FINE(sy_heap_check(heap));
+	CHECK_FINE(sy_pages_check(heap->pages));
+	give_up(heap, objects, count);
+	sy_heap_close(heap);
+}
+
+/* Nothing happens after the peak: most of it has gone back even so. */
+static void silence(const char *policy)
+{
+	struct sy_heap *heap = sy_heap_open(policy, NULL, NULL);
+	size_t count;
+	void **objects = peak(heap, &count);
+
+	CHECK(backed_pages(heap) <= 40 * MIB / SY_PAGE_SIZE);
+	give_up(heap, objects, count);
+	sy_heap_close(heap);
+}
+
+static void trim(const char *policy)
+{
+	struct sy_heap_options options = { .keep = true };
+	struct sy_heap *heap = sy_heap_open(policy, &options, NULL);
+	size_t count;
+	void **objects = peak(heap, &count);
+	uint64_t before = backed_pages(heap), given = sy_heap_trim(heap);
+
+	CHECK(before >= PEAK / SY_PAGE_SIZE);
+	CHECK_EQUAL(given, (before - backed_pages(heap)) << SY_PAGE_SHIFT);
+	CHECK(backed_pages(heap) <= 10 * MIB / SY_PAGE_SIZE);
+	for (size_t i = 0; i < count; i++)
+		if (!filled(objects[i], SIZE, 1)) {
+			CHECK(!"what is in use stays as it is");
+			break;
+		}
+	give_up(heap, objects, count);
+	sy_heap_close(heap);
+}
+
+enum { NEVER, ASKED, UNASKED };
+
+/* Whether a policy gives empty slabs back by itself, when it is asked to, or never. */
+static int gives_back(const struct sy_policy *policy)
+{
+	struct sy_heap *heap = sy_heap_open(policy->name, NULL, NULL);
+	uint64_t used, unasked, asked;
+	void *objects[20000];
+
+	for (unsigned i = 0; i < 20000; i++)
+		objects[i] = sy_malloc(heap, SIZE, 0);
+	used = heap->counters.slab_pages;
+	for (unsigned i = 0; i < 20000; i++)
+		sy_mfree(heap, objects[i]);
+	unasked = heap->counters.slab_pages;
+	sy_heap_shrink(heap);
+	asked = heap->counters.slab_pages;
+	sy_heap_close(heap);
+	if (unasked < used / 4)
+		return UNASKED;
+	return asked < used / 4 ? ASKED : NEVER;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------------------------------ */
+
+static void open_wrongly(void)
+{
+	const struct sy_heap_options vast = { .reserve = SIZE_MAX / 8 };
+	const char *error = NULL;
+
+	CHECK(!sy_heap_open("slbu", NULL, &error));
+	CHECK_TEXT(error, "no allocator is named slbu: did you mean slub?");
+	CHECK(!sy_heap_open("slub:cpu_partial=x", NULL, &error));
+	CHECK_TEXT(error, "slub: cpu_partial cannot be x: it can be 0 to 65535 or auto");
+	CHECK(!sy_heap_open("", NULL, &error));
+	CHECK_TEXT(error, "the allocator has no name: write policy or policy:tunable=value");
+	CHECK(!sy_heap_open("nobody knows this one", NULL, &error));
+	CHECK(error && strstr(error, "svr4 and sunos4"));
+	CHECK(!sy_heap_open("slub", &vast, &error));
+	CHECK_TEXT(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
+	CHECK(!sy_heap_open("slub", &vast, NULL));
+	sy_heap_close(NULL);
+}
+
+int main(void)
+{
+	open_wrongly();
+	refuse_buffers();
+	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		unsigned before = check_failures;
+		const char *name = (*at)->name;
+
+		run_out(name);
+		use_buffer(name, 0, 9 * MIB);
+		use_buffer(name, 77, 8 * MIB + 46);
+		CHECK((gives_back(*at) == NEVER) == (*at)->never_reclaims);
+		if (gives_back(*at) == UNASKED) {
+			decay(name);
+			silence(name);
+		}
+		if (gives_back(*at) != NEVER)
+			trim(name);
+		if (check_failures != before)
+			fprintf(stderr, "that was %s\n", name);
+	}
+	return check_result();
+}
