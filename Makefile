@@ -6,7 +6,11 @@
 #   make install PREFIX=DIR   the library for C and C++, its headers, malloc for LD_PRELOAD, manual pages; DESTDIR= is obeyed
 #   make venv      only the slabyard command, as .venv/bin/slabyard
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
+#   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
+#   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
+#   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
+#   make docs      draw the drawings of docs/allocators/ again
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
 #   make clean     remove all of it
@@ -29,7 +33,8 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-malloc test test-c test-sanitize test-threads test-python targets lint lock clean install venv soak
+.PHONY: compare bench-malloc test test-c test-sanitize test-threads test-python test-conformance test-cross fidelity targets docs lint lock clean install \
+	venv soak
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -52,6 +57,9 @@ install: $(CMAKE_STAMP)
 		>>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }
 	@cmake --install $(INSTALL_BUILD) --component library >$(INSTALL_BUILD)/install.log || { cat $(INSTALL_BUILD)/install.log; exit 1; }
 	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))"
+
+fidelity: $(VENV)/.slabyard
+	@$(BIN)/python bench/fidelity.py
 
 test: test-c test-sanitize test-threads test-python
 
@@ -80,6 +88,27 @@ test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"
 	@$(BIN)/python -m pytest -q
 
+test-conformance: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python tests/conformance/slow.py
+	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/conformance
+
+CROSS := aarch64-linux-gnu arm-linux-gnueabihf
+
+test-cross: $(VENV)/.tools
+	@for target in $(CROSS); do \
+		emulator=qemu-$${target%%-*}; \
+		command -v $$emulator >/dev/null || emulator=$$emulator-static; \
+		for tool in $$target-gcc $$emulator; do \
+			command -v $$tool >/dev/null || { echo "make test-cross needs $$tool, which is missing (Debian: apt install gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-arm64-cross libc6-dev-armhf-cross qemu-user)" >&2; exit 1; }; \
+		done; \
+		echo "C tests for $$target, under $$emulator"; \
+		mkdir -p build; \
+		{ cmake -S . -B build/$$target -DSLABYARD_WERROR=ON -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$${target%%-*} \
+			-DCMAKE_C_COMPILER=$$target-gcc "-DCMAKE_CROSSCOMPILING_EMULATOR=$$emulator;-L;/usr/$$target" && \
+		cmake --build build/$$target -j $(JOBS); } >build/$$target.log 2>&1 || { cat build/$$target.log; exit 1; }; \
+		ctest --test-dir build/$$target --output-on-failure -j $(JOBS) || exit 1; \
+	done
+
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \
 		clang --target=$$target -std=c11 -ffreestanding -nostdlibinc -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
@@ -87,9 +116,12 @@ targets:
 		echo "the core compiles for $$target, with nothing beneath"; \
 	done
 
+docs: $(VENV)/.slabyard
+	@$(BIN)/python docs/draw.py
+
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab bench tests/python
-	@$(BIN)/mypy lab/slabyard
+	@$(BIN)/ruff check lab bench tests/python docs/draw.py
+	@$(BIN)/mypy lab/slabyard bench/fidelity.py bench/fidelity_curve.py docs/draw.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 clean:

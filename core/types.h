@@ -160,6 +160,11 @@ struct sy_cache_counts {
 	uint64_t objects_in_use;  /* held by the client */
 	uint64_t objects_cached;  /* free, kept in per-CPU state */
 	uint64_t allocations;     /* since creation; 0: the policy keeps no count */
+	uint64_t idle_slabs;      /* of the empty ones, those that the policy keeps apart: /proc/slabinfo counts the rest as active */
+	uint64_t objects_shared;  /* of those cached, in the arrays that the CPUs of a node share (<sharedavail>) */
+	/* Fixed at creation; 0: the policy has no such thing. A slab may be smaller where memory is short. */
+	uint32_t slab_objects, slab_pages; /* of a slab; 0: caches share their pages */
+	uint32_t limit, batchcount, shared; /* of per-CPU queues, in the sense of slabinfo's tunables */
 };
 
 struct sy_geometry {
@@ -172,6 +177,7 @@ struct sy_geometry {
 struct sy_heap;
 struct sy_cache;
 struct sy_pages;
+struct sy__walk;
 
 /*
  * The functions without slots: as their namesakes in struct sy_policy, on the slot of the thread (or CPU) that calls. Each
@@ -232,6 +238,9 @@ struct sy_policy {
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
 	const struct sy_here *here; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
 	bool serves_classes;  /* kmalloc is from the size classes of core/kmalloc.h */
+	void (*walk)(struct sy__walk *, struct sy_page *); /* tells what is in a slab of this first page; see walk.h */
+	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* likewise of each slab of a cache with a supplier; NULL:
+	                                                              * the policy takes none */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
 	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
 };
@@ -264,9 +273,11 @@ struct sy_heap_counters {
 	uint64_t slab_pages, large_pages, metadata_pages; /* held now */
 	uint64_t held_peak;      /* most slab_pages + large_pages at any time */
 	uint64_t slab_pages_peak;
+	uint64_t taken_pages;    /* for slabs and large allocations, ever */
 	uint64_t page_requests;  /* asked of the page allocator */
 	uint64_t page_failures;  /* of these, refused */
-	uint64_t reclaimed_pages;/* given back because the page allocator asked */
+	uint64_t asked, asked_urgently; /* times the page allocator asked for memory; of these, lest a request fail */
+	uint64_t reclaimed_pages, reclaimed_urgently; /* given back when it asked; of these, when it asked lest a request fail */
 	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
 	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads (sy__count_slow) */
 	size_t slow_frees;       /* frees that left the fast path; the same */

@@ -11,9 +11,9 @@
  *   4. the call sites: allocations of equal sizes from one place are of one cache, and so are those freed at one place.
  *
  * Allocations that print alike form a class (a few thousand in any capture); classes of one cache are joined by
- * union-find. Only classes of equal sizes ever join: bytes_req is the cache's object size and bytes_alloc its stride, so
- * different ones are different caches, or one that grew when SLUB merged another into it. Under SLOB, where nothing but
- * sizes is left, all classes of equal sizes are one cache.
+ * union-find. bytes_req is the cache's object size and bytes_alloc its stride, so only classes of equal sizes join; but a
+ * cache's object size grows when the kernel merges another into it, so different ones of one stride join when a page run has
+ * both. Under SLOB, where nothing but sizes is left, all classes of equal sizes are one cache.
  *
  * What alignment a cache was created with, its objects' addresses show: where all are multiples of a cache line though the
  * object size is none, that was asked for (SLAB_HWCACHE_ALIGN). What the allocator made of the size is no evidence here.
@@ -79,6 +79,7 @@ uint32_t class_of(struct caches *caches, const struct record *record)
 		.allocated = record->allocated,
 		.call_site = record->call_site,
 		.name = record->name,
+		.beside = NONE,
 		.free_name = NO_TEXT,
 		.cache = NO_CACHE,
 	};
@@ -104,20 +105,36 @@ static uint32_t root_of(struct caches *caches, uint32_t class)
 	return class;
 }
 
+/* The older class is the root, so that numbers follow the order of first appearance. */
+static void unite(struct caches *caches, uint32_t a, uint32_t b)
+{
+	a = root_of(caches, a);
+	b = root_of(caches, b);
+	if (a < b)
+		caches->classes[b].parent = a;
+	else
+		caches->classes[a].parent = b;
+}
+
 void class_join(struct caches *caches, uint32_t a, uint32_t b)
 {
 	if (likely(a == b))
 		return;
 	const struct class *one = &caches->classes[a], *other = &caches->classes[b];
-	if (one->size != other->size || one->allocated != other->allocated || one->name != other->name)
+	if (one->size == other->size && one->allocated == other->allocated && one->name == other->name)
+		unite(caches, a, b);
+}
+
+void class_beside(struct caches *caches, uint32_t a, uint32_t b)
+{
+	if (likely(a == b))
 		return;
-	a = root_of(caches, a);
-	b = root_of(caches, b);
-	/* The older class is the root, so that numbers follow the order of first appearance. */
-	if (a < b)
-		caches->classes[b].parent = a;
-	else
-		caches->classes[a].parent = b;
+	const struct class *one = &caches->classes[a];
+	struct class *other = &caches->classes[b];
+	if (one->size == other->size)
+		class_join(caches, a, b);
+	else if (one->allocated == other->allocated && one->name == other->name)
+		other->beside = a;
 }
 
 void class_seen(struct caches *caches, uint32_t number, uint64_t address)
@@ -184,6 +201,14 @@ static void join_equal_sizes(struct caches *caches)
 	free(sorted);
 }
 
+/* Not with shared pages, where objects of all caches lie beside each other. */
+static void join_grown(struct caches *caches)
+{
+	for (uint32_t i = 0; i < caches->class_count; i++)
+		if (caches->classes[i].beside != NONE)
+			unite(caches, i, caches->classes[i].beside);
+}
+
 /* The name with most votes among the classes of a cache, collected in its root. */
 static void collect_names(struct caches *caches)
 {
@@ -208,6 +233,8 @@ void caches_settle(struct caches *caches, bool shared_pages)
 {
 	if (shared_pages)
 		join_equal_sizes(caches);
+	else
+		join_grown(caches);
 	collect_names(caches);
 	for (uint32_t i = 0; i < caches->class_count; i++) {
 		struct class *class = &caches->classes[i], *root = &caches->classes[root_of(caches, i)];

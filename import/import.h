@@ -259,6 +259,7 @@ void live_remove(struct live_map *, struct live_pool *, uint32_t entry);
 struct class {
 	uint32_t parent; /* union-find: classes of one cache */
 	uint32_t size, allocated, call_site;
+	uint32_t beside;    /* a class with objects of the same stride and another size in one page run, or NONE */
 	uint32_t free_votes;
 	uint64_t address_bits; /* all addresses, or'ed */
 	uint64_t places;    /* a bit for each address, by its hash: how many there were, roughly */
@@ -298,6 +299,7 @@ void caches_free(struct caches *);
 uint32_t class_of(struct caches *, const struct record *);      /* of a cache allocation */
 void class_seen(struct caches *, uint32_t class, uint64_t address); /* an object of it is at the address */
 void class_join(struct caches *, uint32_t a, uint32_t b);       /* one cache, when their sizes are equal */
+void class_beside(struct caches *, uint32_t a, uint32_t b);     /* they share a page run */
 void class_named(struct caches *, uint32_t class, uint16_t name); /* a free printed it */
 void caches_settle(struct caches *, bool shared_pages);         /* fills list and class.cache */
 void cache_holds(struct cache *, const struct class *);         /* its sizes are at least those of the class */

@@ -233,7 +233,7 @@ static void allocated_in_run(struct walk *walk, const struct record *record, str
 	} else if (history->class == NONE) {
 		history->class = class;
 	} else {
-		class_join(&walk->result->caches, history->class, class);
+		class_beside(&walk->result->caches, history->class, class);
 	}
 }
 

@@ -141,8 +141,10 @@ static bool make_steps(struct driver *driver, struct fault *fault)
 {
 	const struct scratch *scratch = driver->scratch;
 	uint64_t count = scratch->event_count + count_ticks(scratch), last = 0;
-	struct step *step = calloc(count + STEPS_AHEAD, sizeof *step);
+	struct step *step = NULL;
 
+	if (count < SIZE_MAX / sizeof *step - STEPS_AHEAD)
+		step = calloc((size_t)count + STEPS_AHEAD, sizeof *step);
 	if (!step)
 		return refuse(fault, "no memory for a trace of %llu events", (unsigned long long)scratch->event_count);
 	driver->steps = step;
@@ -278,10 +280,11 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 {
 	const struct scratch *scratch = driver->scratch;
 
-	driver->caches = calloc(scratch->cache_count + 1, sizeof(struct sy_cache *));
+	driver->caches = calloc((size_t)scratch->cache_count + 1, sizeof(struct sy_cache *));
 	if (!driver->caches)
 		return refuse(fault, "no memory for %llu caches", (unsigned long long)scratch->cache_count);
-	for (uint64_t i = 0; i < scratch->cache_count; i++) {
+	for (uint64_t turn = 0; turn < scratch->cache_count; turn++) {
+		uint64_t i = scratch_cache_at(scratch, turn);
 		const struct scratch_cache *from = &scratch->caches[i];
 		struct sy_cache_config config = { .name = from->name, .size = from->object_size, .align = from->align,
 			                          .flags = from->flags,

@@ -11,6 +11,8 @@
  *                         large allocation, the bytes that may be written where a policy has no size classes
  *   pages                 the heap's own counters, read after every step. A peak is the highest value after any step; the
  *                         mean weighs each value by the trace time for which it held.
+ *   nodes                 the page that an object lies on against the node of the slot, and the one that was asked for
+ *   pressure              how often the page allocator asked the heap for memory, read after every step
  *   fast path             operations less those that the policy counted as having left it
  *   fallbacks, free lists the page allocator's counters; walking its zones is slow, so they are read at points alone
  *
@@ -57,6 +59,7 @@ void exact_look(struct exact *exact, struct point *point)
 	point->slab_pages = exact->driver->heap->counters.slab_pages;
 	point->large_pages = exact->driver->heap->counters.large_pages;
 	point->metadata_pages = exact->driver->heap->counters.metadata_pages;
+	point->taken_pages = exact->driver->heap->counters.taken_pages - exact->taken_before;
 	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
 	add_free_blocks(&counts, point->free_blocks);
 }
@@ -185,6 +188,7 @@ static void count_alloc(struct exact *exact, const struct note *note)
 {
 	exact->requested_bytes += note->size;
 	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) += note->given;
+	exact->requested_large_bytes += note->large ? note->size : 0;
 	tally_alloc(&exact->rows[note->row], note->size);
 	if (note->call_site != NO_SITE)
 		tally_alloc(&exact->call_sites[note->call_site], note->size);
@@ -194,6 +198,7 @@ static void count_free(struct exact *exact, const struct note *note)
 {
 	exact->requested_bytes -= note->size;
 	*(note->large ? &exact->given_large_bytes : &exact->given_slab_bytes) -= note->given;
+	exact->requested_large_bytes -= note->large ? note->size : 0;
 	tally_free(&exact->rows[note->row], note->size);
 	if (note->call_site != NO_SITE)
 		tally_free(&exact->call_sites[note->call_site], note->size);
@@ -211,6 +216,38 @@ static void count_older(void *context, const struct scratch_older *older, void *
 	if (older->handle != NO_HANDLE)
 		exact->notes[older->handle] = note;
 }
+
+/* ---- Nodes ---------------------------------------------------------------------------------------------------- */
+
+static unsigned node_of(const struct sy_heap *heap, const void *object)
+{
+	return sy__head_of(heap, object)->node;
+}
+
+static void count_place_of_alloc(struct exact *exact, const struct step *step, const void *object)
+{
+	const struct sy_heap *heap = exact->driver->heap;
+	struct locality *locality = &exact->locality;
+	unsigned node;
+
+	if (!heap)
+		return;
+	node = node_of(heap, object);
+	*(node == heap->slot_node[step->slot] ? &locality->local_allocations : &locality->remote_allocations) += 1;
+	if (step->node != SY_ANY_NODE)
+		*((int)node == step->node ? &locality->node_requests_met : &locality->node_requests_missed) += 1;
+}
+
+static void count_place_of_free(struct exact *exact, const struct step *step, const void *object)
+{
+	const struct sy_heap *heap = exact->driver->heap;
+	struct locality *locality = &exact->locality;
+
+	if (heap)
+		*(node_of(heap, object) == heap->slot_node[step->slot] ? &locality->local_frees : &locality->remote_frees) += 1;
+}
+
+/* ---- Events of objects ---------------------------------------------------------------------------------------- */
 
 static void note_failure(struct exact *exact, const struct step *step, uint64_t event)
 {
@@ -247,6 +284,7 @@ static void run_alloc(struct exact *exact, const struct step *step, const struct
 	exact->operations++;
 	exact->rows[note->row].requests += !implied;
 	count_alloc(exact, note);
+	count_place_of_alloc(exact, step, object);
 }
 
 static void run_free(struct exact *exact, const struct step *step, const struct scratch_event *event)
@@ -258,6 +296,7 @@ static void run_free(struct exact *exact, const struct step *step, const struct 
 	*(event->flags & EVENT_IMPLIED ? &exact->implied_frees : &exact->frees) += 1;
 	exact->operations++;
 	count_free(exact, &exact->notes[step->handle]);
+	count_place_of_free(exact, step, object);
 	driver_free(exact->driver, step, object);
 	exact->driver->live[step->handle] = NULL;
 }
@@ -333,6 +372,28 @@ static void run_step(struct exact *exact, const struct step *step, const struct 
 	}
 }
 
+/* ---- Pressure ------------------------------------------------------------------------------------------------- */
+
+/* After the step of an event: whether heaps were asked for memory in it, and when they first gave some. */
+static void watch_pressure(struct exact *exact, uint64_t event)
+{
+	const struct sy_heap *heap = exact->driver->heap;
+	struct pressure *pressure = &exact->pressure;
+
+	if (!heap || pressure->given || heap->counters.asked == pressure->before.asked)
+		return;
+	if (!pressure->asked) {
+		pressure->asked = true;
+		pressure->event = event;
+		pressure->time = exact->now;
+	}
+	if (heap->counters.reclaimed_pages == pressure->before.reclaimed_pages)
+		return;
+	pressure->given = true;
+	pressure->wait_events = event - pressure->event;
+	pressure->wait_ns = exact->now - pressure->time;
+}
+
 /* ---- The whole ------------------------------------------------------------------------------------------------ */
 
 static void run_steps(struct exact *exact)
@@ -349,6 +410,7 @@ static void run_steps(struct exact *exact)
 			run_step(exact, step, event++);
 		}
 		look_for_peaks(exact);
+		watch_pressure(exact, (uint64_t)(event - driver->scratch->events));
 	}
 	for (; exact->points_taken < exact->point_count; exact->points_taken++)
 		exact_look(exact, &exact->points[exact->points_taken]);
@@ -405,8 +467,13 @@ static void look_before(struct exact *exact)
 	exact_count_pages(exact, &counts);
 	exact->fallbacks_before = counts.fallbacks;
 	add_free_blocks(&counts, exact->free_blocks_before);
-	if (exact->driver->heap)
+	exact->pressure.rescued_before = counts.rescued;
+	if (exact->driver->heap) {
+		exact->pressure.before = exact->driver->heap->counters;
 		exact->slow_before = exact->driver->heap->counters.slow_allocs + exact->driver->heap->counters.slow_frees;
+		exact->taken_before = exact->driver->heap->counters.taken_pages;
+		exact->held_before = held_pages(exact);
+	}
 	look_for_peaks(exact);
 }
 

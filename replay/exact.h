@@ -24,6 +24,7 @@ struct note {
 struct point {
 	uint64_t time; /* ns */
 	uint64_t slab_pages, large_pages, metadata_pages, requested_bytes, fragmentation_events;
+	uint64_t taken_pages; /* for slabs and large allocations, since the first event */
 	uint64_t free_blocks[SY_ORDERS];
 };
 
@@ -35,6 +36,22 @@ struct snapshot {
 /* A sum of products beyond 64 bits: high * 2^32 + low. */
 struct wide {
 	uint64_t high, low;
+};
+
+/* Where objects were, seen from the CPU that asked or freed. */
+struct locality {
+	uint64_t local_allocations, remote_allocations; /* of the node of that CPU; of another one */
+	uint64_t local_frees, remote_frees;
+	uint64_t node_requests_met, node_requests_missed; /* requests for a node: of that node; of another one */
+};
+
+/* How the heap gave memory back when the page allocator asked for it. */
+struct pressure {
+	struct sy_heap_counters before; /* when the first event came */
+	uint64_t rescued_before;
+	uint64_t event, time;  /* of the first asking */
+	uint64_t wait_events, wait_ns; /* from there to the first page that was given back */
+	bool asked, given;
 };
 
 struct exact {
@@ -54,6 +71,9 @@ struct exact {
 
 	/* Memory now. */
 	uint64_t requested_bytes, given_slab_bytes, given_large_bytes;
+	uint64_t requested_large_bytes; /* of those requested, in pages of their own */
+	struct locality locality;
+	struct pressure pressure;
 
 	/* Memory over time. */
 	uint64_t now;
@@ -62,7 +82,7 @@ struct exact {
 	uint64_t requested_at_held_peak;
 
 	/* Counters before the first event. */
-	uint64_t slow_before, fallbacks_before;
+	uint64_t slow_before, fallbacks_before, taken_before, held_before;
 	uint64_t free_blocks_before[SY_ORDERS];
 
 	/* Rows: the trace's caches, then the heap's size classes, then kmalloc without a class, then kmalloc in pages. */
@@ -101,11 +121,19 @@ void exact_release(struct exact *);
 void exact_look(struct exact *, struct point *);
 void exact_count_pages(const struct exact *, struct sy_pages_counts *);
 
-/* Writes an object with the member "exact". */
+/* How memory was given back under pressure. */
+void exact_write_pressure(struct json *, const struct exact *);
+
+/* Shrinks the heap, destroys the trace's caches, and writes what that brought and which of them it was refused for. The
+ * last thing that is done to the allocator. */
+void exact_write_end(struct json *, struct exact *);
+
+/* Writes an object with the member "exact". Ends with exact_write_end. */
 void exact_write(struct json *, struct exact *);
 
-/* The free lists as /proc/buddyinfo and /proc/pagetypeinfo have them. */
+/* Memory as /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo have it. */
 void proc_buddyinfo(FILE *out, const struct sy_pages_counts *);
 void proc_pagetypeinfo(FILE *out, const struct sy_pages_counts *, unsigned pageblock_order);
+void proc_slabinfo(FILE *out, const struct sy_heap *);
 
 #endif

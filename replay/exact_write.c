@@ -90,6 +90,15 @@ static void write_mean(struct json *json, const struct exact *exact)
 	json_ratio(json, "held_pages_mean", high << 32 | low, span ? span : 1);
 }
 
+/* Pages that went to and fro between the allocator and the page allocator since the first event. */
+static void write_traffic(struct json *json, const struct exact *exact, const struct point *point)
+{
+	uint64_t held = point->slab_pages + point->large_pages;
+
+	measure(json, exact, "pages_taken", point->taken_pages);
+	measure(json, exact, "pages_returned", point->taken_pages + exact->held_before - held);
+}
+
 static void write_memory(struct json *json, const struct exact *exact, const struct point *end)
 {
 	uint64_t held = end->slab_pages + end->large_pages;
@@ -97,6 +106,7 @@ static void write_memory(struct json *json, const struct exact *exact, const str
 	measure(json, exact, "held_pages_end", held);
 	measure(json, exact, "held_pages_peak", exact->held_peak);
 	write_mean(json, exact);
+	write_traffic(json, exact, end);
 	measure(json, exact, "slab_pages_end", end->slab_pages);
 	measure(json, exact, "slab_pages_peak", exact->slab_peak);
 	measure(json, exact, "large_pages_end", end->large_pages);
@@ -155,6 +165,18 @@ static void write_pages(struct json *json, const struct exact *exact, const stru
 		json_null(json, "fast_path_share");
 }
 
+static void write_nodes(struct json *json, const struct exact *exact)
+{
+	const struct locality *locality = &exact->locality;
+
+	measure(json, exact, "local_allocations", locality->local_allocations);
+	measure(json, exact, "remote_allocations", locality->remote_allocations);
+	measure(json, exact, "local_frees", locality->local_frees);
+	measure(json, exact, "remote_frees", locality->remote_frees);
+	measure(json, exact, "node_requests_met", locality->node_requests_met);
+	measure(json, exact, "node_requests_missed", locality->node_requests_missed);
+}
+
 /* ---- Over time ------------------------------------------------------------------------------------------------ */
 
 static void write_snapshots(struct json *json, const struct exact *exact)
@@ -168,6 +190,7 @@ static void write_snapshots(struct json *json, const struct exact *exact)
 		json_count(json, "time", snapshot->at.time);
 		measure(json, exact, "slab_pages", snapshot->at.slab_pages);
 		measure(json, exact, "large_pages", snapshot->at.large_pages);
+		write_traffic(json, exact, &snapshot->at);
 		json_count(json, "requested_bytes", snapshot->at.requested_bytes);
 		write_blocks(json, exact, "free_blocks", snapshot->at.free_blocks);
 		json_object_end(json);
@@ -280,13 +303,14 @@ static bool was_used(const struct tally *tally)
 /* The name of whose slabs the trace's cache lives in; NULL: its own. */
 static const char *merged_into(const struct exact *exact, uint64_t number)
 {
+	const struct scratch *scratch = exact->driver->scratch;
 	struct sy_cache *const *caches = exact->driver->caches;
 
 	if (caches[number]->flags & SY_CACHE_KMALLOC)
 		return caches[number]->name;
-	for (uint64_t i = 0; caches[number]->users > 1 && i < number; i++)
-		if (caches[i] == caches[number])
-			return exact->driver->scratch->caches[i].name;
+	for (uint64_t turn = 0; caches[number]->users > 1 && scratch_cache_at(scratch, turn) != number; turn++)
+		if (caches[scratch_cache_at(scratch, turn)] == caches[number])
+			return scratch->caches[scratch_cache_at(scratch, turn)].name;
 	return NULL;
 }
 
@@ -469,11 +493,14 @@ void exact_write(struct json *json, struct exact *exact)
 	write_memory(json, exact, &end);
 	write_unused(json, exact, &end);
 	write_pages(json, exact, &end);
+	write_nodes(json, exact);
+	exact_write_pressure(json, exact);
 	write_snapshots(json, exact);
 	write_series(json, exact);
 	write_caches(json, exact, &end);
 	write_call_sites(json, exact);
 	write_zones(json, exact);
+	exact_write_end(json, exact);
 	json_object_end(json);
 	json_object_end(json);
 }

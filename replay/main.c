@@ -4,10 +4,11 @@
  *   slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency [--points N] [--log FILE] [--memory BYTES]
  *                   [--allow-failures]
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
- *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo [--memory BYTES] [--allow-failures]
+ *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
  *   slabyard-replay --check --allocator SPEC
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
+ *   slabyard-replay --layout SCRIPT --allocator SPEC
  *
  * The lab starts it, once for each allocator, and reads the JSON on standard output; users rarely see it. Every run has
  * a process to itself (stage.c): nothing of one allocator's memory, caches or clock reaches the next one's figures.
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layout.h"
 #include "replay.h"
 
 #define LEAST_POINTS 200
@@ -32,7 +34,7 @@
 #define DEFAULT_POINTS 256
 
 struct arguments {
-	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus, *log;
+	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus, *log, *layout;
 	bool list, geometry, check, allow_failures, help;
 	char *const *operands;
 	int operand_count;
@@ -50,6 +52,7 @@ static const char **value_of(struct arguments *arguments, const char *name)
 		{ "--scratch", &arguments->scratch }, { "--allocator", &arguments->allocator }, { "--mode", &arguments->mode },
 		{ "--proc", &arguments->proc },       { "--points", &arguments->points },       { "--memory", &arguments->memory },
 		{ "--cpus", &arguments->cpus },       { "--log", &arguments->log },
+		{ "--layout", &arguments->layout },
 	};
 
 	for (unsigned i = 0; i < sizeof options / sizeof *options; i++)
@@ -113,10 +116,11 @@ static bool print_help(void)
 {
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|serve [--points N]\n"
 	     "                [--log FILE] [--memory BYTES] [--allow-failures]\n"
-	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo\n"
+	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
 	     "slabyard-replay --list\n"
 	     "slabyard-replay --check --allocator SPEC\n"
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
+	     "slabyard-replay --layout SCRIPT --allocator SPEC\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
 	     "Replays a scratch file of the lab; prints JSON. Example:\n"
@@ -178,7 +182,7 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 	if (arguments->mode && !serves(arguments) && pass_named(arguments->mode) > PASS_LATENCY)
 		return refuse(fault, "--mode cannot be %s: it can be exact, timed, latency or serve", arguments->mode);
 	if (arguments->proc && (pass_named(arguments->proc) <= PASS_LATENCY || pass_named(arguments->proc) == PASSES))
-		return refuse(fault, "--proc cannot be %s: it can be buddyinfo or pagetypeinfo", arguments->proc);
+		return refuse(fault, "--proc cannot be %s: it can be buddyinfo, pagetypeinfo or slabinfo", arguments->proc);
 	if (arguments->cpus)
 		return refuse(fault, "--cpus goes with --geometry: a scratch file states the CPUs of a replay");
 	if (arguments->log && (!arguments->mode || strcmp(arguments->mode, "exact") != 0))
@@ -259,6 +263,8 @@ static bool run(int count, char **words, struct fault *fault)
 		malloc_target_make_room(words);
 	if (arguments.check)
 		return !spec.library || malloc_target_check(spec.library, fault);
+	if (arguments.layout)
+		return layout_print(&spec, arguments.allocator, arguments.layout, stdout, fault);
 	return arguments.geometry ? print_geometry(&arguments, &spec, fault) : replay(&arguments, &spec, fault);
 }
 

@@ -151,7 +151,7 @@ bool malloc_target_open(struct malloc_target *target, const char *library, const
                         struct fault *fault)
 {
 	*target = (struct malloc_target){ .alloc = malloc, .free = free, .aligned = aligned_alloc };
-	target->shapes = calloc(scratch->cache_count + 1, sizeof *target->shapes);
+	target->shapes = calloc((size_t)scratch->cache_count + 1, sizeof *target->shapes);
 	if (!target->shapes)
 		return refuse(fault, "no memory for %llu caches", (unsigned long long)scratch->cache_count);
 	for (uint64_t i = 0; i < scratch->cache_count; i++)

@@ -1,10 +1,17 @@
 /*
- * The free lists at the end of a replay, as a Linux kernel would print them: /proc/buddyinfo and /proc/pagetypeinfo
- * (Documentation/filesystems/proc.rst), to the column. So every tool and eye that reads a real kernel's reads these,
- * and a diff against a recorded file shows the memory alone.
+ * Memory at the end of a replay, as a Linux kernel would print it: /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo
+ * (Documentation/filesystems/proc.rst; slabinfo(5), version 2.1), to the column. So every tool and eye that reads a real
+ * kernel's reads these, and a diff against a recorded file shows the memory alone.
  *
  *   buddyinfo      per zone, free blocks by order
  *   pagetypeinfo   the same by migrate type, and pageblocks by migrate type at its end
+ *   slabinfo       per cache, the newest first: its objects, its slabs, and how its per-CPU queues are tuned
+ *
+ * A kernel counts an object in slabinfo as active that is in per-CPU state, though nobody uses it: it looks at slabs alone,
+ * and at those only that no CPU owns. So is it here. Active slabs are all but those that a policy keeps apart because they
+ * are unused (SLAB's free list). Tunables are zero under an allocator without queues of limited length, as they are under
+ * SLUB; so are the columns about slabs where caches share pages. A SLOB kernel has no slabinfo at all. What went straight
+ * to pages is in no line, there as here.
  *
  * The rows are those of a kernel without CMA and memory isolation, both of which the page allocator does not have. As
  * the kernel stops counting a free list at 100,000 blocks, so that it doesn't hold the zone's lock for too long, so
@@ -15,6 +22,8 @@
 #include "exact.h"
 
 #include <inttypes.h>
+
+#include "../core/list.h"
 
 #define MOST_COUNTED 100000u
 
@@ -91,20 +100,52 @@ void proc_pagetypeinfo(FILE *out, const struct sy_pages_counts *counts, unsigned
 			print_pageblocks(out, &counts->zones[i]);
 }
 
-bool proc_pass(FILE *out, enum pass pass, struct stage *stage, struct fault *fault)
+static void print_cache(FILE *out, struct sy_cache *cache)
 {
-	struct sy_pages_counts counts;
-	struct exact exact;
+	struct sy_cache_counts counts;
 
-	if (!stage->driver.pages)
-		return refuse(fault, "a malloc has no free lists that --proc could print");
-	if (!exact_run(&exact, stage, fault))
-		return false;
-	exact_count_pages(&exact, &counts);
+	sy_cache_count(cache, &counts);
+	fprintf(out, "%-17s %6" PRIu64 " %6" PRIu64 " %6" PRIu32 " %4" PRIu32 " %4" PRIu32, cache->name,
+	        counts.objects_in_use + counts.objects_cached, counts.objects, cache->size, counts.slab_objects,
+	        counts.slab_pages);
+	fprintf(out, " : tunables %4" PRIu32 " %4" PRIu32 " %4" PRIu32, counts.limit, counts.batchcount, counts.shared);
+	fprintf(out, " : slabdata %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "\n", counts.slabs - counts.idle_slabs, counts.slabs,
+	        counts.objects_shared);
+}
+
+void proc_slabinfo(FILE *out, const struct sy_heap *heap)
+{
+	fputs("slabinfo - version: 2.1\n# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>"
+	      " : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n", out);
+	for (struct sy_list *at = heap->caches.prev; at != &heap->caches; at = at->prev)
+		print_cache(out, sy__entry(at, struct sy_cache, link));
+}
+
+static void print_file(FILE *out, enum pass pass, const struct exact *exact)
+{
+	const struct driver *driver = exact->driver;
+	struct sy_pages_counts counts;
+
+	if (pass == PASS_SLABINFO) {
+		proc_slabinfo(out, driver->heap);
+		return;
+	}
+	exact_count_pages(exact, &counts);
 	if (pass == PASS_BUDDYINFO)
 		proc_buddyinfo(out, &counts);
 	else
-		proc_pagetypeinfo(out, &counts, stage->driver.scratch->run->pageblock_order);
+		proc_pagetypeinfo(out, &counts, driver->scratch->run->pageblock_order);
+}
+
+bool proc_pass(FILE *out, enum pass pass, struct stage *stage, struct fault *fault)
+{
+	struct exact exact;
+
+	if (!stage->driver.pages)
+		return refuse(fault, "a malloc has no pages and caches that could be printed as a kernel prints its own");
+	if (!exact_run(&exact, stage, fault))
+		return false;
+	print_file(out, pass, &exact);
 	exact_release(&exact);
 	return true;
 }

@@ -74,6 +74,8 @@ static bool run_once(void *context, struct fault *fault)
 	replay_steps(&stage->driver, &failed);
 	if (failed.count && !stage->options->allow_failures)
 		return driver_refuse_memory(&stage->driver, driver_event_of(&stage->driver, failed.first), fault);
+	if (stage->driver.heap)
+		sy_heap_shrink(stage->driver.heap); /* as the timed pass does behind its loop */
 	resident_note(stage->resident);
 	return true;
 }

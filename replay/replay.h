@@ -27,7 +27,7 @@ struct failed {
 };
 
 /* What is printed of a pass. */
-enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASSES };
+enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASS_SLABINFO, PASSES };
 
 /* The pass that a user calls so; PASSES: none. */
 enum pass pass_named(const char *name);
@@ -53,7 +53,7 @@ void replay_steps(struct driver *, struct failed *);
 /* Every deterministic measure, as an object with the member "exact". False: see fault; nothing was written. See exact.c. */
 bool exact_pass(struct json *, struct stage *, struct fault *);
 
-/* The free lists at the end of the trace, as the file of /proc that is called so. */
+/* Memory at the end of the trace, as the file of /proc that is called so. */
 bool proc_pass(FILE *out, enum pass, struct stage *, struct fault *);
 
 /* The time of the whole, as an object with the member "timed". See timed.c. */

@@ -38,7 +38,7 @@
 
 #define ROOM ((size_t)1 << 20)
 #define TABLE_BYTES (sizeof(struct resident) + ROOM * sizeof(struct resident_run))
-#define LARGEST_MAPPING ((uint64_t)256 << 30)
+#define LARGEST_MAPPING_GIB 256u
 #define CHUNK 16384u /* pages asked for at once */
 #define GAP 1u        /* pages between two runs that are brought as well */
 
@@ -133,7 +133,7 @@ void resident_note(struct resident *resident)
 	resident->count = 0;
 	while (maps && fgets(line, sizeof line, maps))
 		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, rights) == 3 && rights[0] == 'r' &&
-		    rights[3] == 'p' && (uint64_t)(end - start) <= LARGEST_MAPPING && !strstr(line, "[v"))
+		    rights[3] == 'p' && (end - start) >> 30 <= LARGEST_MAPPING_GIB && !strstr(line, "[v"))
 			note_mapping(resident, &view, start, end, rights[1] == 'w');
 	close(view.own);
 	close(view.parent);

@@ -104,7 +104,7 @@ static bool find_sections(const unsigned char *bytes, size_t size, uint32_t sect
 static bool read_sections(struct scratch *scratch, const void *bytes, size_t size, struct fault *fault)
 {
 	struct scratch_header header;
-	const void *records[6] = { NULL };
+	const void *records[7] = { NULL };
 	uint64_t runs = 0;
 	struct wanted wanted[] = {
 		{ "events", sizeof(struct scratch_event), &records[0], &scratch->event_count },
@@ -113,6 +113,7 @@ static bool read_sections(struct scratch *scratch, const void *bytes, size_t siz
 		{ "freeblk", sizeof(struct scratch_free_blocks), &records[3], &scratch->free_block_count },
 		{ "older", sizeof(struct scratch_older), &records[4], &scratch->older_count },
 		{ "run", sizeof(struct scratch_run), &records[5], &runs },
+		{ "order", sizeof(uint32_t), &records[6], &scratch->order_count },
 	};
 	size_t known = sizeof wanted / sizeof *wanted;
 
@@ -136,6 +137,7 @@ static bool read_sections(struct scratch *scratch, const void *bytes, size_t siz
 	scratch->free_blocks = records[3];
 	scratch->older = records[4];
 	scratch->run = records[5];
+	scratch->order = records[6];
 	return true;
 }
 
@@ -186,6 +188,21 @@ static bool check_caches(const struct scratch *scratch, struct fault *fault)
 		if (cache->flags & ~KNOWN_CACHE_FLAGS || cache->constructor > 1)
 			return refuse(fault, "the scratch file is damaged: cache %llu has unknown flags", (unsigned long long)i);
 	}
+	return true;
+}
+
+/* Each cache stands in the order once. */
+static bool check_order(const struct scratch *scratch, struct fault *fault)
+{
+	unsigned char seen[NO_CACHE] = { 0 };
+
+	if (scratch->order && scratch->order_count != scratch->cache_count)
+		return refuse(fault, "the scratch file is damaged: an order of %llu caches for %llu",
+		              (unsigned long long)scratch->order_count, (unsigned long long)scratch->cache_count);
+	for (uint64_t i = 0; i < scratch->order_count; i++)
+		if (scratch->order[i] >= scratch->cache_count || seen[scratch->order[i]]++)
+			return refuse(fault, "the scratch file is damaged: cache %u is out of range or twice in the order of creation",
+			              scratch->order[i]);
 	return true;
 }
 
@@ -330,7 +347,7 @@ bool scratch_parse(struct scratch *scratch, const void *bytes, size_t size, stru
 {
 	*scratch = (struct scratch){ 0 };
 	return read_sections(scratch, bytes, size, fault) && check_run(scratch, fault) && check_caches(scratch, fault) &&
-	       check_zones(scratch, fault) && check_traffic(scratch, fault);
+	       check_order(scratch, fault) && check_zones(scratch, fault) && check_traffic(scratch, fault);
 }
 
 /* Maps the file; closes it in any case. */

@@ -107,14 +107,21 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the scratch file is r
 struct scratch {
 	const struct scratch_event *events;
 	const struct scratch_cache *caches;
+	const uint32_t *order; /* numbers of the caches in the order of their creation; NULL: as they stand */
 	const struct scratch_zone *zones;
 	const struct scratch_free_blocks *free_blocks;
 	const struct scratch_older *older;
 	const struct scratch_run *run;
-	uint64_t event_count, cache_count, zone_count, free_block_count, older_count;
+	uint64_t event_count, cache_count, order_count, zone_count, free_block_count, older_count;
 	void *mapping; /* or NULL: the caller's memory */
 	size_t mapping_bytes;
 };
+
+/* The number of the cache that is created at this turn. */
+static inline uint64_t scratch_cache_at(const struct scratch *scratch, uint64_t turn)
+{
+	return scratch->order ? scratch->order[turn] : turn;
+}
 
 /* Maps and validates a file. False: see fault; nothing stays open. */
 bool scratch_open(struct scratch *, const char *path, struct fault *);

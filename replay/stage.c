@@ -21,7 +21,7 @@
 static const char *const names[PASSES] = {
 	[PASS_EXACT] = "exact",         [PASS_TIMED] = "timed",
 	[PASS_LATENCY] = "latency",     [PASS_BUDDYINFO] = "buddyinfo",
-	[PASS_PAGETYPEINFO] = "pagetypeinfo",
+	[PASS_PAGETYPEINFO] = "pagetypeinfo", [PASS_SLABINFO] = "slabinfo",
 };
 
 enum pass pass_named(const char *name)

@@ -11,6 +11,8 @@
  * that the loop replayed, pages of the environment too. A malloc is served the objects alone, hence its loop has fewer
  * events. `page_faults` that the loop took: none or next to none with a policy; a malloc may ask for memory anew.
  *
+ * Behind the loop a full shrink is timed: `shrink_seconds`, and for each page that it gave back `shrink_ns_per_page`.
+ *
  * The trace has been run once before, and the memory that it uses is resident and this process's own (rehearse.c).
  *
  * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
@@ -134,9 +136,35 @@ static uint64_t page_faults(void)
 	return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
 }
 
-static void write_timed(struct json *json, const struct stage *stage, double seconds, uint64_t faults)
+/* A full shrink of what the trace leaves: how long, and how many pages it gave back. */
+static double time_shrink(struct driver *driver, uint64_t *pages)
 {
-	const struct driver *driver = &stage->driver;
+	struct timespec start, end;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	*pages = sy_heap_shrink(driver->heap);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	return seconds_between(&start, &end);
+}
+
+/* Of a malloc, which can't be asked, and of what had nothing to give back there are no times. */
+static void write_shrink(struct json *json, struct driver *driver)
+{
+	uint64_t pages = 0;
+	double seconds = driver->heap && driver->heap->policy->shrink ? time_shrink(driver, &pages) : 0;
+
+	if (pages) {
+		json_measured(json, "shrink_seconds", seconds, 9);
+		json_measured(json, "shrink_ns_per_page", seconds * 1e9 / (double)pages, 3);
+	} else {
+		json_null(json, "shrink_seconds");
+		json_null(json, "shrink_ns_per_page");
+	}
+}
+
+static void write_timed(struct json *json, struct stage *stage, double seconds, uint64_t faults)
+{
+	struct driver *driver = &stage->driver;
 	uint64_t operations = 0, events = 0;
 
 	count_steps(driver, &operations, &events);
@@ -158,6 +186,7 @@ static void write_timed(struct json *json, const struct stage *stage, double sec
 		json_count(json, "resident_peak_kb", stage->resident_kb);
 	else
 		json_null(json, "resident_peak_kb");
+	write_shrink(json, driver);
 	json_object_end(json);
 	json_object_end(json);
 }

@@ -124,19 +124,29 @@ static inline struct sy_page *take_above(struct sy_pages *pages, const struct sy
 	return NULL;
 }
 
+static void count_rescue(struct sy_pages *pages)
+{
+	sy__lock(&pages->account_lock);
+	pages->rescued++;
+	sy__unlock(&pages->account_lock);
+}
+
 /* Stage 4. */
 static struct sy_page *take_last(struct sy_pages *pages, struct sy__request *request)
 {
+	uint64_t given = request->flags & SY_NO_RECLAIM ? 0 : sy__reclaim_urgent(pages);
+	struct sy_page *page;
 	unsigned i, slot;
 
-	if (!(request->flags & SY_NO_RECLAIM))
-		sy__reclaim_urgent(pages);
 	for (slot = 0; slot < pages->slots; slot++)
 		sy_pages_drain(pages, slot);
 	for (i = 0; i < pages->zone_count; i++)
 		while (sy__highatomic_unreserve(&pages->zones[i], request->migrate))
 			;
-	return take_above(pages, request, SY__MARK_MIN);
+	page = take_above(pages, request, SY__MARK_MIN);
+	if (page && given)
+		count_rescue(pages);
+	return page;
 }
 
 static SY__COLD struct sy_page *take_slowly(struct sy_pages *pages, struct sy__request *request)

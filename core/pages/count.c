@@ -74,6 +74,7 @@ void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 	}
 	sy__lock(&pages->account_lock);
 	counts->failures = pages->failures;
+	counts->rescued = pages->rescued;
 	sy__unlock(&pages->account_lock);
 	counts->requests += counts->failures;
 	sy__lock(&pages->source_lock);

@@ -94,6 +94,7 @@ static void count_taken(struct sy_heap *heap, unsigned use, unsigned count)
 	counters->page_requests++;
 	*counter_of(heap, use) += count;
 	sy__add(&heap->pages->held_pages, count);
+	counters->taken_pages += use == SY_USE_METADATA ? 0 : count;
 	if (counters->slab_pages_peak < counters->slab_pages)
 		counters->slab_pages_peak = counters->slab_pages;
 	if (counters->held_peak < counters->slab_pages + counters->large_pages)

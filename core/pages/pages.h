@@ -126,7 +126,7 @@ struct sy_pages {
 	size_t committed_pages; /* [r] source_lock */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
-	uint64_t failures;
+	uint64_t failures, rescued;
 
 	sy__lock_t heaps_lock;    /* heaps, reclaim_wait, reclaim_skip */
 	struct sy_list heaps;     /* through sy_heap.link */

@@ -28,20 +28,40 @@ static sy__giver thorough(const struct sy_policy *policy)
 	return policy->shrink;
 }
 
-static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, sy__giver give)
+/* An asking and what it brought; with account_lock held. */
+static void count_gentle(struct sy_heap_counters *counters, uint64_t given)
 {
-	uint64_t given = sy__heap_give(heap, give);
+	counters->asked++;
+	counters->reclaimed_pages += given;
+}
 
-	if (!given)
-		return 0;
+static void count_urgent(struct sy_heap_counters *counters, uint64_t given)
+{
+	count_gentle(counters, given);
+	counters->asked_urgently++;
+	counters->reclaimed_urgently += given;
+}
+
+/* How heaps are asked. */
+struct asking {
+	giver_of how;
+	void (*count)(struct sy_heap_counters *, uint64_t given);
+};
+
+static const struct asking gently = { gentle, count_gentle }, urgently = { thorough, count_urgent };
+
+static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, const struct asking *asking)
+{
+	uint64_t given = sy__heap_give(heap, asking->how(heap->policy));
+
 	sy__lock(&pages->account_lock);
-	heap->counters.reclaimed_pages += given;
+	asking->count(&heap->counters, given);
 	sy__unlock(&pages->account_lock);
 	return given;
 }
 
 /* With heaps_lock held. */
-static uint64_t ask_all(struct sy_pages *pages, giver_of how)
+static uint64_t ask_all(struct sy_pages *pages, const struct asking *asking)
 {
 	struct sy_list *link;
 	uint64_t given = 0;
@@ -50,7 +70,7 @@ static uint64_t ask_all(struct sy_pages *pages, giver_of how)
 	for (link = pages->heaps.next; link != &pages->heaps; link = link->next) {
 		struct sy_heap *heap = sy__entry(link, struct sy_heap, link);
 
-		given += ask_heap(pages, heap, how(heap->policy));
+		given += ask_heap(pages, heap, asking);
 	}
 	__atomic_store_n(&pages->reclaiming, 0u, __ATOMIC_RELAXED);
 	if (given)
@@ -76,7 +96,7 @@ uint64_t sy__reclaim(struct sy_pages *pages)
 	if (pages->reclaim_skip)
 		pages->reclaim_skip--;
 	else
-		given = ask_all(pages, gentle);
+		given = ask_all(pages, &gently);
 	sy__unlock(&pages->heaps_lock);
 	return given;
 }
@@ -88,7 +108,7 @@ uint64_t sy__reclaim_urgent(struct sy_pages *pages)
 	if (is_reclaiming(pages))
 		return 0;
 	sy__lock(&pages->heaps_lock);
-	given = ask_all(pages, thorough);
+	given = ask_all(pages, &urgently);
 	sy__unlock(&pages->heaps_lock);
 	return given;
 }

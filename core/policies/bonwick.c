@@ -436,8 +436,9 @@ extern const struct sy_policy sy__bonwick;
 
 const struct sy_policy sy__bonwick = {
 	.name = "bonwick",
-	.summary = "the first slab allocator: constructed objects, one sorted list of slabs per cache, as in SunOS 5.4",
-	.paper = "Bonwick 1994; McKenney and Slingwine 1993",
+	.summary = "SunOS 5.4, the first slab allocator: constructed objects, sorted slabs",
+	.paper = "Bonwick, The Slab Allocator: An Object-Caching Kernel Memory Allocator, USENIX 1994; "
+	         "magazine: McKenney and Slingwine, USENIX 1993",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__bonwick_heap),
@@ -458,4 +459,6 @@ const struct sy_policy sy__bonwick = {
 	.geometry = sy__bonwick_geometry,
 	.check = sy__bonwick_check,
 	.takes_suppliers = true,
+	.walk = sy__bonwick_walk,
+	.walk_supplied = sy__bonwick_walk_supplied,
 };

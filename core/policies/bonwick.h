@@ -176,4 +176,8 @@ bool sy__bonwick_geometry(const int64_t *tunables, unsigned cpus, size_t size, s
 void sy__bonwick_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__bonwick_check(struct sy_heap *);
 
+/* bonwick_walk.c */
+void sy__bonwick_walk(struct sy__walk *, struct sy_page *);
+void sy__bonwick_walk_supplied(struct sy__walk *, struct sy_cache *);
+
 #endif

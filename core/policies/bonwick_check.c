@@ -52,7 +52,9 @@ void sy__bonwick_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 	count_slots(counts, cache);
 	sy__lock(&cache->lock);
 	counts->slabs = cache->slab_count;
-	counts->empty_slabs = cache->complete;
+	counts->empty_slabs = counts->idle_slabs = cache->complete;
+	counts->slab_objects = cache->objects;
+	counts->slab_pages = 1u << cache->order;
 	counts->partial_slabs = partial_slabs(cache);
 	counts->full_slabs = counts->slabs - counts->partial_slabs - counts->empty_slabs;
 	counts->pages = cache->slab_count << cache->order;

@@ -28,6 +28,7 @@
  * general.c.
  */
 #include "../kmalloc.h"
+#include "../walk.h"
 #include "general.h"
 
 #define SMALLEST_SHIFT 4
@@ -193,6 +194,30 @@ static uint64_t unused_bytes(struct sy__general_heap *general)
 	return bytes;
 }
 
+/* ---- Walks ---------------------------------------------------------------------------------------------------- */
+
+static void mark_bucket(struct sy__walk *walk, const void *context)
+{
+	const struct bucket *bucket = context;
+	uint64_t place = 0;
+
+	for (const struct free_block *block = bucket->first; block; block = block->next)
+		sy__walk_mark(walk, block, SY_PART_FREE, "bucket", 0, place++);
+}
+
+static void bsd44_walk(struct sy__walk *walk, struct sy_page *page)
+{
+	const struct bsd44_heap *bsd44 = (const struct bsd44_heap *)(const void *)walk->heap;
+	unsigned number = page_state(page)->bucket;
+	uint32_t size = block_bytes(number);
+	const struct sy__walk_grid grid = { 0, size, (uint32_t)(walk->slab.bytes / size), mark_bucket,
+		                            &bsd44->buckets[page->node][number] };
+
+	walk->slab.list = "bucket";
+	if (sy__walk_slab(walk))
+		sy__walk_objects(walk, &grid);
+}
+
 /* ---- Checks --------------------------------------------------------------------------------------------------- */
 
 struct survey {
@@ -274,7 +299,7 @@ static bool bsd44_heap_init(struct sy_heap *heap)
 
 const struct sy_policy sy__bsd44 = {
 	.name = "bsd44",
-	.summary = "4.4BSD's kernel malloc: power-of-two buckets, whose pages are never given back",
+	.summary = "4.4BSD: power-of-two buckets, whose pages are never given back",
 	.paper = "McKusick and Karels, Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel, USENIX 1988",
 	.heap_bytes = sizeof(struct bsd44_heap),
 	.cache_bytes = sizeof(struct sy__general_cache),
@@ -290,5 +315,6 @@ const struct sy_policy sy__bsd44 = {
 	.counts = sy__general_counts,
 	.check = sy__general_check,
 	.unused_bytes = sy__general_unused_bytes,
+	.walk = bsd44_walk,
 	.never_reclaims = true,
 };

@@ -401,14 +401,14 @@ static const struct sy_tunable tunables[] = {
 	[SLAB_LIMIT] = { "limit", SY_TUNABLE_AUTO, 1, SY__SLAB_MOST_LIMIT, NULL,
 	                 "objects in a CPU's array at most; auto: 120, fewer for objects above 256 bytes" },
 	[SLAB_BATCHCOUNT] = { "batchcount", SY_TUNABLE_AUTO, 1, SY__SLAB_MOST_LIMIT, NULL,
-	                      "objects moved at once to or from a CPU's array; auto, and at most: half its limit; its limit" },
+	                      "objects moved at once to or from a CPU's array, at most its limit; auto: half of it" },
 	[SLAB_SHARED] = { "shared", SY_TUNABLE_AUTO, 0, SY__SLAB_MOST_SHARED, NULL,
 	                  "batches in the array that a node's CPUs share; auto: 8 for objects up to a page, 0 with one CPU" },
 	[SLAB_ALIEN] = { "alien", 1, 0, 1, off_on,
 	                 "collect objects freed on another node than theirs, and send them home together" },
 	[SLAB_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects on different cache lines" },
 	[SLAB_MAX_ORDER] = { "max_order", 1, 0, SY_MAX_ORDER, NULL,
-	                          "order from which slabs are not made larger to waste less (pages: 2^order)" },
+	                          "order from which slabs do not grow to waste less (pages: 2^order)" },
 	[SLAB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[SLAB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
@@ -417,8 +417,10 @@ extern const struct sy_policy sy__slab;
 
 const struct sy_policy sy__slab = {
 	.name = "slab",
-	.summary = "per-CPU arrays of free objects before three lists of slabs per node, as in Linux 6.1",
-	.paper = "Bonwick 1994; Ferreira et al. 2015; Linux 6.1 mm/slab.c",
+	.summary = "Linux 6.1: per-CPU arrays of free objects, three lists of slabs per node",
+	.paper = "Bonwick, The Slab Allocator: An Object-Caching Kernel Memory Allocator, USENIX 1994; "
+	         "Ferreira et al., An Experimental Comparison Analysis of Kernel-level Memory Allocators, SAC 2015, section 3.2; "
+	         "Linux 6.1 mm/slab.c",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slab_heap),
@@ -440,4 +442,5 @@ const struct sy_policy sy__slab = {
 	.geometry = sy__slab_geometry,
 	.check = sy__slab_check,
 	.serves_classes = true,
+	.walk = sy__slab_walk,
 };

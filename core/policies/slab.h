@@ -182,4 +182,7 @@ struct sy_cache *sy__slab_merge(struct sy_heap *, const struct sy_cache *wanted)
 void sy__slab_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__slab_check(struct sy_heap *);
 
+/* slab_walk.c */
+void sy__slab_walk(struct sy__walk *, struct sy_page *);
+
 #endif

@@ -55,7 +55,7 @@ static void count_node(struct sy_cache_counts *counts, const struct sy__slab_cac
 	counts->pages += node->slabs << cache->order;
 	counts->objects += objects;
 	counts->objects_in_use += objects - node->free_objects;
-	counts->objects_cached += node->shared ? node->shared->avail : 0;
+	counts->objects_shared += node->shared ? node->shared->avail : 0;
 	sy__unlock(&node->lock);
 	counts->objects_cached += count_aliens(node, cache->cache.heap->nodes);
 }
@@ -64,6 +64,11 @@ void sy__slab_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 {
 	struct sy__slab_cache *cache = sy__slab_cache(common);
 
+	counts->slab_objects = cache->objects;
+	counts->slab_pages = 1u << cache->order;
+	counts->limit = cache->limit;
+	counts->batchcount = cache->batchcount;
+	counts->shared = cache->shared;
 	for (unsigned node = 0; node < common->heap->nodes; node++)
 		count_node(counts, cache, &cache->nodes[node]);
 	for (unsigned slot = 0; slot < common->heap->slots; slot++) {
@@ -73,7 +78,9 @@ void sy__slab_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 		counts->objects_cached += cache->arrays[slot]->avail;
 		sy__local_end(slot);
 	}
+	counts->idle_slabs = counts->empty_slabs;
 	counts->full_slabs = counts->slabs - counts->partial_slabs - counts->empty_slabs;
+	counts->objects_cached += counts->objects_shared;
 	counts->objects_in_use -= counts->objects_cached;
 }
 

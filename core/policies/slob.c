@@ -667,8 +667,10 @@ static bool slob_heap_init(struct sy_heap *heap)
 
 const struct sy_policy sy__slob = {
 	.name = "slob",
-	.summary = "Linux's SLOB: blocks of any size in shared pages, found by next, first or best fit",
-	.paper = "Linux 6.1 mm/slob.c; Ferreira et al. 2015, section 3.3; Kyritsis et al., SLOB first fit against best fit",
+	.summary = "Linux 6.1: blocks of any size in shared pages, by next, first or best fit",
+	.paper = "Ferreira et al., An Experimental Comparison Analysis of Kernel-level Memory Allocators, SAC 2015, section 3.3; "
+	         "Kyritsis et al., SLOB Memory Allocation: First Fit vs Best Fit; "
+	         "Linux 6.1 mm/slob.c",
 	.tunables = tunables,
 	.tunable_count = TUNABLES,
 	.heap_bytes = sizeof(struct sy__slob_heap),
@@ -685,4 +687,5 @@ const struct sy_policy sy__slob = {
 	.counts = slob_counts,
 	.check = sy__slob_check,
 	.unused_bytes = slob_unused_bytes,
+	.walk = sy__slob_walk,
 };

@@ -72,4 +72,7 @@ static inline sy__slob_unit_t *sy__slob_page_units(const struct sy__slob_heap *s
 /* slob_check.c: NULL, or the first invariant that does not hold. */
 const char *sy__slob_check(struct sy_heap *);
 
+/* slob_walk.c */
+void sy__slob_walk(struct sy__walk *, struct sy_page *);
+
 #endif

@@ -315,7 +315,9 @@ extern const struct sy_policy sy__slqb;
 const struct sy_policy sy__slqb = {
 	.name = "slqb",
 	.summary = "slabs owned by CPUs behind queues of free objects, sent home in batches",
-	.paper = "Ferreira et al. 2015, section 3.5; Corbet 2008; Piggin's patches to Linux 2.6",
+	.paper = "Ferreira et al., An Experimental Comparison Analysis of Kernel-level Memory Allocators, SAC 2015, section 3.5; "
+	         "Corbet, SLQB - and then there were four, LWN 2008; "
+	         "Piggin's patches to Linux 2.6",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slqb_heap),
@@ -336,4 +338,5 @@ const struct sy_policy sy__slqb = {
 	.geometry = sy__slqb_geometry,
 	.check = sy__slqb_check,
 	.serves_classes = true,
+	.walk = sy__slqb_walk,
 };

@@ -136,4 +136,7 @@ bool sy__slqb_geometry(const int64_t *tunables, unsigned cpus, size_t size, stru
 void sy__slqb_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__slqb_check(struct sy_heap *);
 
+/* slqb_walk.c */
+void sy__slqb_walk(struct sy__walk *, struct sy_page *);
+
 #endif

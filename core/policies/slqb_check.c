@@ -37,6 +37,10 @@ void sy__slqb_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 {
 	struct sy__slqb_cache *cache = sy__slqb_cache(common);
 
+	counts->slab_objects = cache->objects;
+	counts->slab_pages = 1u << cache->order;
+	counts->limit = cache->slots[0].list.hiwater; /* as SLQB's own slabinfo has it */
+	counts->batchcount = cache->freebatch;
 	for (unsigned i = 0; i < common->heap->nodes; i++) {
 		sy__lock(&cache->nodes[i].lock);
 		count_list(counts, cache, &cache->nodes[i].list);

@@ -439,8 +439,9 @@ extern const struct sy_policy sy__slub;
 
 const struct sy_policy sy__slub = {
 	.name = "slub",
-	.summary = "per-CPU slabs with a list of free objects each, as in Linux 6.1",
-	.paper = "Ferreira et al. 2015, section 3.4; Linux 6.1 mm/slub.c",
+	.summary = "Linux 6.1: each CPU has a slab, each slab a list of its free objects",
+	.paper = "Ferreira et al., An Experimental Comparison Analysis of Kernel-level Memory Allocators, SAC 2015, section 3.4; "
+	         "Linux 6.1 mm/slub.c",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slub_heap),
@@ -464,4 +465,5 @@ const struct sy_policy sy__slub = {
 	.geometry = sy__slub_geometry,
 	.check = sy__slub_check,
 	.serves_classes = true,
+	.walk = sy__slub_walk,
 };

@@ -207,4 +207,7 @@ struct sy_cache *sy__slub_merge(struct sy_heap *, const struct sy_cache *wanted)
 void sy__slub_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__slub_check(struct sy_heap *);
 
+/* slub_walk.c */
+void sy__slub_walk(struct sy__walk *, struct sy_page *);
+
 #endif

@@ -80,6 +80,8 @@ void sy__slub_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
 {
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
 
+	counts->slab_objects = sy__order_objects(slub->order, cache->size);
+	counts->slab_pages = 1u << slub->order;
 	for (unsigned node = 0; node < cache->heap->nodes; node++)
 		count_node(counts, &slub->nodes[node]);
 	for (unsigned slot = 0; slot < cache->heap->slots; slot++)

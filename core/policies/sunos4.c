@@ -42,7 +42,7 @@ static const struct sy_tunable tunables[TUNABLES] = {
 	[FIT] = { "fit", SY__SUNOS4_LEFTMOST, SY__SUNOS4_LEFTMOST, SY__SUNOS4_BETTER, fit_names,
 	          "which free block serves a request: leftmost or better fit" },
 	[CHUNK_ORDER] = { "chunk_order", 2, 0, SY__SUNOS4_MAX_CHUNK_ORDER, NULL,
-	                  "power of two of pages that memory grows by; requests of more than half go straight to pages" },
+	                  "what memory grows by (pages: 2^order); requests of more than half of it go straight to pages" },
 };
 
 SY_ASSERT_SLAB_STATE(struct sy__general_page);
@@ -379,4 +379,5 @@ const struct sy_policy sy__sunos4 = {
 	.counts = sy__general_counts,
 	.check = sy__general_check,
 	.unused_bytes = sy__general_unused_bytes,
+	.walk = sy__sunos4_walk,
 };

@@ -16,4 +16,7 @@ struct sy__sunos4_heap {
 	unsigned chunk_order;
 };
 
+/* sunos4_walk.c */
+void sy__sunos4_walk(struct sy__walk *, struct sy_page *);
+
 #endif

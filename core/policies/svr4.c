@@ -43,7 +43,7 @@ enum tunable { POOL_ORDER, TUNABLES };
 
 static const struct sy_tunable tunables[TUNABLES] = {
 	[POOL_ORDER] = { "pool_order", 2, 0, SY__SVR4_MAX_POOL_ORDER, NULL,
-	                 "power of two of pages of a pool; requests of more than half a pool go straight to pages" },
+	                 "size of a pool (pages: 2^order); requests of more than half of it go straight to pages" },
 };
 
 SY_ASSERT_SLAB_STATE(struct sy__general_page);
@@ -498,4 +498,5 @@ const struct sy_policy sy__svr4 = {
 	.counts = sy__general_counts,
 	.check = sy__general_check,
 	.unused_bytes = sy__general_unused_bytes,
+	.walk = sy__svr4_walk,
 };

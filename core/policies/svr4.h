@@ -36,4 +36,7 @@ static inline struct sy__svr4_class *sy__svr4_class_of(struct sy__svr4_heap *svr
 	return &svr4->classes[node][(unsigned)__builtin_ctz(bytes) - SY__UNIT_SHIFT];
 }
 
+/* svr4_walk.c */
+void sy__svr4_walk(struct sy__walk *, struct sy_page *);
+
 #endif

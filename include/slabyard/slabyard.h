@@ -74,6 +74,7 @@ struct sy_pages_counts {
 	uint64_t fallbacks;       /* fallback events since creation */
 	uint64_t fallbacks_changing_ownership;
 	uint64_t requests, failures; /* of blocks */
+	uint64_t rescued;         /* requests that would have failed, but for what heaps gave back when they were asked for it */
 	uint64_t committed_pages; /* memory taken from the source */
 };
 
@@ -279,7 +280,65 @@ void sy_mfree(struct sy_heap *, void *object);
 unsigned sy_alloc_bulk(struct sy_cache *, unsigned flags, unsigned count, void **objects);
 void sy_free_bulk(struct sy_cache *, unsigned count, void **objects);
 
+/* ---- Looking inside a heap ------------------------------------------------------------------------------------ */
+
+/* What a part of a slab is. A free one is in exactly one of the three places that say so. */
+enum sy_part_state {
+	SY_PART_USED,        /* held by the client; or freed and waiting for a grace period, of which the slab has no mark */
+	SY_PART_FREE,        /* free in its slab */
+	SY_PART_SLOT,        /* free, on a list of a CPU slot's */
+	SY_PART_NODE,        /* free, on a list of a memory node's that is none of its slabs */
+	SY_PART_WAITING,     /* free as soon as a grace period has passed, with all of its slab */
+	SY_PART_BOOKKEEPING, /* the policy's own */
+	SY_PART_COLOUR,      /* left out at the start, so that the objects of different slabs fall on different cache lines */
+	SY_PART_UNUSED,      /* room that no object uses; of a large allocation, what was not asked for (its client may use it) */
+	SY_PART_STATES
+};
+
+/* Whose list something is on. */
+enum sy_owner { SY_OWNER_NONE, SY_OWNER_SLOT, SY_OWNER_NODE };
+
+/* A slab or large allocation, as a walk sees it. */
+struct sy_slab {
+	const struct sy_page *page; /* the first one's descriptor; NULL: its memory is a supplier's */
+	char *address;
+	size_t bytes;          /* of all its pages */
+	unsigned node;         /* memory node; 0 of a supplier's */
+	bool large;            /* a large allocation */
+	const struct sy_cache *cache; /* NULL: a large allocation, or the policy's slabs hold objects of any cache */
+	const char *list;      /* what the policy keeps it as, in the policy's words ("partial"); never NULL */
+	enum sy_owner owner_kind; /* of that list */
+	unsigned owner;        /* slot or node */
+	uint64_t place;        /* on that list, from 0; 0 where the order means nothing */
+};
+
+/* A piece of a slab: an object, a block, or what lies between them. */
+struct sy_part {
+	size_t offset, bytes;  /* from the slab's start */
+	enum sy_part_state state;
+	bool is_object;        /* an object or block in or out of use; false: of what is in use nothing tells how many objects it is */
+	const char *list;      /* of a free one, the list that it is on, in the policy's words; NULL: none, or not a free one */
+	unsigned owner;        /* SY_PART_SLOT: which slot's; SY_PART_NODE: which node's */
+	uint64_t place;        /* on that list: 0 is handed out first; in a tree, how far below the root */
+	unsigned lists;        /* how many lists it is on; more than 1: the heap is corrupt */
+};
+
+struct sy_visitor {
+	/* A slab; its parts follow. False ends the walk. */
+	bool (*slab)(void *context, const struct sy_slab *);
+	/* Its next part. They come in order of offset, and cover the slab without a gap. False ends the walk. */
+	bool (*part)(void *context, const struct sy_slab *, const struct sy_part *);
+	void *context;
+};
+
+/* Shows a visitor all slabs and large allocations of a heap in order of address (those of suppliers come last, in the order
+ * in which their caches keep them), and all that is in them. False: the visitor ended it. No memory is taken, 3 KiB of stack
+ * are. Nobody else may use the heap meanwhile; the visitor may read all of it and change nothing. The cost is that of the
+ * pages in existence, and for each slab that of its cache's lists. Linux: what slabinfo, crash and drgn look at. */
+bool sy_heap_walk(struct sy_heap *, const struct sy_visitor *);
+
 #pragma GCC visibility pop
+
 #ifdef __cplusplus
 }
 #endif

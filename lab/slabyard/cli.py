@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from . import threads
     from .compare import Plan
     from .replay import Workload
+    from .snapshots import SlabLine
     from .trace import Metadata
 
 STATUSES = """\
@@ -39,6 +40,16 @@ exit status:
   130  interrupted: Ctrl-C, SIGTERM, SIGHUP
 """
 
+
+SCRIPT = """\
+cpus 2                    the machine; also: nodes N
+cache inode 400           also: align=N ctor hwcache rcu nomerge
+alloc a..h inode cpu=1    objects a to h of a cache; also: node=N
+kmalloc x1..x3 100        three of 100 bytes
+free b d x2               also: cpu=N
+show some title           draws memory here, and goes on
+shrink                    also: drain CPU; tick SECONDS
+"""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -179,7 +190,8 @@ def _parser() -> Parser:
         verbs, "replay", "one trace under one allocator", _replay,
         "slabyard replay t.parquet --allocator slub\n  slabyard replay t.parquet --allocator slob:fit=best --format json\n"
         "  slabyard replay t.parquet --allocator slob:fit=best,log_every=1000 --log -\n"
-        "  slabyard replay t.parquet --allocator slub --proc buddyinfo",
+        "  slabyard replay t.parquet --allocator slub --proc buddyinfo\n"
+        "  slabyard replay t.parquet --allocator slab --slabinfo --sort c",
     )  # fmt: skip
     verb.add_argument("trace", type=Path, metavar="T.parquet")
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...], malloc:system or malloc:LIB.so")
@@ -189,8 +201,15 @@ def _parser() -> Parser:
         "--log", metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
     )
     verb.add_argument(
-        "--proc", choices=("buddyinfo", "pagetypeinfo"), help="print the free lists at the end as this file of /proc does, nothing else"
-    )
+        "--proc", choices=("buddyinfo", "pagetypeinfo", "slabinfo"),
+        help="print the free lists or the caches at the end as this file of /proc does, nothing else",
+    )  # fmt: skip
+    verb.add_argument("--slabinfo", action="store_true", help="print the caches at the end as slabtop does, nothing else")
+    verb.add_argument(
+        "--sort", choices=tuple("abclvnopsu"), metavar="KEY",
+        help="of --slabinfo, slabtop's keys: a active objects, b objects per slab, c cache size, l slabs, v active slabs, "
+        "n name, o objects (default), p pages per slab, s object size, u use",
+    )  # fmt: skip
     _machine(verb)
     _format(verb)
 
@@ -203,7 +222,7 @@ def _parser() -> Parser:
     )  # fmt: skip
     verb.add_argument("traces", type=Path, nargs="*", metavar="T.parquet")
     verb.add_argument(
-        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: slub,slob,slob:fit=first,slob:fit=best)"
+        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: every allocator, SLOB with each of its fits)"
     )
     verb.add_argument(
         "--runs", type=_count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)"
@@ -251,6 +270,15 @@ def _parser() -> Parser:
     verb.add_argument("--cpus", type=_count(256), default=os.cpu_count() or 1, metavar="N", help="present CPUs (default: this machine's)")
     verb.add_argument("sizes", type=_count(1 << 22), nargs="+", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
     _format(verb)
+
+    verb = _verb(
+        verbs, "layout", "draws memory after a script of allocations", _layout,
+        "slabyard layout --allocator slub script.txt\n\na script:\n" + textwrap.indent(SCRIPT, "  "),
+    )  # fmt: skip
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]")
+    verb.add_argument("script", type=Path, metavar="SCRIPT", help="commands, one a line; - for standard input")
+    verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
+    verb.add_argument("--svg", type=Path, metavar="FILE.svg", help="also draw a picture")
     return parser
 
 
@@ -357,18 +385,29 @@ def _list(options: argparse.Namespace) -> int:
 def _list_text(found: list[dict[str, Any]]) -> str:
     lines = []
     for one in found:
-        lines.append(one["name"])
-        lines += textwrap.wrap(f"{one['summary']} ({one['paper']})", 78, initial_indent="  ", subsequent_indent="  ")
-        for item in one["tunables"]:
-            head = f"  {item['name']}={item['default']}"
-            lines += textwrap.wrap(f"{item['meaning']} ({_range(item)})", 80, initial_indent=f"{head:<23} ", subsequent_indent=" " * 24)
+        lines += [one["name"], f"  {one['summary']}"]
+        for paper in one["paper"].split("; "):
+            lines += textwrap.wrap(paper, 80, initial_indent="  ", subsequent_indent="    ")
+        lines += _tunables_text(one["tunables"]) or ["  no tunables"]
         lines.append("")
     lines += ["malloc:system, malloc:/path/lib.so", "  the object events through a malloc library", ""]
     return "\n".join(lines)
 
 
+def _tunables_text(tunables: list[dict[str, Any]]) -> list[str]:
+    """A line for each, `name=default`, range and meaning in columns; the meaning goes on below itself."""
+    heads = [(f"{item['name']}={item['default']}", _range(item)) for item in tunables]
+    widths = [max((len(head[column]) for head in heads), default=0) for column in (0, 1)]
+    lines = []
+    for item, (name, range_) in zip(tunables, heads, strict=True):
+        start = f"    {name:<{widths[0]}}  {range_:<{widths[1]}}  "
+        lines += textwrap.wrap(item["meaning"], 80, initial_indent=start, subsequent_indent=" " * len(start))
+    return lines
+
+
 def _range(item: dict[str, Any]) -> str:
-    return ", ".join(item["choices"]) if item.get("choices") else f"{item['min']} to {item['max']}"
+    range_ = ", ".join(item["choices"]) if item.get("choices") else f"{item['min']} to {item['max']}"
+    return f"auto, {range_}" if item["default"] == "auto" else range_
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -444,12 +483,24 @@ def _options(options: argparse.Namespace) -> Any:
 def _replay(options: argparse.Namespace) -> int:
     from . import compare, records
     from .replay import Workload
+    from .snapshots import parse_slabinfo
 
     if options.log and options.log != "-":
         _writable(Path(options.log))
+    if options.proc and options.slabinfo:
+        raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
+    if options.log and (options.proc or options.slabinfo):
+        raise UserError("--log goes with a replay that prints its measures; leave out --proc and --slabinfo")
+    if options.sort and not options.slabinfo:
+        raise UserError("--sort goes with --slabinfo")
+    if options.slabinfo:
+        return _slabinfo(options)
     if options.proc:
         with Workload(options.trace, _options(options)) as workload:
-            _print(workload.proc(options.allocator, options.proc))
+            text = workload.proc(options.allocator, options.proc)
+            _print(text + "\n")
+            if options.proc == "slabinfo":
+                _note_shared_pages(options.allocator, parse_slabinfo(text))
             return _completeness({str(options.trace): workload.metadata.incomplete})
     with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
         exact = _exact(workload, options.allocator, options.log)
@@ -467,6 +518,32 @@ def _replay(options: argparse.Namespace) -> int:
     else:
         _print(render(compare.details(record, options.caches), options.format))
     return _completeness({str(options.trace): incomplete})
+
+
+def _slabinfo(options: argparse.Namespace) -> int:
+    from . import slabtop
+    from .replay import Workload
+    from .snapshots import parse_slabinfo
+
+    with Workload(options.trace, _options(options)) as workload:
+        lines = parse_slabinfo(workload.proc(options.allocator, "slabinfo"))
+        incomplete = workload.metadata.incomplete
+    letter = options.sort or "o"
+    if options.format == "json":
+        _print(to_json(slabtop.as_json(lines, letter)))
+    elif options.format == "text":
+        _print(slabtop.text(lines, letter))
+    else:
+        _print(render([slabtop.table(lines, letter)], options.format))
+    _note_shared_pages(options.allocator, lines)
+    return _completeness({str(options.trace): incomplete})
+
+
+def _note_shared_pages(spec: str, lines: Sequence[SlabLine]) -> None:
+    from . import slabtop
+
+    if slabtop.shares_pages(lines):
+        note(f"the caches of {spec} share their pages: slabs of one cache cannot be told, and kmallocs are in none")
 
 
 def _exact(workload: Workload, spec: str, log: str | None) -> dict[str, Any]:
@@ -627,4 +704,19 @@ def _geometry(options: argparse.Namespace) -> int:
         return DONE
     columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
     _print(render([Table("", columns, [[one[name] for name in columns] for one in found])], options.format))
+    return DONE
+
+
+def _layout(options: argparse.Namespace) -> int:
+    from . import layout
+
+    if options.svg is not None:
+        _writable(options.svg)
+    found = layout.run(options.allocator, options.script)
+    if options.svg is not None:
+        from .layout_svg import picture
+
+        with whole_file(options.svg) as part:
+            part.write_text(picture(found))
+    _print(to_json(found) if options.format == "json" else layout.draw(found))
     return DONE

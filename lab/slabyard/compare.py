@@ -197,6 +197,9 @@ def flat(found: Sequence[Record]) -> Table:
     return Table("", columns, rows)
 
 
+ALIVE_SHOWN = 5
+
+
 def details(record: Record, caches: bool) -> list[Table]:
     """One record in full, for people: its measures, its figures at the snapshots, its caches."""
     run, exact = record["run"], record["exact"]
@@ -204,7 +207,7 @@ def details(record: Record, caches: bool) -> list[Table]:
     bounds: dict[int, str] = {}
     for measure in measures.MEASURES:
         value = record[measure.group].get(measure.name)
-        if value is not None:
+        if value is not None and _matters(measure.name, record):
             rows.append([measure.title, _in_unit(value, measure.unit), _unit(measure.unit)])
     for name, title in (("alloc_ns", "allocation"), ("free_ns", "free")):
         for key, words in (("median", "median"), ("p99", "99th percentile"), ("p999", "99.9th percentile")):
@@ -212,8 +215,9 @@ def details(record: Record, caches: bool) -> list[Table]:
             if value is not None:
                 rows.append([f"{title}, {words}", value, "ns"])
                 bounds[len(rows) - 1] = _single(value, record["timed"])
-    title = f"{run['allocator']} on {run['workload']}: {run['cpus']} CPUs, {run['nodes']} node, start {run['start']}"
-    table = Table(title, ["measure", "value", "unit"], rows)
+    machine = f"{run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, {run['nodes']} node{'s' if run['nodes'] > 1 else ''}"
+    title = f"{run['allocator']} on {run['workload']}: {machine}, start {run['start']}"
+    table = Table(title, ["measure", "value", "unit"], rows, notes=_end_notes(record))
     table.shown = table.cells()
     for place, text in bounds.items():
         if text.startswith("<"):
@@ -242,6 +246,38 @@ def details(record: Record, caches: bool) -> list[Table]:
         body = sorted(exact.get("caches", []), key=lambda cache: -(cache["pages"] or 0))
         out.append(Table("", ["cache", *columns[1:]], [[cache[name] for name in columns] for cache in body]))
     return out
+
+
+def _matters(name: str, record: Record) -> bool:
+    """Whether a measure says anything here: of nodes where there are several, of pressure where there was any."""
+    if name in measures.OF_NODES:
+        return bool(record["run"]["nodes"] > 1)
+    if name in measures.OF_PRESSURE:
+        return bool(record["exact"].get("reclaim_askings") or record["exact"].get("reclaim_urgent_askings"))
+    return True
+
+
+GIVES_BACK = {
+    "never": "{} never gives a slab page back.",
+    "at once": "{} gives a page back as soon as nothing on it is used; asking brings nothing.",
+    "when asked": "",
+}
+
+
+def _end_notes(record: Record) -> list[str]:
+    """How the allocator gives memory back, and which caches could not be destroyed at the end."""
+    name, exact = record["run"]["allocator"], record["exact"]
+    notes = _wrapped(GIVES_BACK.get(exact.get("gives_back") or "", "").format(name))
+    alive = sorted(exact.get("caches_alive") or [], key=lambda cache: -cache["objects"])
+    if not alive:
+        return notes
+    destroyed, objects = exact["caches_destroyed"], sum(cache["objects"] for cache in alive)
+    first = ", ".join(f"{cache['name']} ({cache['objects']:,})" for cache in alive[:ALIVE_SHOWN])
+    more = f", and {len(alive) - ALIVE_SHOWN:,} more" if len(alive) > ALIVE_SHOWN else ""
+    return notes + _wrapped(
+        f"At the end {destroyed:,} of {destroyed + len(alive):,} caches could be destroyed; refused, with {objects:,} objects alive: "
+        f"{first}{more}."
+    )
 
 
 def _in_unit(value: Any, unit: str) -> Cell:

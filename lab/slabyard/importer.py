@@ -46,7 +46,7 @@ from . import snapshots as kernel
 from .errors import MISSING, UserError
 from .output import describe_os_error, whole_file
 from .programs import child, program
-from .trace import KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot
+from .trace import KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot, never_merged
 
 PROGRAM = "slabyard-import"
 PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
@@ -592,8 +592,10 @@ def _names(found: Sequence[dict[str, Any]], call_sites: Sequence[list[str]], tak
     """
     taken_names = {one["name"] for one in found}
     strides: dict[int, set[str]] = {}
+    places: dict[str, int] = {}
     for snapshot in taken:
-        for line in kernel.parse_slabinfo(snapshot.files.get("slabinfo", "")):
+        for place, line in enumerate(kernel.parse_slabinfo(snapshot.files.get("slabinfo", ""))):
+            places[line.name] = place
             if line.objects and not kernel.KMALLOC.match(line.name) and line.name not in taken_names:
                 strides.setdefault(line.object_size, set()).add(line.name)
     names: dict[int, str] = {}
@@ -602,10 +604,11 @@ def _names(found: Sequence[dict[str, Any]], call_sites: Sequence[list[str]], tak
         if cache["name"]:
             continue
         left = strides.get(cache["allocated"], set())
-        name = linux_caches.name_by_function(call_sites[number])
-        if name in left:
-            names[number] = name
-            left.remove(name)
+        known = {name for site in call_sites[number] for name in linux_caches.names_by_function(site, cache["size"])} & left
+        if known:
+            # Merged caches go by the name of the oldest, which slabinfo has last.
+            names[number] = max(known, key=lambda name: places[name])
+            left.remove(names[number])
         else:
             nameless.setdefault(cache["allocated"], []).append(number)
     for stride, numbers in nameless.items():
@@ -629,4 +632,5 @@ def describe_cache(cache: Cache, attributes: dict[str, str]) -> None:
     cache.hwcache_align = number("hwcache_align") == 1
     cache.reclaimable = number("reclaim_account") == 1
     cache.dma = number("cache_dma") == 1
+    cache.no_merge = never_merged(cache.name, attributes)
     cache.slab_size = number("slab_size") or cache.slab_size

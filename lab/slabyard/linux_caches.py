@@ -5,6 +5,9 @@ capture has no more than the size, and on some kernels not even a name. For thes
 the kernel passes to kmem_cache_create for its common caches (Linux 6.1; kmem_cache_create(9) describes them). A cache is
 found by its name, else by the function that allocates from it. What is not in the table gets no constructor or flag, and no
 alignment but what the addresses of its objects prove.
+
+Kernels merge caches of alike objects, but not those of which a part may be copied to user space (kmem_cache_create_usercopy)
+and not those that the allocator itself boots with.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ class Request:
     hwcache_align: bool = False
     typesafe_by_rcu: bool = False
     reclaimable: bool = False
+    no_merge: bool = False
     align: int = 0
 
 
 def _requests(letters: str, names: str, align: int = 0) -> dict[str, Request]:
-    """`letters`: c constructor, h hwcache_align, t typesafe_by_rcu, r reclaimable."""
-    request = Request("c" in letters, "h" in letters, "t" in letters, "r" in letters, align)
+    """`letters`: c constructor, h hwcache_align, t typesafe_by_rcu, r reclaimable, o slabs of its own."""
+    request = Request("c" in letters, "h" in letters, "t" in letters, "r" in letters, "o" in letters, align)
     return dict.fromkeys(names.split(), request)
 
 
@@ -35,12 +39,13 @@ REQUESTS: dict[str, Request] = {
     **_requests(
         "h",
         "biovec-16 biovec-64 biovec-128 biovec-max cred_jar dmaengine-unmap-2 dmaengine-unmap-16 eventpoll_epi files_cache filp "
-        "fs_cache inet_peer_cache io_kiocb ip_dst_cache ip6_dst_cache kmem_cache kmem_cache_node mm_struct names_cache pid "
-        "scsi_sense_cache sgpool-8 sgpool-16 sgpool-32 sgpool-64 sgpool-128 signal_cache skbuff_ext_cache skbuff_fclone_cache "
-        "skbuff_head_cache skbuff_small_head tcp_bind_bucket tcp_bind2_bucket PING PINGv6 RAW RAWv6 UNIX UNIX-STREAM UDP UDPv6 "
-        "UDP-Lite UDPLITEv6 xfrm_dst_cache btrfs_path xfs_buf",
+        "fs_cache inet_peer_cache ip_dst_cache mnt_cache ip6_dst_cache pid scsi_sense_cache sgpool-8 sgpool-16 sgpool-32 sgpool-64 "
+        "sgpool-128 signal_cache skbuff_ext_cache skbuff_fclone_cache tcp_bind_bucket tcp_bind2_bucket PING PINGv6 UNIX "
+        "UNIX-STREAM UDP UDPv6 UDP-Lite UDPLITEv6 xfrm_dst_cache btrfs_path xfs_buf",
     ),
-    **_requests("ht", "TCP TCPv6 tw_sock_TCP tw_sock_TCPv6 request_sock_TCP request_sock_TCPv6"),
+    **_requests("ho", "io_kiocb kmem_cache kmem_cache_node mm_struct names_cache RAW RAWv6 skbuff_head_cache skbuff_small_head"),
+    **_requests("ht", "TCP TCPv6 bio-"),
+    **_requests("t", "tw_sock_TCP tw_sock_TCPv6 request_sock_TCP request_sock_TCPv6"),
     **_requests("cht", "sighand_cache"),
     **_requests("ct", "anon_vma"),
     **_requests("t", "jbd2_journal_head nf_conntrack"),
@@ -54,14 +59,17 @@ REQUESTS: dict[str, Request] = {
     **_requests("chr", "bdev_cache sock_inode_cache rpc_inode_cache fuse_inode xfs_inode squashfs_inode_cache"),
     **_requests(
         "r",
-        "dentry buffer_head mbcache ext4_allocation_context ext4_extent_status ext4_free_data ext4_io_end ext4_prealloc_space "
+        "buffer_head mbcache ext4_allocation_context ext4_extent_status ext4_free_data ext4_io_end ext4_prealloc_space "
         "ext4_pending_reservation fat_cache btrfs_extent_map btrfs_delayed_node btrfs_ordered_extent numa_policy xfs_ili",
     ),
-    **_requests("", "task_struct net_namespace", align=64),
+    **_requests("ro", "dentry"),
+    **_requests("o", "proc_dir_entry"),
+    **_requests("o", "task_struct", align=64),
+    **_requests("", "net_namespace", align=64),
     **_requests("", "maple_node pool_workqueue", align=256),
 }
 
-# Functions that allocate from one of these caches and from no other, as call_site names them.
+# Functions that allocate from these caches and from no others, as call_site names them. {}: bytes of the object.
 FUNCTIONS: dict[str, str] = {
     "__alloc_file": "filp",
     "__alloc_skb": "skbuff_head_cache",
@@ -82,6 +90,7 @@ FUNCTIONS: dict[str, str] = {
     "bdev_alloc_inode": "bdev_cache",
     "build_skb": "skbuff_head_cache",
     "copy_fs_struct": "fs_cache",
+    "copy_process": "task_struct sighand_cache signal_cache mm_struct",
     "create_cache": "kmem_cache",
     "create_new_namespaces": "nsproxy",
     "dup_fd": "files_cache",
@@ -93,6 +102,7 @@ FUNCTIONS: dict[str, str] = {
     "jbd2_journal_add_journal_head": "jbd2_journal_head",
     "kmem_cache_create_usercopy": "kmem_cache",
     "mas_alloc_nodes": "maple_node",
+    "mempool_alloc_slab": "bio-{} biovec-16 biovec-64 biovec-128 biovec-max",
     "mm_alloc": "mm_struct",
     "mqueue_alloc_inode": "mqueue_inode_cache",
     "prepare_creds": "cred_jar",
@@ -101,6 +111,7 @@ FUNCTIONS: dict[str, str] = {
     "radix_tree_node_alloc": "radix_tree_node",
     "seq_open": "seq_file",
     "shmem_alloc_inode": "shmem_inode_cache",
+    "sk_prot_alloc": "PING PINGv6 RAW RAWv6 TCP TCPv6 UDP UDPv6 UNIX",
     "skb_clone": "skbuff_head_cache",
     "sock_alloc_inode": "sock_inode_cache",
     "vm_area_alloc": "vm_area_struct",
@@ -109,13 +120,19 @@ FUNCTIONS: dict[str, str] = {
 }
 
 
-def name_by_function(call_sites: list[str]) -> str:
-    """The cache that the first of these call sites in the table allocates from; "" where the table has none of them.
+def names_by_function(call_site: str, size: int) -> list[str]:
+    """The caches that the function of a call site allocates objects of `size` bytes from; none where the table lacks it.
 
     Compilers add suffixes to a function's name, as in f.constprop.0+0x40.
     """
-    names = (FUNCTIONS.get(site.partition("+")[0].partition(".")[0], "") for site in call_sites)
-    return next(filter(None, names), "")
+    return FUNCTIONS.get(call_site.partition("+")[0].partition(".")[0], "").format(size).split()
+
+
+def _request(cache: Cache, call_sites: list[str]) -> Request:
+    """By the cache's name, else by the first of its functions that allocates from one cache alone."""
+    by_function = (names for site in call_sites if len(names := names_by_function(site, cache.object_size)) == 1)
+    name = cache.name if cache.name in REQUESTS else next(by_function, [""])[0]
+    return REQUESTS.get("bio-" if cache.name.startswith("bio-") else name, Request())
 
 
 def fill_in(cache: Cache, call_sites: list[str], alignment: int) -> None:
@@ -123,9 +140,10 @@ def fill_in(cache: Cache, call_sites: list[str], alignment: int) -> None:
 
     call_sites: where it is allocated from. alignment: what the addresses of its objects prove, in bytes; 0: nothing.
     """
-    request = REQUESTS.get(cache.name) or REQUESTS.get(name_by_function(call_sites)) or Request()
+    request = _request(cache, call_sites)
     cache.constructor = request.constructor
     cache.hwcache_align = request.hwcache_align
     cache.typesafe_by_rcu = request.typesafe_by_rcu
     cache.reclaimable = request.reclaimable
+    cache.no_merge = request.no_merge
     cache.align = max(request.align, alignment)

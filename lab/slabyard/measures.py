@@ -59,7 +59,31 @@ MEASURES = (
     Measure("fragmentation_events", "exact", "", "less", "fallback events of the page allocator"),
     Measure("fast_path_share", "exact", "share", "more", "operations on the fast path"),
     Measure("environment_failures", "exact", "", "less", "page requests of the environment refused"),
+    Measure("local_allocations", "exact", "", "more", "allocated on the node of the CPU that asked"),
+    Measure("remote_allocations", "exact", "", "less", "allocated on another node than that"),
+    Measure("local_frees", "exact", "", "more", "freed on the node where the object is"),
+    Measure("remote_frees", "exact", "", "less", "freed on another node than that"),
+    Measure("node_requests_met", "exact", "", "more", "requests for a node that got memory of it"),
+    Measure("node_requests_missed", "exact", "", "less", "requests for a node that got memory of another"),
+    Measure("reclaim_askings", "exact", "", "less", "times that memory was asked back"),
+    Measure("reclaimed_pages", "exact", "pages", "", "pages given back then"),
+    Measure("reclaim_urgent_askings", "exact", "", "less", "times that it was asked back urgently"),
+    Measure("reclaimed_urgent_pages", "exact", "pages", "", "pages given back then, urgently"),
+    Measure("reclaim_rescued_requests", "exact", "", "", "requests that this kept from failing"),
+    Measure("reclaim_wait_events", "exact", "", "less", "events from first asking to first page"),
+    Measure("reclaim_wait_ns", "exact", "ns", "less", "trace time from first asking to first page"),
+    Measure("shrink_pages", "exact", "pages", "", "given back by a full shrink at the end"),
+    Measure("shrink_slab_pages_left", "exact", "pages", "less", "slab pages that stay then"),
+    Measure("shrink_live_bytes", "exact", "bytes", "", "live bytes requested in these"),
+    Measure("shrink_fragmentation", "exact", "share", "less", "total fragmentation of these"),
+    Measure("shrink_ns_per_page", "timed", "ns", "less", "time of that shrink per page given back"),
 )
+
+# Of measures that mean something in some replays alone, the names; others are shown in any.
+OF_NODES = frozenset(
+    ("local_allocations", "remote_allocations", "local_frees", "remote_frees", "node_requests_met", "node_requests_missed")
+)
+OF_PRESSURE = frozenset(measure.name for measure in MEASURES if measure.name.startswith("reclaim"))
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float] | None:

@@ -20,7 +20,9 @@ held; the rest is spread evenly between these groups. A group stays on one CPU, 
 Where the snapshot opens the trace, the free objects of the recorded kernel's partial slabs are there too: as many slabs as were
 partial (any, where that is not known) have them spread evenly; they are allocated with the others, and freed before the trace
 begins. So every allocator starts with the holes that this past leaves in it.
+Under SLAB, where the snapshot comes later, those in its arrays at least, so that arrays begin filled.
 Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
+A kernel without slabinfo (SLOB) does not tell its objects: all that it held before the trace is taken to be such kmallocs.
 
 kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else classes are dealt in
 proportion to their older objects.
@@ -68,9 +70,10 @@ class _Kind:
 
 
 def older_objects(
-    translation: Translation, snapshot: Snapshot, opens: bool, caches: list[Cache], cpus: int, layout_cpus: int
+    translation: Translation, snapshot: Snapshot, opens: bool, unseen_pages: int, caches: list[Cache], cpus: int, layout_cpus: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Older objects of the first snapshot. `opens`: it was taken before the first event.
+    """Older objects of the first snapshot. `opens`: it was taken before the first event. `unseen_pages`: what the recorded allocator
+    held before the trace, used where slabinfo is missing.
 
     `caches` is the metadata's list; caches that only slabinfo knows are appended to it. `cpus` are those of the recorded kernel,
     `layout_cpus` those of the replay. Returns the objects (dtype OLDER), the handle of each older free (uint32, in the order of the
@@ -79,7 +82,7 @@ def older_objects(
     lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
     frees = translation.traffic.frees
     if not lines:
-        return np.empty(0, OLDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
+        return _large(unseen_pages >> LARGE_ORDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
     kinds = _kinds(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
     owner = _owners(frees, kinds, translation.traffic.page_classes)
     handles = np.full(len(frees.event), NONE, np.uint32)
@@ -94,22 +97,33 @@ def older_objects(
         turn += groups
         parts.append(part)
     if opens:
-        parts.append(_large(snapshot))
+        parts.append(_large(_large_blocks(snapshot)))
     return np.concatenate(parts), handles, next_handle
 
 
-def _large(snapshot: Snapshot) -> np.ndarray:
-    """The recorded kernel's large kmallocs as older objects (dtype OLDER)."""
-    out = np.zeros(_large_blocks(snapshot), OLDER)
+def creation_order(caches: list[Cache], taken: list[Snapshot]) -> np.ndarray:
+    """int64[caches]: their numbers in the order in which the kernel created them, as far as slabinfo tells.
+
+    slabinfo begins with the newest. A cache that it does not show was merged into one that it does, or is not known: it comes
+    after all others, in order of number. So where caches merge here, they merge into the same cache as in the kernel.
+    """
+    files = next((one.files["slabinfo"] for one in taken if "slabinfo" in one.files), "")
+    places = {line.name: place for place, line in enumerate(snapshots.parse_slabinfo(files))}
+    return np.argsort([-places.get(cache.name, -1) for cache in caches], kind="stable")
+
+
+def _large(count: int) -> np.ndarray:
+    """Large kmallocs of the recorded kernel as older objects (dtype OLDER)."""
+    out = np.zeros(count, OLDER)
     out["handle"], out["size"], out["cache"] = NONE, 1 << (12 + LARGE_ORDER), NO_CACHE
     return out
 
 
 def _large_blocks(snapshot: Snapshot) -> int:
-    """How many large kmallocs of LARGE_ORDER the recorded kernel held: what is neither in slabinfo nor unknown to meminfo."""
+    """How many large kmallocs of LARGE_ORDER the recorded kernel held: what meminfo knows of and slabinfo does not."""
     lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
     slab_kb = snapshots.parse_meminfo(snapshot.files.get("meminfo", "")).get("Slab", 0)
-    return max(0, (slab_kb >> 2) - sum(line.slabs * line.pages_per_slab for line in lines)) >> LARGE_ORDER if lines else 0
+    return max(0, (slab_kb >> 2) - sum(line.slabs * line.pages_per_slab for line in lines)) >> LARGE_ORDER
 
 
 def _kinds(
@@ -126,20 +140,21 @@ def _kinds(
     freed = Counter(int(cache) for cache in traffic.frees.cache[traffic.frees.before_snapshot & (traffic.frees.kind != KFREE)])
     class_active: Counter[int] = Counter()
     for line in lines:
-        class_active[_class_of(line.name)] += line.active_objects
+        class_active[snapshots.class_of(line.name)] += line.active_objects
     unnamed = _live_without_name(traffic.live_caches, caches, {line.name for line in lines})
     kinds = []
     for line in sorted(lines, key=lambda line: -line.active_objects):
         per_slab = max(1, min(line.objects_per_slab, -(-line.active_objects // max(1, line.slabs))))
-        size_class = _class_of(line.name)
-        base = line.active_objects - _cached(line, attributes.get(line.name, {}), cpus)
-        room = line.objects if opens else 0
-        slabs = (room, _partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
+        size_class = snapshots.class_of(line.name)
+        cached = _cached(line, attributes.get(line.name, {}), cpus)
+        base = line.active_objects - cached
+        slabs = (_partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
         if size_class:
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)
             mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
-            kinds.append(_Kind(max(0, base), *slabs, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
+            room = _room(line, base + cached, opens)
+            kinds.append(_Kind(max(0, base), room, *slabs, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
             continue
         number = numbers.get(line.name)
         if number is not None and number < len(traffic.live_caches):
@@ -147,12 +162,13 @@ def _kinds(
         taken = min(max(0, base), unnamed[line.object_size])
         unnamed[line.object_size] -= taken
         base -= taken
+        room = _room(line, base + cached, opens)
         if number is None:
-            if base <= 0:
+            if max(base, room) <= 0:
                 continue
             number = len(caches)
             caches.append(_cache(line, attributes.get(line.name, {})))
-        kinds.append(_Kind(max(0, base), *slabs, caches[number].object_size, number, 0, 0))
+        kinds.append(_Kind(max(0, base), room, *slabs, caches[number].object_size, number, 0, 0))
     # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
     shown = {kind.cache for kind in kinds}
     for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
@@ -172,14 +188,6 @@ def _live_without_name(live: np.ndarray, caches: list[Cache], shown: set[str]) -
     return found
 
 
-def _class_of(name: str) -> int:
-    """Bytes of the kmalloc class that a cache of slabinfo is; 0 for any other cache."""
-    match = snapshots.KMALLOC.match(name)
-    if not match:
-        return 0
-    return int(match["size"]) * {"": 1, "k": 1 << 10, "M": 1 << 20}[match["unit"]]
-
-
 def _kmalloc_flags(name: str) -> int:
     match = snapshots.KMALLOC.match(name)
     if not match:
@@ -196,6 +204,16 @@ def _cached(line: SlabLine, attributes: dict[str, str], cpus: int) -> int:
         slabs = min(cpus, line.slabs)
     sheaf = _leading_number(attributes.get("sheaf_capacity", "")) or 0
     return min(line.active_objects, slabs * line.objects_per_slab // 2 + cpus * sheaf // 2)
+
+
+def _room(line: SlabLine, older: int, opens: bool) -> int:
+    """Objects that the slabs of a cache held when the trace began, used or free; 0: not known.
+
+    `older`: used ones, and free ones that slabinfo counts as active. Of these SLAB's are in its arrays, for which it keeps slabs.
+    """
+    if opens:
+        return line.objects
+    return max(0, older) if line.limit else 0
 
 
 def _partial_slabs(line: SlabLine, attributes: dict[str, str]) -> int:

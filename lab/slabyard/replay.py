@@ -124,10 +124,12 @@ class Workload:
             older, handles = np.empty(0, scratch.OLDER), self.translation.handles
             if populate and snapshot:
                 older, of_frees, handles = population.older_objects(
-                    self.translation, snapshot, _opens_with_snapshot(self.trace), caches, self.metadata.cpus, self.cpus
-                )
+                    self.translation, snapshot, _opens_with_snapshot(self.trace), recorded_curve(self.trace, with_older=True).before,
+                    caches, self.metadata.cpus, self.cpus,
+                )  # fmt: skip
                 scratch.patch_older(self.translation, of_frees)
-            scratch.finish(self.translation, scratch.cache_records(caches), layout, older, handles)
+            order = population.creation_order(caches, self.metadata.snapshots)
+            scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles)
         except OSError as error:
             raise UserError(_describe_scratch_error(error, self.path)) from error
         self.older_objects = int((older["handle"] != scratch.VACATED).sum())
@@ -171,7 +173,7 @@ class Workload:
         return exact
 
     def proc(self, spec: str, file: str) -> str:
-        """The free lists at the end of a replay, as /proc/buddyinfo or /proc/pagetypeinfo would show them on the recorded kernel."""
+        """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
         argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--proc", file]
         text = programs.run([*argv, *(["--allow-failures"] if self.options.allow_failures else [])]).decode().rstrip("\n")
         recorded = next((one.files["pagetypeinfo"] for one in self.metadata.snapshots if "pagetypeinfo" in one.files), "")
@@ -230,11 +232,20 @@ class Workload:
             "held_pages_end": curve.end,
             "held_pages_peak": curve.peak,
             "held_pages_mean": curve.mean,
+            "pages_taken": curve.taken[""],
+            "pages_returned": curve.taken[""] + curve.before - curve.end,
             "fragmentation_events": len(self.translation.fallback_times),
             "free_blocks_before": free[0] if len(free) > 1 else None,
             "free_blocks_after": free[-1] if free else None,
             "snapshots": [
-                {"name": one.name, "held_pages": curve.snapshots.get(one.name, 0), **_kernel_figures(one.files)} for one in taken
+                {
+                    "name": one.name,
+                    "held_pages": curve.snapshots.get(one.name, 0),
+                    "pages_taken": curve.taken.get(one.name, 0),
+                    "pages_returned": curve.taken.get(one.name, 0) + curve.before - curve.snapshots.get(one.name, 0),
+                    **_kernel_figures(one.files),
+                }
+                for one in taken
             ],
             "series": {"time": points.tolist(), "held_pages": pages.tolist(), "fragmentation_events": fallbacks.tolist()},
         }

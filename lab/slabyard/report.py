@@ -125,6 +125,6 @@ def section(workload: Workload) -> str:
         f"{report_tables.comparison(workload)}"
         '<div class="legend" role="group" aria-label="Show or hide allocators in all charts of this workload"></div>'
         '<div class="charts"></div><div class="lists"></div>'
-        f"{report_tables.snapshots(workload)}{report_tables.every_measure(workload)}"
+        f"{report_tables.snapshots(workload)}{report_tables.given_back(workload)}{report_tables.every_measure(workload)}"
         f"{report_tables.provenance(workload)}</section>"
     )

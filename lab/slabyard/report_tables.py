@@ -22,7 +22,7 @@ from .report_ranks import MEASURES, rank_table
 
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "repetition": "repetitions"}
-NESTED = ("series", "caches", "call_sites", "zones", "snapshots", "intervals", "samples")
+NESTED = ("series", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive")
 
 
 def text(value: Any) -> str:
@@ -249,6 +249,40 @@ def snapshots(workload: Workload) -> str:
     )
     return (
         f'<div class="block"><h3>Memory at the snapshots ({unit})</h3><div class="scroll"><table><thead><tr>'
+        f'<th scope="col">Allocator</th>{head}</tr></thead><tbody>{body}</tbody></table></div></div>'
+    )
+
+
+def given_back(workload: Workload) -> str:
+    """What comes back when memory is asked for, and where objects were on several nodes; empty where no record tells."""
+    unit, _ = memory_unit(workload)
+    told = [one for one in workload.replayed if one.exact.get("gives_back")]
+    if not told:
+        return ""
+    columns: list[tuple[str, str, Callable[[Series], str]]] = [
+        ("gives back", "When slab pages that nobody uses go", lambda one: text(one.exact.get("gives_back") or DASH)),
+        (f"shrink at end ({unit})", "Given back by a full shrink at the end", memory(workload, "shrink_pages")),
+        ("time (ns/page)", "Time of that shrink for each page given back", timed_text("shrink_ns_per_page")),
+        (f"slabs left ({unit})", "Slabs that stay after it", memory(workload, "shrink_slab_pages_left")),
+        ("unused of these (%)", "1 - requested/consumed, of the slabs that stay", share("shrink_fragmentation")),
+    ]
+    if any(number(one.exact.get(name)) for one in told for name in ("reclaim_askings", "reclaim_urgent_askings")):
+        columns += [
+            ("asked", "Times that memory was asked back, as it was short", count("reclaim_askings")),
+            (f"given ({unit})", "Given back then", memory(workload, "reclaimed_pages")),
+            ("asked urgently", "Times that memory was asked back lest a request fail", count("reclaim_urgent_askings")),
+            (f"given urgently ({unit})", "Given back then", memory(workload, "reclaimed_urgent_pages")),
+        ]
+    if any((number(one.run.get("nodes")) or 0) > 1 for one in told):
+        columns += [
+            ("local", "Objects allocated on the node of the CPU that asked", count("local_allocations")),
+            ("remote", "Objects allocated on another node", count("remote_allocations")),
+            ("node missed", "Requests for a node that got memory of another", count("node_requests_missed")),
+        ]
+    head = "".join(f'<th scope="col" title="{text(note)}">{text(title)}</th>' for title, note, _ in columns)
+    body = "".join(f"<tr>{name_cell(one)}{''.join(data_cell(show(one)) for _, _, show in columns)}</tr>" for one in told)
+    return (
+        '<div class="block"><h3>Memory given back</h3><div class="scroll"><table><thead><tr>'
         f'<th scope="col">Allocator</th>{head}</tr></thead><tbody>{body}</tbody></table></div></div>'
     )
 

@@ -27,9 +27,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from . import gfp, trace
+from . import gfp, snapshots, trace
 from .errors import UserError
-from .trace import Cache, Trace, Vocabulary, codes
+from .trace import Cache, Metadata, Trace, Vocabulary, codes
 
 NONE = 0xFFFFFFFF
 VACATED = 0xFFFFFFFE
@@ -69,7 +69,7 @@ RUN = np.dtype(
 )  # fmt: skip
 _HEADER_BYTES = 256  # header and table of at most seven sections, aligned
 
-CACHE_FLAGS = {"hwcache_align": 1, "typesafe_by_rcu": 2, "reclaimable": 4, "account": 8, "dma": 16}
+CACHE_FLAGS = {"hwcache_align": 1, "typesafe_by_rcu": 2, "reclaimable": 4, "account": 8, "dma": 16, "no_merge": 64}
 
 
 @dataclass
@@ -165,6 +165,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
     asked_bytes: dict[int, list[int]] = {}
     pages: list[np.ndarray] = []
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
+    padded = _padded_classes(source.metadata)
     written = handles = snapshots = requests = 0
     span = balance = peak = 0
     first_snapshot: int | None = None
@@ -187,6 +188,8 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             if not len(rows):
                 continue
             column = {name: batch[name].to_numpy(zero_copy_only=False)[rows] for name in _PLAIN}
+            for stride, size_class in padded.items():
+                column["allocated"][(column["allocated"] == stride) & (column["size"] <= size_class)] = size_class
             kind, origin = kind[rows], origin[rows]
             # kfree also frees the objects of caches; the importer has found out which.
             kind[(kind == KFREE) & (column["cache"] != NO_CACHE)] = CACHE_FREE
@@ -248,6 +251,13 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
         _joined_pages(pages), first_snapshot, first_cost, peak >> PAGE_SHIFT,
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
+
+
+def _padded_classes(metadata: Metadata) -> dict[int, int]:
+    """Classes of kmalloc by the distance from object to object, where it is more than the class's size: SLAB's kmalloc-96."""
+    files = next((one.files["slabinfo"] for one in metadata.snapshots if "slabinfo" in one.files), "")
+    classes = ((line.object_size, snapshots.class_of(line.name)) for line in snapshots.parse_slabinfo(files))
+    return {stride: size_class for stride, size_class in classes if 0 < size_class < stride}
 
 
 def _flags(column: pa.Array, texts: Vocabulary) -> np.ndarray:
@@ -332,14 +342,23 @@ def patch_older(translation: Translation, handles: np.ndarray) -> None:
     events.flush()
 
 
-def finish(translation: Translation, caches: np.ndarray, layout: Layout, older: np.ndarray, handles: int) -> None:
-    """Writes the sections behind the events, and the header. `older` of dtype OLDER; `handles` is the number of handles."""
+def finish(
+    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, handles: int
+) -> None:  # fmt: skip
+    """Writes the sections behind the events, and the header.
+
+    `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` of dtype OLDER;
+    `handles` is the number of handles.
+    """
     run = np.zeros(1, RUN)
     run[0] = (
         handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
         translation.span, GRACE_NS,
     )  # fmt: skip
-    sections = [(b"caches", caches), (b"zones", layout.zones), (b"freeblk", layout.free_blocks), (b"older", older), (b"run", run)]
+    sections = [
+        (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),
+        (b"older", older), (b"run", run),
+    ]  # fmt: skip
     with translation.path.open("r+b") as out:
         table = [(b"events", _HEADER_BYTES, translation.events, EVENT.itemsize)]
         end = _HEADER_BYTES + translation.events * EVENT.itemsize

@@ -19,7 +19,8 @@ KMALLOC = re.compile(r"^(?P<dma>dma-)?kmalloc(?:-(?P<kind>rcl|cg|rnd-\d+|random\
 
 @dataclass
 class SlabLine:
-    """One cache of slabinfo. Sizes in bytes; `limit` and `shared_available` are SLAB's array caches, zero under SLUB."""
+    """One cache of slabinfo. Sizes in bytes; `limit`, `batchcount`, `shared` and `shared_available` are SLAB's array caches, zero under
+    SLUB."""
 
     name: str
     active_objects: int
@@ -30,6 +31,9 @@ class SlabLine:
     limit: int
     slabs: int
     shared_available: int
+    batchcount: int
+    shared: int
+    active_slabs: int
 
 
 @dataclass
@@ -64,8 +68,18 @@ def parse_slabinfo(text: str) -> list[SlabLine]:
             active, total, size, per_slab, pages = (int(word) for word in words[-5:])
         except ValueError:
             continue
-        caches.append(SlabLine(" ".join(words[:-5]), active, total, size, per_slab, pages, numbers[0], numbers[4], numbers[5]))
+        limit, batchcount, shared, active_slabs, slabs, available = numbers[:6]
+        name = " ".join(words[:-5])
+        caches.append(SlabLine(name, active, total, size, per_slab, pages, limit, slabs, available, batchcount, shared, active_slabs))
     return caches
+
+
+def class_of(name: str) -> int:
+    """Bytes of the kmalloc class that a cache of slabinfo is; 0 for any other cache."""
+    match = KMALLOC.match(name)
+    if not match:
+        return 0
+    return int(match["size"]) * {"": 1, "k": 1 << 10, "M": 1 << 20}[match["unit"]]
 
 
 def parse_buddyinfo(text: str) -> dict[ZoneKey, list[int]]:

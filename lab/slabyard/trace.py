@@ -92,6 +92,7 @@ class Cache:
     reclaimable: bool = False
     account: bool = False
     dma: bool = False
+    no_merge: bool = False  # the kernel gives it slabs of its own: parts of its objects go to user space, or it serves the allocator
     known: bool = False  # the attributes are the kernel's own; otherwise the documented defaults
     slab_size: int | None = None  # bytes from object to object in the recorded allocator
     allocs: int = 0  # recorded ones
@@ -167,6 +168,10 @@ class Metadata:
         metadata.caches = [_build(Cache, cache) for cache in values.get("caches", [])]
         metadata.zones = [_build(Zone, zone) for zone in values.get("zones", [])]
         metadata.snapshots = [_build(Snapshot, snapshot) for snapshot in values.get("snapshots", [])]
+        attributes = next((one.slab_attributes for one in metadata.snapshots if one.slab_attributes), {})
+        for cache, stored in zip(metadata.caches, values.get("caches", []), strict=True):
+            if "no_merge" not in stored:
+                cache.no_merge = never_merged(cache.name, attributes.get(cache.name, {}))
         return metadata
 
     @property
@@ -190,6 +195,11 @@ def _build(kind: type[T], values: dict[str, Any]) -> T:
     """A dataclass from a JSON object; fields that a newer writer added are left out."""
     known = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
     return kind(**{key: value for key, value in values.items() if key in known})
+
+
+def never_merged(name: str, attributes: dict[str, str]) -> bool:
+    """Whether /sys/kernel/slab says that a cache has slabs of its own: those with a part for user space, and the allocator's two."""
+    return attributes.get("usersize", "0") != "0" or name in ("kmem_cache", "kmem_cache_node")
 
 
 class Trace:
@@ -295,6 +305,7 @@ class RecordedCurve:
     pages: np.ndarray
     before: int
     snapshots: dict[str, int]
+    taken: dict[str, int]  # pages taken from the page allocator since the trace began, at each snapshot and at its end (key "")
     peak: int
     peak_time: int
     end: int
@@ -334,12 +345,14 @@ def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
     held = net + before
     pages = held[1:]
     at = {names[number].name: int(held[change]) for number, change in marks}
+    grown_by = np.concatenate([[0], *(np.maximum(change, 0) for change in changes)]).cumsum()
+    taken = {names[number].name: int(grown_by[change]) for number, change in marks} | {"": int(grown_by[-1])}
     if not len(pages):
-        return RecordedCurve(time, pages, before, at, before, 0, before, float(before))
+        return RecordedCurve(time, pages, before, at, taken, before, 0, before, float(before))
     top = int(np.argmax(held))
     span = max(round(trace.metadata.span_seconds * 1e9), int(time[-1]))
     mean = float(np.dot(held, np.diff(np.concatenate([[0], time, [span]])))) / span if span else float(held[-1])
-    return RecordedCurve(time, pages, before, at, int(held[top]), int(time[top - 1]) if top else 0, int(held[-1]), mean)
+    return RecordedCurve(time, pages, before, at, taken, int(held[top]), int(time[top - 1]) if top else 0, int(held[-1]), mean)
 
 
 def refuse_other_pages(metadata: Metadata, path: str | Path) -> None:

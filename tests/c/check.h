@@ -7,6 +7,7 @@
 #define CHECK_H
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,22 @@ static inline void check_text(const char *is, const char *should, const char *fi
 	fprintf(stderr, "%s:%d: %s: %s is \"%s\", not \"%s\"\n", file, line, test, what, is ? is : "(none)",
 	        should ? should : "(none)");
 	check_failed();
+}
+
+/* Under an emulator of another processor (SLABYARD_EMULATED is set), which sets no limits to a program's memory, and keeps
+ * tables of its own as large as all address space that it reserves. Tells what a test leaves out there. */
+static inline int check_emulated(const char *left_out)
+{
+	if (!getenv("SLABYARD_EMULATED"))
+		return 0;
+	printf("left out under emulation: %s\n", left_out);
+	return 1;
+}
+
+/* Whether there can be address space for so much memory; a 32-bit machine ends at 2 GiB. */
+static inline int check_addressable(uint64_t bytes)
+{
+	return bytes <= SIZE_MAX / 2;
 }
 
 /* Random numbers that are the same everywhere: xorshift64*. The state must not be 0. */

@@ -8,7 +8,7 @@
 #define IMAGE_HANDLES 48
 #define IMAGE_CACHES 3
 #define IMAGE_OLDER 8
-#define IMAGE_SECTIONS 6
+#define IMAGE_SECTIONS 7
 
 struct image {
 	_Alignas(SCRATCH_ALIGN) struct scratch_header header;
@@ -19,6 +19,7 @@ struct image {
 	_Alignas(SCRATCH_ALIGN) struct scratch_free_blocks free_blocks[1];
 	_Alignas(SCRATCH_ALIGN) struct scratch_older older[IMAGE_OLDER];
 	_Alignas(SCRATCH_ALIGN) struct scratch_run run[1];
+	_Alignas(SCRATCH_ALIGN) uint32_t order[IMAGE_CACHES];
 };
 
 static inline struct scratch_section image_section(const char *name, size_t offset, size_t count, size_t bytes)
@@ -102,7 +103,10 @@ static inline void image_make(struct image *image)
 	image->sections[3] = IMAGE_SECTION(image, "freeblk", free_blocks);
 	image->sections[4] = IMAGE_SECTION(image, "older", older);
 	image->sections[5] = IMAGE_SECTION(image, "run", run);
+	image->sections[6] = IMAGE_SECTION(image, "order", order);
 	image_fill_events(image);
+	for (uint32_t i = 0; i < IMAGE_CACHES; i++)
+		image->order[i] = IMAGE_CACHES - 1 - i;
 	memcpy(image->caches, caches, sizeof caches);
 	image->zones[0] = (struct scratch_zone){ .name = "DMA", .start_page = 1, .pages = 4095, .managed = 3840 };
 	image->zones[1] = (struct scratch_zone){ .name = "Normal", .start_page = 4096, .pages = 16384, .managed = 16384 };

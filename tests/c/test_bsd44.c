@@ -157,6 +157,28 @@ static void test_bonwicks_inodes(void)
 	end(&world);
 }
 
+/* Section 4.1 goes on: with 48 hot bytes in each, at the same places modulo 512, 9% of the cache lines (48/512) serve all
+ * inodes; test_bonwick.c has the same inodes in slabs. */
+static void test_hot_bytes_share_few_cache_lines(void)
+{
+	struct world world = make_world("bsd44", -1, -1, 1);
+	struct sy_cache *inodes = cache_of(&world, 300, 0, 0);
+	bool reached[512 / 16] = { false };
+	unsigned lines = 0;
+
+	for (unsigned i = 0; i < 400; i++) {
+		size_t start = offset(take(inodes, 0));
+
+		for (size_t at = start; at < start + 48; at += 8)
+			reached[at % 512 / 16] = true;
+	}
+	for (unsigned i = 0; i < 512 / 16; i++)
+		lines += reached[i];
+	CHECK_EQUAL(lines, 48 / 16);
+	CHECK_EQUAL(lines * 100 / (512 / 16), 9);
+	end(&world);
+}
+
 /* A free block's first word leads to the next free block. */
 static void test_the_check_finds_damage(void)
 {
@@ -189,6 +211,7 @@ int main(void)
 	test_memory_pressure_does_not_touch_it();
 	test_more_than_two_pages_come_and_go();
 	test_bonwicks_inodes();
+	test_hot_bytes_share_few_cache_lines();
 	test_the_check_finds_damage();
 	general_tests("bsd44");
 	return check_result();

@@ -193,7 +193,8 @@ static void test_impossible_caches_are_refused(const struct sy_policy *policy)
 	end(pages, heap);
 }
 
-/* Half a cache line while two objects fit in it; a word at least; never less than asked for. */
+/* Half a cache line while two objects fit in it; never less than asked for. A word at least: some policies' blocks are of 8
+ * bytes even where words are of 4. */
 static void test_alignment(const struct sy_policy *policy)
 {
 	static const unsigned expected[][3] = {
@@ -202,14 +203,16 @@ static void test_alignment(const struct sy_policy *policy)
 	};
 	struct sy_pages *pages = make_pages(1, 1);
 	struct sy_heap *heap = make_heap(pages, policy);
+	unsigned least = make_cache(heap, 1, 0, 0)->align;
 
+	CHECK(least == sizeof(void *) || least == 8);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		struct sy_cache *cache = make_cache(heap, expected[i][0], expected[i][1], SY_CACHE_HWCACHE_ALIGN);
 
-		CHECK_EQUAL(cache->align, expected[i][2] > sizeof(void *) ? expected[i][2] : sizeof(void *));
+		CHECK_EQUAL(cache->align, expected[i][2] > least ? expected[i][2] : least);
 	}
-	CHECK_EQUAL(make_cache(heap, 100, 0, 0)->align, sizeof(void *));
-	CHECK_EQUAL(make_cache(heap, 100, 2, 0)->align, sizeof(void *));
+	CHECK_EQUAL(make_cache(heap, 100, 0, 0)->align, least);
+	CHECK_EQUAL(make_cache(heap, 100, 2, 0)->align, least);
 	end(pages, heap);
 }
 

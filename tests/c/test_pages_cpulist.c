@@ -10,6 +10,7 @@ static uint64_t waiting(struct sy_pages *pages)
 	return counts.zones[0].used[SY_USE_CPU_LIST];
 }
 
+/* Of memory that there is address space for. */
 static void expect_sizes(uint64_t bytes, unsigned slots, unsigned batch, unsigned high)
 {
 	struct sy_pages_config config;
@@ -17,7 +18,9 @@ static void expect_sizes(uint64_t bytes, unsigned slots, unsigned batch, unsigne
 
 	one_zone(&config, bytes / SY_PAGE_SIZE, slots);
 	pages = sy_pages_create(&config);
-	CHECK(pages);
+	CHECK_EQUAL(pages != NULL, check_addressable(bytes));
+	if (!pages)
+		return;
 	CHECK_EQUAL(pages->zones[0].batch, batch);
 	CHECK_EQUAL(pages->zones[0].cpu_high, high);
 	sy_pages_destroy(pages);

@@ -170,15 +170,15 @@ static void test_no_memory_at_all(void)
 
 /* ---- Contents ------------------------------------------------------------------------------------------------- */
 
-/* 500 bytes become 504, and a free pointer behind them 512. */
+/* 500 bytes are rounded to words, and a free pointer follows: 504 and 512 with words of 8 bytes, 500 and 504 with 4. */
 static void test_objects_stay_constructed(void)
 {
 	struct world world = make(1, 1, 10, 4);
 	struct sy_cache *cache = constructed_cache(&world, 500, 0);
 	void *objects[100];
 
-	CHECK_EQUAL(sy__slqb_cache(cache)->offset, 504);
-	CHECK_EQUAL(cache->size, 512);
+	CHECK_EQUAL(sy__slqb_cache(cache)->offset, sizeof(void *) == 8 ? 504 : 500);
+	CHECK_EQUAL(cache->size, sizeof(void *) == 8 ? 512 : 504);
 	take_all(cache, 0, objects, 100);
 	CHECK_EQUAL(constructed, 104);
 	for (unsigned i = 0; i < 100; i++)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 MAX_TUNABLES = 16
 BULK = 256
+PROGRAM_LENGTH = 4000
 CONSTRUCTED = 1 << 31
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +39,7 @@ class Kind(enum.IntEnum):
     PAGES = 10
     PAGES_FREE = 11
     RELEASE = 12
+    HEAP = 13
 
 
 class Flag(enum.IntFlag):
@@ -101,8 +103,22 @@ class _Result(ctypes.Structure):
         ("frees", ctypes.c_uint64),
         ("refused", ctypes.c_uint64),
         ("hash", ctypes.c_uint64),
+        ("page_requests", ctypes.c_uint64),
+        ("injected", ctypes.c_uint64),
+        ("peak_pages", ctypes.c_uint64),
+        ("checks", ctypes.c_uint64),
         ("failed_at", ctypes.c_uint64),
         ("message", ctypes.c_char * 256),
+    ]
+
+
+class _Program(ctypes.Structure):
+    _fields_ = [
+        ("config", _Config),
+        ("count", ctypes.c_uint32),
+        ("fail_each", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 3),
+        ("ops", _Op * PROGRAM_LENGTH),
     ]
 
 
@@ -176,6 +192,10 @@ class Result:
     frees: int
     refused: int
     hash: int
+    page_requests: int
+    injected: int
+    peak_pages: int
+    checks: int
     failed_at: int
     message: str
 
@@ -215,6 +235,8 @@ def library() -> ctypes.CDLL:
         ctypes.POINTER(ctypes.c_char_p),
         *[ctypes.POINTER(ctypes.c_int64)] * 3,
     ]
+    lib.sy_conformance_draw.restype = None
+    lib.sy_conformance_draw.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(_Program)]
     lib.sy_conformance_run_guarded.restype = ctypes.c_bool
     lib.sy_conformance_run_guarded.argtypes = [
         ctypes.c_void_p,
@@ -255,15 +277,36 @@ def tunables(policy: str) -> tuple[Tunable, ...]:
     return tuple(found)
 
 
-def run(policy: str, config: Config, program: Sequence[Op]) -> Result:
-    """Runs a program on one policy; crashes and endless loops come back as messages. One at a time."""
-    lib = library()
-    handle = lib.sy_policy_find(policy.encode())
+def _handle(policy: str) -> int:
+    handle = library().sy_policy_find(policy.encode())
     if not handle:
         raise ValueError(f"no policy '{policy}'")
+    return int(handle)
+
+
+_SETTINGS = ("slots", "nodes", "heaps", "pages_per_node", "grace_ns", "check_every", "fail_first")
+
+
+def drawn(policy: str, seed: int) -> tuple[Config, list[Op], bool]:
+    """The program that conformance-soak runs for a seed; True: with each of its page requests failing, too."""
+    raw = _Program()
+    library().sy_conformance_draw(_handle(policy), seed, raw)
+    config = Config(
+        **{name: getattr(raw.config, name) for name in _SETTINGS},
+        cpu_lists=bool(raw.config.cpu_lists),
+        leave_objects=bool(raw.config.leave_objects),
+        tunables={tunable.name: raw.config.tunables[i] for i, tunable in enumerate(tunables(policy))},
+    )
+    ops = [Op(Kind(op.kind), op.a, op.b, op.slot, op.heap, op.node, op.flags) for op in raw.ops[: raw.count]]
+    return config, ops, bool(raw.fail_each)
+
+
+def run(policy: str, config: Config, program: Sequence[Op]) -> Result:
+    """Runs a program on one policy; crashes and endless loops come back as messages. One at a time."""
+    lib, handle = library(), _handle(policy)
     raw = _Config()
     lib.sy_conformance_defaults(handle, raw)
-    for name in ("slots", "nodes", "heaps", "pages_per_node", "grace_ns", "check_every", "fail_first"):
+    for name in _SETTINGS:
         setattr(raw, name, getattr(config, name))
     raw.cpu_lists, raw.leave_objects = config.cpu_lists, config.leave_objects
     for index, tunable in enumerate(tunables(policy)):
@@ -280,6 +323,10 @@ def run(policy: str, config: Config, program: Sequence[Op]) -> Result:
         result.frees,
         result.refused,
         result.hash,
+        result.page_requests,
+        result.injected,
+        result.peak_pages,
+        result.checks,
         result.failed_at,
         result.message.decode(),
     )

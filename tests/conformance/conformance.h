@@ -14,14 +14,17 @@
  *   objects      lie in pages of their heap, in one block of pages, don't overlap, are aligned as asked (kmalloc: to 8 bytes,
  *                to their size if that is a power of two up to a page), and have at least the bytes asked for
  *   contents     stay as the client wrote them; are zero where asked; are in constructed state when handed out
- *   constructors run before, destructors after, and equally often; destructors find the constructed state
+ *   constructors run before, destructors after, and equally often. Whatever constructed state the client left an object in
+ *                when it freed it, is what the next client or the destructor finds
  *   RCU          a freed object's page stays a page of its heap's objects for a grace period
  *   nodes        SY_THISNODE is obeyed
- *   NULL         only if the page allocator refused a page, or the size is beyond the largest block; and then nothing changed
+ *   NULL         only if the page allocator refused a page, or the size is beyond the largest block; and then nothing changed.
+ *                With each single page request of a program failing in turn, all else holds, and no page is lost
  *   destroying   a cache is refused while it has objects, with their true number
  *   counts       objects in use are those that the client holds; slabs are partial, full or empty
  *   giving back  after all is freed, time has passed and the heap has shrunk, no slab is left, unless the policy never
  *                reclaims; after the heap is destroyed, with objects in it or without, every page is free
+ *   heaps        are destroyed and made again, over and over, beside others that notice nothing
  *   invariants   sy_heap_check and sy_pages_check find nothing
  *   determinism  the same program places every object at the same offsets from the start of memory (result.hash)
  */
@@ -41,10 +44,11 @@ enum op_kind {
 	OP_SHRINK_CACHE, /* a: cache */
 	OP_TICK,         /* a: nanoseconds that pass */
 	OP_DRAIN,        /* the slot's state, as when its CPU goes offline; b odd: its pages too */
-	OP_FAIL,         /* the page request after a more fails */
+	OP_FAIL,         /* the page request after a more fails, unless an earlier order to fail still waits */
 	OP_PAGES,        /* the environment takes 2^(a mod orders) pages */
 	OP_PAGES_FREE,   /* a: block of pages of the environment */
 	OP_RELEASE,      /* free blocks of at least order a go back to the source */
+	OP_HEAP,         /* destroys the heap with all that is in it, and makes a new one in its place */
 	OP_KINDS
 };
 
@@ -74,6 +78,10 @@ struct conformance_result {
 	uint64_t operations;  /* carried out */
 	uint64_t allocations, frees, refused; /* of objects; refused: NULL */
 	uint64_t hash;        /* of all offsets handed out */
+	uint64_t page_requests; /* of heaps and of the environment */
+	uint64_t injected;    /* page requests that were made to fail */
+	uint64_t peak_pages;  /* most that one heap held at a time */
+	uint64_t checks;      /* of all invariants and promises */
 	uint64_t failed_at;   /* operation; its number in the program, or the program's length: at the end */
 	char message[256];    /* what is wrong; empty: nothing */
 };
@@ -81,6 +89,10 @@ struct conformance_result {
 /* Runs a program; true: all promises were kept. */
 bool sy_conformance_run(const struct sy_policy *, const struct conformance_config *, const struct op *ops, uint64_t count,
                         struct conformance_result *);
+
+/* As sy_conformance_run, but a crash or an endless loop is a failure too. */
+bool sy_conformance_run_guarded(const struct sy_policy *, const struct conformance_config *, const struct op *ops,
+                                uint64_t count, struct conformance_result *);
 
 /* Default configuration for a policy: one slot, node and heap, 1024 pages, default tunables. */
 void sy_conformance_defaults(const struct sy_policy *, struct conformance_config *);

@@ -3,8 +3,9 @@
  * that constructors set up. It calls the library through its public functions and compares.
  *
  * Contents. The client fills each object with one byte of its own, all that it may write, so that comparing an object
- * with itself moved by one byte proves every byte. An object of a constructed cache is put back into constructed state before
- * it is freed, as its client must (Bonwick 1994, section 2.1).
+ * with itself moved by one byte proves every byte. An object of a constructed cache is put back into a constructed state
+ * before it is freed, as its client must (Bonwick 1994, section 2.1), and into another one each time: so it shows whether
+ * the state is kept, or made again without the destructor and the constructor having run.
  *
  * The library's clock is replaced by one that only OP_TICK moves. One machine at a time: constructors have no context.
  */
@@ -17,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOMY_PAGES 1024 /* of each node; enough to create heaps in */
-#define CONSTRUCTED_BYTE 0xc5
+#define CONSTRUCTED_BYTE 0xc5 /* how the constructor leaves memory; the client's states are this and those above */
+#define CONSTRUCTED_STATES 8
+#define PATTERNS 193          /* contents of objects in use: from 1, below the constructed states */
 
 static uint64_t machine_time;
-static int64_t constructed_objects;
-static const char *constructor_complaint;
+static struct machine *running;
 
 static uint64_t machine_clock(void)
 {
@@ -34,17 +35,42 @@ static bool filled_with(const unsigned char *memory, size_t bytes, unsigned char
 	return memory[0] == byte && memcmp(memory, memory + 1, bytes - 1) == 0;
 }
 
+/* Byte of memory, from its start; beyond its end for addresses that aren't in it. */
+size_t model_place(const struct machine *machine, const void *memory)
+{
+	const struct sy_pages_base *base = (const void *)machine->pages;
+
+	return (size_t)((const char *)memory - base->memory);
+}
+
+/* Adds to the number of constructed objects of the heap whose page it is; false: it is no page of a heap. */
+static bool count_constructed(const void *object, int64_t more)
+{
+	const struct sy_pages_base *base = (const void *)running->pages;
+	size_t place = model_place(running, object);
+
+	for (unsigned i = 0; i < running->config->heaps && place < running->shadow_bytes; i++) {
+		if (!running->heaps[i] || base->table[place >> SY_PAGE_SHIFT].heap != running->heaps[i])
+			continue;
+		running->constructed[i] += more;
+		return true;
+	}
+	running->complaint = "a constructor or destructor got memory that is not its heap's";
+	return false;
+}
+
 static void construct(void *object, size_t size)
 {
+	if (!count_constructed(object, 1))
+		return;
 	memset(object, CONSTRUCTED_BYTE, size);
-	constructed_objects++;
+	running->shadow[model_place(running, object)] = CONSTRUCTED_BYTE;
 }
 
 static void destruct(void *object, size_t size)
 {
-	if (!filled_with(object, size, CONSTRUCTED_BYTE))
-		constructor_complaint = "a destructor got an object that is not in constructed state";
-	constructed_objects--;
+	if (count_constructed(object, -1) && !filled_with(object, size, running->shadow[model_place(running, object)]))
+		running->complaint = "a destructor got an object that is not in the constructed state that it was left in";
 }
 
 /* ---- The machine ---------------------------------------------------------------------------------------------- */
@@ -63,30 +89,48 @@ static struct sy_pages *make_pages(const struct conformance_config *config)
 	return sy_pages_create(&pages);
 }
 
-verdict machine_start(struct machine *machine, const struct sy_policy *policy)
+static uint64_t refused_pages(const struct machine *machine)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(machine->pages, &counts);
+	return counts.failures;
+}
+
+/* A heap may be missing afterwards, if it found no memory. */
+static verdict make_heap(struct machine *machine, uint32_t index)
 {
 	const struct conformance_config *config = machine->config;
+	uint64_t refused = refused_pages(machine);
 	struct sy_heap_config heap;
-	const struct sy_pages_base *base;
 
-	machine_time = 1000000;
-	constructed_objects = 0;
-	constructor_complaint = NULL;
-	sy_platform_set_clock(machine_clock);
-	machine->pages = make_pages(config);
-	if (!machine->pages)
-		return "the page allocator could not be created";
-	sy_heap_defaults(policy, &heap);
+	sy_heap_defaults(machine->policy, &heap);
 	heap.slots = config->slots;
 	heap.nodes = config->nodes;
 	heap.grace_ns = config->grace_ns;
 	memcpy(heap.tunables, config->tunables, sizeof(heap.tunables));
+	machine->heaps[index] = sy_heap_create(machine->pages, &heap);
+	if (!machine->heaps[index] && refused_pages(machine) == refused)
+		return "a heap was refused, though no page request failed";
+	return NULL;
+}
+
+verdict machine_start(struct machine *machine, const struct sy_policy *policy)
+{
+	const struct conformance_config *config = machine->config;
+	const struct sy_pages_base *base;
+	verdict wrong = NULL;
+
+	machine_time = 1000000;
+	running = machine;
+	machine->policy = policy;
+	sy_platform_set_clock(machine_clock);
+	machine->pages = make_pages(config);
+	if (!machine->pages)
+		return "the page allocator could not be created";
 	sy_pages_fail_after(machine->pages, config->fail_first);
-	for (unsigned i = 0; i < config->heaps; i++) {
-		machine->heaps[i] = sy_heap_create(machine->pages, &heap);
-		if (!machine->heaps[i] && !config->fail_first && config->pages_per_node >= ROOMY_PAGES)
-			return "a heap could not be created";
-	}
+	for (unsigned i = 0; i < config->heaps && !wrong; i++)
+		wrong = make_heap(machine, i);
 	base = (const void *)machine->pages;
 	machine->shadow_bytes = (size_t)base->page_count * SY_PAGE_SIZE;
 	machine->shadow = calloc(machine->shadow_bytes, 1);
@@ -94,7 +138,7 @@ verdict machine_start(struct machine *machine, const struct sy_policy *policy)
 	machine->waiting = malloc(MAX_OBJECTS * sizeof(*machine->waiting));
 	if (!machine->shadow || !machine->objects || !machine->waiting)
 		return "the test itself has no memory";
-	return NULL;
+	return wrong;
 }
 
 void machine_free(struct machine *machine)
@@ -109,19 +153,12 @@ void machine_free(struct machine *machine)
 
 /* ---- Objects -------------------------------------------------------------------------------------------------- */
 
-static size_t place_of(const struct machine *machine, const unsigned char *memory)
-{
-	const struct sy_pages_base *base = (const void *)machine->pages;
-
-	return (size_t)(memory - (const unsigned char *)base->memory);
-}
-
 /* Whether the pages that hold an address hold objects of the heap. */
-static bool in_heap(const struct machine *machine, uint32_t heap, const unsigned char *memory)
+bool model_in_heap(const struct machine *machine, uint32_t heap, const unsigned char *memory)
 {
 	const struct sy_page *page;
 
-	if (place_of(machine, memory) >= machine->shadow_bytes)
+	if (model_place(machine, memory) >= machine->shadow_bytes)
 		return false;
 	page = sy__head_of(machine->heaps[heap], memory);
 	return page->heap == machine->heaps[heap] && (page->use == SY_USE_SLAB || page->use == SY_USE_LARGE);
@@ -131,11 +168,11 @@ static verdict check_place(struct machine *machine, const struct model_object *o
                            int node)
 {
 	struct sy_heap *heap = machine->heaps[object->heap];
-	size_t place = place_of(machine, object->memory);
+	size_t place = model_place(machine, object->memory);
 	const struct sy_page *head;
 	const char *end;
 
-	if (!in_heap(machine, object->heap, object->memory))
+	if (!model_in_heap(machine, object->heap, object->memory))
 		return "an object lies outside the pages of its heap";
 	head = sy__head_of(heap, object->memory);
 	end = (const char *)sy__page_address(heap, head) + (SY_PAGE_SIZE << head->order);
@@ -145,7 +182,7 @@ static verdict check_place(struct machine *machine, const struct model_object *o
 		return "an object is not aligned as asked";
 	if ((flags & SY_THISNODE) && node >= 0 && head->node != node)
 		return "an object is not on the node that it must be on";
-	if (memchr(machine->shadow + place, 1, object->bytes))
+	if (memchr(machine->shadow + place, SHADOW_HELD, object->bytes))
 		return "an object overlaps another that is in use";
 	return NULL;
 }
@@ -155,18 +192,18 @@ static verdict adopt(struct machine *machine, struct model_object object, size_t
                      int node)
 {
 	verdict wrong = check_place(machine, &object, align, flags, node);
-	size_t place = place_of(machine, object.memory);
+	size_t place = model_place(machine, object.memory);
 	bool constructed = object.cache != NO_CACHE && machine->caches[object.cache].constructed;
 
 	if (wrong)
 		return wrong;
-	if (constructed && !filled_with(object.memory, asked, CONSTRUCTED_BYTE))
-		return "an object is not in constructed state";
+	if (constructed && (machine->shadow[place] < CONSTRUCTED_BYTE || !filled_with(object.memory, asked, machine->shadow[place])))
+		return "an object is not in the constructed state that it was left in";
 	if ((flags & SY_ZERO) && !filled_with(object.memory, asked, 0))
 		return "an object is not zero, as asked";
-	object.pattern = (unsigned char)(1 + machine->serial++ % 193); /* neither 0 nor CONSTRUCTED_BYTE */
+	object.pattern = (unsigned char)(1 + machine->serial++ % PATTERNS);
 	memset(object.memory, object.pattern, object.bytes);
-	memset(machine->shadow + place, 1, object.bytes);
+	memset(machine->shadow + place, SHADOW_HELD, object.bytes);
 	machine->objects[machine->object_count++] = object;
 	machine->result->allocations++;
 	machine->result->hash = (machine->result->hash ^ place) * 0x100000001b3ull;
@@ -218,7 +255,7 @@ verdict model_kmalloc(struct machine *machine, uint32_t heap_index, size_t size,
 	}
 	if (!object.memory)
 		return refusal(machine, heap, failures, refused);
-	if (!in_heap(machine, heap_index, object.memory))
+	if (!model_in_heap(machine, heap_index, object.memory))
 		return "an object lies outside the pages of its heap";
 	object.bytes = sy_usable_size(heap, object.memory);
 	if (object.bytes < size || !object.bytes)
@@ -234,7 +271,16 @@ static void start_waiting(struct machine *machine, const struct model_object *ob
 			object->memory, machine_time + machine->config->grace_ns, object->cache };
 }
 
-static verdict check_contents(const struct model_object *object)
+/* Into another of its constructed states. */
+static void leave_constructed(struct machine *machine, const struct model_object *object)
+{
+	unsigned char state = (unsigned char)(CONSTRUCTED_BYTE + machine->serial % CONSTRUCTED_STATES);
+
+	memset(object->memory, state, object->bytes);
+	machine->shadow[model_place(machine, object->memory)] = state;
+}
+
+verdict model_contents(const struct model_object *object)
 {
 	return filled_with(object->memory, object->bytes, object->pattern) ? NULL : "an object's contents changed";
 }
@@ -244,7 +290,7 @@ static void forget(struct machine *machine, uint32_t index)
 {
 	struct model_object *objects = machine->objects;
 
-	memset(machine->shadow + place_of(machine, objects[index].memory), 0, objects[index].bytes);
+	memset(machine->shadow + model_place(machine, objects[index].memory), 0, objects[index].bytes);
 	machine->object_count--;
 	memmove(objects + index, objects + index + 1, (machine->object_count - index) * sizeof(*objects));
 	machine->result->frees++;
@@ -253,7 +299,7 @@ static void forget(struct machine *machine, uint32_t index)
 verdict model_free(struct machine *machine, uint32_t index, unsigned slot)
 {
 	struct model_object object = machine->objects[index];
-	verdict wrong = check_contents(&object);
+	verdict wrong = model_contents(&object);
 
 	if (wrong)
 		return wrong;
@@ -266,7 +312,7 @@ verdict model_free(struct machine *machine, uint32_t index, unsigned slot)
 	struct model_cache *cache = &machine->caches[object.cache];
 
 	if (cache->constructed)
-		memset(object.memory, CONSTRUCTED_BYTE, object.bytes);
+		leave_constructed(machine, &object);
 	if (cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
 		start_waiting(machine, &object);
 	cache->live--;
@@ -326,7 +372,7 @@ verdict model_create(struct machine *machine, uint32_t heap_index, uint32_t size
 }
 
 /* Over all creations that share a cache: how many there are, and their objects. */
-static uint64_t shared_live(const struct machine *machine, const struct sy_cache *cache, unsigned *creations)
+uint64_t model_shared_live(const struct machine *machine, const struct sy_cache *cache, unsigned *creations)
 {
 	uint64_t live = 0;
 
@@ -356,7 +402,7 @@ verdict model_destroy(struct machine *machine, uint32_t index)
 {
 	struct model_cache *cache = &machine->caches[index];
 	unsigned creations;
-	uint64_t live = shared_live(machine, cache->cache, &creations), alive = 0;
+	uint64_t live = model_shared_live(machine, cache->cache, &creations), alive = 0;
 	bool alone = creations == 1;
 
 	if (!alone && cache->live)
@@ -373,7 +419,88 @@ verdict model_destroy(struct machine *machine, uint32_t index)
 	return alive == live ? NULL : "a refusal to destroy states a wrong number of objects in use";
 }
 
-/* ---- Time and checks ------------------------------------------------------------------------------------------ */
+/* ---- Heaps ---------------------------------------------------------------------------------------------------- */
+
+static verdict check_constructed(const struct machine *machine, uint32_t heap)
+{
+	if (!machine->constructed[heap])
+		return NULL;
+	return machine->constructed[heap] > 0 ? "an object was constructed and never destroyed"
+	                                      : "an object was destroyed more often than constructed";
+}
+
+/* The heap is about to be destroyed; true: with objects in it. */
+static bool forget_heap(struct machine *machine, uint32_t heap)
+{
+	uint32_t kept = 0, before = machine->object_count;
+
+	for (uint32_t i = 0; i < machine->cache_count; i++) {
+		struct model_cache *cache = &machine->caches[i];
+
+		if (!cache->exists || cache->heap != heap)
+			continue;
+		cache->exists = false;
+		stop_waiting(machine, i);
+	}
+	for (uint32_t i = 0; i < before; i++) {
+		const struct model_object object = machine->objects[i];
+
+		if (object.heap == heap)
+			memset(machine->shadow + model_place(machine, object.memory), 0, object.bytes);
+		else
+			machine->objects[kept++] = object;
+	}
+	machine->object_count = kept;
+	return kept < before;
+}
+
+static verdict destroy_heap(struct machine *machine, uint32_t index)
+{
+	struct sy_heap *heap = machine->heaps[index];
+	uint64_t peak = heap->counters.held_peak;
+	bool left = forget_heap(machine, index);
+	verdict wrong;
+
+	if (peak > machine->result->peak_pages)
+		machine->result->peak_pages = peak;
+	sy_heap_destroy(heap);
+	machine->heaps[index] = NULL;
+	wrong = left ? NULL : check_constructed(machine, index);
+	machine->constructed[index] = 0; /* objects in use at the end of a heap end without a destructor */
+	return wrong ? wrong : machine->complaint;
+}
+
+/* Every page in use is some living heap's or the environment's. */
+static verdict check_owners(const struct machine *machine)
+{
+	struct sy_pages_counts counts;
+	uint64_t used = 0, owned = 0;
+
+	sy_pages_count(machine->pages, &counts);
+	for (unsigned i = 0; i < counts.zone_count; i++) {
+		const uint64_t *by_use = counts.zones[i].used;
+
+		used += by_use[SY_USE_SLAB] + by_use[SY_USE_LARGE] + by_use[SY_USE_METADATA];
+	}
+	for (unsigned i = 0; i < machine->config->heaps; i++) {
+		const struct sy_heap *heap = machine->heaps[i];
+
+		if (heap)
+			owned += heap->counters.slab_pages + heap->counters.large_pages + heap->counters.metadata_pages;
+	}
+	return used == owned ? NULL : "pages of a heap outlive it";
+}
+
+verdict model_renew_heap(struct machine *machine, uint32_t index)
+{
+	verdict wrong = machine->heaps[index] ? destroy_heap(machine, index) : NULL;
+
+	if (!wrong)
+		wrong = check_owners(machine);
+	return wrong ? wrong : make_heap(machine, index);
+}
+
+/* ---- Time ----------------------------------------------------------------------------------------------------- */
 
 verdict model_tick(struct machine *machine, uint64_t nanoseconds)
 {
@@ -388,65 +515,6 @@ verdict model_tick(struct machine *machine, uint64_t nanoseconds)
 		if (machine->heaps[i])
 			sy_heap_tick(machine->heaps[i]);
 	return NULL;
-}
-
-static verdict check_counts(struct machine *machine, const struct model_cache *cache)
-{
-	struct sy_cache_counts counts;
-	unsigned creations;
-
-	sy_cache_count(cache->cache, &counts);
-	if (counts.objects_in_use != shared_live(machine, cache->cache, &creations))
-		return "a cache's objects in use are not those that the client holds";
-	if (counts.partial_slabs + counts.full_slabs + counts.empty_slabs != counts.slabs)
-		return "a cache's partial, full and empty slabs don't add up to its slabs";
-	if (counts.objects_in_use + counts.objects_cached > counts.objects)
-		return "a cache has more objects than room for them";
-	return NULL;
-}
-
-/* What is unused and what clients hold of a heap's slabs don't exceed them. */
-static verdict check_unused(struct machine *machine, uint32_t heap_index)
-{
-	struct sy_heap *heap = machine->heaps[heap_index];
-	uint64_t bytes;
-
-	if (!heap->policy->unused_bytes)
-		return NULL;
-	bytes = heap->policy->unused_bytes(heap);
-	for (uint32_t i = 0; i < machine->object_count; i++) {
-		const struct model_object *object = &machine->objects[i];
-
-		if (object->heap == heap_index && sy__head_of(heap, object->memory)->use == SY_USE_SLAB)
-			bytes += object->bytes;
-	}
-	return bytes <= heap->counters.slab_pages * SY_PAGE_SIZE ? NULL : "more bytes are unused than objects leave of the slabs";
-}
-
-verdict model_check(struct machine *machine)
-{
-	verdict wrong = constructor_complaint;
-
-	for (unsigned i = 0; i < machine->config->heaps && !wrong; i++)
-		if (machine->heaps[i])
-			wrong = sy_heap_check(machine->heaps[i]);
-	for (unsigned i = 0; i < machine->config->heaps && !wrong; i++)
-		if (machine->heaps[i])
-			wrong = check_unused(machine, i);
-	if (!wrong)
-		wrong = sy_pages_check(machine->pages);
-	for (uint32_t i = 0; i < machine->object_count && !wrong; i++)
-		wrong = check_contents(&machine->objects[i]);
-	for (uint32_t i = 0; i < machine->cache_count && !wrong; i++)
-		if (machine->caches[i].exists)
-			wrong = check_counts(machine, &machine->caches[i]);
-	for (uint32_t i = 0; i < machine->waiting_count && !wrong; i++) {
-		const struct model_waiting *waiting = &machine->waiting[i];
-
-		if (!in_heap(machine, machine->caches[waiting->cache].heap, waiting->memory))
-			wrong = "memory of an RCU-typesafe cache was given back before the grace period was over";
-	}
-	return wrong;
 }
 
 /* ---- The end -------------------------------------------------------------------------------------------------- */
@@ -485,10 +553,12 @@ static verdict check_all_free(struct machine *machine)
 	struct sy_pages_counts counts;
 	verdict wrong = sy_pages_check(machine->pages);
 
+	machine->armed = machine->armed && !machine->pages->fail_after;
 	sy_pages_fail_after(machine->pages, 0);
 	for (unsigned slot = 0; slot < machine->config->slots; slot++)
 		sy_pages_drain(machine->pages, slot);
 	sy_pages_count(machine->pages, &counts);
+	machine->result->page_requests = counts.requests;
 	for (unsigned i = 0; i < counts.zone_count && !wrong; i++) {
 		const struct sy_zone_counts *zone = &counts.zones[i];
 
@@ -506,15 +576,10 @@ verdict machine_end(struct machine *machine)
 
 	if (wrong)
 		return wrong;
-	for (unsigned i = 0; i < machine->config->heaps; i++)
+	for (unsigned i = 0; i < machine->config->heaps && !wrong; i++)
 		if (machine->heaps[i])
-			sy_heap_destroy(machine->heaps[i]);
+			wrong = destroy_heap(machine, i);
 	for (uint32_t i = 0; i < machine->block_count; i++)
 		sy_pages_free(machine->pages, 0, machine->blocks[i]);
-	if (!wrong)
-		wrong = constructor_complaint;
-	if (!wrong && !machine->config->leave_objects && constructed_objects)
-		wrong = constructed_objects > 0 ? "an object was constructed and never destroyed"
-		                                : "an object was destroyed more often than constructed";
 	return wrong ? wrong : check_all_free(machine);
 }

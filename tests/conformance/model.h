@@ -9,6 +9,7 @@
 #define MAX_OBJECTS 32768
 #define MAX_BLOCKS 256
 #define NO_CACHE UINT32_MAX
+#define SHADOW_HELD 1 /* by an object of the client */
 
 /* One creation of a cache. Creations that the policy merged share `cache`. */
 struct model_cache {
@@ -38,7 +39,9 @@ struct machine {
 	const struct conformance_config *config;
 	struct conformance_result *result;
 	struct sy_pages *pages;
+	const struct sy_policy *policy;
 	struct sy_heap *heaps[MAX_HEAPS];
+	int64_t constructed[MAX_HEAPS]; /* objects of each heap that are */
 	struct model_cache caches[MAX_CACHES];
 	uint32_t cache_count;
 	struct model_object *objects;
@@ -47,9 +50,11 @@ struct machine {
 	uint32_t waiting_count;
 	struct sy_page *blocks[MAX_BLOCKS];
 	uint32_t block_count;
-	unsigned char *shadow; /* a byte for each of memory: whether an object holds it */
+	unsigned char *shadow; /* a byte for each of memory: SHADOW_HELD, or the constructed state that it was last in */
 	size_t shadow_bytes;
 	uint32_t serial;
+	const char *complaint; /* of a constructor or destructor */
+	bool armed; /* a page request is to fail */
 };
 
 /* Each returns NULL, or what is wrong. */
@@ -64,7 +69,15 @@ verdict model_destroy(struct machine *, uint32_t cache);
 verdict model_alloc(struct machine *, uint32_t cache, unsigned slot, unsigned flags, int node, bool *refused);
 verdict model_kmalloc(struct machine *, uint32_t heap, size_t size, unsigned slot, unsigned flags, int node, bool *refused);
 verdict model_free(struct machine *, uint32_t object, unsigned slot);
+verdict model_renew_heap(struct machine *, uint32_t heap);
 verdict model_tick(struct machine *, uint64_t nanoseconds);
-verdict model_check(struct machine *); /* everything */
+verdict model_check(struct machine *); /* everything; check.c */
+
+/* What model.c and check.c share. */
+size_t model_place(const struct machine *, const void *); /* byte from the start of memory; beyond its end: elsewhere */
+bool model_in_heap(const struct machine *, uint32_t heap, const unsigned char *); /* in a page that holds its objects */
+verdict model_contents(const struct model_object *);
+/* Objects of all creations that share a cache, and how many creations there are. */
+uint64_t model_shared_live(const struct machine *, const struct sy_cache *, unsigned *creations);
 
 #endif

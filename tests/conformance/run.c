@@ -121,11 +121,26 @@ static verdict run_pages_free(struct machine *machine, const struct op *op)
 	return NULL;
 }
 
+/* The page request that comes as number `requests` from now will fail. */
+static void arm(struct machine *machine, uint64_t requests)
+{
+	sy_pages_fail_after(machine->pages, requests);
+	machine->armed = true;
+}
+
+static void note_injection(struct machine *machine)
+{
+	if (!machine->armed || machine->pages->fail_after)
+		return;
+	machine->armed = false;
+	machine->result->injected++;
+}
+
 static verdict run_op(struct machine *machine, const struct op *op)
 {
 	uint32_t cache;
 
-	if (!machine->heaps[heap_of(machine, op)])
+	if (!machine->heaps[heap_of(machine, op)] && op->kind != OP_HEAP)
 		return NULL;
 	switch (op->kind) {
 	case OP_CREATE:
@@ -151,7 +166,8 @@ static verdict run_op(struct machine *machine, const struct op *op)
 	case OP_DRAIN:
 		return run_drain(machine, op);
 	case OP_FAIL:
-		sy_pages_fail_after(machine->pages, (uint64_t)op->a + 1);
+		if (!machine->pages->fail_after)
+			arm(machine, (uint64_t)op->a + 1);
 		return NULL;
 	case OP_PAGES:
 		return run_pages(machine, op);
@@ -160,6 +176,8 @@ static verdict run_op(struct machine *machine, const struct op *op)
 	case OP_RELEASE:
 		sy_pages_release(machine->pages, op->a % SY_ORDERS);
 		return NULL;
+	case OP_HEAP:
+		return model_renew_heap(machine, heap_of(machine, op));
 	default:
 		return NULL;
 	}
@@ -167,11 +185,15 @@ static verdict run_op(struct machine *machine, const struct op *op)
 
 static verdict run_all(struct machine *machine, const struct sy_policy *policy, const struct op *ops, uint64_t count)
 {
-	verdict wrong = machine_start(machine, policy);
+	verdict wrong;
 
+	machine->armed = machine->config->fail_first != 0;
+	wrong = machine_start(machine, policy);
+	note_injection(machine);
 	for (uint64_t i = 0; i < count && !wrong; i++) {
 		machine->result->failed_at = i;
 		wrong = run_op(machine, &ops[i]);
+		note_injection(machine);
 		if (!wrong && (i + 1) % machine->config->check_every == 0)
 			wrong = model_check(machine);
 		machine->result->operations++;
@@ -179,7 +201,9 @@ static verdict run_all(struct machine *machine, const struct sy_policy *policy, 
 	if (wrong)
 		return wrong;
 	machine->result->failed_at = count;
-	return machine_end(machine);
+	wrong = machine_end(machine);
+	note_injection(machine);
+	return wrong;
 }
 
 static bool config_makes_sense(const struct conformance_config *config)

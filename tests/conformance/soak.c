@@ -1,186 +1,120 @@
 /*
- * Long random programs for every policy:  conformance-soak [OPERATIONS [SEED]]
+ * Random programs for every policy:  conformance-soak [OPERATIONS [SEED [POLICY…]]]
  *
- * OPERATIONS per policy, else the environment's SLABYARD_CONFORMANCE_OPS, else 200,000. They are spread over rounds of up
- * to 4,000 operations, each on a machine of its own: slots, nodes, memory, tunables and the mix of operations are drawn at
- * random, so that some rounds run out of memory all the time and others never. A failure names the round's seed; the
- * same seed as second argument, with OPERATIONS 1, runs that round first.
+ * OPERATIONS per policy, else the environment's SLABYARD_CONFORMANCE_OPS, else 100,000, are spread over programs of up to
+ * 4,000, each with a machine of its own (draw.c). Some programs are run again as often as they make page requests, another of
+ * these failing each time. Those runs count as runs, and what fails in them as failed; operations are those drawn only.
+ *
+ * Prints a table with a line for each policy:
+ *
+ *   operations  drawn at random and carried out                calls    objects allocated and freed, in all runs
+ *   programs    drawn                                          runs     of programs
+ *   requests    for pages, of heaps and of their environment   failed   of these, those that were made to fail
+ *   null        objects refused for want of a page             peak     pages held by one heap at a time
+ *   checks      of all invariants and promises                 seconds  of real time
+ *
+ * A failure names the program's seed: with OPERATIONS 1 and that SEED it is run first, and tests/conformance/shrink.py makes
+ * it short. Exit status 1: a promise was broken; 2: wrong usage.
  */
-#include "conformance.h"
+#define _POSIX_C_SOURCE 200809L
+#include "draw.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-#define ROUND 4000
-#define DEFAULT_OPERATIONS 200000
+#define DEFAULT_OPERATIONS 100000
 
-static uint64_t state;
+/* Sanitizers report crashes better than the net under a guarded run. */
+#ifdef __SANITIZE_ADDRESS__
+#define run_program sy_conformance_run
+#else
+#define run_program sy_conformance_run_guarded
+#endif
 
-/* SplitMix64. */
-static uint64_t draw(void)
+struct sum {
+	uint64_t operations, programs, runs, calls, requests, injected, refused, peak, checks;
+};
+
+static const struct sy_policy *soaked;
+static uint64_t soaked_seed;
+
+/* A sanitizer's, when it is about to end the program. */
+void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
+
+static void say_seed(void)
 {
-	uint64_t z = state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	fprintf(stderr, "%s: again: conformance-soak 1 %" PRIu64 " %s\n", soaked->name, soaked_seed, soaked->name);
 }
 
-static uint32_t below(uint32_t bound)
+static void add(struct sum *sum, const struct conformance_result *result)
 {
-	return (uint32_t)(draw() % bound);
+	sum->runs++;
+	sum->calls += result->allocations + result->frees;
+	sum->requests += result->page_requests;
+	sum->injected += result->injected;
+	sum->refused += result->refused;
+	sum->checks += result->checks;
+	if (result->peak_pages > sum->peak)
+		sum->peak = result->peak_pages;
 }
 
-static bool one_in(uint32_t n)
+static bool run_once(const struct conformance_program *program, struct sum *sum, struct conformance_result *result)
 {
-	return below(n) == 0;
-}
-
-/* Between 1 and 2^bits, small ones as likely as large ones; powers of two and their neighbours often. */
-static uint32_t size_below(unsigned bits)
-{
-	uint32_t top = 1u << below(bits + 1);
-
-	return one_in(4) ? top + below(3) - (top > 1) : 1 + below(top);
-}
-
-static uint32_t draw_flags(void)
-{
-	static const uint32_t rare[] = { SY_RECLAIMABLE, SY_ACCOUNT, SY_DMA, SY_DMA32, SY_NO_RECLAIM, SY_HIGHATOMIC };
-
-	return (one_in(4) ? SY_ZERO : 0) | (one_in(8) ? SY_THISNODE : 0) |
-	       (one_in(8) ? rare[below(sizeof(rare) / sizeof(rare[0]))] : 0);
-}
-
-static void draw_create(struct op *op)
-{
-	uint32_t align = one_in(2) ? 0 : 1u << below(13);
-	uint32_t flags = one_in(2) ? 0 : below(128);
-
-	op->a = size_below(16);
-	op->b = align | flags << 16 | (one_in(3) ? OP_CONSTRUCTED : 0);
-}
-
-static void draw_kmalloc(struct op *op)
-{
-	op->a = one_in(50) ? (uint32_t)draw() : one_in(10) ? 0 : size_below(17);
-	op->b = op->a < 4096 && one_in(8) ? below(OP_BULK) : 0;
-	op->flags = draw_flags();
-}
-
-static struct op draw_op(uint32_t fail_one_in, uint32_t pages_share)
-{
-	int node = one_in(2) ? SY_ANY_NODE : (int)below(8);
-	struct op op = { .slot = (uint8_t)draw(), .heap = (uint8_t)draw(), .node = (int8_t)node };
-	uint32_t which = below(100 + pages_share);
-
-	op.a = (uint32_t)draw();
-	op.b = 0;
-	if (which < 4) {
-		op.kind = OP_CREATE;
-		draw_create(&op);
-	} else if (which < 6) {
-		op.kind = OP_DESTROY;
-	} else if (which < 40) {
-		op.kind = OP_ALLOC;
-		op.b = one_in(6) ? below(OP_BULK) : 0;
-		op.flags = draw_flags();
-	} else if (which < 58) {
-		op.kind = OP_KMALLOC;
-		draw_kmalloc(&op);
-	} else if (which < 94) {
-		op.kind = OP_FREE;
-		op.b = one_in(6) ? below(OP_BULK) : 0;
-	} else if (which < 95) {
-		op.kind = one_in(4) ? OP_SHRINK : OP_SHRINK_CACHE;
-	} else if (which < 97) {
-		op.kind = OP_TICK;
-		op.a = below(3000);
-	} else if (which < 98) {
-		op.kind = OP_DRAIN;
-		op.b = below(2);
-	} else if (which < 99) {
-		op.kind = one_in(fail_one_in) ? OP_FAIL : OP_TICK;
-		op.a = below(20);
-	} else if (which < 100) {
-		op.kind = one_in(10) ? OP_RELEASE : OP_TICK;
-	} else {
-		op.kind = one_in(2) ? OP_PAGES : OP_PAGES_FREE;
-		op.flags = one_in(2) ? SY_MOVABLE : draw_flags();
-		if (op.kind == OP_PAGES)
-			op.a = below(one_in(4) ? SY_ORDERS : 4);
-	}
-	return op;
-}
-
-/* Whole ranges for choices and small numbers; of large ones what is small. */
-static int64_t draw_tunable(int64_t default_value, int64_t min, int64_t max)
-{
-	if (one_in(2))
-		return default_value;
-	return min + (int64_t)(draw() % (uint64_t)(max - min > 64 ? 64 : max - min + 1));
-}
-
-static void draw_config(const struct sy_policy *policy, struct conformance_config *config)
-{
-	sy_conformance_defaults(policy, config);
-	config->slots = one_in(3) ? 1 : 1 + below(one_in(4) ? 64 : 8);
-	config->nodes = one_in(2) ? 1 : 1 + below(4);
-	config->heaps = one_in(4) ? 2 : 1;
-	config->pages_per_node = one_in(4) ? 256 + below(1024) : 1024 * (1 + below(4));
-	config->grace_ns = one_in(4) ? 0 : below(10000);
-	config->check_every = 50 + below(500);
-	config->fail_first = one_in(4) ? 1 + below(60) : 0;
-	config->cpu_lists = (uint8_t)below(2);
-	config->leave_objects = one_in(4);
-	for (unsigned i = 0; i < policy->tunable_count; i++)
-		config->tunables[i] = draw_tunable(policy->tunables[i].default_value, policy->tunables[i].min,
-		                                   policy->tunables[i].max);
-}
-
-/* One round; false: it failed, and said so. */
-static bool soak_round(const struct sy_policy *policy, uint64_t seed, struct conformance_result *result)
-{
-	static struct op ops[ROUND];
-	struct conformance_config config;
-	uint32_t count, fail_one_in, pages_share;
-
-	state = seed;
-	draw_config(policy, &config);
-	count = one_in(3) ? 1 + below(ROUND) : ROUND;
-	fail_one_in = 1 + below(8);
-	pages_share = one_in(2) ? 0 : below(60);
-	for (uint32_t i = 0; i < count; i++)
-		ops[i] = draw_op(fail_one_in, pages_share);
-	if (sy_conformance_run(policy, &config, ops, count, result))
+	if (run_program(soaked, &program->config, program->ops, program->count, result)) {
+		add(sum, result);
 		return true;
-	printf("%s: %s\n  at operation %" PRIu64 " of %" PRIu32 "; again: conformance-soak 1 %" PRIu64 "\n", policy->name,
-	       result->message, result->failed_at, count, seed);
-	printf("  slots %u nodes %u heaps %u pages_per_node %u grace_ns %u check_every %u fail_first %u cpu_lists %u"
-	       " leave_objects %u tunables", config.slots, config.nodes, config.heaps, config.pages_per_node, config.grace_ns,
-	       config.check_every, config.fail_first, config.cpu_lists, config.leave_objects);
-	for (unsigned i = 0; i < policy->tunable_count; i++)
-		printf(" %s=%" PRId64, policy->tunables[i].name, config.tunables[i]);
-	puts("");
+	}
+	printf("%s: %s\n  at operation %" PRIu64 " of %" PRIu32 ", page request %" PRIu32 " failing\n", soaked->name,
+	       result->message, result->failed_at, program->count, program->config.fail_first);
+	fflush(stdout);
+	say_seed();
 	return false;
+}
+
+/* A program whole, and with each of its page requests failing if it is meant for that. */
+static bool run_all(struct conformance_program *program, struct sum *sum)
+{
+	struct conformance_result result;
+	uint64_t requests;
+
+	if (!run_once(program, sum, &result))
+		return false;
+	sum->programs++;
+	sum->operations += result.operations;
+	requests = program->fail_each ? result.page_requests : 0;
+	for (uint32_t k = 1; k <= requests; k++) {
+		program->config.fail_first = k;
+		if (!run_once(program, sum, &result))
+			return false;
+	}
+	return true;
+}
+
+static double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static bool soak(const struct sy_policy *policy, uint64_t operations, uint64_t seed)
 {
-	struct conformance_result result, sum = { 0 };
-	uint64_t rounds = 0;
+	static struct conformance_program program;
+	struct sum sum = { 0 };
+	double start = seconds_now();
 
-	for (; sum.operations < operations; rounds++) {
-		if (!soak_round(policy, seed + rounds, &result))
+	soaked = policy;
+	for (soaked_seed = seed; sum.operations < operations; soaked_seed++) {
+		sy_conformance_draw(policy, soaked_seed, &program);
+		if (!run_all(&program, &sum))
 			return false;
-		sum.operations += result.operations;
-		sum.allocations += result.allocations;
-		sum.frees += result.frees;
-		sum.refused += result.refused;
 	}
-	printf("%s: %" PRIu64 " operations in %" PRIu64 " rounds: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64
-	       " refused for want of memory\n", policy->name, sum.operations, rounds, sum.allocations, sum.frees, sum.refused);
+	printf("%-8s %10" PRIu64 " %10" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %6" PRIu64
+	       " %8" PRIu64 " %7.0f\n", policy->name, sum.operations, sum.calls, sum.programs, sum.runs, sum.requests, sum.injected,
+	       sum.refused, sum.peak, sum.checks, seconds_now() - start);
 	return true;
 }
 
@@ -197,6 +131,17 @@ static uint64_t number(const char *text, const char *what)
 	return value;
 }
 
+static const struct sy_policy *named(const char *name)
+{
+	const struct sy_policy *policy = sy_policy_find(name);
+
+	if (!policy) {
+		fprintf(stderr, "conformance-soak: there is no policy '%s'\n", name);
+		exit(2);
+	}
+	return policy;
+}
+
 int main(int argc, char **argv)
 {
 	const char *environment = getenv("SLABYARD_CONFORMANCE_OPS");
@@ -209,8 +154,14 @@ int main(int argc, char **argv)
 		operations = number(environment, "SLABYARD_CONFORMANCE_OPS");
 	if (argc > 2)
 		seed = number(argv[2], "SEED");
+	if (__sanitizer_set_death_callback)
+		__sanitizer_set_death_callback(say_seed);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (unsigned i = 0; sy_policies[i]; i++)
+	printf("%-8s %10s %10s %8s %8s %9s %8s %8s %6s %8s %7s\n", "policy", "operations", "calls", "programs", "runs",
+	       "requests", "failed", "null", "peak", "checks", "seconds");
+	for (int i = 3; i < argc; i++)
+		kept = soak(named(argv[i]), operations, seed) && kept;
+	for (unsigned i = 0; argc <= 3 && sy_policies[i]; i++)
 		kept = soak(sy_policies[i], operations, seed) && kept;
 	return !kept;
 }

@@ -6,11 +6,14 @@ around what allocators branch on: powers of two, the page, and their neighbours.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from binding import BULK, CONSTRUCTED, CacheFlag, Config, Flag, Kind, Op, Tunable
 from hypothesis import strategies as st
 
 PAGE = 4096
 LARGEST_BLOCK = PAGE << 10
+FEW = 8  # objects
 
 _edges = st.sampled_from([1 << k for k in range(17)])
 sizes = st.one_of(
@@ -20,7 +23,8 @@ sizes = st.one_of(
     st.integers(1, 64 * 1024),
 )
 _kmalloc_sizes = st.one_of(sizes, st.just(0), st.integers(LARGEST_BLOCK - 1, LARGEST_BLOCK + 2), st.integers(0, 2**32 - 1))
-_alignments = st.one_of(st.just(0), st.sampled_from([1 << k for k in range(13)]))
+_cache_sizes = st.one_of(sizes, sizes, sizes, st.integers(LARGEST_BLOCK - 2, LARGEST_BLOCK + 2), st.just(2**32 - 1))
+_alignments = st.one_of(st.just(0), st.sampled_from([1 << k for k in range(13)]), st.sampled_from([1, 64, 4096, 24, 4095, 8192]))
 _cache_flags = st.one_of(st.just(0), st.integers(0, sum(CacheFlag)))
 _flags = st.one_of(
     st.just(0),
@@ -37,7 +41,7 @@ _creates = st.builds(
     lambda size, align, flags, constructed, heap: Op(
         Kind.CREATE, size, align | flags << 16 | (CONSTRUCTED if constructed else 0), heap=heap
     ),
-    sizes,
+    _cache_sizes,
     _alignments,
     _cache_flags,
     st.booleans(),
@@ -56,9 +60,29 @@ _rest = st.one_of(
     st.builds(Op, st.just(Kind.PAGES), st.integers(0, 10), slot=_slots, node=_nodes, flags=_flags),
     st.builds(Op, st.just(Kind.PAGES_FREE), _indices, slot=_slots),
     st.builds(Op, st.just(Kind.RELEASE), st.integers(0, 10)),
+    st.builds(Op, st.just(Kind.HEAP), heap=_heaps),
 )
 
-programs = st.lists(st.one_of(_creates, _allocs, _allocs, _kmallocs, _frees, _frees, _rest), max_size=60)
+# Each of the rest is drawn as often as one of the others: Hypothesis makes one flat choice of nested ones.
+_operations = st.one_of(*[_creates] * 3, *[_allocs] * 6, *[_kmallocs] * 3, *[_frees] * 6, _rest)
+
+
+def _chapters(operations: st.SearchStrategy[Op], count: int) -> st.SearchStrategy[list[Op]]:
+    """Lists of operations, several joined: a single one is drawn far too short, however long it may be."""
+    return st.tuples(*[st.lists(operations, max_size=20)] * count).map(lambda parts: [op for part in parts for op in part])
+
+
+programs = _chapters(_operations, 8)
+
+
+def _few(op: Op) -> Op:
+    if op.kind not in (Kind.ALLOC, Kind.KMALLOC, Kind.FREE) or op.b % 8 == 7:
+        return op
+    return replace(op, b=op.b % FEW)
+
+
+# Of few enough page requests to let each of them fail.
+short_programs = _chapters(_operations.map(_few), 3)
 
 
 def _values(tunable: Tunable) -> st.SearchStrategy[int]:
@@ -82,7 +106,7 @@ def machines(tunables: tuple[Tunable, ...]) -> st.SearchStrategy[Config]:
         pages_per_node=st.sampled_from([1024, 2048, 512, 256]),
         grace_ns=st.sampled_from([0, 1000, 5000]),
         check_every=st.sampled_from([1, 1, 5]),
-        fail_first=st.one_of(st.just(0), st.integers(0, 40)),
+        fail_first=st.one_of(st.just(0), st.just(0), st.integers(0, 400)),
         cpu_lists=st.booleans(),
         leave_objects=st.booleans(),
         tunables=tunable_settings(tunables),

@@ -7,12 +7,14 @@ SLABYARD_CONFORMANCE_OPS makes conformance-soak, under ctest, run longer.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
-from binding import BULK, CONSTRUCTED, CacheFlag, Config, Flag, Kind, Op, Result, describe, policies, run, tunables
+from binding import BULK, CONSTRUCTED, CacheFlag, Config, Flag, Kind, Op, Result, describe, drawn, policies, run, tunables
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from strategies import LARGEST_BLOCK, machines, programs, sizes
+from shrink import shrink
+from strategies import LARGEST_BLOCK, machines, programs, short_programs, sizes
 
 EXAMPLES = os.environ.get("SLABYARD_CONFORMANCE_EXAMPLES")
 
@@ -23,6 +25,8 @@ _drawn = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+_few_drawn = settings(_drawn, max_examples=-(-int(EXAMPLES) // 4) if EXAMPLES else 25)
 
 every_policy = pytest.mark.parametrize("policy", policies())
 
@@ -41,8 +45,25 @@ def test_random_programs(policy: str, data: st.DataObject, program: list[Op]) ->
     check(policy, data.draw(machines(tunables(policy))), program)
 
 
+def check_failing_each(policy: str, config: Config, program: list[Op]) -> int:
+    """Runs a program as often as it makes page requests, another of them failing each time; how often."""
+    program = [op for op in program if op.kind is not Kind.FAIL]  # one failure is enough
+    requests = check(policy, config, program).page_requests
+    for number in range(1, requests + 1):
+        assert check(policy, replace(config, fail_first=number), program).injected
+    return requests
+
+
 @every_policy
-@_drawn
+@_few_drawn
+@given(data=st.data(), program=short_programs)
+def test_random_programs_with_each_page_request_failing(policy: str, data: st.DataObject, program: list[Op]) -> None:
+    config = replace(data.draw(machines(tunables(policy))), fail_first=0, pages_per_node=1024)
+    check_failing_each(policy, config, program)
+
+
+@every_policy
+@_few_drawn
 @given(data=st.data(), program=programs)
 def test_the_same_program_places_objects_alike(policy: str, data: st.DataObject, program: list[Op]) -> None:
     config = data.draw(machines(tunables(policy)))
@@ -81,7 +102,7 @@ _WORK = [
     Op(Kind.CREATE, 700, _typesafe),
     Op(Kind.CREATE, 5000, 0),
     Op(Kind.ALLOC, 0, 60),
-    Op(Kind.ALLOC, 1, 20, slot=1),
+    Op(Kind.ALLOC, 1, 255, slot=1),
     Op(Kind.ALLOC, 2, 8),
     Op(Kind.KMALLOC, 48, 100),
     Op(Kind.KMALLOC, 20000, 3, slot=1),
@@ -102,15 +123,7 @@ _WORK = [
 @every_policy
 @pytest.mark.parametrize("leave_objects", [False, True])
 def test_every_page_request_failing_once(policy: str, leave_objects: bool) -> None:
-    settled = 0
-    untouched = check(policy, Config(slots=2, leave_objects=leave_objects), _WORK)
-    for number in range(1, 1000):
-        result = check(policy, Config(slots=2, fail_first=number, leave_objects=leave_objects), _WORK)
-        # a failure that comes after all requests were made changes nothing
-        settled = settled + 1 if result == untouched else 0
-        if settled == 50:
-            return
-    pytest.fail("the work never ran out of page requests to fail")
+    assert check_failing_each(policy, Config(slots=2, leave_objects=leave_objects), _WORK) > 10
 
 
 @every_policy
@@ -143,9 +156,32 @@ def test_objects_travel_between_slots_and_nodes(policy: str, nodes: int) -> None
     assert check(policy, config, program).refused == 0
 
 
+@every_policy
+def test_thousands_of_heaps(policy: str) -> None:
+    work = [Op(Kind.KMALLOC, 100, 20), Op(Kind.CREATE, 300, CONSTRUCTED), Op(Kind.ALLOC, 0, 9), Op(Kind.HEAP, heap=0)]
+    assert check(policy, Config(heaps=2, check_every=1000), work * 2000).allocations == 2000 * 31
+
+
+def _wrong(message: str, failed_at: int) -> Result:
+    return Result(1, 3, 0, 0, 0, 1, 0, 1, 1, failed_at, message)
+
+
+def test_a_failed_program_is_made_short() -> None:
+    config, program, _ = drawn("slub", 3)
+    assert len(program) > 100
+
+    def fails(config: Config, program: list[Op]) -> Result | None:
+        sizes = [op.a for op in program if op.kind is Kind.KMALLOC]
+        return _wrong("too large", len(program) - 1) if max(sizes, default=0) > 1000 else None
+
+    small, short, _ = shrink(config, program, fails)
+    assert (small.slots, small.nodes, small.heaps, small.tunables) == (1, 1, 1, {})
+    assert [(op.kind, op.a, op.b, op.slot) for op in short] == [(Kind.KMALLOC, 1001, 0, 0)]
+
+
 def test_a_failed_program_is_printed_line_by_line() -> None:
     program = [Op(Kind.CREATE, 64, 8 | CONSTRUCTED), Op(Kind.ALLOC, 0, 2, slot=3, flags=Flag.ZERO)]
-    text = describe("slub", Config(), program, Result(1, 3, 0, 0, 0, 1, "an object overlaps another that is in use"))
+    text = describe("slub", Config(), program, _wrong("an object overlaps another that is in use", 1))
     assert "slub: an object overlaps" in text
     assert "    0 create of 64 bytes aligned to 8 constructed" in text
     assert "  >   1 alloc from cache 0, 3 times slot 3 heap 0 ZERO" in text

@@ -52,7 +52,8 @@ class Builder:
         self.row("kmem_cache_alloc", **{**row, "cache": cache, **values})
 
     def cache_free(self, number: int, cache: int, **values: Any) -> None:
-        self.row("kmem_cache_free", **{"object": number, "cache": cache, **values})
+        size = 0 if cache == trace.NO_CACHE else self.metadata.caches[cache].object_size
+        self.row("kmem_cache_free", **{"object": number, "cache": cache, "size": size, **values})
 
     def page_alloc(self, number: int, order: int = 0, **values: Any) -> None:
         row = {"object": number, "order": order, "address": number << order, "owner": "environment", "migratetype": 1}

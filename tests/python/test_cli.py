@@ -19,7 +19,7 @@ import pytest
 from handmade import complaint, slabyard
 from slabyard.trace import Trace
 
-VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "geometry")
+VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "geometry", "layout")
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,21 @@ def test_list() -> None:
     assert {"slub", "slob"} <= set(names)
     assert {"min_order", "max_order", "min_objects", "cpu_partial", "min_partial", "merge"} <= names["slub"]
     assert {"fit", "log_every"} <= names["slob"]
-    text = slabyard("list").stdout
-    assert "slub" in text and "max_order=3" in text and max(map(len, text.splitlines())) <= 80
-    assert "| allocator" in slabyard("list", "--format", "md").stdout
+    text, md, csv_ = (slabyard("list", "--format", form).stdout for form in ("text", "md", "csv"))
+    assert "max_order=3" in text and max(map(len, text.splitlines())) <= 80
+    assert "| allocator" in md
+    words = " ".join(text.split())
+    for policy in found:
+        assert f"\n  {policy['summary']}\n" in text  # one line
+        for form in (words, md, csv_.replace('""', '"')):
+            assert policy["name"] in form and policy["summary"] in form
+            assert all(paper in form for paper in policy["paper"].split("; "))
+            for item in policy["tunables"]:
+                assert item["name"] in form and " ".join(item["meaning"].split()) in " ".join(form.split())
+        for item in policy["tunables"]:
+            assert f" {item['name']}={item['default']} " in text
+            assert item["meaning"] and (item["choices"] or item["min"] < item["max"])
+            assert item["default"] == "auto" or item["default"] in (item["choices"] or range(item["min"], item["max"] + 1))
 
 
 def test_geometry() -> None:

@@ -134,7 +134,7 @@ def test_named_caches_of_slabinfo(tmp_path: Path) -> None:
     metadata = imported(folder / "trace.txt.xz", tmp_path / "t.parquet", snapshots=[importer.read_snapshot(f"end={folder}:after")])
     by_name = {cache.name: cache for cache in metadata.caches}
     assert by_name["task_struct"].object_size == by_name["task_struct"].slab_size == 4736
-    assert any(name.startswith("anon-") for name in by_name)
+    assert by_name["signal_cache"].allocs > 100 and by_name["names_cache"].no_merge and not by_name["cred_jar"].no_merge
     assert not any(cache.known for cache in metadata.caches)
 
 
@@ -386,6 +386,39 @@ def test_one_slab_is_one_cache(tmp_path: Path) -> None:
     metadata, found = capture.imported(tmp_path)
     assert [cache.name for cache in metadata.caches] == ["anon-192-1", "anon-192-2"]
     assert [row["cache"] for row in found if row["kind"] == "kmem_cache_alloc"] == [0, 0, 1, 0]
+
+
+def test_a_cache_that_grows_stays_one(tmp_path: Path) -> None:
+    """Merging raises a cache's object size: one stride and one slab, one cache, also for slabs that have the larger size alone."""
+    capture = Capture()
+    capture.pages(0x9000)
+    capture.alloc(at(0x9000), 136, 192, site="a+0x1")
+    capture.alloc(at(0x9000, 192), 176, 192, site="a+0x1")
+    capture.pages(0x9001)
+    capture.alloc(at(0x9001), 176, 192, site="a+0x1")
+    capture.pages(0x9002)
+    capture.alloc(at(0x9002), 160, 192, site="b+0x1")
+    metadata, found = capture.imported(tmp_path)
+    assert [cache.name for cache in metadata.caches] == ["anon-176-1", "anon-160-1"]
+    assert [row["cache"] for row in found if row["kind"] == "kmem_cache_alloc"] == [0, 0, 0, 1]
+
+
+def test_merged_caches_go_by_the_name_of_the_oldest(tmp_path: Path) -> None:
+    """slabinfo begins with the newest. A function's other caches, and those of other sizes, don't count."""
+    capture = Capture()
+    capture.pages(0x9000)
+    capture.alloc(at(0x9000), 256, 256, site="__alloc_file+0x31")
+    capture.alloc(at(0x9000, 256), 256, 256, site="mas_alloc_nodes+0x9")
+    capture.pages(0x9001)
+    capture.alloc(at(0x9001), 184, 192, site="mempool_alloc_slab+0x17")
+    capture.pages(0x9002)
+    capture.alloc(at(0x9002), 928, 960, site="copy_process+0x825")
+    sizes = {"bio-184": 192, "bio-160": 192, "filp": 256, "signal_cache": 960, "RAW": 960, "maple_node": 256}
+    lines = "".join(f"{name} 9 9 {size} 4 1 : tunables 0 0 0 : slabdata 3 3 0\n" for name, size in sizes.items())
+    snapshot = {"name": "end", "files": {"slabinfo": "slabinfo - version: 2.1\n" + lines}, "slab_attributes": None}
+    metadata, _ = capture.imported(tmp_path, snapshots=[snapshot])
+    assert [cache.name for cache in metadata.caches] == ["maple_node", "bio-184", "signal_cache"]
+    assert [cache.typesafe_by_rcu for cache in metadata.caches] == [False, True, False]
 
 
 def test_attributes_come_from_the_kernel_alone(tmp_path: Path) -> None:

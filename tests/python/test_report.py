@@ -305,3 +305,17 @@ def test_the_recorded_kernels_index_follows_from_its_free_blocks() -> None:
     assert report_charts.unusable_index(real) == [0, 4 / 16, 8 / 16, 8 / 16]
     (full,) = section(record("recorded", exact={"free_blocks_after": [0, 0]})).series
     assert report_charts.unusable_index(full) == []
+
+
+def test_memory_given_back() -> None:
+    exact = {
+        "gives_back": "when asked", "shrink_pages": 256, "shrink_slab_pages_left": 512, "shrink_fragmentation": 0.25,
+        "reclaim_askings": 3, "reclaimed_pages": 128, "local_allocations": 70, "remote_allocations": 30, "held_pages_peak": 2048,
+    }  # fmt: skip
+    quiet = {"gives_back": HOSTILE, "reclaim_askings": 0}
+    page = report_tables.given_back(report_model.workloads([record("slub", exact=exact, nodes=2), record("bsd44", exact=quiet)])[0])
+    assert "when asked" in page and "25.0" in page and "<td>70</td><td>30</td>" in page and "asked urgently" in page
+    assert "<script>" not in page
+    plain = report_tables.given_back(report_model.workloads([record("bsd44", exact=quiet, nodes=1)])[0])
+    assert "asked urgently" not in plain and "remote" not in plain
+    assert report_tables.given_back(report_model.workloads([record("slub")])[0]) == ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import handmade
 import numpy as np
 import pytest
 
-from slabyard import gfp, scratch
+from slabyard import gfp, scratch, trace
 from slabyard.errors import UserError
 from slabyard.replay import Options, Workload
 from slabyard.snapshots import Zone
@@ -16,7 +17,7 @@ from slabyard.snapshots import Zone
 HEADER = np.dtype([("name", "S8"), ("offset", "<u8"), ("count", "<u8"), ("bytes", "<u4"), ("reserved", "<u4")])
 DTYPES = {
     b"events": scratch.EVENT, b"caches": scratch.CACHE, b"zones": scratch.ZONE, b"freeblk": scratch.FREE_BLOCKS, b"older": scratch.OLDER,
-    b"run": scratch.RUN,
+    b"run": scratch.RUN, b"order": np.dtype("<u4"),
 }  # fmt: skip
 
 
@@ -220,6 +221,18 @@ def test_cpu_slabs_and_array_caches_are_taken_off(tmp_path: Path) -> None:
     assert int((older["cache"] == 0).sum()) == 120 - 27 - 12
 
 
+def test_arrays_of_a_slab_kernel_begin_filled(tmp_path: Path) -> None:
+    """Also where the snapshot comes later: 120 active objects less the traced one, of which 27 are taken to be in the array."""
+    build = handmade.Builder()
+    build.metadata.cpus = 1
+    build.metadata.caches = [handmade.cache("dentry", 192)]
+    build.cache_alloc(0, 0)
+    line = "dentry 120 126 192 21 1 : tunables 54 27 0 : slabdata 6 6 0\n"
+    build.snapshot("later", {"slabinfo": "slabinfo - version: 2.1\n" + line})
+    older = prepared(build.write(tmp_path / "t.parquet"))["older"]
+    assert len(older) == 120 - 1 and len(staying(older)) == 120 - 1 - 27
+
+
 def test_caches_that_slabinfo_alone_knows_are_described_as_others_are(tmp_path: Path) -> None:
     said = {"object_size": "584", "align": "64", "ctor": "init_once", "destroy_by_rcu": "1", "hwcache_align": "1", "reclaim_account": "1"}
     caches = prepared(snapshot_trace(tmp_path / "t.parquet", attributes={"unseen": said}))["caches"]
@@ -307,3 +320,48 @@ def test_more_than_the_memory(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"needs at least 2,400 MiB at once, more than the simulated memory of 1,024 MiB"):
         prepared(path, memory=1 << 30)
     prepared(path, memory=4 << 30)
+
+
+def merged(path: Path) -> dict[str, str | None]:
+    with Workload(path, Options()) as workload:
+        return {one["name"]: one["merged_into"] for one in workload.exact("slub")["caches"]}
+
+
+def test_caches_are_created_as_the_kernel_created_them(tmp_path: Path) -> None:
+    """slabinfo begins with the newest, and what it does not show comes last; so the oldest is what others merge into."""
+    build = handmade.Builder()
+    build.metadata.caches = [handmade.cache(name, 200) for name in ("hidden", "young", "old")]
+    lines = "".join(f"{name} 0 0 200 20 1 : tunables 0 0 0 : slabdata 0 0 0\n" for name in ("young", "old"))
+    build.snapshot("start", {"slabinfo": "slabinfo - version: 2.1\n" + lines})
+    for number in range(3):
+        build.cache_alloc(number, number)
+    path = build.write(tmp_path / "t.parquet")
+    assert prepared(path)["order"].tolist() == [2, 1, 0]
+    assert merged(path) == {"hidden": "old", "young": "old", "old": None}
+
+
+def test_caches_with_a_part_for_user_space_have_their_own_slabs(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.metadata.caches = [handmade.cache(name, 200) for name in ("one", "own", "other")]
+    build.metadata.caches[1].no_merge = True
+    for number in range(3):
+        build.cache_alloc(number, number)
+    assert merged(build.write(tmp_path / "t.parquet")) == {"one": None, "own": None, "other": "one"}
+
+
+def test_an_old_trace_says_in_its_snapshots_which_caches_have_their_own_slabs() -> None:
+    metadata = trace.Metadata(caches=[handmade.cache(name, 200) for name in ("own", "other", "kmem_cache")])
+    metadata.snapshots = [trace.Snapshot("start", 0, {}, {"own": {"usersize": "64"}, "other": {"usersize": "0"}})]
+    stored = json.loads(metadata.to_json())
+    for cache in stored["caches"]:
+        del cache["no_merge"]
+    assert [cache.no_merge for cache in trace.Metadata.from_json(json.dumps(stored)).caches] == [True, False, True]
+
+
+def test_a_kernel_without_slabinfo_held_what_meminfo_says(tmp_path: Path) -> None:
+    """What the trace does not show of Slab: is in 32 KiB blocks: 1,000 pages less the 8 that the trace allocated before."""
+    build = handmade.Builder()
+    build.page_alloc(0, 3, owner="slab")
+    build.snapshot("start", {"meminfo": "MemTotal: 65536 kB\nSlab: 4000 kB\n"})
+    older = prepared(build.write(tmp_path / "t.parquet"))["older"]
+    assert older["size"].tolist() == [32768] * 124

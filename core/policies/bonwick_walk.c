@@ -1,0 +1,93 @@
+/*
+ * Bonwick's slab allocator: what is in a slab, for walks (core/walk.h).
+ *
+ * All slabs of a cache are on one sorted list; a slab's place there is where it stands among all of them, and its list
+ * is the part of it that the paper names: empty (every buffer is out), partial, complete. A free buffer is on its slab's
+ * freelist, of small objects itself, of large ones by its bufctl; or, with magazines, on one of a slot's two lists. Of a
+ * slab of small objects the last 32 bytes are the slab's data; of large objects data and bufctls are objects in slabs of
+ * their own, in use like any other.
+ */
+#include "../walk.h"
+#include "bonwick.h"
+
+struct view {
+	const struct sy__bonwick_cache *cache;
+	const struct sy__bonwick_slab *slab;
+};
+
+static void mark_chain(struct sy__walk *walk, const struct sy__bonwick_cache *cache, void *first, enum sy_part_state state,
+                       const char *list, unsigned owner)
+{
+	uint64_t place = 0;
+
+	for (void *at = first; at; at = *sy__bonwick_next(cache, at))
+		sy__walk_mark(walk, at, state, list, owner, place++);
+}
+
+static void mark_bufctls(struct sy__walk *walk, const struct sy__bonwick_bufctl *first)
+{
+	uint64_t place = 0;
+
+	for (const struct sy__bonwick_bufctl *at = first; at; at = at->next)
+		sy__walk_mark(walk, at->buffer, SY_PART_FREE, "freelist of the slab", 0, place++);
+}
+
+static void mark(struct sy__walk *walk, const void *context)
+{
+	const struct view *view = context;
+	const struct sy__bonwick_cache *cache = view->cache;
+
+	if (cache->large)
+		mark_bufctls(walk, view->slab->free);
+	else
+		mark_chain(walk, cache, view->slab->free, SY_PART_FREE, "freelist of the slab", 0);
+	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
+		mark_chain(walk, cache, cache->slots[slot].main, SY_PART_SLOT, "main", slot);
+		mark_chain(walk, cache, cache->slots[slot].aux, SY_PART_SLOT, "aux", slot);
+	}
+}
+
+static void walk_slab(struct sy__walk *walk, const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
+{
+	const struct view view = { cache, slab };
+	const struct sy__walk_grid grid = { (size_t)slab->colour * cache->cache.align, cache->cache.size, cache->objects, mark,
+		                            &view };
+
+	walk->slab.cache = &cache->cache;
+	walk->slab.list = !slab->refs ? "complete" : slab->free ? "partial" : "empty";
+	walk->slab.place = sy__walk_place(&cache->slabs, &slab->link);
+	if (!sy__walk_slab(walk))
+		return;
+	sy__walk_objects(walk, &grid);
+	if (cache->large)
+		return;
+	sy__walk_part(walk, walk->slab.bytes - SY__BONWICK_SLAB_BYTES, SY_PART_UNUSED);
+	sy__walk_part(walk, walk->slab.bytes, SY_PART_BOOKKEEPING);
+}
+
+void sy__bonwick_walk(struct sy__walk *walk, struct sy_page *page)
+{
+	const struct sy__bonwick_page *state = sy__bonwick_page(page);
+
+	if (state->slab->refs != SY__BONWICK_WAITING) {
+		walk_slab(walk, state->cache, state->slab);
+		return;
+	}
+	walk->slab.cache = &state->cache->cache;
+	walk->slab.list = "waiting";
+	if (sy__walk_slab(walk))
+		sy__walk_part(walk, walk->slab.bytes, SY_PART_WAITING);
+}
+
+void sy__bonwick_walk_supplied(struct sy__walk *walk, struct sy_cache *common)
+{
+	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
+
+	for (struct sy_list *at = cache->slabs.next; at != &cache->slabs && !walk->ended; at = at->next) {
+		struct sy__bonwick_slab *slab = sy__bonwick_linked(at);
+
+		walk->slab = (struct sy_slab){ .address = sy__bonwick_memory(cache, slab), .bytes = SY_PAGE_SIZE << cache->order };
+		walk_slab(walk, cache, slab);
+		sy__walk_part(walk, walk->slab.bytes, SY_PART_UNUSED);
+	}
+}

@@ -1,0 +1,96 @@
+/*
+ * SLUB: what is in a slab, for walks (core/walk.h).
+ *
+ * The descriptor alone does not tell where a slab is kept: a frozen slab belongs to some slot, and which one only the
+ * slots know. So the place is looked up: in the slots' active slabs and partial lists first, then on the node's list; a
+ * slab that is nowhere is full. Free objects are on two lists at most: the slab's own, and, of an active slab, the
+ * slot's.
+ */
+#include "../walk.h"
+#include "slub.h"
+
+struct view {
+	const struct sy__slub_cache *cache;
+	struct sy_page *page;
+};
+
+static void mark_chain(struct sy__walk *walk, const struct sy__slub_cache *cache, void *first, enum sy_part_state state,
+                       const char *list, unsigned owner)
+{
+	uint64_t place = 0;
+
+	for (void *at = first; at; at = *sy__slub_next(cache, at))
+		sy__walk_mark(walk, at, state, list, owner, place++);
+}
+
+static void mark(struct sy__walk *walk, const void *context)
+{
+	const struct view *view = context;
+	const struct sy__slub_cache *cache = view->cache;
+
+	mark_chain(walk, cache, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
+		if (cache->slots[slot].slab == view->page)
+			mark_chain(walk, cache, cache->slots[slot].freelist, SY_PART_SLOT, "freelist", slot);
+}
+
+/* Whether the slab is on the slot's partial list, and where. */
+static bool is_kept(const struct sy__slub_slot *own, const struct sy_page *page, uint64_t *place)
+{
+	*place = 0;
+	for (const struct sy_page *at = own->partial; at; at = ((const struct sy__slub_slab *)(const void *)at)->next, ++*place)
+		if (at == page)
+			return true;
+	return false;
+}
+
+/* Whether a slot has the slab, and as what. */
+static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *page, struct sy_slab *slab)
+{
+	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+		bool active = cache->slots[slot].slab == page;
+
+		if (!active && !is_kept(&cache->slots[slot], page, &slab->place))
+			continue;
+		slab->list = active ? "active" : "partial";
+		slab->owner_kind = SY_OWNER_SLOT;
+		slab->owner = slot;
+		return true;
+	}
+	slab->place = 0;
+	return false;
+}
+
+static void locate(const struct sy__slub_cache *cache, struct sy_page *page, struct sy_slab *slab)
+{
+	const struct sy__slub_node *node = &cache->nodes[page->node];
+
+	if (with_slot(cache, page, slab))
+		return;
+	slab->list = "full";
+	if (!sy__slub_freelist(cache->cache.heap, page))
+		return;
+	slab->list = "partial";
+	slab->owner_kind = SY_OWNER_NODE;
+	slab->owner = page->node;
+	slab->place = sy__walk_place(&node->partial, &sy__slub_slab(page)->link);
+}
+
+void sy__slub_walk(struct sy__walk *walk, struct sy_page *page)
+{
+	const struct sy__slub_slab *slab = sy__slub_slab(page);
+	const struct view view = { slab->cache, page };
+	const uint32_t objects = sy__slub_objects(page);
+	const struct sy__walk_grid grid = { 0, slab->cache->cache.size, objects, mark, &view };
+
+	walk->slab.cache = &slab->cache->cache;
+	walk->slab.list = "waiting";
+	if (objects)
+		locate(slab->cache, page, &walk->slab);
+	if (!sy__walk_slab(walk))
+		return;
+	if (objects)
+		sy__walk_objects(walk, &grid);
+	else
+		sy__walk_part(walk, walk->slab.bytes, SY_PART_WAITING);
+}

@@ -1,0 +1,136 @@
+/*
+ * Walks: everything that is in a heap's slabs, shown to a visitor.
+ *
+ * The page allocator knows all slabs of a heap, full ones that are on no list too, so a walk goes over its pages in order
+ * of address. What is inside a slab, its policy says: walk in struct sy_policy. Policies keep lists of free objects, and a
+ * visitor wants each object with its place, in order of address. Turning lists into that needs either memory for every
+ * object of a slab, which a walk must not take (it may be asked what memory is doing when there is none), or a search of
+ * all lists for each object. In between stands a window: a mark for each of 64 objects, filled by one pass over the lists,
+ * in which the policy names every free object it meets and those outside the window are ignored; then the next 64. Most
+ * slabs have no more objects than that.
+ *
+ * Promises to the visitor, which the tests hold every policy to: parts ascend and leave no gap, so their bytes add up to
+ * the slab's; no object is skipped; an object that two lists have is told so rather than hidden.
+ *
+ * No lock is taken here. A walk shows a heap that rests; what a policy walks over is the same as in its checks.
+ */
+#include "walk.h"
+
+#include "list.h"
+#include "page_interface.h"
+
+/* ---- Parts ---------------------------------------------------------------------------------------------------- */
+
+bool sy__walk_slab(struct sy__walk *walk)
+{
+	walk->told = 0;
+	walk->ended = walk->ended || !walk->visitor->slab(walk->visitor->context, &walk->slab);
+	return !walk->ended;
+}
+
+static void tell(struct sy__walk *walk, struct sy_part part, size_t end)
+{
+	if (walk->ended || end <= walk->told)
+		return;
+	part.offset = walk->told;
+	part.bytes = end - walk->told;
+	walk->told = end;
+	walk->ended = !walk->visitor->part(walk->visitor->context, &walk->slab, &part);
+}
+
+void sy__walk_part(struct sy__walk *walk, size_t end, enum sy_part_state state)
+{
+	tell(walk, (struct sy_part){ .state = state }, end);
+}
+
+void sy__walk_block(struct sy__walk *walk, size_t end, const struct sy__mark *mark)
+{
+	struct sy_part part = { .state = SY_PART_USED, .is_object = true };
+
+	if (mark)
+		part = (struct sy_part){ .state = mark->state, .is_object = true, .list = mark->list, .owner = mark->owner,
+			                 .place = mark->place, .lists = mark->lists };
+	tell(walk, part, end);
+}
+
+/* ---- Objects side by side ------------------------------------------------------------------------------------- */
+
+void sy__walk_mark(struct sy__walk *walk, const void *object, enum sy_part_state state, const char *list, unsigned owner,
+                   uint64_t place)
+{
+	const struct sy__walk_grid *grid = walk->grid;
+	size_t from_first = (size_t)((const char *)object - walk->slab.address) - grid->start; /* huge: it is before that */
+	struct sy__mark *mark;
+
+	if (from_first >= grid->size * grid->objects || from_first / grid->size - walk->first >= SY__WALK_WINDOW)
+		return;
+	mark = &walk->window[from_first / grid->size - walk->first];
+	if (mark->lists++ == 0)
+		*mark = (struct sy__mark){ list, place, (uint16_t)owner, 1, state };
+}
+
+void sy__walk_objects(struct sy__walk *walk, const struct sy__walk_grid *grid)
+{
+	walk->grid = grid;
+	sy__walk_part(walk, grid->start, SY_PART_COLOUR);
+	for (uint32_t i = 0; i < grid->objects && !walk->ended; i++) {
+		struct sy__mark *mark = &walk->window[i % SY__WALK_WINDOW];
+
+		if (i % SY__WALK_WINDOW == 0) {
+			walk->first = i;
+			sy__fill(walk->window, 0, sizeof(walk->window));
+			grid->mark(walk, grid->context);
+		}
+		sy__walk_block(walk, grid->start + (i + (size_t)1) * grid->size, mark->lists ? mark : NULL);
+	}
+}
+
+uint64_t sy__walk_place(const struct sy_list *list, const struct sy_list *link)
+{
+	uint64_t place = 0;
+
+	for (const struct sy_list *at = list->next; at != list && at != link; at = at->next)
+		place++;
+	return place;
+}
+
+/* ---- Slabs ---------------------------------------------------------------------------------------------------- */
+
+static void walk_large(struct sy__walk *walk, const struct sy_page *page)
+{
+	walk->slab.large = true;
+	walk->slab.list = "large";
+	if (!sy__walk_slab(walk))
+		return;
+	sy__walk_block(walk, (size_t)page->bytes, NULL);
+}
+
+static bool visit(void *context, struct sy_page *page)
+{
+	struct sy__walk *walk = context;
+
+	if (page->use == SY_USE_METADATA)
+		return true;
+	walk->slab = (struct sy_slab){ .page = page, .address = sy__page_address(walk->heap, page),
+		                       .bytes = SY_PAGE_SIZE << page->order, .node = page->node };
+	if (page->use == SY_USE_LARGE)
+		walk_large(walk, page);
+	else
+		walk->heap->policy->walk(walk, page);
+	sy__walk_part(walk, walk->slab.bytes, SY_PART_UNUSED);
+	return !walk->ended;
+}
+
+bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
+{
+	struct sy__walk walk = { .heap = heap, .visitor = visitor };
+
+	sy__pages_walk(heap, visit, &walk);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches && !walk.ended; at = at->next) {
+		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
+
+		if (cache->supplier)
+			heap->policy->walk_supplied(&walk, cache);
+	}
+	return !walk.ended;
+}

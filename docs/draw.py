@@ -1,0 +1,85 @@
+"""Makes what the program prints in docs/allocators/*.md: `make docs`.
+
+A block there begins with a line that says how it is made, and ends with another:
+
+    <!-- layout SPEC SCRIPT -->            what `slabyard layout --allocator SPEC scripts/SCRIPT.txt` prints
+    <!-- memory TRACE... -->               the exact memory figures of every allocator on bundled traces
+    <!-- end -->
+
+    docs/draw.py [--check] [FILE.md...]    writes them; with --check, says which are not what the program prints now (status 1)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / "allocators"
+TRACES = FOLDER.parent.parent / "traces"
+BLOCK = re.compile(r"^<!-- (layout|memory) ([^\n]+?) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
+PAGE = 4096  # bytes, as the replay has them
+ALLOCATORS = "slub,slab,slob,slob:fit=first,slob:fit=best,slqb,bonwick,bonwick:magazine=16,bsd44,svr4,sunos4"
+
+
+def slabyard(*words: str) -> str:
+    """What the command prints; the program's own complaint where it fails."""
+    done = subprocess.run([sys.executable, "-m", "slabyard", *words], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr.strip() or f"slabyard {' '.join(words)} failed")
+    return done.stdout
+
+
+def layout(words: str) -> str:
+    """The script, and the drawing."""
+    spec, script = words.split()
+    path = FOLDER / "scripts" / f"{script}.txt"
+    return f"```text\n{slabyard('layout', '--allocator', spec, str(path))}```"
+
+
+def memory(words: str) -> str:
+    """Peak and end of each allocator on each trace, in KiB: deterministic figures alone."""
+    traces = words.split()
+    head = f"| allocator | {' | '.join(f'{trace}: peak KiB | end KiB' for trace in traces)} |"
+    rows: dict[str, list[str]] = {}
+    for trace in traces:
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            slabyard("compare", str(TRACES / f"{trace}.parquet"), "--allocators", ALLOCATORS, "--runs", "1", "--export-json", file.name)
+            for record in json.loads(Path(file.name).read_text()):
+                exact = record["exact"]
+                pages = [exact["held_pages_peak"], exact["held_pages_end"]]
+                rows.setdefault(record["run"]["allocator"], []).extend(f"{count * PAGE // 1024:,}" for count in pages)
+    lines = [f"| `{name}` | {' | '.join(cells)} |" for name, cells in rows.items()]
+    return "\n".join([head, "| --- |" + " ---: |" * (2 * len(traces)), *lines])
+
+
+MAKERS = {"layout": layout, "memory": memory}
+
+
+def made(text: str) -> str:
+    """A document with its blocks as the program makes them now."""
+    return BLOCK.sub(lambda found: f"<!-- {found[1]} {found[2]} -->\n{MAKERS[found[1]](found[2])}\n<!-- end -->", text)
+
+
+def main(words: list[str]) -> int:
+    """Status 1 where a document is not as the program makes it, and was only to be checked."""
+    check = "--check" in words
+    paths = [Path(word) for word in words if word != "--check"] or sorted(FOLDER.glob("*.md"))
+    stale = False
+    for path in paths:
+        old = path.read_text()
+        new = made(old)
+        if old != new and check:
+            print(f"{path.name} is not what the program prints now: make docs")
+            stale = True
+        elif old != new:
+            path.write_text(new)
+            print(f"{path.name} drawn anew")
+    return int(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
