@@ -96,18 +96,19 @@ static inline uint32_t units_for(uint32_t bytes)
 	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
 }
 
-static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset)
+/* A power is aligned to all of its size but the header; heaps may want more alignment than that, which is another kind. */
+static inline enum sy__slob_kind kind_for(uint32_t bytes, uint32_t align, uint32_t offset)
 {
 	if (align == HEADER)
 		return SY__SLOB_WORD;
 	if (offset)
-		return SY__SLOB_POWER;
+		return bytes == align + offset ? SY__SLOB_POWER : SY__SLOB_OTHER;
 	return align == SY_CACHE_LINE ? SY__SLOB_LINE : SY__SLOB_OTHER;
 }
 
 static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset)
 {
-	enum sy__slob_kind kind = kind_for(align, offset);
+	enum sy__slob_kind kind = kind_for(bytes, align, offset);
 
 	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
 		                 bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? SY__SLOB_WORD : kind };

@@ -77,6 +77,33 @@ static void test_every_power_of_two_is_aligned(void)
 	end(&world);
 }
 
+/* A heap may want more alignment than sizes have. What pages note of requests that they refused is then of other requests too:
+ * sizes are random, and every page is looked through. */
+static void test_a_heap_that_is_aligned_more(int64_t fit, uint32_t align)
+{
+	struct sy_pages_config machine = machine_of(1, 1, 1024);
+	struct sy_heap_config config = config_of("slob", 1, 1);
+	void *objects[200] = { NULL };
+	uint64_t random = 7;
+	struct world world;
+
+	config.tunables[0] = fit;
+	config.sizing.align = align;
+	world = make_on(&machine, &config);
+	for (unsigned i = 0; i < 4000; i++) {
+		void **object = &objects[check_random(&random) % 200];
+
+		sy_kfree(world.heap, 0, *object);
+		*object = kget(&world, 1 + check_random(&random) % (check_random(&random) % 4 ? 200 : 2000));
+		CHECK_EQUAL((uintptr_t)*object % align, 0);
+		if (i % 8 == 0)
+			CHECK_FINE(sy_heap_check(world.heap));
+	}
+	for (unsigned i = 0; i < 200; i++)
+		sy_kfree(world.heap, 0, objects[i]);
+	end(&world);
+}
+
 static void test_break_points(void)
 {
 	struct world world = make_world(NEXT, 0, 1);
@@ -528,6 +555,9 @@ int main(void)
 {
 	test_header_and_natural_alignment();
 	test_every_power_of_two_is_aligned();
+	for (int64_t fit = NEXT; fit <= BEST; fit++)
+		for (uint32_t align = 16; align <= 256; align *= 4)
+			test_a_heap_that_is_aligned_more(fit, align);
 	test_break_points();
 	test_from_a_page_less_the_header_straight_to_pages();
 	test_zero_size_is_unique_and_stays_in_its_page();
