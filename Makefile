@@ -5,6 +5,7 @@
 #                  thread sanitizer
 #   make install PREFIX=DIR   the library for C and C++, its headers, malloc for LD_PRELOAD, manual pages; DESTDIR= is obeyed
 #   make venv      only the slabyard command, as .venv/bin/slabyard
+#   make soak      random work of many threads on every allocator for SECONDS=3600 seconds; SEED=N to begin with
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
@@ -22,6 +23,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
+SECONDS ?= 3600
+SEED ?=
 INSTALL_BUILD ?= build/install
 TRACES := hackbench find spike fileio build
 TRACE_FILES := $(TRACES:%=traces/%.parquet)
@@ -108,6 +111,12 @@ test-cross: $(VENV)/.tools
 		cmake --build build/$$target -j $(JOBS); } >build/$$target.log 2>&1 || { cat build/$$target.log; exit 1; }; \
 		ctest --test-dir build/$$target --output-on-failure -j $(JOBS) || exit 1; \
 	done
+
+soak: $(CMAKE_STAMP)
+	@mkdir -p build
+	@cmake -S . -B build/test >build/soak.log 2>&1 || { cat build/soak.log; exit 1; }
+	@cmake --build build/test -j $(JOBS) --target slabyard-soak >>build/soak.log 2>&1 || { cat build/soak.log; exit 1; }
+	@build/test/tests/soak/slabyard-soak $(SECONDS) $(SEED)
 
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \

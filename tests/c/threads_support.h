@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <slabyard/slabyard.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -122,6 +123,72 @@ static inline void yard_step(struct yard *yard, uint64_t *random)
 	mark = __atomic_exchange_n(&yard->cells[check_random(random) % YARD_CELLS], mark, __ATOMIC_ACQ_REL);
 	if (mark)
 		yard_free(yard, mark);
+}
+
+static inline void yard_check(struct yard *yard)
+{
+	const char *wrong = sy_heap_check(yard->heap);
+
+	if (wrong && !atomic_fetch_add(&yard->wrong, 1))
+		fprintf(stderr, "%s\n", wrong);
+}
+
+static inline void yard_own_cache(struct yard *yard, uint64_t random)
+{
+	struct sy_cache_config config = { .name = "own", .size = 64 + random % 512, .flags = SY_CACHE_NO_MERGE };
+	struct sy_cache *cache = sy_cache_create(yard->heap, &config);
+	void *objects[20];
+	unsigned count;
+
+	if (!cache)
+		return;
+	count = sy_alloc_bulk(cache, SY_ZERO, 20, objects);
+	for (unsigned i = 0; i < count; i++)
+		if (!filled(objects[i], config.size, 0))
+			atomic_fetch_add(&yard->wrong, 1);
+	sy_free_bulk(cache, count, objects);
+	if (!sy_cache_destroy(cache, NULL))
+		atomic_fetch_add(&yard->wrong, 1);
+}
+
+/* What threads do to a heap as a whole, in between. */
+static inline void yard_event(struct yard *yard, uint64_t random)
+{
+	struct sy_cache_counts counts;
+
+	switch (random % 5) {
+	case 0:
+		sy_heap_trim(yard->heap);
+		break;
+	case 1:
+		sy_heap_shrink(yard->heap);
+		break;
+	case 2:
+		sy_cache_count(yard->caches[random % YARD_CACHES], &counts);
+		break;
+	case 3:
+		yard_own_cache(yard, random >> 8);
+		break;
+	default:
+		yard_check(yard);
+	}
+}
+
+/* A child allocates and frees while its parent's other threads, which it does not have, were at it. */
+static inline void yard_fork(struct yard *yard, uint64_t *random)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		for (unsigned i = 0; i < 300; i++)
+			yard_step(yard, random);
+		yard_check(yard);
+		_exit(yard->wrong ? 1 : 0);
+	}
+	CHECK(child > 0);
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 /* Everything goes, and nothing may be left or wrong. */

@@ -81,9 +81,10 @@ class Test:
 
     def complete(self) -> None:
         lib, include, man = self.prefix / "lib", self.prefix / "include/slabyard", self.prefix / "share/man"
+        headers = self.source / "include/slabyard"
         wanted = [lib / f"libslabyard{kind}{end}" for kind in ("", "-malloc") for end in (".a", ".so")]
         wanted += [lib / "pkgconfig/slabyard.pc", lib / "cmake/slabyard/slabyard-config.cmake"]
-        wanted += [include / path.name for path in (self.source / "include/slabyard").iterdir()]
+        wanted += [include / path.relative_to(headers) for path in headers.rglob("*.h*")]
         wanted += [man / "man7/slabyard.7", man / "man3/sy_alloc.3", man / "man3/sy_free.3", man / "man1/slabyard.1"]
         missing = [str(path) for path in wanted if not path.is_file()]
         if missing:
@@ -95,12 +96,13 @@ class Test:
 
     def headers_alone(self) -> None:
         """Each public header can be included on its own, from either language, without a warning."""
-        for header in sorted((self.prefix / "include/slabyard").glob("*.h*")):
+        include = self.prefix / "include"
+        for header in sorted(path for path in include.rglob("*.h*") if "core" not in path.parts):
             languages = [("c++", self.cxx, "-std=c++17")] if self.cxx else []
             languages += [("c", self.cc, "-std=c11")] if header.suffix == ".h" else []
             for language, compiler, standard in languages:
                 program = self.work / f"alone.{language}"
-                program.write_text(f"#include <slabyard/{header.name}>\nint main(void);\nint main(void) {{ return 0; }}\n")
+                program.write_text(f"#include <{header.relative_to(include)}>\nint main(void);\nint main(void) {{ return 0; }}\n")
                 self.run([compiler, "-x", language, standard, *WARNINGS, "-fsyntax-only", *self.flags("--cflags", "slabyard"), str(program)])
 
     def with_pkg_config(self) -> None:
@@ -110,6 +112,9 @@ class Test:
         self.expect_served(["./user"], self.libraries)
         self.run([self.cc, *cflags, "-static", source, *self.flags("--static", "--libs", "slabyard"), "-o", "user-static"])
         self.expect_served(["./user-static"])
+        kernel = "-I" + self.run([self.pkg_config, "--variable=kernelincludedir", "slabyard"]).strip()
+        self.run([self.cc, kernel, *cflags, str(HERE / "kmem.c"), *self.flags("--libs", "slabyard"), "-o", "kmem"])
+        self.expect_served(["./kmem"], {**self.libraries, "SLABYARD": "slab:batchcount=4"})
         self.run([self.cc, str(HERE / "malloc.c"), *self.flags("--libs", "slabyard-malloc"), "-o", "malloc"])
         self.expect_served_by_us(["./malloc"], self.libraries)
         self.run([self.cc, "-static", str(HERE / "malloc.c"), *self.flags("--static", "--libs", "slabyard-malloc"), "-o", "malloc-static"])
