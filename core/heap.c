@@ -19,7 +19,7 @@
  * over the page allocator. Destructors run for the objects of slabs that the policy tears down, thus not for
  * objects in use.
  *
- * Heaps of threads. What works on a cache or heap as a whole claims every slot first, by enter_alone, as platform.h has it;
+ * Heaps of threads. What works on a cache or heap as a whole claims every slot first, by sy__alone_begin;
  * creating a cache is a call like any other. Constructors and destructors that call back are refused by both.
  *
  * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held, since
@@ -68,20 +68,6 @@ static void own_block(struct sy_heap *owner, struct sy_page *head)
 {
 	for (size_t i = 0; i < (size_t)1 << head->order; i++)
 		head[i].heap = owner;
-}
-
-/* Begins a call that has every slot of the heap for itself; false: from inside a call. leave_alone ends it. */
-static bool enter_alone(struct sy_heap *heap)
-{
-	unsigned slot;
-
-	return !heap->threads || sy__claim_enter(&slot);
-}
-
-static void leave_alone(struct sy_heap *heap)
-{
-	if (heap->threads)
-		sy__claim_leave();
 }
 
 /* A heap structure in pages of its own: everything is set but what the policy adds. */
@@ -359,10 +345,10 @@ bool sy_cache_destroy(struct sy_cache *cache, uint64_t *alive)
 	struct sy_heap *heap = cache->heap;
 	uint64_t objects;
 
-	if (!enter_alone(heap))
+	if (!sy__alone_begin(heap))
 		return false;
 	objects = end_cache(cache);
-	leave_alone(heap);
+	sy__alone_end(heap);
 	if (objects && alive)
 		*alive = objects;
 	return !objects;
@@ -373,10 +359,10 @@ void sy_cache_count(struct sy_cache *cache, struct sy_cache_counts *counts)
 	struct sy_heap *heap = cache->heap;
 
 	*counts = (struct sy_cache_counts){ 0 };
-	if (!enter_alone(heap))
+	if (!sy__alone_begin(heap))
 		return;
 	cache->policy->counts(cache, counts);
-	leave_alone(heap);
+	sy__alone_end(heap);
 }
 
 /* ---- Giving memory back --------------------------------------------------------------------------------------- */
@@ -386,10 +372,10 @@ uint64_t sy_cache_shrink(struct sy_cache *cache)
 	struct sy_heap *heap = cache->heap;
 	uint64_t pages = 0;
 
-	if (!cache->policy->shrink || !enter_alone(heap))
+	if (!cache->policy->shrink || !sy__alone_begin(heap))
 		return 0;
 	pages = cache->policy->shrink(cache);
-	leave_alone(heap);
+	sy__alone_end(heap);
 	return pages;
 }
 
@@ -421,10 +407,10 @@ uint64_t sy_heap_shrink(struct sy_heap *heap)
 {
 	uint64_t pages;
 
-	if (!enter_alone(heap))
+	if (!sy__alone_begin(heap))
 		return 0;
 	pages = give(heap, heap->policy->shrink);
-	leave_alone(heap);
+	sy__alone_end(heap);
 	return pages;
 }
 
@@ -432,13 +418,13 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 {
 	uint64_t pages;
 
-	if (!enter_alone(heap))
+	if (!sy__alone_begin(heap))
 		return 0;
 	give(heap, heap->policy->shrink);
 	for (unsigned slot = 0; slot < heap->slots; slot++)
 		sy_pages_drain(heap->pages, slot);
 	pages = sy_pages_release(heap->pages, 0);
-	leave_alone(heap);
+	sy__alone_end(heap);
 	return pages << SY_PAGE_SHIFT;
 }
 
@@ -554,9 +540,9 @@ const char *sy_heap_check(struct sy_heap *heap)
 {
 	const char *wrong;
 
-	if (!enter_alone(heap))
+	if (!sy__alone_begin(heap))
 		return "heap: a check from inside a constructor or destructor";
 	wrong = check(heap);
-	leave_alone(heap);
+	sy__alone_end(heap);
 	return wrong;
 }

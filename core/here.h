@@ -51,6 +51,20 @@ static inline void sy__count_slow(const struct sy_heap *heap, size_t *counter)
 		__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+/* Begins a call that has every slot of the heap for itself; false: from inside a call. */
+static inline bool sy__alone_begin(struct sy_heap *heap)
+{
+	unsigned slot;
+
+	return !heap->threads || sy__claim_enter(&slot);
+}
+
+static inline void sy__alone_end(struct sy_heap *heap)
+{
+	if (heap->threads)
+		sy__claim_leave();
+}
+
 /* For heap.c: the entries of a new heap or cache; a heap of threads comes (false: from inside a call) and goes. */
 void sy__here_heap(struct sy_heap *);
 void sy__here_cache(struct sy_cache *);

@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-#define SY__KMALLOC_MOST_CLASSES 48
+#define SY__KMALLOC_MOST_CLASSES 64
 #define SY__KMALLOC_SMALL 1024u    /* bytes; up to here a class is found by one look at a table */
 #define SY__KMALLOC_LARGEST 32768u /* bytes; of any class */
 #define SY__KMALLOC_STEP 128u      /* classes above SY__KMALLOC_SMALL are multiples of this */

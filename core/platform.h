@@ -35,6 +35,7 @@
  *                                  left out. False: nothing is claimed; else sy__slots_release() ends it
  *   sy__slots_release()
  *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
+ *   sy__caller()                   an address that is different for each thread that calls
  *   sy__cpus()                     CPUs that threads may run on
  *                                  (where threads come and go, the shim calls the core's sy__here_slot_ends(slot) when one
  *                                  ends, in a slow call of that thread)

@@ -12,10 +12,11 @@
  * Promises to the visitor, which the tests hold every policy to: parts ascend and leave no gap, so their bytes add up to
  * the slab's; no object is skipped; an object that two lists have is told so rather than hidden.
  *
- * No lock is taken here. A walk shows a heap that rests; what a policy walks over is the same as in its checks.
+ * No lock is taken here. A walk shows a heap that rests, or one of threads, whose calls wait meanwhile; what a policy walks over is the same as in its checks.
  */
 #include "walk.h"
 
+#include "here.h"
 #include "list.h"
 #include "page_interface.h"
 
@@ -125,6 +126,8 @@ bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
 {
 	struct sy__walk walk = { .heap = heap, .visitor = visitor };
 
+	if (!sy__alone_begin(heap))
+		return false;
 	sy__pages_walk(heap, visit, &walk);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches && !walk.ended; at = at->next) {
 		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
@@ -132,5 +135,6 @@ bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
 		if (cache->supplier)
 			heap->policy->walk_supplied(&walk, cache);
 	}
+	sy__alone_end(heap);
 	return !walk.ended;
 }

@@ -5,7 +5,8 @@
  *
  *   the heap       process.c makes one heap for the program at its first request, of the policy that the environment names.
  *                  Requests up to the policy's largest class are objects of slabs, above them runs of whole pages.
- *   a mapping      requests from MAPPED_FROM bytes on, or that the heap can't serve for their size or alignment: mapping.c.
+ *   a mapping      requests beyond the largest block of pages (4 MiB), or that the heap can't serve for want of memory or for
+ *                  their alignment: mapping.c.
  *
  * free tells the two apart by the address.
  *
@@ -18,11 +19,12 @@
  * result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees,
  * and returns NULL; free leaves errno alone.
  *
- * realloc stays in place where the object's room is enough and no more than twice what is asked for. A run of pages that grows
- * to MAPPED_FROM bytes becomes a mapping, which later growth doesn't copy.
+ * realloc stays in place where the object's room is enough and not far too much: less than twice what is asked for, and of a
+ * page and more, less than a third above it. What grows to MOVED_FROM bytes becomes a mapping, as it is likely to
+ * go on growing, which then copies nothing.
  *
  * Before main, in static initialisers and constructors: nothing here needs to be started. After exit and in destructors:
- * nothing is ever taken down. A signal handler that interrupts malloc and calls it gets NULL, not a broken heap.
+ * nothing is ever taken down. Like every malloc, this one is not for signal handlers.
  */
 #define _GNU_SOURCE
 #include "parts.h"
@@ -36,7 +38,8 @@
 #include "core/page_interface.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define MAPPED_FROM ((size_t)1 << 20)   /* bytes: larger requests are mappings */
+#define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow so large are mappings */
+#define MOST_ALIGNED ((size_t)1 << 20)  /* bytes: larger alignments are mappings' */
 #define ALWAYS_HEAP ((size_t)1 << 15)   /* bytes: smaller requests never are */
 #define ZEROED_BY_PAGES ((size_t)32768) /* bytes: from here on pages that are zero already are left so */
 
@@ -149,12 +152,20 @@ size_t usable_bytes(const void *object)
 
 static bool stays(size_t room, size_t size)
 {
-	return size <= room && size >= room / 2;
+	return size <= room && room - size <= room / (room < SY_PAGE_SIZE ? 2 : 4);
+}
+
+static void *grown(size_t size)
+{
+	void *object = size < PTRDIFF_MAX / 2 ? mapping_create(size + size / 8, ALIGNMENT) : NULL;
+
+	report_add(object);
+	return object ? object : allocate(size);
 }
 
 static void *move(void *object, size_t room, size_t size)
 {
-	void *moved = allocate(size);
+	void *moved = size > room && size >= MOVED_FROM ? grown(size) : allocate(size);
 
 	if (!moved)
 		return NULL;
@@ -163,10 +174,19 @@ static void *move(void *object, size_t room, size_t size)
 	return moved;
 }
 
+static void *resize_mapping(void *object, size_t size)
+{
+	void *resized;
+
+	report_remove(object);
+	resized = mapping_resize(object, size);
+	report_add(resized ? resized : object);
+	return resized ? resized : no_memory();
+}
+
 EXPORT void *realloc(void *object, size_t size)
 {
 	size_t room;
-	void *resized;
 
 	if (!object)
 		return allocate(size);
@@ -177,12 +197,9 @@ EXPORT void *realloc(void *object, size_t size)
 	room = usable_bytes(object);
 	if (stays(room, size))
 		return object;
-	if (sy__holds(service.heap, object) || size < MAPPED_FROM)
+	if (sy__holds(service.heap, object) || size < MOVED_FROM)
 		return move(object, room, size);
-	report_remove(object);
-	resized = mapping_resize(object, size);
-	report_add(resized ? resized : object);
-	return resized ? resized : no_memory();
+	return resize_mapping(object, size);
 }
 
 EXPORT void *reallocarray(void *object, size_t count, size_t size)
@@ -220,7 +237,7 @@ void *allocate_aligned(size_t align, size_t size)
 		return allocate(size);
 	if (!start() || size > PTRDIFF_MAX)
 		return no_memory();
-	object = align < MAPPED_FROM ? sy_malloc(service.heap, aligned_request(align, size), 0) : NULL;
+	object = align <= MOST_ALIGNED ? sy_malloc(service.heap, aligned_request(align, size), 0) : NULL;
 	if ((uintptr_t)object & (align - 1)) {
 		service.heap->free_here(object, service.heap);
 		object = NULL;

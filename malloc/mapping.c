@@ -9,13 +9,10 @@
  *
  * Growing. The operating system moves the pages of a mapping, not their contents. A mapping that grows is given an eighth
  * more than it was asked for, so that a program which adds to an array a little at a time calls the system as often as the
- * array doubles, times six; pages that nobody touches take no memory. One that shrinks by more than half gives back its end.
+ * array doubles, times six; pages that nobody touches take no memory. One that shrinks by more than a quarter gives back
+ * its end. One that ends is gone at once.
  *
- * The last mappings that ended are kept for the next ones to come, up to KEPT of them and KEPT_BYTES in all, since a program
- * that works on one large buffer after another would otherwise have every page of each made anew and zeroed. They are given
- * back by whoever ends a mapping KEPT_NS later or asks for a trim.
- *
- * Lock: kept_lock covers the kept mappings. No system call is made under it.
+ * No locks: a mapping belongs to whoever holds the object, and the counters are relaxed atomics.
  */
 #define _GNU_SOURCE /* mremap */
 #include "parts.h"
@@ -133,7 +130,7 @@ void *mapping_resize(void *object, size_t size)
 	size_t offset = (size_t)((char *)object - header->start), room = header->bytes - offset, bytes;
 	char *start;
 
-	if (size <= room && size >= room / 2)
+	if (size <= room && size >= room - room / 4)
 		return object;
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;

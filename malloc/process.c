@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define DEFAULT_SPEC "slub"
-#define LARGEST_RUN ((size_t)1 << 20)
 
 static struct sy_heap *the_heap;
 static const char *spec = DEFAULT_SPEC;
@@ -61,7 +60,7 @@ static struct sy_heap *make(void)
 	const char *wanted = getauxval(AT_SECURE) ? NULL : getenv("SLABYARD"), *error;
 	struct sy_heap_options options = {
 		.reserve = reserve(),
-		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true, .most = LARGEST_RUN },
+		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
 	};
 	struct sy_heap_config parsed;
 	struct sy_fault fault;

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,22 @@ void report_start(struct service *served)
 	counted.file = file;
 	served->malloc = counting_malloc;
 	served->free = counting_free;
+}
+
+/* What the parent did is in the parent's report. */
+static void forget(void)
+{
+	for (unsigned class = 0; class < CLASSES; class++) {
+		counted.allocations[class] -= counted.frees[class];
+		counted.frees[class] = 0;
+	}
+	counted.peak_bytes = counted.live_bytes;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	if (counted.file)
+		pthread_atfork(NULL, NULL, forget);
 }
 
 /* ---- The report --------------------------------------------------------------------------------------------------- */

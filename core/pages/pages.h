@@ -130,7 +130,7 @@ struct sy_pages {
 
 	sy__lock_t heaps_lock;    /* heaps, reclaim_wait, reclaim_skip */
 	struct sy_list heaps;     /* through sy_heap.link */
-	unsigned reclaiming;      /* [r] */
+	const void *reclaimer;    /* [r] sy__caller() of who asks heaps now, or NULL */
 	unsigned reclaim_wait, reclaim_skip; /* see sy__reclaim */
 
 	/* giving memory back after a while, see decay.c */

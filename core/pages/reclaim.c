@@ -5,8 +5,9 @@
  * otherwise.
  *
  * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving
- * pages back comes through here again. A heap that asks for pages while it gives some back finds `reclaiming` set and
- * is not asked again; so is another thread, which goes on with what it finds.
+ * pages back comes through here again. A heap that asks for pages while it gives some back finds itself to be the `reclaimer`,
+ * and is not asked again. Another thread goes on with what it finds; but one whose request would fail waits for the
+ * first, as there may be memory then.
  *
  * Between the low and the min watermark every request would ask. After an asking that brought nothing the next requests
  * skip it: 1, 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any
@@ -66,13 +67,13 @@ static uint64_t ask_all(struct sy_pages *pages, const struct asking *asking)
 	struct sy_list *link;
 	uint64_t given = 0;
 
-	__atomic_store_n(&pages->reclaiming, 1u, __ATOMIC_RELAXED);
+	__atomic_store_n(&pages->reclaimer, sy__caller(), __ATOMIC_RELAXED);
 	for (link = pages->heaps.next; link != &pages->heaps; link = link->next) {
 		struct sy_heap *heap = sy__entry(link, struct sy_heap, link);
 
 		given += ask_heap(pages, heap, asking);
 	}
-	__atomic_store_n(&pages->reclaiming, 0u, __ATOMIC_RELAXED);
+	__atomic_store_n(&pages->reclaimer, NULL, __ATOMIC_RELAXED);
 	if (given)
 		pages->reclaim_wait = 0;
 	else if (pages->reclaim_wait < MOST_SKIPPED)
@@ -81,16 +82,16 @@ static uint64_t ask_all(struct sy_pages *pages, const struct asking *asking)
 	return given;
 }
 
-static bool is_reclaiming(struct sy_pages *pages)
+static const void *reclaimer(struct sy_pages *pages)
 {
-	return __atomic_load_n(&pages->reclaiming, __ATOMIC_RELAXED);
+	return __atomic_load_n(&pages->reclaimer, __ATOMIC_RELAXED);
 }
 
 uint64_t sy__reclaim(struct sy_pages *pages)
 {
 	uint64_t given = 0;
 
-	if (is_reclaiming(pages))
+	if (reclaimer(pages))
 		return 0;
 	sy__lock(&pages->heaps_lock);
 	if (pages->reclaim_skip)
@@ -105,7 +106,7 @@ uint64_t sy__reclaim_urgent(struct sy_pages *pages)
 {
 	uint64_t given;
 
-	if (is_reclaiming(pages))
+	if (reclaimer(pages) == sy__caller())
 		return 0;
 	sy__lock(&pages->heaps_lock);
 	given = ask_all(pages, &urgently);

@@ -118,6 +118,11 @@ static inline void sy__call_end(void)
 	__atomic_store_n(&sy__self.busy, 0u, __ATOMIC_RELEASE);
 }
 
+static inline const void *sy__caller(void)
+{
+	return &sy__self;
+}
+
 void sy__lock_wait(sy__lock_t *lock);
 
 void *sy__source_reserve(size_t bytes);

@@ -7,6 +7,7 @@
  * slab of small objects the last 32 bytes are the slab's data; of large objects data and bufctls are objects in slabs of
  * their own, in use like any other.
  */
+#include "../here.h"
 #include "../walk.h"
 #include "bonwick.h"
 
@@ -42,6 +43,8 @@ static void mark(struct sy__walk *walk, const void *context)
 	else
 		mark_chain(walk, cache, view->slab->free, SY_PART_FREE, "freelist of the slab", 0);
 	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
+		if (!sy__slot_reachable(&cache->cache, slot))
+			continue;
 		mark_chain(walk, cache, cache->slots[slot].main, SY_PART_SLOT, "main", slot);
 		mark_chain(walk, cache, cache->slots[slot].aux, SY_PART_SLOT, "aux", slot);
 	}

@@ -6,6 +6,7 @@
  * handed out first, so places count from an array's end. Numbers in the freelist, from [active] on, come out in their
  * order. A freelist on the slab is bookkeeping behind the objects; one that lies in a free object is part of that object.
  */
+#include "../here.h"
 #include "../walk.h"
 #include "slab.h"
 
@@ -33,7 +34,8 @@ static void mark(struct sy__walk *walk, const void *context)
 		sy__walk_mark(walk, first + (size_t)slab->freelist[i] * cache->cache.size, SY_PART_FREE, "freelist of the slab", 0,
 		              i - slab->active);
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		mark_array(walk, cache->arrays[slot], SY_PART_SLOT, "array", slot);
+		if (sy__slot_reachable(&cache->cache, slot))
+			mark_array(walk, cache->arrays[slot], SY_PART_SLOT, "array", slot);
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
 		mark_node(walk, &cache->nodes[node], node, cache->cache.heap->nodes);
 }

@@ -4,6 +4,7 @@
  * A slab is its list's for life; the descriptor leads there. Its objects may be on any list of the cache: on its own
  * freelist, on a slot's or node's freelist, in a slot's rlist on the way to their owner, or in an owner's remote_free.
  */
+#include "../here.h"
 #include "../list.h"
 #include "../walk.h"
 #include "slqb.h"
@@ -38,6 +39,8 @@ static void mark(struct sy__walk *walk, const void *context)
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
 		const struct sy__slqb_slot *own = &cache->slots[slot];
 
+		if (!sy__slot_reachable(&cache->cache, slot))
+			continue;
 		mark_list(walk, cache, &own->list, SY_PART_SLOT, slot);
 		if (own->rlist.count)
 			mark_chain(walk, cache, own->rlist.first, SY_PART_SLOT, "rlist", slot);

@@ -6,6 +6,7 @@
  * slab that is nowhere is full. Free objects are on two lists at most: the slab's own, and, of an active slab, the
  * slot's.
  */
+#include "../here.h"
 #include "../walk.h"
 #include "slub.h"
 
@@ -30,7 +31,7 @@ static void mark(struct sy__walk *walk, const void *context)
 
 	mark_chain(walk, cache, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		if (cache->slots[slot].slab == view->page)
+		if (sy__slot_reachable(&cache->cache, slot) && cache->slots[slot].slab == view->page)
 			mark_chain(walk, cache, cache->slots[slot].freelist, SY_PART_SLOT, "freelist", slot);
 }
 
@@ -48,8 +49,11 @@ static bool is_kept(const struct sy__slub_slot *own, const struct sy_page *page,
 static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *page, struct sy_slab *slab)
 {
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
-		bool active = cache->slots[slot].slab == page;
+		bool active;
 
+		if (!sy__slot_reachable(&cache->cache, slot))
+			continue;
+		active = cache->slots[slot].slab == page;
 		if (!active && !is_kept(&cache->slots[slot], page, &slab->place))
 			continue;
 		slab->list = active ? "active" : "partial";

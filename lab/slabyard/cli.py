@@ -125,7 +125,7 @@ def _fail(message: str, status: int) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    # What stands after -- is the command to record, and none of our options.
+    # What stands after -- is the command to record or run, and none of our options.
     command: list[str] | None = None
     if "--" in argv:
         at = argv.index("--")
@@ -136,9 +136,9 @@ def _run(argv: list[str]) -> int:
     if options.verb is None:
         parser.print_help()
         return USAGE
-    if command is not None and options.verb not in ("record", "compare"):
+    if command is not None and options.verb not in ("record", "compare", "run"):
         raise UserError(f"{options.verb} takes no command after --; see slabyard {options.verb} --help")
-    if sys.stdout is None and options.verb not in ("record", "import"):
+    if sys.stdout is None and options.verb not in ("record", "import", "run"):
         raise UserError("standard output is closed, and the result goes there; send it to a file or a pipe")
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)
@@ -261,6 +261,16 @@ def _parser() -> Parser:
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     _format(verb)
     verb.usage = "slabyard threads [options] --allocators A,B --workload W [T.parquet]"
+
+    verb = _verb(
+        verbs, "run", "a command on slabyard's malloc", _run_command,
+        "slabyard run -- sqlite3 test.db .dump\n  slabyard run --allocator slub:cpu_partial=8 --stats -- python3 program.py",
+        "Its exit status and signals are passed through. Statistics go to standard error.",
+    )  # fmt: skip
+    verb.add_argument("--allocator", default="slub", metavar="SPEC", help="policy[:tunable=value,...] (default: slub)")
+    verb.add_argument("--stats", action="store_true", help="tell at the end what each of the command's processes asked malloc for")
+    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the statistics (implies --stats)")
+    verb.usage = "slabyard run [options] -- CMD..."
 
     verb = _verb(
         verbs, "geometry", "slab geometry by object size", _geometry,
@@ -693,6 +703,18 @@ def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
     )  # fmt: skip
     threads.check(plan)
     return plan
+
+
+def _run_command(options: argparse.Namespace) -> int:
+    from . import run
+
+    if not options.command:
+        raise UserError("run needs a command after --: slabyard run -- CMD...")
+    if not options.stats and options.export_json is None:
+        run.replace(options.command, options.allocator)
+    if options.export_json is not None:
+        _writable(options.export_json)
+    return run.end_as(run.measure(options.command, options.allocator, options.export_json))
 
 
 def _geometry(options: argparse.Namespace) -> int:

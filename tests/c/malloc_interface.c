@@ -161,6 +161,7 @@ static void test_refused_growth(void)
 	fill(large, 1000, 2);
 	CHECK_REFUSED(realloc(small, no_size - 1));
 	CHECK_REFUSED(realloc(large, no_size - 1));
+	CHECK_REFUSED(realloc(small, (no_size - 1) / 9 * 8 + 10)); /* an eighth more would be nothing */
 	CHECK_REFUSED(reallocarray(large, (no_size - 1) >> 20, (no_size - 1) >> 20));
 	CHECK(is_filled(small, 100, 1) && is_filled(large, 1000, 2));
 	free(small);

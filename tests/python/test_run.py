@@ -1,0 +1,91 @@
+"""slabyard run: a command on slabyard's malloc, seen from outside as if nothing stood between."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SLABYARD = [sys.executable, "-m", "slabyard"]
+WITNESS = "print('libslabyard-malloc' in open('/proc/self/maps').read())"
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SLABYARD, "run", *arguments], capture_output=True, text=True, timeout=120, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize("stats", [[], ["--stats"]])
+def test_the_command_runs_on_our_malloc(stats: list[str]) -> None:
+    done = run(*stats, "--", sys.executable, "-c", WITNESS)
+    assert (done.returncode, done.stdout) == (0, "True\n")
+
+
+@pytest.mark.parametrize("stats", [[], ["--stats"]])
+def test_exit_status_and_streams_pass_through(stats: list[str]) -> None:
+    done = run(*stats, "--", "sh", "-c", "cat; echo said >&2; exit 41", input="given\n")
+    assert (done.returncode, done.stdout) == (41, "given\n")
+    assert done.stderr.startswith("said\n")
+
+
+@pytest.mark.parametrize("stats", [[], ["--stats"]])
+def test_the_signal_that_ended_the_command_ends_run(stats: list[str]) -> None:
+    assert run(*stats, "--", "sh", "-c", "kill -SEGV $$").returncode == -signal.SIGSEGV
+
+
+@pytest.mark.parametrize("stats", [[], ["--stats"]])
+def test_a_signal_to_run_reaches_the_command(stats: list[str]) -> None:
+    command = ["sh", "-c", "trap 'echo caught; exit 7' TERM; echo ready; while :; do sleep 0.1; done"]
+    with subprocess.Popen([*SLABYARD, "run", *stats, "--", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        process.terminate()
+        assert process.stdout.read() == "caught\n"
+        assert process.wait(timeout=30) == 7
+
+
+def test_a_wrong_spec_is_refused_before_anything_runs() -> None:
+    done = run("--allocator", "slup", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "slabyard: no allocator is named slup: did you mean slub?\n"
+    assert "min_order cannot be 99" in run("--allocator", "slub:min_order=99", "--", "echo").stderr
+
+
+def test_a_missing_command_is_one_line() -> None:
+    for stats in ([], ["--stats"]):
+        done = run(*stats, "--", "/no/such/command")
+        assert done.returncode == 4
+        assert done.stderr == "slabyard: cannot run /no/such/command: No such file or directory\n"
+    assert run().returncode == 2
+
+
+def test_statistics_count_what_was_asked_for(tmp_path: Path) -> None:
+    export = tmp_path / "reports.json"
+    program = "x = [bytearray(3000) for _ in range(5000)]; del x; y = [bytearray(100000) for _ in range(50)]"
+    done = run("--allocator", "slub", "--export-json", str(export), "--", sys.executable, "-c", program)
+    (report,) = json.loads(export.read_text())
+    sizes = {item["bytes"]: item for item in report["classes"]}
+    assert sizes[3072]["allocations"] >= 5000
+    assert sizes[3072]["allocations"] - sizes[3072]["frees"] < 1000
+    assert report["live_bytes_peak"] > 15_000_000
+    assert report["live_bytes"] < report["live_bytes_peak"]
+    assert report["slab_pages"] + report["run_pages"] <= report["held_pages_peak"]
+    assert report["allocator"] == "slub"
+    assert "up to bytes" in done.stderr
+    assert "resident peak KiB" in done.stderr
+
+
+def test_every_process_reports_its_own() -> None:
+    done = run("--stats", "--", "sh", "-c", f"{sys.executable} -c 'pass'; {sys.executable} -c 'pass'; true")
+    assert "of 3 processes" in done.stderr or "of 2 processes" in done.stderr
+
+
+def test_a_command_that_reports_nothing_is_explained() -> None:
+    done = run("--stats", "--", "sh", "-c", "kill -KILL $$")
+    assert done.returncode == -signal.SIGKILL
+    assert "nothing is known of sh" in done.stderr
