@@ -71,20 +71,6 @@ static void give_one(struct worker *worker, struct ageing *ageing)
 	*held = ageing->held[--ageing->count];
 }
 
-static void note_phase(struct worker *worker, unsigned phase)
-{
-	struct run *run = worker->run;
-
-	pthread_barrier_wait(&run->among);
-	if (worker->index == 0) {
-		for (unsigned i = 0; i < run->threads; i++)
-			run->phases[phase].live_bytes += (uint64_t)run->workers[i].live_bytes;
-		run->phases[phase].resident_kb = resident_kb(run);
-		run->phase_count = phase + 1;
-	}
-	pthread_barrier_wait(&run->among);
-}
-
 static void ageing_work(struct worker *worker)
 {
 	struct ageing *ageing = worker->own;
@@ -97,7 +83,7 @@ static void ageing_work(struct worker *worker)
 				give_one(worker, ageing);
 			take_one(worker, ageing);
 		}
-		note_phase(worker, phase);
+		note_phase(worker);
 	}
 }
 

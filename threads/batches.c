@@ -176,23 +176,27 @@ static void exchange_leave(struct worker *worker)
 
 const struct workload workload_hot = {
 	.name = "hot", .what = "takes an object, gives it at once",
+	.takes_kind = true,
 	.operations = 20000000, .size_min = 64, .size_max = 64, .threads_per = 1, .work = hot_work,
 };
 
 const struct workload workload_lifo = {
 	.name = "lifo", .what = "takes a batch, gives the last first",
+	.takes_kind = true,
 	.operations = 10000000, .batch = 1000, .size_min = 16, .size_max = 256, .threads_per = 1,
 	.prepare = lifo_prepare, .work = batch_work,
 };
 
 const struct workload workload_fifo = {
 	.name = "fifo", .what = "takes a batch, gives the first first",
+	.takes_kind = true,
 	.operations = 10000000, .batch = 1000, .size_min = 16, .size_max = 256, .threads_per = 1,
 	.prepare = fifo_prepare, .work = batch_work,
 };
 
 const struct workload workload_shuffled = {
 	.name = "shuffled", .what = "takes a batch, gives it in a random order",
+	.takes_kind = true,
 	.operations = 10000000, .batch = 10000, .size_min = 64, .size_max = 64, .threads_per = 1,
 	.prepare = shuffled_prepare, .work = batch_work,
 };

@@ -223,6 +223,7 @@ static bool scratch_prepare(struct run *run, struct fault *fault)
 
 const struct workload workload_pipe = {
 	.name = "pipe", .what = "producers take, consumers give: all frees are remote",
+	.takes_kind = true,
 	.operations = 5000000, .batch = 100, .size_min = 16, .size_max = 256, .threads_per = 2,
 	.prepare = pipe_prepare, .work = pipe_work,
 };
@@ -234,6 +235,7 @@ const struct workload workload_hackbench = {
 
 const struct workload workload_scratch = {
 	.name = "scratch", .what = "false sharing: threads write to small objects",
+	.takes_kind = true,
 	.operations = 1000000, .size_min = 8, .size_max = 8, .threads_per = 1,
 	.prepare = scratch_prepare, .work = scratch_work,
 };

@@ -144,7 +144,7 @@ static bool check_caches(const struct run *run, struct fault *fault)
 {
 	if (!run->caches)
 		return true;
-	if (!run->workload->size_min || strcmp(run->workload->name, "larson") == 0 || strcmp(run->workload->name, "exchange") == 0)
+	if (!run->workload->takes_kind)
 		return refuse(fault, "%s takes objects of its own kinds, so --caches is of no use", run->workload->name);
 	if (run->size_min != run->size_max)
 		return refuse(fault, "--caches needs objects of one size: give --size, such as --size 64");
@@ -240,10 +240,11 @@ static void write_phases(struct json *json, const struct run *run)
 		json_count(json, "live_kb", phase->live_bytes / 1024);
 		json_count(json, "resident_kb", phase->resident_kb);
 		json_object_end(json);
-		sum += (double)phase->resident_kb * 1024 / (double)phase->live_bytes;
+		if (i >= run->judged_from)
+			sum += (double)phase->resident_kb * 1024 / (double)phase->live_bytes;
 	}
 	json_array_end(json);
-	json_measured(json, "resident_per_live", sum / run->phase_count, 4);
+	json_measured(json, "resident_per_live", sum / (run->phase_count - run->judged_from), 4);
 }
 
 static bool print_result(const struct run *run, struct result *result, struct fault *fault)

@@ -82,6 +82,21 @@ uint64_t resident_kb(const struct run *run)
 	return beyond_tables(run, status_kb("VmRSS"));
 }
 
+void note_phase(struct worker *worker)
+{
+	struct run *run = worker->run;
+	struct phase *phase = &run->phases[run->phase_count];
+
+	pthread_barrier_wait(&run->among);
+	if (worker->index == 0) {
+		for (unsigned i = 0; i < run->threads; i++)
+			phase->live_bytes += (uint64_t)run->workers[i].live_bytes;
+		phase->resident_kb = resident_kb(run);
+		run->phase_count++;
+	}
+	pthread_barrier_wait(&run->among);
+}
+
 void *table(struct run *run, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded = (bytes + page) & ~(page - 1);

@@ -39,6 +39,7 @@ struct workload {
 	size_t batch;              /* objects held at once, likewise; 0: has none */
 	size_t size_min, size_max; /* likewise; 0: the workload has its own */
 	unsigned threads_per;      /* threads for each that the user asks for */
+	bool takes_kind; /* objects may come from a cache of their own */
 	bool wants_trace;
 	bool (*prepare)(struct run *, struct fault *); /* or NULL */
 	void (*work)(struct worker *);
@@ -75,6 +76,7 @@ struct run {
 	uint64_t table_bytes;      /* that table() took */
 	struct phase phases[MOST_PHASES];
 	unsigned phase_count;
+	unsigned judged_from; /* the first phase that counts for resident_per_live */
 };
 
 struct worker {
@@ -111,6 +113,9 @@ struct meter {
 };
 void meter_begin(struct meter *);
 void meter_end(const struct meter *, struct worker *);
+
+/* All workers call it at once: notes what is resident and what lives, when all are there. */
+void note_phase(struct worker *);
 
 /* Resident memory of this process beyond its own tables, in KiB. */
 uint64_t resident_kb(const struct run *);

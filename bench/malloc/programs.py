@@ -200,6 +200,7 @@ GENERATED = (
     ("larson", "bleeding server, 2 threads", "larson --threads 2 --operations 5000000"),
     ("pipe", "producers to consumers, 2 and 2 threads", "pipe --threads 2 --operations 4000000"),
     ("exchange", "random frees by any of 4 threads", "exchange --threads 4 --operations 1000000"),
+    ("large", "exchange of 20 kB to 2 MB, 60 live", "exchange --operations 6000 --batch 60 --size 20000-2000000"),
     ("hackbench", "messages, 20 and 20 threads", "hackbench --threads 1 --operations 12000"),
     ("scratch", "false sharing, 2 threads", "scratch --threads 2 --operations 3000000"),
     ("ageing", "drifting sizes, 2 threads", "ageing --threads 2 --operations 1200000"),

@@ -202,12 +202,12 @@ def _table(name: str, group: Sequence[Record]) -> Table:
     counts = sorted({record["run"]["threads"] for record in group})
     notes = [line for count in counts for line in _sentence([one for one in group if one["run"]["threads"] == count], count)]
     if any(record["timed"].get("resident_per_live") for record in group):
-        # It ages: what matters is not what is left when all was freed.
+        # What matters here is not what is left when all was freed.
         columns[-1] = "per live"
         for cells, texts, record in zip(rows, shown, group, strict=True):
             cells[-1] = record["timed"]["resident_per_live"]
             texts[-1] = show(cells[-1])
-        notes.append("per live: resident memory by what lives in it, mean over the phases.")
+        notes.append("per live: resident memory by what lives in it, over the phases.")
     return Table(name, columns, rows, shown, notes)
 
 

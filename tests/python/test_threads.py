@@ -15,7 +15,7 @@ from handmade import complaint, slabyard
 from slabyard import threads
 from slabyard.output import render
 
-WORKLOADS = ("hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "hackbench", "scratch", "ageing")
+WORKLOADS = ("hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "hackbench", "scratch", "ageing", "together", "scattered")
 FEW = {"hackbench": "40", "ageing": "20000"}
 
 

@@ -1,0 +1,115 @@
+/*
+ * How much memory comes back when a program has become small.
+ *
+ * Every thread takes many small objects, frees all but one in SURVIVORS of them, and then goes on for SECOND, taking and freeing a few
+ * now and then: no more than what keeps an allocator without a thread of its own going. Three phases are noted: the peak, what is
+ * resident when the last object was freed, and what is a second later; resident by live memory is of the last one.
+ *
+ *   together    the survivors were taken one after the other: nearly everything can go back.
+ *   scattered   they are drawn at random: each pins its page, or more. What can be done then is decided by how small the
+ *               pieces are that an allocator gives back.
+ */
+#include "work.h"
+
+#define SURVIVORS 100u
+#define SECOND 1000000000u
+#define FEW 64u
+#define PAUSE 1000000 /* nanoseconds */
+
+struct crowd {
+	struct held *held;
+	size_t count;
+};
+
+static bool crowd_prepare(struct run *run, struct fault *fault)
+{
+	if (run->operations > SIZE_MAX / sizeof(struct held))
+		return refuse(fault, "--operations is too much here: all these objects live at once");
+	for (unsigned i = 0; i < run->threads; i++) {
+		struct crowd *crowd = table(run, sizeof *crowd);
+
+		crowd->count = run->operations;
+		crowd->held = table(run, crowd->count * sizeof *crowd->held);
+		run->workers[i].own = crowd;
+	}
+	run->judged_from = 2;
+	return true;
+}
+
+static void give_held(struct worker *worker, struct held *held)
+{
+	give(worker, NULL, held->object, held->size);
+	held->object = NULL;
+}
+
+static void gather(struct worker *worker, struct crowd *crowd)
+{
+	for (size_t i = 0; i < crowd->count; i++) {
+		crowd->held[i].size = draw_size(worker);
+		crowd->held[i].object = take(worker, NULL, crowd->held[i].size);
+	}
+	note_phase(worker);
+}
+
+static void go_on(struct worker *worker)
+{
+	uint64_t start = monotonic_ns();
+
+	note_phase(worker);
+	while (monotonic_ns() - start < SECOND) {
+		struct held few[FEW];
+
+		for (unsigned i = 0; i < FEW; i++) {
+			few[i].size = draw_size(worker);
+			few[i].object = take(worker, NULL, few[i].size);
+		}
+		for (unsigned i = 0; i < FEW; i++)
+			give_held(worker, &few[i]);
+		nanosleep(&(struct timespec){ .tv_nsec = PAUSE }, NULL);
+	}
+	note_phase(worker);
+}
+
+static void together_work(struct worker *worker)
+{
+	struct crowd *crowd = worker->own;
+	size_t first = crowd->count / 2, last = first + crowd->count / SURVIVORS;
+
+	gather(worker, crowd);
+	for (size_t i = 0; i < crowd->count; i++)
+		if (i < first || i > last)
+			give_held(worker, &crowd->held[i]);
+	go_on(worker);
+}
+
+static void scattered_work(struct worker *worker)
+{
+	struct crowd *crowd = worker->own;
+
+	gather(worker, crowd);
+	for (size_t i = 0; i < crowd->count; i++)
+		if (i && draw_below(worker, SURVIVORS))
+			give_held(worker, &crowd->held[i]);
+	go_on(worker);
+}
+
+static void crowd_leave(struct worker *worker)
+{
+	struct crowd *crowd = worker->own;
+
+	for (size_t i = 0; i < crowd->count; i++)
+		if (crowd->held[i].object)
+			give_held(worker, &crowd->held[i]);
+}
+
+const struct workload workload_together = {
+	.name = "together", .what = "a peak is freed but for objects that were taken together",
+	.operations = 1000000, .size_min = 16, .size_max = 256, .threads_per = 1,
+	.prepare = crowd_prepare, .work = together_work, .leave = crowd_leave,
+};
+
+const struct workload workload_scattered = {
+	.name = "scattered", .what = "a peak is freed but for objects at random",
+	.operations = 1000000, .size_min = 16, .size_max = 256, .threads_per = 1,
+	.prepare = crowd_prepare, .work = scattered_work, .leave = crowd_leave,
+};
