@@ -9,9 +9,9 @@
  * became free, or 0 if the source has all of it back. Joining takes the later time, splitting passes it on. Times are those of
  * sy_pages.clock, which every look here sets, and which stays 0 in a page allocator without decay.
  *
- * How soon. Normally after decay_ns. If the free memory that is still backed is more than an eighth of what heaps hold, and more
- * than KEPT_PAGES, after HASTE-th of that: a program that gives up most of its memory may never come by here again, and
- * should not keep the peak.
+ * How soon. Normally after decay_ns. But a program that gives up most of its memory may never come by here again, and should not
+ * keep the peak. So with more than KEPT_PAGES still backed, and an eighth of what heaps hold, decay_ns / HASTE is enough; with
+ * twice that, decay_ns / HURRY, which is only there so that memory which is used again at once does not go back and forth.
  *
  * How much at once. Blocks of less than LEAST_ORDER stay, as so little would come of each. At most PAGES_AT_ONCE go in one
  * look, so that no caller waits for long; the next look is then due at once.
@@ -27,6 +27,7 @@
 #define LEAST_ORDER 4u
 #define KEPT_PAGES (((size_t)8 << 20) / SY_PAGE_SIZE)
 #define HASTE 32u
+#define HURRY 256u
 #define LOOKS 8u /* in that time */
 #define PAGES_AT_ONCE (((size_t)64 << 20) / SY_PAGE_SIZE)
 #define CLEAN_IN_A_ROW 16u
@@ -47,10 +48,13 @@ static size_t free_and_backed(const struct sy_pages *pages)
 /* How long a block must have been free. */
 static uint64_t patience(const struct sy_pages *pages)
 {
-	size_t backed = free_and_backed(pages);
-	bool haste = backed > KEPT_PAGES && backed > sy__read(&pages->held_pages) / 8;
+	size_t backed = free_and_backed(pages), kept = sy__read(&pages->held_pages) / 8;
 
-	return haste ? pages->decay_ns / HASTE : pages->decay_ns;
+	if (kept < KEPT_PAGES)
+		kept = KEPT_PAGES;
+	if (backed > 2 * kept)
+		return pages->decay_ns / HURRY;
+	return backed > kept ? pages->decay_ns / HASTE : pages->decay_ns;
 }
 
 /* Takes old blocks off one list. With the zone's lock held. */
@@ -110,15 +114,17 @@ static size_t decay_zone(struct sy__zone *zone, uint64_t before, size_t most)
 	return given;
 }
 
-/* With the decay lock held; when to look again. */
-static uint64_t decay(struct sy_pages *pages, uint64_t now)
+/* With the decay lock held. */
+static void look(struct sy_pages *pages, uint64_t now)
 {
 	uint64_t age = patience(pages);
 	size_t given = 0;
 
+	if (now < pages->decay_looked + age / LOOKS)
+		return;
 	for (unsigned i = 0; now > age && i < pages->zone_count && given < PAGES_AT_ONCE; i++)
 		given += decay_zone(&pages->zones[i], now - age, PAGES_AT_ONCE - given);
-	return given < PAGES_AT_ONCE ? now + age / LOOKS : now;
+	pages->decay_looked = given < PAGES_AT_ONCE ? now : 0;
 }
 
 void sy__pages_decay(struct sy_pages *pages)
@@ -131,7 +137,6 @@ void sy__pages_decay(struct sy_pages *pages)
 	sy__time_set(&pages->clock, now);
 	if (!sy__lock_try(&pages->decay_lock))
 		return;
-	if (now >= pages->decay_next)
-		pages->decay_next = decay(pages, now);
+	look(pages, now);
 	sy__unlock(&pages->decay_lock);
 }

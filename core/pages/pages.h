@@ -136,9 +136,9 @@ struct sy_pages {
 	/* giving memory back after a while, see decay.c */
 	uint64_t decay_ns;        /* fixed at creation; 0: never */
 	bool commits_growth;      /* fixed at creation */
-	sy__lock_t decay_lock;    /* decay_next; held while memory goes back */
+	sy__lock_t decay_lock;    /* decay_looked; held while memory goes back */
 	struct sy_time clock;     /* sy__now() of a moment ago; 0: never looked at */
-	uint64_t decay_next;      /* when to look again */
+	uint64_t decay_looked;    /* when memory was last looked for that could go back; 0: there is more */
 	size_t held_pages;        /* [r] by heaps; account_lock */
 
 	/* how to give everything back */
