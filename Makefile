@@ -129,7 +129,7 @@ docs: $(VENV)/.slabyard
 	@$(BIN)/python docs/draw.py
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab bench tests/python docs/draw.py
+	@$(BIN)/ruff check lab bench tests/python tests/package docs/draw.py
 	@$(BIN)/mypy lab/slabyard bench/fidelity.py bench/fidelity_curve.py docs/draw.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 

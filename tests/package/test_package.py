@@ -45,9 +45,8 @@ class Test:
 
     def run(self, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
         """Standard output. Failure when the status is not 0."""
-        done = subprocess.run(
-            argv, cwd=self.work, env={**self.environment, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        variables = {**self.environment, **(environment or {})}
+        done = subprocess.run(argv, cwd=self.work, env=variables, capture_output=True, text=True)
         if done.returncode:
             raise Failure(f"{' '.join(map(str, argv))}\nended with status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -103,7 +102,8 @@ class Test:
             for language, compiler, standard in languages:
                 program = self.work / f"alone.{language}"
                 program.write_text(f"#include <{header.relative_to(include)}>\nint main(void);\nint main(void) {{ return 0; }}\n")
-                self.run([compiler, "-x", language, standard, *WARNINGS, "-fsyntax-only", *self.flags("--cflags", "slabyard"), str(program)])
+                cflags = [standard, *WARNINGS, *self.flags("--cflags", "slabyard")]
+                self.run([compiler, "-x", language, *cflags, "-fsyntax-only", str(program)])
 
     def with_pkg_config(self) -> None:
         source = str(HERE / "user.c")

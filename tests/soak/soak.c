@@ -21,7 +21,7 @@
 #define MOST_WORKERS 6
 #define MOST_POLICIES 16
 #define SHORTEST_ROUND 1.0 /* seconds */
-#define LONGEST_ROUND 20.0
+#define LONGEST_ROUND 10.0
 #define STUCK_AFTER 120u
 #define HOARD 3000u
 #define BETWEEN_EVENTS 700u /* steps, about */
