@@ -268,7 +268,8 @@ void sy_heap_close(struct sy_heap *);
 /*
  * On a heap of threads (sy_heap_open, or sy_heap_config.threads): from any thread, at any time, at once. On any other heap they
  * are calls on slot 0. An object may be freed by another thread than the one that got it. NULL: no memory; freeing NULL
- * does nothing. Not from constructors, destructors or signal handlers: there they return NULL or leave the object alone.
+ * does nothing. Not from signal handlers; nor from constructors and destructors, where they return NULL or leave the object
+ * alone.
  */
 void *sy_alloc(struct sy_cache *, unsigned flags);
 void sy_free(struct sy_cache *, void *object);
