@@ -8,6 +8,7 @@ temporary file (SLABYARD_STATS; malloc/report.c); then this process ends as the 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -86,7 +87,8 @@ def end_as(status: int) -> int:
     if status >= 0:
         return status
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # the child has left its own
-    signal.signal(-status, signal.SIG_DFL)
+    with contextlib.suppress(OSError):  # SIGKILL has no handler
+        signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)
     return 128 - status
 
@@ -139,13 +141,10 @@ def _processes(reports: Sequence[Report]) -> Table:
     for report in busiest:
         page = int(report["page_bytes"])
         allocations = _total(report, "allocations")
-        rows.append(
-            [
-                f"{Path(report['program']).name} ({report['pid']})", allocations, allocations - _total(report, "frees"),
-                report["live_bytes_peak"] // 1024, report["slab_pages"] * page // 1024, report["run_pages"] * page // 1024,
-                report["mapped_bytes"] // 1024, report["resident_peak_bytes"] // 1024,
-            ]  # fmt: skip
-        )
+        name, pages = Path(report["program"]).name, [report["slab_pages"] * page, report["run_pages"] * page]
+        sizes = [report["live_bytes_peak"], *pages, report["mapped_bytes"], report["resident_peak_bytes"]]
+        live = allocations - _total(report, "frees")
+        rows.append([f"{name} ({report['pid']})", allocations, live, *(size // 1024 for size in sizes)])
     notes = [] if len(reports) <= MOST_PROCESSES else [f"{len(reports) - MOST_PROCESSES:,} processes with fewer allocations are not shown."]
     return Table(f"malloc by {reports[0]['allocator']}", columns, rows, notes=notes)
 
@@ -160,6 +159,7 @@ def _sizes(reports: Sequence[Report]) -> Table:
             frees[item["bytes"]] += item["frees"]
         for cache in report["caches"]:
             slabs[cache["bytes"]] += cache["slabs"]
-    rows: list[list[Any]] = [[size, allocations[size], allocations[size] - frees[size], slabs[size] or None] for size in sorted(allocations)]
+    sizes = sorted(allocations)
+    rows: list[list[Any]] = [[size, allocations[size], allocations[size] - frees[size], slabs[size] or None] for size in sizes]
     title = "objects by size" if len(reports) == 1 else f"objects by size, of {show(len(reports))} processes"
     return Table(title, ["up to bytes", "allocations", "live at exit", "slabs at exit"], rows)

@@ -19,7 +19,7 @@ import pytest
 from handmade import complaint, slabyard
 from slabyard.trace import Trace
 
-VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "geometry", "layout")
+VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout")
 
 
 @pytest.fixture(scope="module")

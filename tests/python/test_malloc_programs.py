@@ -30,13 +30,24 @@ print(sorted(results.items()))
 """
 SQL = """
 create table t(a integer primary key, b text);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 8000) insert into t select i, hex(i * 7919) || printf('%0*d', i % 900, i) from n;
+create table n(i); insert into n values (0), (1); insert into n select a.i + 2 * b.i + 4 * c.i + 8 * d.i from n a, n b, n c, n d;
+insert into t select null, hex(a.i * 7919) || printf('%0*d', (a.i * 64 + b.i) % 900, c.i) from n a, n b, n c;
 create index tb on t(b);
 select count(*), sum(length(b)), min(b), max(b) from t;
 delete from t where a % 3 = 0;
 select count(distinct substr(b, 1, 3)) from t;
 """
-PERL = 'my %h; $h{$_ * 7919 % 5000} .= "x" x ($_ % 300) for 1 .. 20000; my $s = 0; $s += length $h{$_} for sort keys %h; print scalar(keys %h), " $s\\n"'
+PERL = """
+my %h; $h{$_ * 7919 % 5000} .= "x" x ($_ % 300) for 1 .. 20000;
+my $s = 0; $s += length $h{$_} for sort keys %h; print scalar(keys %h), " $s\\n"
+"""
+SQLITE = f"""
+import sqlite3
+base = sqlite3.connect(":memory:")
+for line in {SQL.strip()!r}.splitlines():
+    base.executescript(line) if line.count(";") > 1 else print(base.execute(line).fetchall())
+"""
+C = '#include <stdio.h>\n#include <stdlib.h>\nint f(int x) { return printf("%d", x) + abs(x); }\n'
 CPLUSPLUS = """
 #include <map>
 #include <memory>
@@ -51,6 +62,7 @@ CPLUSPLUS = """
 struct alignas(128) Wide { char bytes[300]; };
 static std::map<std::string, std::vector<int>> early{{"a", {1, 2}}, {"a longer text than fits in place", {3}}};
 struct Late { ~Late() { std::string s(1000, 'x'); early[s].push_back(1); if (early.size() != 3) abort(); } } late;
+static char *volatile kept;
 static void work(int seed, long *result) {
     std::map<int, std::string> texts;
     std::vector<std::unique_ptr<Wide>> wides;
@@ -67,10 +79,10 @@ int main() {
     for (int i = 0; i < 4; i++) threads.emplace_back(work, i + 1, &results[i]);
     for (auto &thread : threads) thread.join();
     volatile size_t huge = SIZE_MAX / 4;
-    try { delete[] new char[huge]; return 1; } catch (const std::bad_alloc &) {}
-    if (new (std::nothrow) char[huge]) return 2;
+    try { kept = new char[huge]; return 1; } catch (const std::bad_alloc &) {}
+    if ((kept = new (std::nothrow) char[huge])) return 2;
     std::set_new_handler([] { std::set_new_handler(nullptr); puts("handler"); });
-    try { delete[] new char[huge]; return 3; } catch (const std::bad_alloc &) {}
+    try { kept = new char[huge]; return 3; } catch (const std::bad_alloc &) {}
     for (long result : results) printf("%ld ", result);
     puts("");
 }
@@ -133,7 +145,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         case "python":
             return [sys.executable, "-c", PYTHON]
         case "sqlite3":
-            return [sys.executable, "-c", f"import sqlite3\nbase = sqlite3.connect(':memory:')\nfor line in {SQL.strip().splitlines()!r}: print(base.execute(line).fetchall())"]
+            return [sys.executable, "-c", SQLITE]
         case "perl":
             return [_tool("perl"), "-e", PERL]
         case "git":
@@ -143,7 +155,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             subprocess.run([git, "-C", str(folder), "add", "tree"], check=True)
             return [git, "-C", str(folder), "diff", "--cached", "--stat", "--summary"]
         case "cc":
-            (folder / "source.c").write_text("#include <stdio.h>\n#include <stdlib.h>\nint f(int x) { return printf(\"%d\", x) + abs(x); }\n")
+            (folder / "source.c").write_text(C)
             return [_tool("cc"), "-O2", "-S", str(folder / "source.c"), "-o", "-"]
         case "c++":
             return [_built(folder, "program.cc", CPLUSPLUS, "-std=c++17", "-pthread")]
