@@ -6,6 +6,7 @@
 #   make install PREFIX=DIR   the library for C and C++, its headers, malloc for LD_PRELOAD, manual pages; DESTDIR= is obeyed
 #   make venv      only the slabyard command, as .venv/bin/slabyard
 #   make soak      random work of many threads on every allocator for SECONDS=3600 seconds; SEED=N to begin with
+#   make cost      count instructions of hot allocations and frees, ours and others', into docs/cost.md (x86-64 and arm64)
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
@@ -36,7 +37,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-malloc test test-c test-sanitize test-threads test-python test-conformance test-cross fidelity targets docs lint lock clean install \
+.PHONY: compare bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-cross fidelity targets docs lint lock clean install \
 	venv soak
 .DELETE_ON_ERROR:
 
@@ -48,6 +49,12 @@ bench-malloc: $(VENV)/.slabyard
 	@cmake -S . -B build/bench/c -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
 	@cmake --build build/bench/c -j $(JOBS) >>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
 	@$(BIN)/python bench/malloc/run.py $(BENCH)
+
+cost: $(VENV)/.slabyard
+	@mkdir -p build/bench
+	@cmake -S . -B build/bench/c -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+	@cmake --build build/bench/c -j $(JOBS) >>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+	@$(BIN)/python bench/malloc/cost.py
 
 venv: $(VENV)/.slabyard
 
