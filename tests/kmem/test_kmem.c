@@ -1,0 +1,171 @@
+/*
+ * The kernel's names in a program: a module written as for the kernel (names.c) does its work in several threads at once, and
+ * every function of slabyard/kmem.h keeps what it promises. Run under every policy, by SLABYARD in the environment.
+ */
+#include "check.h"
+#include "names.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <slabyard/kmem.h>
+
+#define THREADS 4
+#define NAMES 400
+
+/* ---- The module ------------------------------------------------------------------------------------------------- */
+
+static void name_of(char *text, size_t room, unsigned thread, unsigned i)
+{
+	snprintf(text, room, "name-%u-%u", thread, i);
+}
+
+static void *use_module(void *argument)
+{
+	unsigned thread = *(unsigned *)argument;
+	struct names *names = names_new();
+	char text[64], *line;
+
+	CHECK(names != NULL);
+	for (unsigned i = 0; i < NAMES; i++) {
+		name_of(text, sizeof(text), thread, i);
+		CHECK_EQUAL(names_add(names, text), 0);
+		CHECK(names_add(names, text) < 0);
+		for (unsigned k = 0; k <= i % 9; k++) {
+			snprintf(text + 40, 20, "key-%u", k);
+			CHECK_EQUAL(names_set(names, text, text + 40, i * 100 + k + 1), 0);
+		}
+		CHECK_EQUAL(names_journal(names, (size_t)(i + 1) * 300), 0);
+	}
+	for (unsigned i = 0; i < NAMES; i += 2) {
+		name_of(text, sizeof(text), thread, i);
+		CHECK_EQUAL(names_remove(names, text), 0);
+	}
+	for (unsigned i = 0; i < NAMES; i++) {
+		name_of(text, sizeof(text), thread, i);
+		CHECK_EQUAL(names_get(names, text, "key-0"), i % 2 ? i * 100 + 1 : 0);
+	}
+	CHECK_EQUAL(names_journal(names, (size_t)5 << 20), 0); /* more than the heap's largest block */
+	CHECK(names_journal_whole(names));
+	line = names_describe(names);
+	CHECK_TEXT(line, "200 names in 256 buckets");
+	kfree(line);
+	names_free(names);
+	return NULL;
+}
+
+static void module_in_threads(void)
+{
+	pthread_t threads[THREADS];
+	unsigned numbers[THREADS];
+
+	CHECK_EQUAL(names_init(), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		numbers[i] = i;
+		CHECK_EQUAL(pthread_create(&threads[i], NULL, use_module, &numbers[i]), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	names_exit();
+	CHECK_TEXT(sy_heap_check(sy_kmem_heap()), NULL);
+}
+
+/* ---- The functions ---------------------------------------------------------------------------------------------- */
+
+static bool all_zero(const void *memory, size_t bytes)
+{
+	const unsigned char *at = memory;
+
+	while (bytes && !*at) {
+		at++;
+		bytes--;
+	}
+	return !bytes;
+}
+
+static void sizes(void)
+{
+	for (size_t size = 1; size <= KMALLOC_MAX_SIZE; size = size * 3 + 1) {
+		void *object = kmalloc(size, GFP_KERNEL);
+
+		CHECK(object != NULL && ksize(object) >= size);
+		memset(object, 0x5a, ksize(object));
+		kfree(object);
+		object = kzalloc(size, GFP_ATOMIC);
+		CHECK(object != NULL && all_zero(object, size));
+		kfree(object);
+	}
+	kfree(NULL);
+	kfree(ZERO_SIZE_PTR);
+	CHECK_EQUAL(ksize(NULL), 0);
+	CHECK(kcalloc(SIZE_MAX / 2, 3, GFP_KERNEL) == NULL);
+	CHECK(kmalloc_array(SIZE_MAX / 8, 16, GFP_KERNEL) == NULL);
+	CHECK(kmalloc(KMALLOC_MAX_SIZE + 1, GFP_KERNEL) == NULL);
+	CHECK(kvmalloc(SIZE_MAX, GFP_KERNEL) == NULL);
+}
+
+static void resizing(void)
+{
+	char *text = krealloc(NULL, 10, GFP_KERNEL);
+
+	memcpy(text, "as it was", 10);
+	text = krealloc(text, 5000, GFP_KERNEL);
+	CHECK_TEXT(text, "as it was");
+	CHECK(krealloc(text, KMALLOC_MAX_SIZE * 2, GFP_KERNEL) == NULL);
+	CHECK_TEXT(text, "as it was");
+	CHECK(krealloc(text, 0, GFP_KERNEL) == ZERO_SIZE_PTR);
+	CHECK(krealloc_array(NULL, SIZE_MAX / 4, 8, GFP_KERNEL) == NULL);
+}
+
+static void copies(void)
+{
+	char *text = kstrndup("Bonwick 1994", 7, GFP_KERNEL), *other = kmemdup(text, 8, GFP_KERNEL);
+
+	CHECK_TEXT(text, "Bonwick");
+	CHECK_TEXT(other, "Bonwick");
+	kfree(other);
+	other = kmemdup_nul("SLUB and more", 4, GFP_KERNEL);
+	CHECK_TEXT(other, "SLUB");
+	kfree(other);
+	kfree(text);
+	CHECK(kstrdup(NULL, GFP_KERNEL) == NULL);
+}
+
+struct aligned {
+	_Alignas(32) unsigned char bytes[40];
+};
+
+static void caches(void)
+{
+	struct kmem_cache *cache = KMEM_CACHE(aligned, SLAB_RED_ZONE | SLAB_PANIC);
+	void *objects[100];
+
+	CHECK_EQUAL(kmem_cache_alloc_bulk(cache, GFP_KERNEL | __GFP_ZERO, 100, objects), 100);
+	for (unsigned i = 0; i < 100; i++) {
+		CHECK_EQUAL((uintptr_t)objects[i] % 32, 0);
+		CHECK(all_zero(objects[i], sizeof(struct aligned)));
+		memset(objects[i], 1, sizeof(struct aligned));
+	}
+	CHECK(kmem_cache_size(cache) >= sizeof(struct aligned));
+	kmem_cache_free_bulk(cache, 100, objects);
+	CHECK_EQUAL(kmem_cache_shrink(cache), 0);
+	for (unsigned i = 0; i < 100; i++)
+		objects[i] = kmalloc(i * 50, GFP_KERNEL_ACCOUNT);
+	kfree_bulk(100, objects);
+	kmem_cache_destroy(cache);
+	kmem_cache_destroy(NULL);
+	CHECK(kmem_cache_create("too large", UINT_MAX, 0, 0, NULL) == NULL);
+	CHECK(gfpflags_allow_blocking(GFP_KERNEL) && !gfpflags_allow_blocking(GFP_ATOMIC));
+}
+
+int main(void)
+{
+	module_in_threads();
+	sizes();
+	resizing();
+	copies();
+	caches();
+	CHECK_TEXT(sy_heap_check(sy_kmem_heap()), NULL);
+	return check_result();
+}
