@@ -53,6 +53,7 @@
  * More files: bonwick_slabs.c (life of a slab), bonwick_hash.c, bonwick_geometry.c (layout, general caches),
  * bonwick_check.c.
  */
+#include "../here.h"
 #include "bonwick.h"
 
 static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node);
@@ -256,6 +257,89 @@ static void bonwick_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	free_object(sy__bonwick_page(page)->cache, slot, object);
 }
 
+/* ---- The fast path: calls on the caller's own slot ------------------------------------------------------------ */
+
+static inline struct sy__bonwick_slot *slot_here(const struct sy__bonwick_cache *cache, ptrdiff_t here)
+{
+	return (struct sy__bonwick_slot *)(void *)((char *)cache->slots + here);
+}
+
+static void *magazine_alloc_here(struct sy_cache *cache, unsigned flags)
+{
+	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
+	struct sy__bonwick_slot *own = slot_here(bonwick, sy__call_begin());
+	void *buffer = own->main;
+
+	if (sy__unlikely(!buffer || flags & SY_THISNODE))
+		return sy__here_cache_alloc(cache, flags);
+	own->main = *sy__bonwick_next(bonwick, buffer);
+	own->main_count--;
+	own->allocations++;
+	sy__call_end();
+	return sy__unlikely(flags & SY_ZERO) ? zeroed(bonwick, buffer) : buffer;
+}
+
+static void magazine_free_here(struct sy_cache *cache, void *object)
+{
+	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
+	struct sy__bonwick_slot *own = slot_here(bonwick, sy__call_begin());
+
+	if (sy__unlikely(own->main_count >= bonwick->magazine)) {
+		sy__here_cache_free(cache, object);
+		return;
+	}
+	*sy__bonwick_next(bonwick, object) = own->main;
+	own->main = object;
+	own->main_count++;
+	sy__call_end();
+}
+
+/* Through the cache's own entries, as it may have no magazines. */
+static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
+	void *object = NULL;
+
+	if (sy__likely(size <= SY__BONWICK_LARGEST)) {
+		struct sy_cache *cache = bonwick->general[bonwick->class_of[(size + 7) / 8]];
+
+		object = cache->alloc_here(cache, flags);
+	}
+	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+}
+
+static void *malloc_here(size_t size, struct sy_heap *heap)
+{
+	return kmalloc_here(size, 0, heap);
+}
+
+static void kfree_here(void *object, struct sy_heap *heap)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+	struct sy_cache *cache;
+
+	if (sy__unlikely(page->use == SY_USE_LARGE)) {
+		sy__here_kfree(object, heap);
+		return;
+	}
+	cache = &sy__bonwick_page(page)->cache->cache;
+	cache->free_here(cache, object);
+}
+
+static const struct sy_here entries_here = {
+	.cache_alloc = sy__here_cache_alloc,
+	.cache_free = sy__here_cache_free,
+	.kmalloc = kmalloc_here,
+	.malloc = malloc_here,
+	.kfree = kfree_here,
+};
+
+void sy__bonwick_choose_here(struct sy_cache *cache)
+{
+	cache->alloc_here = magazine_alloc_here;
+	cache->free_here = magazine_free_here;
+}
+
 /* ---- The list ------------------------------------------------------------------------------------------------- */
 
 static void move_before(struct sy_list *link, struct sy_list *place)
@@ -371,7 +455,7 @@ static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot,
 			return NULL;
 		node = SY_ANY_NODE;
 	}
-	__atomic_fetch_add(&heap->counters.slow_allocs, 1, __ATOMIC_RELAXED);
+	sy__count_slow(heap, &heap->counters.slow_allocs);
 	do
 		object = one_node ? take_of_node(cache, node) : take_anywhere(cache, slot);
 	while (!object && sy__bonwick_grow(cache, slot, flags, node));
@@ -407,7 +491,7 @@ static SY__COLD void spill(struct sy__bonwick_cache *cache, unsigned slot, void 
 	own->main_count = 1;
 	sy__local_end(slot);
 	if (surplus)
-		__atomic_fetch_add(&cache->cache.heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
+		sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__bonwick_put_list(cache, surplus);
 }
 
@@ -447,6 +531,7 @@ const struct sy_policy sy__bonwick = {
 	.cache_free = bonwick_free,
 	.kmalloc = bonwick_kmalloc,
 	.kfree = bonwick_kfree,
+	.here = &entries_here,
 	.heap_init = sy__bonwick_heap_init,
 	.cache_init = sy__bonwick_cache_init,
 	.cache_fini = sy__bonwick_cache_fini,

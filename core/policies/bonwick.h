@@ -78,7 +78,9 @@ struct sy__bonwick_cache {
 	uint32_t colours;   /* a slab has a colour from 0 to colours - 1 */
 	uint32_t magazine;  /* objects in each of a slot's two lists at most; 0: slots have none */
 	uint32_t page_flags;/* enum sy_flags for its pages */
-	struct sy__bonwick_slot *slots; /* one for each slot of the heap; NULL: none */
+	struct sy__bonwick_slot *slots; /* one for each slot of the heap; NULL: none; in a heap of threads, element -1 is the dummy */
+	struct sy__bonwick_slot *all_slots; /* with that; one block of metadata, and its size */
+	size_t slots_bytes;
 
 	/* Protects what follows, and all of the slabs but what their clients hold. */
 	_Alignas(SY_CACHE_LINE) sy__lock_t lock;
@@ -166,6 +168,9 @@ uint64_t sy__bonwick_reap(struct sy_cache *);
 void sy__bonwick_drain(struct sy_heap *, unsigned slot);
 void sy__bonwick_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__bonwick_cache_fini(struct sy_cache *);
+
+/* bonwick.c: entries of a cache whose slots have magazines, in a heap of threads. */
+void sy__bonwick_choose_here(struct sy_cache *);
 
 /* bonwick_geometry.c */
 bool sy__bonwick_heap_init(struct sy_heap *);

@@ -128,6 +128,22 @@ static uint32_t magazine(struct sy_heap *heap)
 	return sy__bonwick_heap(heap)->bufctls ? (uint32_t)heap->tunables[BONWICK_MAGAZINE] : 0;
 }
 
+/* In a heap of threads the dummy slot stands in front; its main list looks full, and is empty. */
+static bool make_slots(struct sy__bonwick_cache *bonwick)
+{
+	struct sy_heap *heap = bonwick->cache.heap;
+	unsigned dummies = heap->threads ? 1 : 0;
+
+	bonwick->slots_bytes = (dummies + heap->slots) * sizeof(*bonwick->slots);
+	bonwick->all_slots = sy__metadata_take(heap, bonwick->slots_bytes);
+	if (!bonwick->all_slots)
+		return false;
+	if (dummies)
+		bonwick->all_slots->main_count = UINT32_MAX;
+	bonwick->slots = bonwick->all_slots + dummies;
+	return true;
+}
+
 bool sy__bonwick_cache_init(struct sy_cache *cache)
 {
 	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
@@ -143,8 +159,9 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 	sy__bonwick_hash_init(&bonwick->hash, cache->size);
 	if (!bonwick->magazine)
 		return true;
-	bonwick->slots = sy__metadata_take(cache->heap, cache->heap->slots * sizeof(*bonwick->slots));
-	return bonwick->slots != NULL;
+	if (cache->heap->threads)
+		sy__bonwick_choose_here(cache);
+	return make_slots(bonwick);
 }
 
 /* ---- The heap's own caches ------------------------------------------------------------------------------------ */

@@ -424,5 +424,5 @@ void sy__bonwick_cache_fini(struct sy_cache *common)
 	}
 	if (common->supplier)
 		return_supplied(cache);
-	sy__metadata_give(common->heap, cache->slots, common->heap->slots * sizeof(*cache->slots));
+	sy__metadata_give(common->heap, cache->all_slots, cache->slots_bytes);
 }

@@ -42,6 +42,7 @@
  *
  * More files: slab_slabs.c (slabs, and moving objects), slab_reap.c, slab_geometry.c (layout), slab_check.c.
  */
+#include "../here.h"
 #include "slab.h"
 
 #define UNTOUCHED_BATCH 16u /* objects that an array gets that was not used lately */
@@ -129,6 +130,91 @@ static void slab_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	}
 	free_object(sy__slab_slab(page)->cache, slot, object);
 }
+
+/* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
+
+/* The vector of arrays has a pointer where other policies have a cache line. Multiples of 64 are divided exactly by a shift,
+ * the dummy's negative one too. */
+static inline struct sy__slab_array *array_here(const struct sy__slab_cache *cache, ptrdiff_t here)
+{
+	const int shift = sizeof(void *) == 8 ? 3 : 4;
+
+	return *(struct sy__slab_array **)(void *)((char *)cache->arrays + (here >> shift));
+}
+
+/* NULL: there is none, and the call goes on. */
+static inline void *take_here(struct sy__slab_cache *cache, unsigned flags)
+{
+	struct sy__slab_array *own = array_here(cache, sy__call_begin());
+	void *object;
+
+	if (sy__unlikely(!own->avail))
+		return NULL;
+	own->touched = 1;
+	object = own->objects[--own->avail];
+	sy__call_end();
+	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
+}
+
+static void *alloc_here(struct sy_cache *cache, unsigned flags)
+{
+	void *object = take_here(sy__slab_cache(cache), flags);
+
+	return sy__likely(object) ? object : sy__here_cache_alloc(cache, flags);
+}
+
+static void free_here(struct sy_cache *cache, void *object)
+{
+	struct sy__slab_array *own = array_here(sy__slab_cache(cache), sy__call_begin());
+
+	if (sy__unlikely(own->avail == own->limit)) {
+		sy__here_cache_free(cache, object);
+		return;
+	}
+	own->objects[own->avail++] = object;
+	sy__call_end();
+}
+
+static SY__OUT_OF_LINE void *kmalloc_seldom_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
+	void *object = cache ? take_here(sy__slab_cache(cache), flags) : NULL;
+
+	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+}
+
+static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	void *object;
+
+	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
+		return kmalloc_seldom_here(size, flags, heap);
+	object = take_here(sy__slab_cache(sy__kmalloc_small(&sy__slab_heap(heap)->kmalloc, size)), flags);
+	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+}
+
+static void *malloc_here(size_t size, struct sy_heap *heap)
+{
+	return kmalloc_here(size, 0, heap);
+}
+
+static void kfree_here(void *object, struct sy_heap *heap)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+
+	if (sy__unlikely(page->use == SY_USE_LARGE || sy__slab_slab(page)->cache->many_nodes))
+		sy__here_kfree(object, heap);
+	else
+		free_here(&sy__slab_slab(page)->cache->cache, object);
+}
+
+static const struct sy_here entries_here = {
+	.cache_alloc = alloc_here,
+	.cache_free = free_here,
+	.kmalloc = kmalloc_here,
+	.malloc = malloc_here,
+	.kfree = kfree_here,
+};
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
@@ -289,7 +375,7 @@ static SY__COLD void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, un
 {
 	void *object;
 
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_allocs, 1, __ATOMIC_RELAXED);
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
 	if (sy__unlikely(!cache->arrays[slot]->limit))
 		sy__slab_equip(cache, slot);
 	object = alloc_somewhere(cache, slot, flags, node);
@@ -345,7 +431,7 @@ static SY__COLD void free_slow(struct sy__slab_cache *cache, unsigned slot, void
 {
 	struct sy_list surplus;
 
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__list_init(&surplus);
 	if (sy__unlikely(!cache->arrays[slot]->limit))
 		sy__slab_equip(cache, slot);
@@ -363,7 +449,7 @@ static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, voi
 	struct sy__slab_node *near = &cache->nodes[cache->arrays[slot]->node];
 	struct sy_list surplus;
 
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__list_init(&surplus);
 	if (near->aliens) {
 		struct sy__slab_alien *alien = &near->aliens[home];
@@ -429,6 +515,7 @@ const struct sy_policy sy__slab = {
 	.cache_free = slab_free,
 	.kmalloc = slab_kmalloc,
 	.kfree = slab_kfree,
+	.here = &entries_here,
 	.heap_init = slab_heap_init,
 	.cache_merge = sy__slab_merge,
 	.cache_init = sy__slab_cache_init,

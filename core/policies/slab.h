@@ -94,7 +94,7 @@ enum sy__slab_place {
 
 struct sy__slab_cache {
 	struct sy_cache cache;
-	struct sy__slab_array **arrays; /* for each slot of the heap: its own, or its node's none */
+	struct sy__slab_array **arrays; /* for each slot of the heap: its own, or its node's none; the dummy's is always none */
 	bool many_nodes; /* an object may be of another node than the slot that frees it */
 	uint8_t order; /* of a slab */
 	uint8_t place; /* enum sy__slab_place */

@@ -22,6 +22,7 @@
  * shared array holds eight such batches where CPUs pass objects to each other and objects are at most a page.
  */
 #include "../geometry.h"
+#include "../here.h"
 #include "../merge.h"
 #include "../metadata.h"
 #include "slab.h"
@@ -323,16 +324,29 @@ static bool make_nodes(struct sy__slab_cache *slab)
 	return true;
 }
 
-/* No slot has an array yet. Gives the nodes back if there is no memory. */
+/* The dummy slot stands in front. */
+static unsigned dummies(const struct sy_heap *heap)
+{
+	return heap->threads ? 1 : 0;
+}
+
+static size_t slots_bytes(const struct sy_heap *heap)
+{
+	return (dummies(heap) + heap->slots) * sizeof(struct sy__slab_array *);
+}
+
+/* No slot has an array yet, and the dummy never will. Gives the nodes back if there is no memory. */
 static bool make_slots(struct sy__slab_cache *slab)
 {
 	struct sy_heap *heap = slab->cache.heap;
+	struct sy__slab_array **all = sy__metadata_take(heap, slots_bytes(heap));
 
-	slab->arrays = sy__metadata_take(heap, heap->slots * sizeof(*slab->arrays));
-	if (!slab->arrays) {
+	if (!all) {
 		sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
 		return false;
 	}
+	all[0] = slab->nodes[0].none;
+	slab->arrays = all + dummies(heap);
 	for (unsigned slot = 0; slot < heap->slots; slot++)
 		slab->arrays[slot] = slab->nodes[heap->slot_node[slot]].none;
 	return true;
@@ -347,6 +361,8 @@ bool sy__slab_cache_init(struct sy_cache *cache)
 	slab->page_flags = sy__page_flags(cache->flags);
 	slab->many_nodes = cache->heap->nodes > 1;
 	size_arrays(slab);
+	if (slab->many_nodes && cache->heap->threads)
+		cache->free_here = sy__here_cache_free;
 	return make_nodes(slab) && make_slots(slab);
 }
 
@@ -359,7 +375,7 @@ void sy__slab_give_state(struct sy__slab_cache *slab)
 		give_array(slab, slab->arrays[slot]);
 	for (unsigned i = 0; i < heap->nodes; i++)
 		give_array(slab, slab->nodes[i].shared);
-	sy__metadata_give(heap, slab->arrays, heap->slots * sizeof(*slab->arrays));
+	sy__metadata_give(heap, slab->arrays - dummies(heap), slots_bytes(heap));
 	sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
 }
 

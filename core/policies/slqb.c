@@ -48,6 +48,7 @@
  *
  * More files: slqb_slabs.c (slabs, and moving objects), slqb_geometry.c (layout, thresholds), slqb_check.c.
  */
+#include "../here.h"
 #include "slqb.h"
 
 static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node);
@@ -142,6 +143,94 @@ static void slqb_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	}
 	free_object(sy__slqb_slab(page)->list->cache, slot, page, object);
 }
+
+/* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
+
+static inline struct sy__slqb_list *list_here(const struct sy__slqb_cache *cache, ptrdiff_t here)
+{
+	const ptrdiff_t lines = sizeof(struct sy__slqb_slot) / SY_CACHE_LINE;
+
+	return &((struct sy__slqb_slot *)(void *)((char *)cache->slots + here * lines))->list;
+}
+
+/* NULL: there is none, and the call goes on. */
+static inline void *take_here(struct sy__slqb_cache *cache, unsigned flags)
+{
+	struct sy__slqb_list *own = list_here(cache, sy__call_begin());
+	void *object;
+
+	if (sy__unlikely(!own->freelist))
+		return NULL;
+	object = pop(cache, own);
+	sy__call_end();
+	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
+}
+
+static void *alloc_here(struct sy_cache *cache, unsigned flags)
+{
+	void *object = take_here(sy__slqb_cache(cache), flags);
+
+	return sy__likely(object) ? object : sy__here_cache_alloc(cache, flags);
+}
+
+/* False: the list is full, or the object of another node's slab; the call goes on. */
+static inline bool put_here(struct sy__slqb_cache *cache, const struct sy_page *page, void *object)
+{
+	struct sy__slqb_list *own = list_here(cache, sy__call_begin());
+
+	if (sy__unlikely(page->node != own->node || own->count >= own->hiwater))
+		return false;
+	*sy__slqb_next(cache, object) = own->freelist;
+	own->freelist = object;
+	own->count++;
+	sy__call_end();
+	return true;
+}
+
+static void free_here(struct sy_cache *cache, void *object)
+{
+	if (sy__unlikely(!put_here(sy__slqb_cache(cache), sy__page_of(cache->heap, object), object)))
+		sy__here_cache_free(cache, object);
+}
+
+static SY__OUT_OF_LINE void *kmalloc_seldom_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slqb_heap(heap)->kmalloc, size, flags);
+	void *object = cache ? take_here(sy__slqb_cache(cache), flags) : NULL;
+
+	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+}
+
+static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	void *object;
+
+	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
+		return kmalloc_seldom_here(size, flags, heap);
+	object = take_here(sy__slqb_cache(sy__kmalloc_small(&sy__slqb_heap(heap)->kmalloc, size)), flags);
+	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+}
+
+static void *malloc_here(size_t size, struct sy_heap *heap)
+{
+	return kmalloc_here(size, 0, heap);
+}
+
+static void kfree_here(void *object, struct sy_heap *heap)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+
+	if (sy__unlikely(page->use == SY_USE_LARGE || !put_here(sy__slqb_slab(page)->list->cache, page, object)))
+		sy__here_kfree(object, heap);
+}
+
+static const struct sy_here entries_here = {
+	.cache_alloc = alloc_here,
+	.cache_free = free_here,
+	.kmalloc = kmalloc_here,
+	.malloc = malloc_here,
+	.kfree = kfree_here,
+};
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
@@ -249,7 +338,7 @@ static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, un
 {
 	void *object;
 
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_allocs, 1, __ATOMIC_RELAXED);
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
 	object = alloc_somewhere(cache, slot, flags, node);
 	return object && flags & SY_ZERO ? zeroed(cache, object) : object;
 }
@@ -261,7 +350,7 @@ static SY__COLD void free_over_hiwater(struct sy__slqb_cache *cache, unsigned sl
 	struct sy__slqb_slot *own = &cache->slots[slot];
 	struct sy_list ended;
 
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__list_init(&ended);
 	sy__local_begin(slot);
 	sy__slqb_flush(cache, own, &own->list, cache->flushbatch, &ended);
@@ -272,7 +361,7 @@ static SY__COLD void free_over_hiwater(struct sy__slqb_cache *cache, unsigned sl
 /* An object of another node. */
 static SY__COLD void free_away(struct sy__slqb_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
-	__atomic_fetch_add(&cache->cache.heap->counters.slow_frees, 1, __ATOMIC_RELAXED);
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__local_begin(slot);
 	sy__slqb_send_away(cache, &cache->slots[slot], sy__slqb_slab(page)->list, object);
 	sy__local_end(slot);
@@ -326,6 +415,7 @@ const struct sy_policy sy__slqb = {
 	.cache_free = slqb_free,
 	.kmalloc = slqb_kmalloc,
 	.kfree = slqb_kfree,
+	.here = &entries_here,
 	.heap_init = slqb_heap_init,
 	.cache_init = sy__slqb_cache_init,
 	.cache_fini = sy__slqb_cache_fini,

@@ -63,7 +63,7 @@ struct sy__slqb_node {
 
 struct sy__slqb_cache {
 	struct sy_cache cache;
-	struct sy__slqb_slot *slots; /* one for each slot of the heap */
+	struct sy__slqb_slot *slots; /* one for each slot of the heap; in a heap of threads, element -1 is the dummy */
 	uint32_t offset; /* bytes from an object's start to its free pointer */
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */
@@ -71,7 +71,8 @@ struct sy__slqb_cache {
 	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
 	uint32_t page_flags; /* enum sy_flags for its pages */
 	struct sy__slqb_node *nodes; /* one for each memory node of the heap */
-	size_t state_bytes; /* of slots and nodes, one block of metadata */
+	void *state; /* slots and nodes, one block of metadata; its size in bytes */
+	size_t state_bytes;
 };
 
 struct sy__slqb_heap {

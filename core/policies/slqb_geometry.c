@@ -107,13 +107,17 @@ static void start_list(struct sy__slqb_cache *slqb, struct sy__slqb_list *list, 
 static bool make_state(struct sy__slqb_cache *slqb, uint32_t hiwater)
 {
 	const struct sy_heap *heap = slqb->cache.heap;
-	size_t slots_bytes = heap->slots * sizeof(struct sy__slqb_slot);
+	unsigned dummies = heap->threads ? 1 : 0;
+	struct sy__slqb_slot *all;
 
-	slqb->state_bytes = slots_bytes + heap->nodes * sizeof(struct sy__slqb_node);
-	slqb->slots = sy__metadata_take(slqb->cache.heap, slqb->state_bytes);
-	if (!slqb->slots)
+	slqb->state_bytes = (dummies + heap->slots) * sizeof(*all) + heap->nodes * sizeof(struct sy__slqb_node);
+	all = sy__metadata_take(slqb->cache.heap, slqb->state_bytes);
+	if (!all)
 		return false;
-	slqb->nodes = (struct sy__slqb_node *)(void *)((char *)slqb->slots + slots_bytes);
+	all->list.node = SY_ANY_NODE; /* nothing is freed on the dummy slot */
+	slqb->state = all;
+	slqb->slots = all + dummies;
+	slqb->nodes = (struct sy__slqb_node *)(void *)(slqb->slots + heap->slots);
 	for (unsigned i = 0; i < heap->slots; i++)
 		start_list(slqb, &slqb->slots[i].list, hiwater, heap->slot_node[i]);
 	for (unsigned i = 0; i < heap->nodes; i++) {

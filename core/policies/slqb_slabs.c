@@ -323,5 +323,5 @@ void sy__slqb_cache_fini(struct sy_cache *common)
 
 	sy__slqb_shrink(common);
 	sy__deferred_finish(common->heap, belongs_to, common);
-	sy__metadata_give(common->heap, cache->slots, cache->state_bytes);
+	sy__metadata_give(common->heap, cache->state, cache->state_bytes);
 }
