@@ -57,7 +57,7 @@ static const struct set sets[] = {
 
 const char *const sy__kmalloc_class_names[] = { [SY_CLASSES_LINUX] = "linux", [SY_CLASSES_FINE] = "fine" };
 
-_Static_assert(COUNT(fine_sizes) <= SY__KMALLOC_MOST_CLASSES && COUNT(linux_sizes) <= SY__KMALLOC_MOST_CLASSES,
+_Static_assert(COUNT(fine_sizes) <= SY__KMALLOC_MOST_CLASSES && COUNT(linux_sizes) * SY__KMALLOC_TYPES <= SY__KMALLOC_MOST_CLASSES,
                "the tables hold every class");
 
 static const struct {
@@ -92,7 +92,7 @@ static enum sy__kmalloc_type type_of(unsigned flags)
 
 struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
 {
-	struct sy_cache *const *classes = kmalloc->classes[type_of(flags)];
+	struct sy_cache *const *classes = kmalloc->classes + type_of(flags) * kmalloc->next_type;
 
 	if (size <= SY__KMALLOC_SMALL)
 		return classes[kmalloc->small_class[(size + 7) / 8]];
@@ -179,7 +179,7 @@ static bool create_type(struct sy_heap *heap, struct sy__kmalloc *kmalloc, unsig
                         unsigned cache_flags)
 {
 	const struct set *set = &sets[heap->sizing.classes];
-	struct sy_cache **classes = kmalloc->classes[type];
+	struct sy_cache **classes = kmalloc->classes + type * set->count;
 	unsigned first = smallest_holding(set, smallest);
 
 	for (unsigned class = first; class < set->count; class++) {
@@ -195,9 +195,10 @@ static bool create_type(struct sy_heap *heap, struct sy__kmalloc *kmalloc, unsig
 static void fill_tables(struct sy__kmalloc *kmalloc, const struct set *set)
 {
 	kmalloc->largest = set->sizes[set->count - 1];
+	kmalloc->next_type = set->types > 1 ? set->count : 0;
 	for (unsigned i = 0; i < COUNT(kmalloc->small_class); i++) {
 		kmalloc->small_class[i] = (uint8_t)smallest_holding(set, i * 8);
-		kmalloc->small[i] = kmalloc->classes[SY__KMALLOC_NORMAL][kmalloc->small_class[i]];
+		kmalloc->small[i] = kmalloc->classes[kmalloc->small_class[i]];
 	}
 	for (unsigned i = 0; i < COUNT(kmalloc->medium_class); i++)
 		kmalloc->medium_class[i] = (uint8_t)smallest_holding(set, i * SY__KMALLOC_STEP);
@@ -214,8 +215,6 @@ bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64
 	for (unsigned type = 0; type < set->types; type++)
 		if (!create_type(heap, kmalloc, type, smallest, cache_flags))
 			return false;
-	for (unsigned type = set->types; type < SY__KMALLOC_TYPES; type++)
-		sy__copy(kmalloc->classes[type], kmalloc->classes[SY__KMALLOC_NORMAL], sizeof(kmalloc->classes[type]));
 	fill_tables(kmalloc, set);
 	return true;
 }

@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-#define SY__KMALLOC_MOST_CLASSES 64
+#define SY__KMALLOC_MOST_CLASSES 64 /* of all types */
 #define SY__KMALLOC_SMALL 1024u    /* bytes; up to here a class is found by one look at a table */
 #define SY__KMALLOC_LARGEST 32768u /* bytes; of any class */
 #define SY__KMALLOC_STEP 128u      /* classes above SY__KMALLOC_SMALL are multiples of this */
@@ -20,10 +20,11 @@ enum sy__kmalloc_type {
 
 struct sy__kmalloc {
 	struct sy_cache *small[SY__KMALLOC_SMALL / 8 + 1]; /* of type normal, by ceil(size / 8): the fast path */
-	struct sy_cache *classes[SY__KMALLOC_TYPES][SY__KMALLOC_MOST_CLASSES];
+	struct sy_cache *classes[SY__KMALLOC_MOST_CLASSES]; /* of type 0, then of type 1, … */
 	uint8_t small_class[SY__KMALLOC_SMALL / 8 + 1];                     /* by ceil(size / 8) */
 	uint8_t medium_class[SY__KMALLOC_LARGEST / SY__KMALLOC_STEP + 1]; /* by ceil(size / SY__KMALLOC_STEP) */
 	uint32_t largest; /* bytes; larger requests go straight to pages */
+	uint32_t next_type; /* classes from one type to the next; 0: all types have the same */
 };
 
 /* Of a request with any of the three flags. */

@@ -81,6 +81,8 @@ struct sy__slub_heap {
 	struct sy__slub_slot *small[]; /* of the normal class for sizes up to 8, 16, 24, … SY__KMALLOC_SMALL */
 };
 
+_Static_assert(sizeof(struct sy__slub_heap) <= 4096, "a heap is one page: replays count it");
+
 static inline struct sy__slub_heap *sy__slub_heap(struct sy_heap *heap)
 {
 	return (struct sy__slub_heap *)(void *)heap;
