@@ -1,9 +1,9 @@
 /*
  * Every policy under real threads:  conformance-threads [OPERATIONS]
  *
- * Each of four threads owns two CPU slots and makes OPERATIONS (default 100,000) random steps: it allocates an object,
+ * Each of four threads makes OPERATIONS (default 100,000) random steps on one heap of threads: it allocates an object,
  * writes it, and exchanges it for whatever lies in a random cell of a table that all threads share. What it gets, most often
- * an object of another thread, it verifies and frees on one of its own slots. So objects are freed where they were not
+ * an object of another thread, it verifies and frees. So objects are freed where they were not
  * allocated all the time, and no thread but the holder ever touches one: a byte that changed is the allocator's fault.
  *
  * One cache is constructed, one waits for grace periods (the first thread lets time pass), the rest is kmalloc. Memory is
@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define THREADS 4
-#define SLOTS (2 * THREADS)
 #define CELLS 512
 #define DEFAULT_OPERATIONS 100000
 #define CONSTRUCTED_BYTE 0x3c
@@ -76,13 +75,12 @@ static void complain(struct yard *yard, const char *what)
 }
 
 /* NULL: no memory, which is a complaint. */
-static struct mark *allocate(struct worker *worker, unsigned slot)
+static struct mark *allocate(struct worker *worker)
 {
 	struct yard *yard = worker->yard;
 	uint32_t kind = below(worker, KMALLOC + 2);
 	size_t bytes = kind < CACHES ? cache_sizes[kind] : sizeof(struct mark) + 1 + below(worker, 1u << below(worker, 15));
-	struct mark *mark = kind < CACHES ? sy_cache_alloc(yard->caches[kind], slot, 0, SY_ANY_NODE)
-	                                  : sy_kmalloc(yard->heap, slot, bytes, 0, SY_ANY_NODE);
+	struct mark *mark = kind < CACHES ? sy_alloc(yard->caches[kind], 0) : sy_malloc(yard->heap, bytes, 0);
 
 	if (!mark) {
 		complain(yard, "NULL, though there is memory");
@@ -95,7 +93,7 @@ static struct mark *allocate(struct worker *worker, unsigned slot)
 	return mark;
 }
 
-static void give_back(struct yard *yard, unsigned slot, struct mark *mark)
+static void give_back(struct yard *yard, struct mark *mark)
 {
 	uint32_t kind = mark->kind, bytes = mark->bytes;
 
@@ -104,9 +102,9 @@ static void give_back(struct yard *yard, unsigned slot, struct mark *mark)
 	if (kind == CONSTRUCTED)
 		memset(mark, CONSTRUCTED_BYTE, bytes);
 	if (kind < CACHES)
-		sy_cache_free(yard->caches[kind], slot, mark);
+		sy_free(yard->caches[kind], mark);
 	else
-		sy_kfree(yard->heap, slot, mark);
+		sy_mfree(yard->heap, mark);
 }
 
 static void *work(void *argument)
@@ -115,12 +113,11 @@ static void *work(void *argument)
 	struct yard *yard = worker->yard;
 
 	for (uint64_t i = 0; i < yard->operations && !__atomic_load_n(&yard->wrong, __ATOMIC_RELAXED); i++) {
-		unsigned slot = worker->index * 2 + below(worker, 2);
-		struct mark *mine = below(worker, 3) ? allocate(worker, slot) : NULL;
+		struct mark *mine = below(worker, 3) ? allocate(worker) : NULL;
 		struct mark *theirs = __atomic_exchange_n(&yard->cells[below(worker, CELLS)], mine, __ATOMIC_ACQ_REL);
 
 		if (theirs)
-			give_back(yard, slot, theirs);
+			give_back(yard, theirs);
 		if (worker->index == 0 && i % 64 == 0)
 			sy_heap_tick(yard->heap);
 	}
@@ -132,7 +129,7 @@ static bool make_yard(struct yard *yard, struct sy_pages *pages, const struct sy
 	struct sy_heap_config config;
 
 	sy_heap_defaults(policy, &config);
-	config.slots = SLOTS;
+	config.threads = true;
 	config.grace_ns = 100000;
 	yard->heap = sy_heap_create(pages, &config);
 	for (unsigned i = 0; yard->heap && i < CACHES; i++) {
@@ -169,7 +166,7 @@ static const char *clean_up(struct yard *yard)
 
 	for (unsigned i = 0; i < CELLS; i++)
 		if (yard->cells[i])
-			give_back(yard, 0, yard->cells[i]);
+			give_back(yard, yard->cells[i]);
 	for (unsigned i = 0; i < CACHES && !wrong; i++)
 		if (!sy_cache_destroy(yard->caches[i], NULL))
 			wrong = "a cache without objects in use could not be destroyed";
@@ -183,7 +180,7 @@ static const char *clean_up(struct yard *yard)
 
 static bool run(const struct sy_policy *policy, uint64_t operations)
 {
-	struct sy_pages_config config = { .zone_count = 1, .slots = SLOTS, .pageblock_order = 9, .cpu_lists = true };
+	struct sy_pages_config config = { .zone_count = 1, .slots = THREADS + 2, .pageblock_order = 9, .cpu_lists = true };
 	struct yard yard = { .operations = operations };
 	struct sy_pages *pages;
 	const char *wrong = "no memory for the test itself";
