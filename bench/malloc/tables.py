@@ -29,7 +29,8 @@ def machine() -> dict[str, Any]:
 
 
 def merged(paths: Sequence[Path]) -> dict[str, Any]:
-    """One result of several that were written with --json: what a later file has of a program and allocator replaces the earlier."""
+    """One result of several that were written with --json: what a later file has of a program and allocator replaces the earlier. Ratios
+    mean something where all samples of a program are of one file."""
     found: dict[str, Any] = json.loads(paths[0].read_text())
     for path in paths[1:]:
         later = json.loads(path.read_text())
@@ -37,7 +38,8 @@ def merged(paths: Sequence[Path]) -> dict[str, Any]:
             found[name].update(later[name])
         for program, by_allocator in later["samples"].items():
             found["samples"].setdefault(program, {}).update(by_allocator)
-        found["faults"] += later["faults"]
+        again = tuple(f"{program} under {name}:" for program, by in later["samples"].items() for name in by)
+        found["faults"] = [fault for fault in found["faults"] if not fault.startswith(again)] + later["faults"]
         found["rounds"] = min(found["rounds"], later["rounds"])
     return found
 
