@@ -146,17 +146,21 @@ static void slqb_kfree(struct sy_heap *heap, unsigned slot, void *object)
 
 /* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
 
-static inline struct sy__slqb_list *list_here(const struct sy__slqb_cache *cache, ptrdiff_t here)
+/* Fast frees between two slow calls at least. A list may serve a program for ever, but what happens by time, trimming and
+ * giving memory back, happens in slow calls. */
+#define FUSE 256
+
+static inline struct sy__slqb_slot *slot_here(const struct sy__slqb_cache *cache, ptrdiff_t here)
 {
 	const ptrdiff_t lines = sizeof(struct sy__slqb_slot) / SY_CACHE_LINE;
 
-	return &((struct sy__slqb_slot *)(void *)((char *)cache->slots + here * lines))->list;
+	return (struct sy__slqb_slot *)(void *)((char *)cache->slots + here * lines);
 }
 
 /* NULL: there is none, and the call goes on. */
 static inline void *take_here(struct sy__slqb_cache *cache, unsigned flags)
 {
-	struct sy__slqb_list *own = list_here(cache, sy__call_begin());
+	struct sy__slqb_list *own = &slot_here(cache, sy__call_begin())->list;
 	void *object;
 
 	if (sy__unlikely(!own->freelist))
@@ -176,9 +180,10 @@ static void *alloc_here(struct sy_cache *cache, unsigned flags)
 /* False: the list is full, or the object of another node's slab; the call goes on. */
 static inline bool put_here(struct sy__slqb_cache *cache, const struct sy_page *page, void *object)
 {
-	struct sy__slqb_list *own = list_here(cache, sy__call_begin());
+	struct sy__slqb_slot *slot = slot_here(cache, sy__call_begin());
+	struct sy__slqb_list *own = &slot->list;
 
-	if (sy__unlikely(page->node != own->node || own->count >= own->hiwater))
+	if (sy__unlikely(page->node != own->node || own->count >= own->hiwater || slot->fast_frees++ % FUSE == 0))
 		return false;
 	*sy__slqb_next(cache, object) = own->freelist;
 	own->freelist = object;

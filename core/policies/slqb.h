@@ -53,6 +53,7 @@ struct sy__slqb_slot {
 	struct sy__slqb_chain rlist; /* objects on the way to the list that owns their slabs */
 	struct sy__slqb_list *rlist_to; /* that list */
 	uint32_t colour_next; /* colour of the next slab, in bytes */
+	uint32_t fast_frees; /* in a heap of threads: how many; now and then one is a slow call all the same */
 };
 
 /* What one memory node has of a cache. */
