@@ -96,22 +96,23 @@ static inline uint32_t units_for(uint32_t bytes)
 	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
 }
 
-/* A power is aligned to all of its size but the header; heaps may want more alignment than that, which is another kind. */
-static inline enum sy__slob_kind kind_for(uint32_t bytes, uint32_t align, uint32_t offset)
+/* least: what the heap aligns all of kmalloc to, so that all but larger powers are of one kind. */
+static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset, uint32_t least)
 {
 	if (align == HEADER)
 		return SY__SLOB_WORD;
 	if (offset)
-		return bytes == align + offset ? SY__SLOB_POWER : SY__SLOB_OTHER;
+		return least <= HEADER || align == least ? SY__SLOB_POWER : SY__SLOB_OTHER;
 	return align == SY_CACHE_LINE ? SY__SLOB_LINE : SY__SLOB_OTHER;
 }
 
-static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset)
+static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset, uint32_t least)
 {
-	enum sy__slob_kind kind = kind_for(bytes, align, offset);
+	enum sy__slob_kind kind = kind_for(align, offset, least);
+	enum sy__slob_kind weaker = offset ? SY__SLOB_POWER : SY__SLOB_WORD; /* what is no room for this kind is none for OTHER */
 
 	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
-		                 bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? SY__SLOB_WORD : kind };
+		                 bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? weaker : kind };
 }
 
 /* ---- Search --------------------------------------------------------------------------------------------------- */
@@ -129,7 +130,7 @@ static inline bool may_serve(struct sy_page *page, const struct request *request
 /* The page, whose largest block was seen, has no room for the request: larger ones of its kind need not look. */
 static inline void refuse(struct sy__slob_page *state, const struct request *request, uint32_t largest)
 {
-	uint32_t below = request->kind == SY__SLOB_OTHER ? state->most[SY__SLOB_WORD] : request->want.units - 1;
+	uint32_t below = request->kind == SY__SLOB_OTHER ? state->most[request->bound] : request->want.units - 1;
 
 	state->most[request->bound] = (uint16_t)(largest < below ? largest : below);
 }
@@ -508,7 +509,7 @@ static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;
 	if (align < heap->sizing.align)
 		align = heap->sizing.align;
-	request = request_for(bytes + HEADER, align, HEADER);
+	request = request_for(bytes + HEADER, align, HEADER, heap->sizing.align);
 	block = block_alloc(slob, &request, slot, flags, node, NULL);
 	if (!block)
 		return NULL;
@@ -613,7 +614,7 @@ static bool slob_cache_init(struct sy_cache *cache)
 	if (cache->align < HEADER)
 		cache->align = HEADER;
 	cache->size = (uint32_t)bytes;
-	own->request = request_for(cache->size, cache->align, 0);
+	own->request = request_for(cache->size, cache->align, 0, 0);
 	return true;
 }
 

@@ -14,9 +14,10 @@ enum sy__slob_fit { SY__SLOB_NEXT, SY__SLOB_FIRST, SY__SLOB_BEST };
 enum sy__slob_kind {
 	SY__SLOB_WORD,  /* the least alignment */
 	SY__SLOB_LINE,  /* an object of a cache, aligned to a cache line */
-	SY__SLOB_POWER, /* kmalloc of a power of two, aligned to its size: a block for it serves the lower powers as well */
+	SY__SLOB_POWER, /* kmalloc of a power of two, aligned to its size: a block for it serves the lower powers as well. In a heap
+	                 * that aligns all of kmalloc to more than a word: what is aligned to that */
 	SY__SLOB_KINDS,
-	SY__SLOB_OTHER = SY__SLOB_KINDS /* any alignment: bound by what bounds WORD */
+	SY__SLOB_OTHER = SY__SLOB_KINDS /* any alignment: bound by what bounds WORD; of kmalloc, what bounds POWER */
 };
 
 /* State of a page, in its descriptor. */

@@ -42,15 +42,26 @@ static uint32_t room_for_power(uint32_t block, uint32_t units)
 	return most;
 }
 
-static bool bounded(const struct sy__slob_page *state, uint32_t block, uint32_t units)
+/* Likewise of those that kmalloc aligns as the heap wants, so many units. */
+static uint32_t room_for_kmalloc(uint32_t align, uint32_t block, uint32_t units)
+{
+	struct sy__slob_want want = { .align = align, .offset = SY__SLOB_WORD_UNITS };
+	uint32_t skipped = sy__slob_start(block, &want) - block;
+
+	if (align <= SY__SLOB_WORD_UNITS)
+		return room_for_power(block, units);
+	return units > skipped ? units - skipped : 0;
+}
+
+static bool bounded(const struct sy__slob_page *state, uint32_t align, uint32_t block, uint32_t units)
 {
 	return state->most[SY__SLOB_WORD] >= room(block, units, SY__SLOB_WORD_UNITS) &&
 	       state->most[SY__SLOB_LINE] >= room(block, units, LINE_UNITS) &&
-	       state->most[SY__SLOB_POWER] >= room_for_power(block, units);
+	       state->most[SY__SLOB_POWER] >= room_for_kmalloc(align, block, units);
 }
 
 /* Whether the block contradicts what the page noted of a request. */
-static bool overlooked(const struct sy__slob_page *state, uint32_t block, uint32_t units)
+static bool overlooked(const struct sy__slob_page *state, uint32_t align, uint32_t block, uint32_t units)
 {
 	enum sy__slob_kind kind = (enum sy__slob_kind)(state->known_want >> 14);
 	struct sy__slob_want want = { .units = state->known_want & ((1u << 14) - 1), .align = SY__SLOB_WORD_UNITS };
@@ -58,13 +69,15 @@ static bool overlooked(const struct sy__slob_page *state, uint32_t block, uint32
 	if (kind == SY__SLOB_LINE)
 		want.align = LINE_UNITS;
 	if (kind == SY__SLOB_POWER)
-		want = (struct sy__slob_want){ want.units, want.units - SY__SLOB_WORD_UNITS, SY__SLOB_WORD_UNITS };
+		want = (struct sy__slob_want){ want.units, align > SY__SLOB_WORD_UNITS ? align : want.units - SY__SLOB_WORD_UNITS,
+			                       SY__SLOB_WORD_UNITS };
 	return units < state->known_least && sy__slob_fits(block, units, &want);
 }
 
 static void survey_blocks(struct survey *survey, struct sy_page *page)
 {
 	const struct sy__slob_page *state = sy__slob_page_state(page);
+	uint32_t align = survey->slob->heap.sizing.align / (uint32_t)SY__SLOB_UNIT; /* of kmalloc at least */
 	uint32_t units, next;
 
 	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; block = next) {
@@ -75,9 +88,9 @@ static void survey_blocks(struct survey *survey, struct sy_page *page)
 			survey->wrong = "slob: a free block's size is not counted";
 		if (!(state->may_have & sy__slob_size_bit(units)))
 			survey->wrong = "slob: a page does not know of a free block's size";
-		if (!bounded(state, block, units))
+		if (!bounded(state, align, block, units))
 			survey->wrong = "slob: a page has room for more than it states";
-		if (overlooked(state, block, units))
+		if (overlooked(state, align, block, units))
 			survey->wrong = "slob: a page has a tighter block than it noted";
 	}
 }
