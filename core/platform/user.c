@@ -12,6 +12,7 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE, madvise */
 #include "../platform.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -119,8 +120,11 @@ void sy__source_discard(void *p, size_t bytes)
 	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
 	uintptr_t start = ((uintptr_t)p + mask) & ~mask, end = ((uintptr_t)p + bytes) & ~mask;
 
+	int error = errno; /* who frees memory wants to keep it */
+
 	if (start < end)
 		madvise((void *)start, end - start, MADV_DONTNEED);
+	errno = error;
 }
 
 #ifdef MADV_HUGEPAGE
