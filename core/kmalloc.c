@@ -6,8 +6,9 @@
  *   linux   those of Linux 6.1: powers of two from 8 to 8192 bytes, and 96 and 192 between them, where powers of two would
  *           waste most for the commonest requests. Each exists once for every type of use, since mixing long-lived and
  *           reclaimable objects in one slab would pin it: normal, reclaimable, charged to a memory cgroup, DMA.
- *   fine    steps of 16 bytes up to 128, then four to each doubling up to 32 KiB: at most a fifth of an object is unused
- *           from 128 bytes on, where powers of two leave up to half. One type: a program's memory is all alike.
+ *   fine    steps of 16 bytes up to 256, then eight to each doubling up to 8 KiB and four up to 32 KiB: at most a ninth of an
+ *           object is unused from 256 bytes on (a fifth from 8 KiB on), where powers of two leave up to half. One type: a
+ *           program's memory is all alike.
  *
  * A class is aligned to the largest power of two that divides its size, a page at most, and at least as sy_sizing.align
  * says; Linux's two others to 8 bytes.
