@@ -91,7 +91,7 @@ uint64_t sy__block_discard(struct sy_pages *pages, struct sy_page *block, unsign
 		return 0;
 	for (from = 0; from < size; from = to + 1) {
 		for (to = from; to < size && block[to].flags & SY__PAGE_BACKED; to++)
-			block[to].flags &= (uint8_t)~SY__PAGE_BACKED;
+			block[to].flags = SY__PAGE_DISCARDED;
 		if (to > from)
 			sy__source_discard(pages->base.memory + ((size_t)(number + from) << SY_PAGE_SHIFT),
 			                   (to - from) << SY_PAGE_SHIFT);

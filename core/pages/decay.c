@@ -1,20 +1,32 @@
 /*
  * Giving memory back after a while.
  *
- * What heaps give up goes to the free lists, still backed by memory of the source. If it stays there for decay_ns it is not
+ * What heaps give up goes to the free lists, still backed by memory of the source. If it stays there for a while it is not
  * going to be needed soon, and goes back to the source. There is no thread for that: whoever gives blocks back to a zone comes by
  * here, and so do slow calls of a heap of threads now and then.
  *
- * Age. A free block carries in sy_page.bytes, which means nothing else while it is free, the time at which the youngest part of it
- * became free, or 0 if the source has all of it back. Joining takes the later time, splitting passes it on. Times are those of
- * sy_pages.clock, which every look here sets, and which stays 0 in a page allocator without decay.
+ * How much. A program breathes: what is free now may be taken again before long, and each page that goes back needlessly
+ * costs two calls of the kernel. So what counts is never how much is free at some moment, but the least that was free and backed
+ * at any moment of the last decay_ns: the program did without that much all the time. The time is cut into SY__DECAY_STEPS
+ * steps; a heap that takes pages lowers the least of the step, and the least of the last steps may go back.
  *
- * How soon. Normally after decay_ns. But a program that gives up most of its memory may never come by here again, and should not
- * keep the peak. So with more than KEPT_PAGES still backed, and an eighth of what heaps hold, decay_ns / HASTE is enough; with
- * twice that, decay_ns / HURRY, which is only there so that memory which is used again at once does not go back and forth.
+ * Which. A free block carries in sy_page.bytes, which means nothing else while it is free, the time at which the youngest part of it
+ * became free, or 0 if the source has all of it back. Joining takes the later time, splitting passes it on. Only blocks
+ * that have been free for all of the steps go.
+ *
+ * The clock is sy_pages.clock. It runs with sy__now(), but while nobody comes by it stands still after decay_ns / PAUSE: a
+ * program that lost its processor, waited or computed has neither used memory nor done without. It is 0 where there is no
+ * decay.
+ *
+ * Regret. Pages that went back and are soon taken again should have stayed. If REGRET_PAGES are in one step, and memory went back in
+ * the steps before, the time doubles, at most MOST_DOUBLINGS times; after QUIET_STEPS without it halves again.
+ *
+ * Hurry. A program that gives up nearly all it has may never come by here again, and should not keep the peak. So while more
+ * than HURRY_PAGES are free and backed, and HURRY_SHARE times what is held, blocks go after decay_ns / HURRY already. That
+ * is a bet; a program by which it was lost MOST_REGRETS times is not hurried any more.
  *
  * How much at once. Blocks of less than LEAST_ORDER stay, as so little would come of each. At most PAGES_AT_ONCE go in one
- * look, so that no caller waits for long; the next look is then due at once.
+ * visit, so that no caller waits for long; the next one goes on.
  *
  * How to find them. A free list has what became free last in front, near enough, and blocks that were discarded behind. A look
  * starts in front and ends where it has met CLEAN_IN_A_ROW blocks with nothing to discard.
@@ -25,40 +37,30 @@
 #include "pages.h"
 
 #define LEAST_ORDER 4u
-#define KEPT_PAGES (((size_t)8 << 20) / SY_PAGE_SIZE)
-#define HASTE 32u
+#define LEAST_PAGES (((size_t)256 << 10) / SY_PAGE_SIZE) /* less is not worth a look */
+#define PAUSE 4u
+#define REGRET_PAGES 64u
+#define MOST_DOUBLINGS 2u
+#define QUIET_STEPS (8 * SY__DECAY_STEPS)
 #define HURRY 256u
-#define LOOKS 8u /* in that time */
+#define HURRY_PAGES (((size_t)24 << 20) / SY_PAGE_SIZE)
+#define HURRY_SHARE 4u
+#define HURRIED_LOOKS 8u /* in that time */
+#define MOST_REGRETS 2u
 #define PAGES_AT_ONCE (((size_t)64 << 20) / SY_PAGE_SIZE)
 #define CLEAN_IN_A_ROW 16u
 #define BLOCKS 32u /* off their lists at once */
 
 struct batch {
 	unsigned count;
+	size_t pages;
 	struct sy_page *blocks[BLOCKS];
 };
 
-static size_t free_and_backed(const struct sy_pages *pages)
-{
-	size_t committed = sy__read(&pages->committed_pages), held = sy__read(&pages->held_pages);
+/* ---- Giving back -------------------------------------------------------------------------------------------------- */
 
-	return committed > held ? committed - held : 0;
-}
-
-/* How long a block must have been free. */
-static uint64_t patience(const struct sy_pages *pages)
-{
-	size_t backed = free_and_backed(pages), kept = sy__read(&pages->held_pages) / 8;
-
-	if (kept < KEPT_PAGES)
-		kept = KEPT_PAGES;
-	if (backed > 2 * kept)
-		return pages->decay_ns / HURRY;
-	return backed > kept ? pages->decay_ns / HASTE : pages->decay_ns;
-}
-
-/* Takes old blocks off one list. With the zone's lock held. */
-static void gather(struct sy__zone *zone, unsigned order, unsigned type, uint64_t before, struct batch *batch)
+/* Takes old blocks off one list, as long as there is room for them among the pages to go. With the zone's lock held. */
+static void gather(struct sy__zone *zone, unsigned order, unsigned type, uint64_t before, size_t most, struct batch *batch)
 {
 	struct sy_page *next;
 	unsigned clean = 0;
@@ -68,13 +70,14 @@ static void gather(struct sy__zone *zone, unsigned order, unsigned type, uint64_
 		clean = page->bytes ? 0 : clean + 1;
 		if (!page->bytes || page->bytes > before)
 			continue;
-		if (batch->count == BLOCKS)
+		if (batch->count == BLOCKS || batch->pages + ((size_t)1 << order) > most)
 			return;
 		sy__blocks_remove(&zone->free[order][type], page);
 		sy__subtract(&zone->free_pages, (size_t)1 << order);
 		sy__set_use(page, SY_USE_CPU_LIST);
 		page->order = (uint8_t)order;
 		batch->blocks[batch->count++] = page;
+		batch->pages += (size_t)1 << order;
 	}
 }
 
@@ -96,7 +99,7 @@ static size_t discard(struct sy__zone *zone, const struct batch *batch)
 	return count;
 }
 
-/* Pages given back: all that are old enough, or PAGES_AT_ONCE or a little more. */
+/* Pages given back: of blocks that are free since then, as many as may go. */
 static size_t decay_zone(struct sy__zone *zone, uint64_t before, size_t most)
 {
 	struct batch batch;
@@ -104,39 +107,171 @@ static size_t decay_zone(struct sy__zone *zone, uint64_t before, size_t most)
 
 	do {
 		batch.count = 0;
+		batch.pages = 0;
 		sy__lock(&zone->lock);
 		for (unsigned order = SY_MAX_ORDER; order >= LEAST_ORDER && batch.count < BLOCKS; order--)
 			for (unsigned type = 0; type < SY__CPU_TYPES && batch.count < BLOCKS; type++)
-				gather(zone, order, type, before, &batch);
+				gather(zone, order, type, before, most - given, &batch);
 		sy__unlock(&zone->lock);
 		given += discard(zone, &batch);
 	} while (batch.count == BLOCKS && given < most);
 	return given;
 }
 
-/* With the decay lock held. */
-static void look(struct sy_pages *pages, uint64_t now)
+static size_t less(size_t from, size_t amount)
 {
-	uint64_t age = patience(pages);
+	return from > amount ? from - amount : 0;
+}
+
+/* What has gone back was among what was free all the time. */
+static void forget(struct sy_pages *pages, size_t given)
+{
+	struct sy__decay *decay = &pages->decay;
+
+	for (unsigned i = 0; i < SY__DECAY_STEPS; i++)
+		decay->lows[i] = less(decay->lows[i], given);
+	sy__lock(&pages->account_lock);
+	__atomic_store_n(&decay->lowest, less(decay->lowest, given), __ATOMIC_RELAXED);
+	sy__unlock(&pages->account_lock);
+}
+
+static size_t give(struct sy_pages *pages, uint64_t now, uint64_t age, size_t most)
+{
 	size_t given = 0;
 
-	if (now < pages->decay_looked + age / LOOKS)
+	for (unsigned i = 0; now > age && i < pages->zone_count && given < most; i++)
+		given += decay_zone(&pages->zones[i], now - age, most - given);
+	if (!given)
+		return 0;
+	forget(pages, given);
+	pages->decay.given = now;
+	return given;
+}
+
+/* ---- In due time -------------------------------------------------------------------------------------------------- */
+
+/* How long memory must stay free. */
+static uint64_t patience(const struct sy_pages *pages)
+{
+	return pages->decay_ns << pages->decay.doublings;
+}
+
+/* With the account lock held. */
+static bool regret(struct sy_pages *pages, uint64_t now)
+{
+	struct sy__decay *decay = &pages->decay;
+	bool much = decay->regretted >= REGRET_PAGES && decay->given && now - decay->given <= patience(pages);
+
+	decay->regretted = 0;
+	return much;
+}
+
+static void learn(struct sy__decay *decay, bool regretted)
+{
+	if (!regretted) {
+		if (++decay->quiet >= QUIET_STEPS && decay->doublings) {
+			decay->doublings--;
+			decay->quiet = 0;
+		}
 		return;
-	for (unsigned i = 0; now > age && i < pages->zone_count && given < PAGES_AT_ONCE; i++)
-		given += decay_zone(&pages->zones[i], now - age, PAGES_AT_ONCE - given);
-	pages->decay_looked = given < PAGES_AT_ONCE ? now : 0;
+	}
+	decay->quiet = 0;
+	if (decay->hurried)
+		decay->regrets++;
+	else if (decay->doublings < MOST_DOUBLINGS)
+		decay->doublings++;
+	decay->hurried = false;
+}
+
+static size_t least_of_steps(const struct sy__decay *decay)
+{
+	size_t least = decay->lows[0];
+
+	for (unsigned i = 1; i < SY__DECAY_STEPS; i++)
+		if (decay->lows[i] < least)
+			least = decay->lows[i];
+	return least;
+}
+
+/* A step ends, and the next begins. */
+static void step(struct sy_pages *pages, uint64_t now)
+{
+	struct sy__decay *decay = &pages->decay;
+	bool regretted;
+
+	sy__lock(&pages->account_lock);
+	decay->lows[decay->step] = decay->lowest;
+	__atomic_store_n(&decay->lowest, sy__free_and_backed(pages), __ATOMIC_RELAXED);
+	regretted = regret(pages, now);
+	sy__unlock(&pages->account_lock);
+	decay->step = (decay->step + 1) % SY__DECAY_STEPS;
+	decay->stepped = now;
+	decay->due = least_of_steps(decay);
+	learn(decay, regretted);
+}
+
+static void give_due(struct sy_pages *pages, uint64_t now)
+{
+	struct sy__decay *decay = &pages->decay;
+	size_t most = decay->due < PAGES_AT_ONCE ? decay->due : PAGES_AT_ONCE, given;
+
+	if (most < LEAST_PAGES)
+		return;
+	given = give(pages, now, patience(pages), most);
+	decay->due = given ? less(decay->due, given) : 0;
+	if (given)
+		decay->hurried = false;
+}
+
+/* ---- In a hurry --------------------------------------------------------------------------------------------------- */
+
+static bool in_a_hurry(const struct sy_pages *pages)
+{
+	size_t backed = sy__free_and_backed(pages);
+
+	return backed > HURRY_PAGES && backed > HURRY_SHARE * sy__read(&pages->held_pages) &&
+	       pages->decay.regrets < MOST_REGRETS;
+}
+
+static void give_hurried(struct sy_pages *pages, uint64_t now)
+{
+	struct sy__decay *decay = &pages->decay;
+	uint64_t age = pages->decay_ns / HURRY;
+
+	if (now < decay->looked + age / HURRIED_LOOKS)
+		return;
+	decay->looked = now;
+	if (give(pages, now, age, PAGES_AT_ONCE))
+		decay->hurried = true;
+}
+
+/* ---- Visits ------------------------------------------------------------------------------------------------------- */
+
+/* The clock, brought up to date. */
+static uint64_t advance(struct sy_pages *pages)
+{
+	uint64_t now = sy__now(), passed = now - pages->decay.seen, clock;
+
+	if (passed > pages->decay_ns / PAUSE)
+		passed = pages->decay_ns / PAUSE;
+	pages->decay.seen = now;
+	clock = sy__time(&pages->clock) + passed;
+	sy__time_set(&pages->clock, clock);
+	return clock;
 }
 
 void sy__pages_decay(struct sy_pages *pages)
 {
 	uint64_t now;
 
-	if (!pages->decay_ns || !free_and_backed(pages))
+	if (!pages->decay_ns || !sy__free_and_backed(pages) || !sy__lock_try(&pages->decay.lock))
 		return;
-	now = sy__now();
-	sy__time_set(&pages->clock, now);
-	if (!sy__lock_try(&pages->decay_lock))
-		return;
-	look(pages, now);
-	sy__unlock(&pages->decay_lock);
+	now = advance(pages);
+	if (now - pages->decay.stepped >= patience(pages) / SY__DECAY_STEPS)
+		step(pages, now);
+	if (pages->decay.due)
+		give_due(pages, now);
+	if (in_a_hurry(pages))
+		give_hurried(pages, now);
+	sy__unlock(&pages->decay.lock);
 }

@@ -16,20 +16,25 @@
  */
 #include "pages.h"
 
-/* Sets up the descriptors of a block for a heap; pages whose memory no heap had before. */
-static unsigned set_up(struct sy_page *head, struct sy_heap *heap, unsigned order)
+/* Pages of a run whose memory was not there: no heap had it before, or it was discarded. */
+struct fresh {
+	unsigned pages, discarded; /* these among those */
+};
+
+/* Sets up the descriptors of a block for a heap. */
+static void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, struct fresh *fresh)
 {
-	unsigned i, fresh = 0;
+	unsigned i;
 
 	sy__fill(head->state, 0, sizeof(head->state));
 	for (i = 0; i < 1u << order; i++) {
-		fresh += !(head[i].flags & SY__PAGE_BACKED);
-		head[i].flags |= SY__PAGE_BACKED;
+		fresh->pages += !(head[i].flags & SY__PAGE_BACKED);
+		fresh->discarded += (head[i].flags & SY__PAGE_DISCARDED) != 0;
+		head[i].flags = SY__PAGE_BACKED;
 		head[i].heap = heap;
 		head[i].order = (uint8_t)order;
 		head[i].to_head = (uint16_t)i;
 	}
-	return fresh;
 }
 
 /* Fills the pages of a run that may have been written; before set_up. */
@@ -86,7 +91,7 @@ static uint64_t *counter_of(struct sy_heap *heap, unsigned use)
 	return use == SY_USE_LARGE ? &heap->counters.large_pages : &heap->counters.metadata_pages;
 }
 
-static void count_taken(struct sy_heap *heap, unsigned use, unsigned count)
+static void count_taken(struct sy_heap *heap, unsigned use, unsigned count, unsigned discarded)
 {
 	struct sy_heap_counters *counters = &heap->counters;
 
@@ -94,6 +99,7 @@ static void count_taken(struct sy_heap *heap, unsigned use, unsigned count)
 	counters->page_requests++;
 	*counter_of(heap, use) += count;
 	sy__add(&heap->pages->held_pages, count);
+	sy__decay_taken(heap->pages, discarded);
 	counters->taken_pages += use == SY_USE_METADATA ? 0 : count;
 	if (counters->slab_pages_peak < counters->slab_pages)
 		counters->slab_pages_peak = counters->slab_pages;
@@ -123,7 +129,8 @@ static inline struct sy_page *take(struct sy_heap *heap, unsigned slot, unsigned
 {
 	struct sy_pages *pages = heap->pages;
 	struct sy_page *head;
-	unsigned fresh = 0, at;
+	struct fresh fresh = { 0, 0 };
+	unsigned at;
 
 	if (node < 0)
 		node = heap->slot_node[slot];
@@ -138,12 +145,12 @@ static inline struct sy_page *take(struct sy_heap *heap, unsigned slot, unsigned
 		zero(heap, head, count);
 	cut_row(head, count);
 	for (at = 0; at < count; at += 1u << head[at].order)
-		fresh += set_up(&head[at], heap, head[at].order);
+		set_up(&head[at], heap, head[at].order, &fresh);
 	if (sy__unlikely(count < 1u << order))
 		give_rest(pages, slot, head, count, order);
-	if (sy__unlikely(fresh))
-		count_committed(pages, fresh);
-	count_taken(heap, use, count);
+	if (sy__unlikely(fresh.pages))
+		count_committed(pages, fresh.pages);
+	count_taken(heap, use, count, fresh.discarded);
 	return head;
 }
 

@@ -48,6 +48,9 @@ _Static_assert(SY_UNMOVABLE < SY__CPU_TYPES && SY_MOVABLE_TYPE < SY__CPU_TYPES &
 /* sy_page.flags: memory of this page was handed to a heap and not discarded since. */
 #define SY__PAGE_BACKED 1u
 
+/* ... or was discarded, and not handed to a heap since. */
+#define SY__PAGE_DISCARDED 2u
+
 /* Which requests a zone may serve: those whose own kind is at least as high. From the zone's name. */
 enum sy__kind { SY__KIND_DMA, SY__KIND_DMA32, SY__KIND_NORMAL, SY__KIND_HIGHMEM, SY__KIND_MOVABLE, SY__KINDS };
 
@@ -102,6 +105,25 @@ struct sy__zone {
 	uint64_t served, fallbacks, fallbacks_changing;
 };
 
+#define SY__DECAY_STEPS 8u /* in the time that memory must stay free */
+
+/* Giving memory back after a while, see decay.c. */
+struct sy__decay {
+	sy__lock_t lock;          /* everything here that is not said to be under account_lock; held while memory goes back */
+	uint64_t seen;            /* sy__now() of the last visit */
+	uint64_t stepped, looked; /* the clock at the last step, and when hurried blocks were last looked for */
+	uint64_t given;           /* the clock when memory last went back; 0: never */
+	size_t lows[SY__DECAY_STEPS]; /* least free and backed pages of each of the last steps */
+	unsigned step;            /* the next of them */
+	size_t due;               /* pages that may go back now */
+	unsigned doublings;       /* of the time that memory must stay free */
+	unsigned quiet;           /* steps without regret */
+	unsigned regrets;         /* of having been in a hurry */
+	bool hurried;             /* what went back last did so in a hurry */
+	size_t lowest;            /* [r] account_lock: least free and backed pages of this step */
+	size_t regretted;         /* account_lock: discarded pages taken again in this step */
+};
+
 struct sy_pages {
 	struct sy_pages_base base; /* first, as page_interface.h says */
 
@@ -136,9 +158,8 @@ struct sy_pages {
 	/* giving memory back after a while, see decay.c */
 	uint64_t decay_ns;        /* fixed at creation; 0: never */
 	bool commits_growth;      /* fixed at creation */
-	sy__lock_t decay_lock;    /* decay_looked; held while memory goes back */
-	struct sy_time clock;     /* sy__now() of a moment ago; 0: never looked at */
-	uint64_t decay_looked;    /* when memory was last looked for that could go back; 0: there is more */
+	struct sy_time clock;     /* of decay.c; 0: there is none */
+	struct sy__decay decay;
 	size_t held_pages;        /* [r] by heaps; account_lock */
 
 	/* how to give everything back */
@@ -293,6 +314,26 @@ void sy__older_remove(struct sy__zone *, uint64_t number, uint64_t count); /* th
 
 uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* a free block that nobody else can find; pages */
 void sy__count_discarded(struct sy_pages *, uint64_t count);
+
+/* ---- decay.c ------------------------------------------------------------------------------------------------------- */
+
+/* Pages that are backed and not in use. */
+static inline size_t sy__free_and_backed(const struct sy_pages *pages)
+{
+	size_t committed = sy__read(&pages->committed_pages), held = sy__read(&pages->held_pages);
+
+	return committed > held ? committed - held : 0;
+}
+
+/* A heap has taken pages, of which so many had been discarded. With account_lock held. */
+static inline void sy__decay_taken(struct sy_pages *pages, unsigned discarded)
+{
+	size_t backed = sy__free_and_backed(pages);
+
+	if (backed < pages->decay.lowest)
+		__atomic_store_n(&pages->decay.lowest, backed, __ATOMIC_RELAXED);
+	pages->decay.regretted += discarded;
+}
 
 /* ---- cpulist.c -------------------------------------------------------------------------------------------------- */
 
