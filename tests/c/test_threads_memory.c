@@ -20,13 +20,13 @@ static uint64_t backed_pages(const struct sy_heap *heap)
 struct hoard {
 	struct yard *yard;
 	pthread_t thread;
-	struct mark *first; /* chained by the words behind the marks, which hold no fill */
+	struct mark *first; /* chained by words behind the marks */
 	uint64_t random;
 };
 
 static void **link_of(struct mark *mark)
 {
-	return (void **)(void *)(mark + 1);
+	return (void **)(void *)((char *)mark + 2 * sizeof(void *));
 }
 
 /* Gets what it can, then gives half of it back and gets what it can again. */
