@@ -116,7 +116,7 @@ static void use_buffer(const char *policy, size_t offset, size_t bytes)
 	sy_heap_close(heap);
 	for (size_t i = offset + bytes; i < sizeof(buffer); i++)
 		if (buffer[i] != (char)0xa5) {
-			CHECK(!"nothing is written behind the buffer");
+			CHECK(false && "nothing is written behind the buffer");
 			break;
 		}
 }
@@ -211,7 +211,7 @@ static void trim(const char *policy)
 	CHECK(backed_pages(heap) <= 10 * MIB / SY_PAGE_SIZE);
 	for (size_t i = 0; i < count; i++)
 		if (!filled(objects[i], SIZE, 1)) {
-			CHECK(!"what is in use stays as it is");
+			CHECK(false && "what is in use stays as it is");
 			break;
 		}
 	give_up(heap, objects, count);
