@@ -397,7 +397,8 @@ def waste(boots: Sequence[Boot]) -> str:
         exact = boot.under(allocator)
         first = next(one for one in exact["snapshots"] if one["name"] == SNAPSHOT)
         booted = 1 - first["requested_bytes"] / (4096 * (first["slab_pages"] + first["large_pages"]))
-        later = (exact[name] for name in ("total_fragmentation_peak", "total_fragmentation_end", "shrink_fragmentation"))
+        asked = 1 - exact["requested_bytes_end"] / (4096 * (exact["held_pages_end"] - exact["shrink_pages"]))
+        later = (exact["total_fragmentation_peak"], exact["total_fragmentation_end"], asked)
         rows.append([f"`{allocator}`", at_boot, share(booted), after, *map(share, later)])
     heads = ["after boot: paper", "replay", "after a spike: paper", "at the peak", "after it", "after it, memory asked back"]
     return markdown(["allocator", *heads], rows)

@@ -211,7 +211,7 @@ static bool serve_range(const struct request *request, char *first, const char *
 	if (!letters && (!is_name(first) || !is_name(last) || strlen(last) - digits_of(last) != stem ||
 	                 strncmp(first, last, stem) || !spec_number(first + stem, 0, 999999, &from) ||
 	                 !spec_number(last + stem, 0, 999999, &to)))
-		return refuse_line(request->layout, fault, "%s..%s is no range: write a..f or x1..x9", first, last);
+		return refuse_line(request->layout, fault, "%s..%s is no range: write a..f or x1..x9, up to 999999", first, last);
 	if (from > to || to - from >= LAYOUT_OBJECTS)
 		return refuse_line(request->layout, fault, "%s..%s is no range: it goes up, by %u objects at most", first, last,
 		                   LAYOUT_OBJECTS);
@@ -320,8 +320,10 @@ static bool run_cache(struct layout *layout, struct words *words, struct fault *
 	if (words->count != 3)
 		return refuse_line(layout, fault, "write: cache NAME SIZE [align=N] [ctor] [hwcache] [rcu] [nomerge]");
 	config.name = words->at[1];
-	if (!is_name(config.name) || cache_named(layout, config.name))
-		return refuse_line(layout, fault, "%s is no name of a new cache: up to %d letters, digits and underscores",
+	if (cache_named(layout, config.name))
+		return refuse_line(layout, fault, "there is a cache %s already: use another name", config.name);
+	if (!is_name(config.name))
+		return refuse_line(layout, fault, "%s is no name of a cache: up to %d letters, digits and underscores",
 		                   config.name, LAYOUT_NAME_BYTES - 1);
 	if (layout->cache_count == LAYOUT_CACHES)
 		return refuse_line(layout, fault, "a script has %d caches at most", LAYOUT_CACHES);

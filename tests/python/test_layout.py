@@ -204,7 +204,8 @@ def test_time_passes_and_cpus_go(tmp_path: Path) -> None:
     [
         (["allok a c"], "line 1: there is no command allok"),
         (["cache c 100", "alloc a d"], "line 2: there is no cache d"),
-        (["cache c 100", "cache c 100"], "line 2: c is no name of a new cache"),
+        (["cache c 100", "cache c 100"], "line 2: there is a cache c already"),
+        (["cache c-d 100"], "line 1: c-d is no name of a cache"),
         (["cache c 0"], "line 1: the size cannot be 0: give a number from 1 to 4194304"),
         (["cache c 100 align=3"], "line 1: slub has no cache of that size and alignment"),
         (["cache c"], "line 1: write: cache NAME SIZE"),
