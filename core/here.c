@@ -60,6 +60,8 @@ static SY__COLD void tick(struct sy_heap *heap)
 		visit_slots(heap);
 	reap_in_time(heap, now);
 	sy__pages_decay(heap->pages);
+	if (heap->passes)
+		heap->passes(heap);
 }
 
 static inline void leave(struct sy_heap *heap)

@@ -329,6 +329,7 @@ struct sy_heap {
 	struct sy_sizing sizing;
 	/* What calls without slots do beyond the heap, or NULL. */
 	void *(*refused)(size_t size, unsigned flags, struct sy_heap *); /* with a request of kmalloc that failed: its result */
+	void (*passes)(struct sy_heap *); /* now and then, from slow calls: time has passed; NULL: nobody wants to know */
 	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	sy__lock_t lock;   /* caches */

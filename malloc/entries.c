@@ -27,6 +27,7 @@
  * nothing is ever taken down. Like every malloc, this one is not for signal handlers.
  */
 #define _GNU_SOURCE
+#include "kept.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -71,11 +72,20 @@ static SY__COLD void *no_memory(void)
 /* What the heap could not serve: sy_heap.refused. */
 static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 {
-	void *object = size >= ALWAYS_HEAP ? mapping_create(size, ALIGNMENT) : NULL;
+	void *object = size < ALWAYS_HEAP || flags & SY_ZERO ? NULL : mapping_reuse(size);
 
-	(void)flags;
-	(void)heap;
+	if (!object && size >= ALWAYS_HEAP)
+		object = mapping_create(size, ALIGNMENT);
+	if (!object && kept_end())
+		return sy_malloc(heap, size, flags);
 	return object ? object : no_memory();
+}
+
+/* sy_heap.passes */
+static void passes(struct sy_heap *heap)
+{
+	(void)heap;
+	kept_age();
 }
 
 static void foreign(void *object, struct sy_heap *heap)
@@ -94,6 +104,7 @@ static void serve(struct sy_heap *heap)
 
 	heap->refused = refused;
 	heap->foreign = foreign;
+	heap->passes = passes;
 	report_start(&served);
 	service = served;
 }
@@ -157,8 +168,10 @@ static bool stays(size_t room, size_t size)
 
 static void *grown(size_t size)
 {
-	void *object = size < PTRDIFF_MAX / 2 ? mapping_create(size + size / 8, ALIGNMENT) : NULL;
+	void *object = size < PTRDIFF_MAX / 2 ? mapping_reuse(size + size / 8) : NULL;
 
+	if (!object && size < PTRDIFF_MAX / 2)
+		object = mapping_create(size + size / 8, ALIGNMENT);
 	report_add(object);
 	return object ? object : allocate(size);
 }

@@ -10,11 +10,15 @@
  * Growing. The operating system moves the pages of a mapping, not their contents. A mapping that grows is given an eighth
  * more than it was asked for, so that a program which adds to an array a little at a time calls the system as often as the
  * array doubles, times six; pages that nobody touches take no memory. One that shrinks by more than a quarter gives back
- * its end. One that ends is gone at once.
+ * its end.
+ *
+ * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that ends is
+ * kept for KEPT_MS (kept.c), and serves the next request, whatever its size.
  *
  * No locks: a mapping belongs to whoever holds the object, and the counters are relaxed atomics.
  */
 #define _GNU_SOURCE /* mremap */
+#include "kept.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -85,6 +89,33 @@ static char *place(char *start, size_t align)
 	return (char *)align_up((uintptr_t)start + sizeof(struct header), align);
 }
 
+static char *map(size_t bytes)
+{
+	char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (start == MAP_FAILED && kept_end())
+		start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return start;
+}
+
+void *mapping_reuse(size_t size)
+{
+	struct header *header;
+	size_t bytes;
+	char *start;
+
+	if (size > KEPT_MOST)
+		return NULL;
+	bytes = align_up(size + sizeof(struct header), page_bytes());
+	start = kept_take(&bytes);
+	if (!start)
+		return NULL;
+	header = (struct header *)(void *)start;
+	*header = (struct header){ MARK, start, bytes };
+	count(1, bytes);
+	return header + 1;
+}
+
 void *mapping_create(size_t size, size_t align)
 {
 	size_t page = page_bytes(), slack = align > sizeof(struct header) ? align : 0, bytes, before;
@@ -94,7 +125,7 @@ void *mapping_create(size_t size, size_t align)
 	if (size > PTRDIFF_MAX - slack - 2 * page)
 		return NULL;
 	bytes = align_up(size + slack + sizeof(struct header), page);
-	start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	start = map(bytes);
 	if (start == MAP_FAILED)
 		return NULL;
 	object = place(start, align > sizeof(struct header) ? align : sizeof(struct header));
@@ -113,7 +144,8 @@ void mapping_end(void *object)
 	int error = errno;
 
 	count((size_t)-1, (size_t)-header->bytes);
-	munmap(header->start, header->bytes);
+	header->mark = 0;
+	kept_give(header->start, header->bytes);
 	errno = error;
 }
 

@@ -19,6 +19,10 @@ const char *process_spec(void);
 
 /* Zeroed, aligned to a power of two; NULL: no memory (errno is not set). */
 void *mapping_create(size_t size, size_t align);
+
+/* The same with anything in it, aligned to ALIGNMENT, from mappings that ended a moment ago; NULL: there are none. */
+void *mapping_reuse(size_t size);
+
 void mapping_end(void *object);
 size_t mapping_usable(const void *object);
 

@@ -8,6 +8,7 @@
  * uordblks, bytes of objects in use; fordblks, bytes in slabs that none uses. Those that make no sense here are 0.
  */
 #define _GNU_SOURCE
+#include "kept.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -97,9 +98,10 @@ EXPORT struct mallinfo mallinfo(void)
 EXPORT int malloc_trim(size_t keep)
 {
 	struct sy_heap *heap = process_heap();
+	size_t ended = kept_end();
 
 	(void)keep;
-	return heap && sy_heap_trim(heap);
+	return (heap && sy_heap_trim(heap)) || ended;
 }
 
 /* glibc's parameters are taken and change nothing: each is about a mechanism that is not here. */

@@ -162,7 +162,7 @@ static bool regret(struct sy_pages *pages, uint64_t now)
 	struct sy__decay *decay = &pages->decay;
 	bool much = decay->regretted >= REGRET_PAGES && decay->given && now - decay->given <= patience(pages);
 
-	decay->regretted = 0;
+	__atomic_store_n(&decay->regretted, 0, __ATOMIC_RELAXED);
 	return much;
 }
 
@@ -260,6 +260,15 @@ static uint64_t advance(struct sy_pages *pages)
 	return clock;
 }
 
+/* A step ends early where a bet is lost, or the program would go on losing until then. */
+static bool step_ends(const struct sy_pages *pages, uint64_t now)
+{
+	const struct sy__decay *decay = &pages->decay;
+
+	return now - decay->stepped >= patience(pages) / SY__DECAY_STEPS ||
+	       (decay->hurried && sy__read(&decay->regretted) >= REGRET_PAGES);
+}
+
 void sy__pages_decay(struct sy_pages *pages)
 {
 	uint64_t now;
@@ -267,7 +276,7 @@ void sy__pages_decay(struct sy_pages *pages)
 	if (!pages->decay_ns || !sy__free_and_backed(pages) || !sy__lock_try(&pages->decay.lock))
 		return;
 	now = advance(pages);
-	if (now - pages->decay.stepped >= patience(pages) / SY__DECAY_STEPS)
+	if (step_ends(pages, now))
 		step(pages, now);
 	if (pages->decay.due)
 		give_due(pages, now);

@@ -121,7 +121,7 @@ struct sy__decay {
 	unsigned regrets;         /* of having been in a hurry */
 	bool hurried;             /* what went back last did so in a hurry */
 	size_t lowest;            /* [r] account_lock: least free and backed pages of this step */
-	size_t regretted;         /* account_lock: discarded pages taken again in this step */
+	size_t regretted;         /* [r] account_lock: discarded pages taken again in this step */
 };
 
 struct sy_pages {
@@ -332,7 +332,8 @@ static inline void sy__decay_taken(struct sy_pages *pages, unsigned discarded)
 
 	if (backed < pages->decay.lowest)
 		__atomic_store_n(&pages->decay.lowest, backed, __ATOMIC_RELAXED);
-	pages->decay.regretted += discarded;
+	if (sy__unlikely(discarded))
+		sy__add(&pages->decay.regretted, discarded);
 }
 
 /* ---- cpulist.c -------------------------------------------------------------------------------------------------- */

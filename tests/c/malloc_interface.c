@@ -342,6 +342,38 @@ static void test_trim(void)
 	CHECK_EQUAL(malloc_trim(0), 0);
 }
 
+/* Mappings that ended serve those to come: cut, grown, and never where zeroes are promised. */
+static void test_kept(void)
+{
+	char *large, *small, *grown, *zeroed;
+	uintptr_t start;
+
+	malloc_trim(0);
+	large = memset(malloc(9000000), 7, 9000000);
+	start = (uintptr_t)large;
+	free(large);
+	small = malloc(5000000);
+	CHECK_EQUAL((uintptr_t)small, start);
+	CHECK(malloc_usable_size(small) >= 5000000 && malloc_usable_size(small) < 5200000);
+	fill(small, 5000000, 1);
+	grown = malloc(8000000);
+	fill(grown, 8000000, 2);
+	CHECK(is_filled(small, 5000000, 1) && is_filled(grown, 8000000, 2));
+	free(small);
+	zeroed = calloc(1, 5000000);
+	for (size_t i = 0; i < 5000000; i++)
+		if (zeroed[i]) {
+			CHECK(!"calloc gives zeroes");
+			break;
+		}
+	free(zeroed);
+	grown = realloc(grown, 20000000);
+	CHECK(grown && is_filled(grown, 8000000, 2));
+	free(grown);
+	CHECK_EQUAL(malloc_trim(0), 1);
+	CHECK_EQUAL(malloc_trim(0), 0);
+}
+
 int main(void)
 {
 	test_sizes();
@@ -360,5 +392,6 @@ int main(void)
 	test_sized_frees();
 	test_figures();
 	test_trim();
+	test_kept();
 	return check_result();
 }

@@ -1,0 +1,209 @@
+/*
+ * Mappings that ended, kept for a while for the next to come.
+ *
+ * Why. The kernel zeroes each page of a new mapping at its first use, by a fault. A program that allocates and frees large
+ * objects would spend more time there than in its own work. Hence what it freed a moment ago is used again: always, whatever the
+ * sizes, so that keeping doesn't add to the peak. The smallest kept range that suffices is taken; what it has too much, from
+ * LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest grows by mremap:
+ * its pages move, and only what is added will fault.
+ *
+ * How much. At most RANGES ranges, of at most KEPT_MOST bytes each and MOST_BYTES in all, for KEPT_MS. Old ones are given back
+ * by whoever comes by: mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all,
+ * and so does running out of addresses or memory.
+ *
+ * Every range lies within one mapping of the kernel's, as they are only ever cut, never joined; hence mremap takes it. Should a
+ * program have changed a part of it (mprotect, madvise), so that mremap refuses, the range is given up.
+ *
+ * Without locks, as a program may fork at any moment. Whoever changes entry.start from anything to BUSY owns the entry, and
+ * stores a start (release: the words of the entry and the range's pages go along with it) or NULL. Those who look for a
+ * range read sizes of entries that they don't own, and check again when they do. A child of a fork that came while another
+ * thread owned an entry never sees that entry again: it loses one of RANGES, and the range.
+ */
+#define _GNU_SOURCE /* mremap */
+#include "kept.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "core/platform.h"
+
+#define RANGES 32u
+#define MOST_BYTES ((size_t)64 << 20)
+#define LEAST_REST ((size_t)128 << 10)
+#define AGE_MS 25u /* between two looks at all entries */
+
+struct entry {
+	char *start; /* NULL: free; &busy: somebody's */
+	size_t bytes;
+	size_t since; /* milliseconds */
+};
+
+static struct entry entries[RANGES];
+static size_t all_bytes, aged;
+static char busy;
+
+#define BUSY (&busy)
+
+static size_t milliseconds(void)
+{
+	return (size_t)(sy__now() / 1000000);
+}
+
+/* ---- Entries ------------------------------------------------------------------------------------------------------ */
+
+static char *start_of(struct entry *entry)
+{
+	return __atomic_load_n(&entry->start, __ATOMIC_RELAXED);
+}
+
+static bool own(struct entry *entry, char *start)
+{
+	return __atomic_compare_exchange_n(&entry->start, &start, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Empties an entry that is the caller's. */
+static size_t leave(struct entry *entry)
+{
+	size_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
+
+	__atomic_fetch_sub(&all_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->start, NULL, __ATOMIC_RELEASE);
+	return bytes;
+}
+
+static bool there_is_room(size_t bytes)
+{
+	if (bytes > KEPT_MOST)
+		return false;
+	if (__atomic_add_fetch(&all_bytes, bytes, __ATOMIC_RELAXED) <= MOST_BYTES)
+		return true;
+	__atomic_fetch_sub(&all_bytes, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+static bool keep(char *start, size_t bytes)
+{
+	if (!there_is_room(bytes))
+		return false;
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		if (start_of(entry) || !own(entry, NULL))
+			continue;
+		__atomic_store_n(&entry->bytes, bytes, __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->since, milliseconds(), __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->start, start, __ATOMIC_RELEASE);
+		return true;
+	}
+	__atomic_fetch_sub(&all_bytes, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* ---- Taking ------------------------------------------------------------------------------------------------------- */
+
+static bool better(size_t bytes, size_t than, size_t wanted)
+{
+	if (bytes >= wanted)
+		return than < wanted || bytes < than;
+	return than < wanted && bytes > than;
+}
+
+/* The smallest that suffices, or else the largest; NULL: there is none. */
+static struct entry *best(size_t wanted, char **start)
+{
+	struct entry *found = NULL;
+	size_t found_bytes = 0;
+
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		char *at = start_of(entry);
+		size_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
+
+		if (!at || at == BUSY || !better(bytes, found_bytes, wanted))
+			continue;
+		found = entry;
+		found_bytes = bytes;
+		*start = at;
+	}
+	return found;
+}
+
+static char *cut(char *start, size_t have, size_t *bytes)
+{
+	size_t rest = have - *bytes;
+
+	if (rest < LEAST_REST)
+		*bytes = have;
+	else
+		kept_give(start + *bytes, rest);
+	return start;
+}
+
+static char *grow(char *start, size_t have, size_t bytes)
+{
+	char *grown = mremap(start, have, bytes, MREMAP_MAYMOVE);
+
+	if (grown != MAP_FAILED)
+		return grown;
+	munmap(start, have);
+	return NULL;
+}
+
+char *kept_take(size_t *bytes)
+{
+	struct entry *entry;
+	char *start = NULL;
+	size_t have;
+
+	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
+		return NULL;
+	entry = best(*bytes, &start);
+	if (!entry || !own(entry, start))
+		return NULL;
+	have = leave(entry);
+	return have >= *bytes ? cut(start, have, bytes) : grow(start, have, *bytes);
+}
+
+/* ---- Giving ------------------------------------------------------------------------------------------------------- */
+
+void kept_give(char *start, size_t bytes)
+{
+	kept_age();
+	if (!keep(start, bytes))
+		munmap(start, bytes);
+}
+
+/* Gives back what has been here for so long; bytes. */
+static size_t end_older(size_t age)
+{
+	size_t now = milliseconds(), given = 0;
+
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		char *start = start_of(entry);
+		size_t bytes;
+
+		if (!start || start == BUSY || now - __atomic_load_n(&entry->since, __ATOMIC_RELAXED) < age ||
+		    !own(entry, start))
+			continue;
+		bytes = leave(entry);
+		munmap(start, bytes);
+		given += bytes;
+	}
+	return given;
+}
+
+void kept_age(void)
+{
+	size_t now;
+
+	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
+		return;
+	now = milliseconds();
+	if (now - __atomic_load_n(&aged, __ATOMIC_RELAXED) < AGE_MS)
+		return;
+	__atomic_store_n(&aged, now, __ATOMIC_RELAXED);
+	end_older(KEPT_MS);
+}
+
+size_t kept_end(void)
+{
+	return __atomic_load_n(&all_bytes, __ATOMIC_RELAXED) ? end_older(0) : 0;
+}

@@ -1,0 +1,73 @@
+/*
+ * Memory that a program uses again and again stays, however much of it is free at times: giving it back would cost more than
+ * keeping it.
+ */
+#include "threads_support.h"
+
+#define MIB ((size_t)1 << 20)
+#define BYTES 100000
+#define MOST 1000
+
+static size_t backed_bytes(const struct sy_heap *heap)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(heap->pages, &counts);
+	return (size_t)counts.committed_pages << SY_PAGE_SHIFT;
+}
+
+static void breathe(struct sy_heap *heap, unsigned count)
+{
+	static void *objects[MOST];
+
+	for (unsigned i = 0; i < count; i++) {
+		objects[i] = sy_malloc(heap, BYTES, 0);
+		CHECK(objects[i] != NULL);
+	}
+	for (unsigned i = 0; i < count; i++)
+		sy_mfree(heap, objects[i]);
+}
+
+static void breathe_for(struct sy_heap *heap, unsigned count, uint64_t milliseconds)
+{
+	uint64_t end = sy__now() + milliseconds * 1000000;
+
+	while (sy__now() < end)
+		breathe(heap, count);
+}
+
+/* Times that memory went back after one of 100 breaths, in half a second. */
+static unsigned losses(struct sy_heap *heap, unsigned count)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < 100; i++) {
+		size_t before = backed_bytes(heap);
+
+		breathe_for(heap, count, 5);
+		lost += backed_bytes(heap) + MIB < before;
+	}
+	return lost;
+}
+
+int main(void)
+{
+	struct sy_heap *heap = sy_heap_open("slub", NULL, NULL);
+
+	/* Never all that is free, as it is not free all the time. */
+	breathe_for(heap, 200, 50);
+	CHECK(losses(heap, 200) == 0);
+	CHECK(backed_bytes(heap) >= 200 * BYTES);
+
+	/* So much is given back in a hurry, but those who regret it are spared. */
+	breathe_for(heap, MOST, 300);
+	CHECK(losses(heap, MOST) == 0);
+	CHECK(backed_bytes(heap) >= MOST * (size_t)BYTES);
+
+	/* What is not used any more goes even so. */
+	breathe_for(heap, 10, 900);
+	CHECK(backed_bytes(heap) <= 10 * MIB);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+	return check_result();
+}
