@@ -29,7 +29,7 @@
  *    slabs under one lock; where main is full it becomes aux, and the aux that was goes back to the slabs. So N calls
  *    at least lie between two that leave the slot, in either direction. The lists run through the last words of the
  *    buffers.
- * 8. General allocation (3.1) takes the nearest of 33 caches from 8 bytes to 9 KiB, found by table; larger requests are
+ * 8. General allocation (3.1) takes the nearest of 37 caches from 8 bytes to 9 KiB, found by table; larger requests are
  *    pages.
  *
  * What the paper lacks. Pages come in powers of two, so slabs of large objects do (bonwick_geometry.c). Memory nodes: a

@@ -11,7 +11,7 @@ enum sy__bonwick_tunable { BONWICK_WORKING_SET_SECONDS, BONWICK_COLOUR, BONWICK_
 #define SY__BONWICK_SLAB_BYTES 32u /* that slab data takes of a page with small objects, as in section 4.3 */
 #define SY__BONWICK_SMALL_BELOW (SY_PAGE_SIZE / 8) /* bytes; from there on objects are large */
 #define SY__BONWICK_WAITING UINT16_MAX /* references to a slab that waits for a grace period */
-#define SY__BONWICK_CLASSES 33
+#define SY__BONWICK_CLASSES 37
 #define SY__BONWICK_LARGEST 9216u /* bytes; larger requests go straight to pages */
 #define SY__BONWICK_LEAST_BUCKETS 16u
 

@@ -19,9 +19,8 @@
  * which would otherwise all start at the same few cache lines, get most colours.
  *
  * The general caches (section 3.1). The paper says about 30, from 8 bytes to 9 KiB in steps of 10 to 20%, not which;
- * here steps are about an eighth to a quarter of the size up to 2 KiB, so far as the alignment of 8 bytes lets them;
- * sizes from 584 on are what divides a block of pages with little left over, and above 2 KiB they follow one another at
- * the distances at which that is so. Powers of two are aligned to themselves, as clients of kmalloc rely on it.
+ * here steps are about an eighth to a quarter of the size, so far as the alignment of 8 bytes lets them; sizes from 584
+ * on are what divides a block of pages with little left over, four to a doubling. Powers of two are aligned to themselves, as clients of kmalloc rely on it.
  */
 #include <slabyard/slabyard.h>
 
@@ -33,7 +32,8 @@
 
 static const uint16_t general_sizes[SY__BONWICK_CLASSES] = {
 	8,   16,  24,  32,  40,  48,  56,   64,   80,   96,   112,  128,  160,  192,  224,  256,  320,
-	384, 448, 512, 584, 680, 816, 1024, 1168, 1360, 1632, 2048, 2728, 4096, 5456, 8192, SY__BONWICK_LARGEST,
+	384, 448, 512, 584, 680, 816, 1024, 1168, 1360, 1632, 2048, 2336, 2728, 3272, 4096, 4680, 5456,
+	6552, 8192, SY__BONWICK_LARGEST,
 };
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */

@@ -242,7 +242,7 @@ static void test_general_caches(void)
 		size_t size = heap->general[class]->object_size;
 
 		CHECK(size > last);
-		CHECK(size <= 64 ? size == last + 8 : size > 2048 || size * 100 <= last * 126);
+		CHECK(size <= 64 ? size == last + 8 : size * 100 <= last * 126);
 		up_to_2k += size <= 2048;
 		last = size;
 	}
