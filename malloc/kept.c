@@ -18,6 +18,8 @@
  * stores a start (release: the words of the entry and the range's pages go along with it) or NULL. Those who look for a
  * range read sizes of entries that they don't own, and check again when they do. A child of a fork that came while another
  * thread owned an entry never sees that entry again: it loses one of RANGES, and the range.
+ *
+ * The thread sanitizer doesn't know that mremap moves memory: it takes who gets those addresses later for a second user of the same.
  */
 #define _GNU_SOURCE /* mremap */
 #include "kept.h"

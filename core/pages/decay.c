@@ -22,8 +22,9 @@
  * the steps before, the time doubles, at most MOST_DOUBLINGS times; after QUIET_STEPS without it halves again.
  *
  * Hurry. A program that gives up nearly all it has may never come by here again, and should not keep the peak. So while more
- * than HURRY_PAGES are free and backed, and HURRY_SHARE times what is held, blocks go after decay_ns / HURRY already. That
- * is a bet; a program by which it was lost MOST_REGRETS times is not hurried any more.
+ * than HURRY_PAGES are free and backed, and HURRY_SHARE times what is held, blocks go after decay_ns / HURRY already; once
+ * begun, down to HURRIED_PAGES and to what is held. That is a bet; a program by which it was lost MOST_REGRETS times is not
+ * hurried any more.
  *
  * How much at once. Blocks of less than LEAST_ORDER stay, as so little would come of each. At most PAGES_AT_ONCE go in one
  * visit, so that no caller waits for long; the next one goes on.
@@ -44,6 +45,7 @@
 #define QUIET_STEPS (8 * SY__DECAY_STEPS)
 #define HURRY 256u
 #define HURRY_PAGES (((size_t)24 << 20) / SY_PAGE_SIZE)
+#define HURRIED_PAGES (((size_t)8 << 20) / SY_PAGE_SIZE)
 #define HURRY_SHARE 4u
 #define HURRIED_LOOKS 8u /* in that time */
 #define MOST_REGRETS 2u
@@ -210,6 +212,17 @@ static void step(struct sy_pages *pages, uint64_t now)
 	learn(decay, regretted);
 }
 
+static bool in_a_hurry(const struct sy_pages *pages)
+{
+	size_t backed = sy__free_and_backed(pages), held = sy__read(&pages->held_pages);
+
+	if (pages->decay.regrets >= MOST_REGRETS)
+		return false;
+	if (pages->decay.hurried)
+		return backed > HURRIED_PAGES && backed > held;
+	return backed > HURRY_PAGES && backed > HURRY_SHARE * held;
+}
+
 static void give_due(struct sy_pages *pages, uint64_t now)
 {
 	struct sy__decay *decay = &pages->decay;
@@ -219,19 +232,11 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 		return;
 	given = give(pages, now, patience(pages), most);
 	decay->due = given ? less(decay->due, given) : 0;
-	if (given)
+	if (given && !in_a_hurry(pages))
 		decay->hurried = false;
 }
 
 /* ---- In a hurry --------------------------------------------------------------------------------------------------- */
-
-static bool in_a_hurry(const struct sy_pages *pages)
-{
-	size_t backed = sy__free_and_backed(pages);
-
-	return backed > HURRY_PAGES && backed > HURRY_SHARE * sy__read(&pages->held_pages) &&
-	       pages->decay.regrets < MOST_REGRETS;
-}
 
 static void give_hurried(struct sy_pages *pages, uint64_t now)
 {
