@@ -363,7 +363,7 @@ static void test_kept(void)
 	zeroed = calloc(1, 5000000);
 	for (size_t i = 0; i < 5000000; i++)
 		if (zeroed[i]) {
-			CHECK(!"calloc gives zeroes");
+			CHECK(false && "calloc gives zeroes");
 			break;
 		}
 	free(zeroed);
