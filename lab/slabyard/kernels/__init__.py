@@ -10,5 +10,6 @@
     kinds, config       the allocators that a kernel can have, and its configuration
     tools, cache        programs of this machine that are needed; the cache folder, its locks, and processes that end with us
 
-Modules know those below them alone. Of Linux itself nothing lies in this package: the source is the user's, and is changed in a private copy.
+Modules know those below them alone. Of Linux itself nothing lies in this package: the source is the user's, and is changed in a
+private copy.
 """

@@ -10,8 +10,8 @@
 
 The key is a hash of everything that the kernel is made from: source, architecture, configuration, compiler, flags, and the files
 that its kind brings. make's folder has a coarser name, without those files, so that a change of one of them compiles what depends
-on it alone. make runs at low priority in a process group of its own (cache.py), so Ctrl-C ends every compiler; what it has finished stays,
-and the next build goes on from there. Objects are counted as make names them, against their number in the last whole build
+on it alone. make runs at low priority in a process group of its own (cache.py), so Ctrl-C ends every compiler; what it has finished
+stays, and the next build goes on from there. Objects are counted as make names them, against their number in the last whole build
 (the first: in one of ours), for the progress bar.
 
 An outlined kernel, for flame graphs, is built from a copy of the plain one's folder: three files are compiled anew.
@@ -36,7 +36,7 @@ from . import cache, config, source, tools
 from .kinds import Kind
 
 NICENESS = "10"
-OBJECTS = {"um": 1230, "x86_64": 1900}  # of a build of ours, as long as none was built here
+OBJECTS = {"um": 703, "x86_64": 1100}  # of a build of ours, as long as none was built here
 _STEP = re.compile(r"^  ([A-Z]+) +(\S+)")
 _UNINLINED = (
     "-fno-inline-functions", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-fno-partial-inlining",
@@ -195,8 +195,10 @@ class _Make:
         stamp.write_text(wanted)
 
     def _quietly(self, target: str) -> None:
-        with self.log.open("w") as log, cache.group(self._argv(target), stdout=log, stderr=log, env=self._environment(), pass_fds=(self.lock,)) as process:
-            status = process.wait()
+        with self.log.open("w") as log:
+            options = {"stdout": log, "stderr": log, "env": self._environment(), "pass_fds": (self.lock,)}
+            with cache.group(self._argv(target), **options) as process:
+                status = process.wait()
         if status:
             raise UserError(f"make {target} failed for {self.request.title}: {_reason(self.log)}; all of it: {self.log}")
 
@@ -210,10 +212,8 @@ class _Make:
             progress.step(f"building {self.request.title}", done)
         target = "linux" if self.request.arch == "um" else "bzImage"
         argv = self._argv(f"-j{self.jobs}", target)
-        with (
-            self.log.open("w") as log,
-            cache.group(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self._environment(), pass_fds=(self.lock,), text=True) as process,
-        ):
+        pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with self.log.open("w") as log, cache.group(argv, env=self._environment(), pass_fds=(self.lock,), **pipe) as process:
             for line in process.stdout or ():
                 log.write(line)
                 step = _STEP.match(line)

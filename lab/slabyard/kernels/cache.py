@@ -8,9 +8,10 @@ Kernels take minutes to build, so what was built is kept, for all invocations of
         kernels/KEY/        finished kernels, never changed; KEY stands for everything that they were made from
         guests/KEY          programs of ours, compiled for guests
 
-Whatever appears under its final name is whole: it is made beside it and renamed. Two invocations that want the same thing meet at its lock
-file, and the second finds it done. A lock belongs to an open file (flock), which the processes started under it inherit: if an
-invocation is killed with no chance to tidy up, its compilers keep the lock until the last of them has ended, and never meet those of the next one.
+Whatever appears under its final name is whole: it is made beside it and renamed. Two invocations that want the same thing meet at
+its lock file, and the second finds it done. A lock belongs to an open file (flock), which the processes started under it inherit:
+if an invocation is killed with no chance to tidy up, its compilers keep the lock until the last of them has ended, and never meet
+those of the next one.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """`slabyard kernel VERB`: build, run, compare, flame, list, clean.
 
-One function for each verb, one parser for each, with an example; what is common to them (which source, which architecture, which machine) stands once.
-A kernel that is not there yet is built on the way, so `run` and `compare` are one command on a machine that has never seen one.
-What takes long to load is loaded by the verb that needs it: this module is part of every command line.
+One function for each verb, one parser for each, with an example; what is common to them (which source, which architecture, which
+machine) stands once. A kernel that is not there yet is built on the way, so `run` and `compare` are one command on a machine that
+has never seen one. What takes long to load is loaded by the verb that needs it: this module is part of every command line.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from ..output import Progress, Table, note, render, to_json, whole_file
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
-    from . import build, machine, run
+    from . import build, flame, machine, run
 
 DEFAULT_KINDS = ",".join(kinds.KINDS)
 TRACE_BUFFER = 96 << 20
@@ -45,10 +46,14 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="as in slub, or slub:max_order=0 with kernel parameters")
     verb.add_argument("--workload", required=True, metavar="W", help=f"{', '.join(workloads.WORKLOADS)}, or a command of this machine")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
-    verb.add_argument("--trace", type=Path, metavar="T.parquet", help="also record every allocation since the start, as a trace (in one more boot)")
-    verb.add_argument("--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 96M)")
+    verb.add_argument("--trace", type=Path, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
+    verb.add_argument(
+        "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 96M)"
+    )
     verb.add_argument("--caches", action="store_true", help="show all caches, not the largest alone")
-    verb.add_argument("-o", "--output", type=Path, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder")
+    verb.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder"
+    )
     _hardware(verb, count, size)
     _source(verb, count)
     _format(verb, formats)
@@ -58,13 +63,31 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
         "slabyard kernel compare\n  slabyard kernel compare --allocators slub,slub:max_order=0 --workloads hackbench,spike --runs 10",
         "Boots them in turn, interleaved, and ranks them.",
     )  # fmt: skip
-    verb.add_argument("--allocators", default=DEFAULT_KINDS, metavar="A,B,...", help=f"specs, separated by commas (default: {DEFAULT_KINDS})")
+    verb.add_argument(
+        "--allocators", default=DEFAULT_KINDS, metavar="A,B,...", help=f"specs, separated by commas (default: {DEFAULT_KINDS})"
+    )
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     verb.add_argument("--report", type=Path, metavar="FILE.html", help="write a report, one self-contained page")
+    _hardware(verb, count, size)
+    _source(verb, count)
+    _format(verb, formats)
+
+    verb = add_verb(
+        verbs, "flame", "where a kernel's time goes", _flame,
+        "slabyard kernel flame --allocator slub --workload hackbench --report slub.html\n"
+        "  slabyard kernel flame --allocator slob --workload hackbench --runs 6 --folded slob.folded",
+        "Samples the stacks of a user-mode kernel with this machine's perf.",
+    )  # fmt: skip
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help="as in slub, or slub:max_order=0 with kernel parameters")
+    verb.add_argument("--workload", required=True, metavar="W", help="as for run")
+    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
+    verb.add_argument("--folded", type=Path, metavar="FILE", help="write the stacks, one a line with its count")
+    verb.add_argument("--speedscope", type=Path, metavar="FILE.json", help="write the stacks for speedscope")
+    verb.add_argument("--report", type=Path, metavar="FILE.html", help="draw them as an icicle, one self-contained page")
     _hardware(verb, count, size)
     _source(verb, count)
     _format(verb, formats)
@@ -112,7 +135,8 @@ def _machine(options: argparse.Namespace) -> machine.Hardware:
 
     default = machine.default_hardware(options.arch)
     nodes = options.nodes or default.nodes
-    hardware = machine.Hardware(options.memory or default.memory, options.cpus or max(default.cpus, nodes if options.arch != "um" else 1), nodes)
+    cpus = options.cpus or (default.cpus if options.arch == "um" else max(default.cpus, nodes))
+    hardware = machine.Hardware(options.memory or default.memory, cpus, nodes)
     hardware.check(options.arch)
     return hardware
 
@@ -218,6 +242,52 @@ def _compare(options: argparse.Namespace) -> int:
     else:
         print(render(compare.tables(found), options.format), end="")
     return DONE
+
+
+def _flame(options: argparse.Namespace) -> int:
+    import tempfile
+
+    from . import flame, icicle, run, tools
+
+    if options.arch != "um":
+        raise UserError("flame samples a user-mode kernel, whose functions perf of this machine sees; leave out --arch")
+    tools.require([tools.PERF], "a flame graph")
+    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
+    profile, boots = flame.Profile(), []
+    with Progress(options.runs) as progress, tempfile.TemporaryDirectory(prefix="slabyard-flame-") as folder:
+        kernel = _kernel(options, spec, progress, outlined=True)
+        data = Path(folder) / "perf.data"
+        plan = run.Plan(spec, kernel, job, hardware, options.timeout, prefix=flame.prefix(data))
+        progress.stage(f"{job.name} on {spec.text}")
+        for turn in range(options.runs):
+            found: list[flame.Profile] = []
+            run.once(plan, look=functools.partial(_sampled, data, found))
+            boots.append(flame.shares(found[0], spec.kind.slow))
+            profile.add(found[0])
+            progress.step(f"{job.name} on {spec.text}: boot {turn + 1} of {options.runs}")
+    title = f"{spec.text} under {job.name}: Linux {kernel.about['release']} for {kernel.arch}"
+    _write_text(options.folded, flame.folded(profile))
+    _write_text(options.speedscope, flame.speedscope_text(profile, title))
+    _write_text(options.report, icicle.page(profile, spec.kind.slow, title))
+    if options.format == "json":
+        about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples, "samples_of_programs": profile.of_programs}
+        print(to_json({**about, "shares": flame.shares(profile, spec.kind.slow), "boots": boots}), end="")
+    else:
+        print(render(flame.tables(profile, spec.kind.slow, title, boots), options.format), end="")
+    return DONE
+
+
+def _write_text(path: Path | None, text: str) -> None:
+    if path is not None:
+        with whole_file(path) as part:
+            part.write_text(text, "utf-8")
+        note(f"wrote {path}")
+
+
+def _sampled(data: Path, found: list[flame.Profile], outcome: machine.Outcome) -> None:
+    from . import flame
+
+    found.append(flame.read(data, outcome))
 
 
 def _list(options: argparse.Namespace) -> int:

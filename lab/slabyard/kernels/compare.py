@@ -1,8 +1,8 @@
 """Several kernels under several workloads: boots them in turn, and says what came out.
 
-Repetitions are interleaved, A B C A B C, each a fresh boot, so that whatever slows this machine for a while slows all. Ranks and sentences
-are report_ranks': one allocator is better than another only where their intervals lie apart, in memory and events too, since
-no two boots are alike.
+Repetitions are interleaved, A B C A B C, each a fresh boot, so that whatever slows this machine for a while slows all. Ranks and
+sentences are report_ranks': one allocator is better than another only where their intervals lie apart, in memory and events too,
+since no two boots are alike.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     first = group[0]["run"]
     rows = [_row(record) for record in group]
     title = (
-        f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {first['cpus']} CPU{'s' if first['cpus'] > 1 else ''}, "
+        f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {_cpus(first)}, "
         f"{first['memory'] >> 20} MiB, {first['repetition']} boots each"
     )
     notes = textwrap.wrap(report_ranks.sentence(section), 80)
@@ -74,6 +74,10 @@ def _table(group: Sequence[Any], section: Section) -> Table:
         for line in dict.fromkeys(record["kernel"]["trouble"]):
             notes += textwrap.wrap(f"The log of {record['run']['allocator']} has: {line}", 80)
     return Table(title, COLUMNS, [cells for cells, _ in rows], [texts for _, texts in rows], notes)
+
+
+def _cpus(about: Any) -> str:
+    return f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}"
 
 
 def _row(record: Any) -> tuple[list[Cell], list[str]]:
@@ -133,8 +137,8 @@ def details(record: Record, all_caches: bool) -> list[Table]:
         span = f"{show(bounds[0] * factor)} to {show(bounds[1] * factor)}" if bounds else "-"
         rows.append([title, timed[name] * factor, unit, span])
     title = (
-        f"{about['allocator']} on {about['workload']}: Linux {about['kernel']} for {about['arch']} ({about['accelerator']}), {about['cpus']} "
-        f"CPU{'s' if about['cpus'] > 1 else ''}, {about['memory'] >> 20} MiB"
+        f"{about['allocator']} on {about['workload']}: Linux {about['kernel']} for {about['arch']} ({about['accelerator']}), "
+        f"{_cpus(about)}, {about['memory'] >> 20} MiB"
     )
     notes = [f"median of {about['repetition']} boots; intervals from {measures.FEWEST_RUNS} on"] if about["repetition"] > 1 else []
     notes += [f"the log has: {line}" for line in dict.fromkeys(kernel["trouble"])]
@@ -156,7 +160,7 @@ def flat(found: Sequence[Record]) -> Table:
     rows: list[list[Cell]] = []
     for record in found:
         about, timed = record["run"], record["timed"]
-        row: list[Cell] = [about[name] for name in ("workload", "allocator", "arch", "accelerator", "cpus", "nodes", "memory", "repetition")]
+        row: list[Cell] = [about["repetition" if name == "boots" else name] for name in columns[:8]]
         for name in TITLES:
             row += [timed[name], *(timed["intervals"].get(name) or [None, None])]
         rows.append(row)

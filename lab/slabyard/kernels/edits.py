@@ -4,15 +4,14 @@ Linux is under the GPL, so not a line of it lies in this repository, and no patc
 place, found by an expression that must match exactly once, and what stands there afterwards. A source in which it doesn't
 match once is another Linux than the one that the change was made for, and is refused.
 
-FLOATING_POINT. A user-mode kernel moves its programs' floating-point registers by ptrace. On processors with AVX-512 or AMX the host insists
-on the full extended state, which is longer than 6.1 reserves: the first program of the guest dies with `ptrace set fp
-regs failed, errno = 14`. The kernel has an older way for processors without extended state at all, and is made to always take
-it. It moves the SSE registers alone, so programs of the guest must keep off AVX: machine.py tells their C library so.
+FLOATING_POINT. A user-mode kernel moves its programs' floating-point registers by ptrace. On processors with AVX-512 or AMX the
+host insists on the full extended state, which is longer than 6.1 reserves: the first program of the guest dies with `ptrace set fp
+regs failed, errno = 14`. The kernel has an older way for processors without extended state at all, and is made to always take it.
+It moves the SSE registers alone, so programs of the guest must keep off AVX: machine.py tells their C library so.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,4 +57,4 @@ def write(file: Path, content: bytes) -> None:
         return  # its time stays, and make leaves alone what was made of it
     part = file.with_name(f".{file.name}.part")
     part.write_bytes(content)
-    os.replace(part, file)
+    part.replace(file)

@@ -1,11 +1,12 @@
 """The guest: the archive that is a booted kernel's first file system.
 
-busybox (static) is its shell and tools, `guest_files/init.sh` its first program; the workload's programs come from this machine with the libraries
-that the loader says they need, each at its own path, so nothing has to be told where they are. Two programs of ours, for measuring and for the load
-spike, are compiled once and kept in the cache.
+busybox (static) is its shell and tools, `guest_files/init.sh` its first program; the workload's programs come from this machine
+with the libraries that the loader says they need, each at its own path, so nothing has to be told where they are. Two programs of
+ours, for measuring and for the load spike, are compiled once and kept in the cache.
 
-The archive is cpio's `newc` form, written here: a header of hexadecimal numbers for each entry, names and contents padded to four bytes. So device files can be in
-it though we are no root. /dev/console is one: the kernel opens it for init before anything is mounted.
+The archive is cpio's `newc` form, written here: a header of hexadecimal numbers for each entry, names and contents padded to four
+bytes. So device files can be in it though we are no root. /dev/console is one: the kernel opens it for init before anything is
+mounted.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from .workloads import Job
 
 FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard", "sys", "tmp", "usr", "usr/bin", "sbin", "usr/sbin")
 APPLETS = (
-    "sh", "cat", "cut", "dd", "dmesg", "echo", "find", "grep", "ls", "mkdir", "mke2fs", "mount", "poweroff", "rm", "seq", "sleep", "sync", "tail",
-    "tar", "true", "false", "umount",
+    "sh", "cat", "cut", "dd", "dmesg", "echo", "false", "find", "grep", "ls", "mkdir", "mke2fs", "mount", "poweroff", "rm", "seq", "sleep",
+    "sync", "tail", "tar", "true", "umount",
 )  # fmt: skip
 _CFLAGS = ("-O2", "-std=gnu11", "-static")
 
@@ -157,6 +158,6 @@ def compiled(name: str) -> Path:
         if done.returncode:
             lines = done.stderr.decode(errors="replace").splitlines()
             reason = next((line for line in lines if "rror" in line or "cannot find" in line), (lines or ["gcc failed"])[0])
-            raise UserError(f"the guest's {name} cannot be compiled: {reason} (a static C library is needed: apt install libc6-dev)", MISSING)
+            raise UserError(f"the guest's {name} cannot be compiled: {reason} (it needs a static C library: libc6-dev)", MISSING)
         part.rename(place)
     return place

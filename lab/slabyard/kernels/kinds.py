@@ -1,8 +1,9 @@
 """The allocators that a kernel can be built on, and how a spec chooses and tunes one.
 
-A kind is what a kernel is compiled for. The three of Linux 6.1 are a line of configuration each; their tunables are kernel parameters, given at
-boot, so all specs of one kind share one kernel. A kind may bring files and changes of its own into the source tree, and boot parameters that
-choose one of several policies: that is how an allocator that Linux does not have becomes a row of the table below, and nothing else.
+A kind is what a kernel is compiled for. The three of Linux 6.1 are a line of configuration each; their tunables are kernel
+parameters, given at boot, so all specs of one kind share one kernel. A kind may bring files and changes of its own into the source
+tree, and boot parameters that choose one of several policies: that is how an allocator that Linux does not have becomes a row of
+the table below, and nothing else.
 
     slub                        as Linux has it
     slub:max_order=0            with the boot parameter slub_max_order=0
@@ -55,7 +56,7 @@ KINDS: dict[str, Kind] = {
                 "min_objects": "slub_min_objects=",
             },
             ("slub", "slab_common"),
-            ("___slab_alloc", "__slab_alloc", "__slab_free", "new_slab", "allocate_slab", "get_partial_node", "discard_slab", "__free_slab"),
+            ("__slab_alloc", "___slab_alloc", "__slab_free", "allocate_slab", "get_partial_node", "discard_slab", "__free_slab"),
         ),
         Kind(
             "slab",

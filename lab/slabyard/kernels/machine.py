@@ -1,13 +1,14 @@
 """Boots a kernel with a guest, waits for it, and brings out what it leaves.
 
-    um       the kernel is a program of this machine: one CPU, kernel code at native speed, no privilege and no virtual machine. Files come out through
-             hostfs, a folder of this machine mounted in the guest.
-    x86_64   under QEMU: several CPUs and memory nodes; with KVM where this machine grants it, else by software, some twenty times slower. What comes
-             out goes to two raw disks, one for the figures and one for the trace, as text from the first byte.
+    um       the kernel is a program of this machine: one CPU, kernel code at native speed, no privilege and no virtual machine. Files
+             come out through hostfs, a folder of this machine mounted in the guest.
+    x86_64   under QEMU: several CPUs and memory nodes; with KVM where this machine grants it, else by software, some twenty times
+             slower. What comes out goes to two raw disks, one for the figures and one for the trace, as text from the first byte.
 
-Every boot has a folder of its own in the temporary folder, and all its processes are one group that ends with us (cache.py). A user-mode kernel keeps its
-memory in a file there, and its guest's processes are processes of this machine, stopped and resumed by ptrace; they are of the
-group, too. The console is read all the time: a panic ends the boot at once, silence for longer than the limit as well.
+Every boot has a folder of its own in the temporary folder, and all its processes are one group that ends with us (cache.py). A
+user-mode kernel keeps its memory in a file there, and its guest's processes are processes of this machine, stopped and resumed by
+ptrace; they are of the group, too. The console is read all the time: a panic ends the boot at once, silence for longer than the
+limit as well.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def command_line(what: Boot) -> list[str]:
     if what.trace is None:
         return [*words, f"trace_event=kmem:{FALLBACK}", "trace_buf_size=256K", "trace_options=nohash-ptr"]
     share = max(256 << 10, what.trace // what.hardware.cpus)  # the kernel takes it for each CPU
-    return [*words, "trace_event=" + ",".join(f"kmem:{event}" for event in EVENTS), f"trace_buf_size={share >> 10}K", "trace_options=nohash-ptr"]
+    events = ",".join(f"kmem:{event}" for event in EVENTS)
+    return [*words, f"trace_event={events}", f"trace_buf_size={share >> 10}K", "trace_options=nohash-ptr"]
 
 
 def _settings(what: Boot, out: str) -> dict[str, str]:
@@ -143,7 +145,8 @@ def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
     hardware = what.hardware
     share = hardware.memory // hardware.nodes >> 20
     argv = [qemu, "-machine", "q35", "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max"]
-    argv += ["-m", f"{share * hardware.nodes}M", "-smp", str(hardware.cpus), "-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
+    argv += ["-m", f"{share * hardware.nodes}M", "-smp", str(hardware.cpus)]
+    argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
     for node in range(hardware.nodes):
         first, last = (hardware.cpus * (node + more) // hardware.nodes for more in (0, 1))
         argv += ["-object", f"memory-backend-ram,id=m{node},size={share}M"]

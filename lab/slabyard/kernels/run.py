@@ -1,9 +1,9 @@
 """Boots as result records: what was asked for, every repetition's figures, and what the kernel said.
 
-Nothing that a real kernel does is the same twice, so all of it stands in `timed`, as medians with intervals and samples: time and processor
-time of the workload, the time that the kernel took to start, the pages that slabs and large allocations held (`Slab:` of
-meminfo; docs/measures.md), and the fallback events of the page allocator. `exact` is empty. The group `kernel` has the kernel itself, its texts
-before and after in the last repetition, its caches, and what looks like trouble in its log.
+Nothing that a real kernel does is the same twice, so all of it stands in `timed`, as medians with intervals and samples: time and
+processor time of the workload, the time that the kernel took to start, the pages that slabs and large allocations held (`Slab:` of
+meminfo; docs/measures.md), and the fallback events of the page allocator. `exact` is empty. The group `kernel` has the kernel
+itself, its texts before and after in the last repetition, its caches, and what looks like trouble in its log.
 
 A traced run is timed as well, and says so (`run.traced`): writing an event for every allocation takes longer than the allocation.
 """
@@ -67,7 +67,7 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
     """Boots once. `trace`: where the trace goes, if one is taken; `look` sees the outcome as long as its files are there."""
     with machine.boot(plan.boot()) as outcome:
         figures = _figures(plan, outcome)
-        found = Run(figures, outcome.texts, trouble(outcome.texts.get("log", "")), outcome.command, outcome.accelerator)
+        found = Run(figures, outcome.texts, _trouble(plan, outcome), outcome.command, outcome.accelerator)
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
         look(outcome)
@@ -77,10 +77,10 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
 def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     measured = {name: int(value) for name, value in (line.split() for line in outcome.texts.get("measured", "").splitlines())}
     output = outcome.texts.get("output", "").strip()
+    last = output.splitlines()[-1] if output else "it said nothing"
     if not measured:
-        raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be measured: {output.splitlines()[-1] if output else 'no word of it'}")
+        raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be measured: {last}")
     if measured["status"]:
-        last = output.splitlines()[-1] if output else "it said nothing"
         raise UserError(f"{plan.job.name} on {plan.spec.text}: ended with status {measured['status']} in the guest: {last}")
     before, after = (snapshots.parse_meminfo(outcome.texts.get(f"{when}/meminfo", "")).get("Slab", 0) for when in ("before", "after"))
     return {
@@ -93,6 +93,10 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "held_pages_end": after // PAGE_KB,
         **fallbacks(outcome),
     }
+
+
+def _trouble(plan: Plan, outcome: Outcome) -> list[str]:
+    return trouble(outcome.texts.get("log", ""), plan.job.workload.expected)
 
 
 def fallbacks(outcome: Outcome) -> dict[str, int]:
@@ -116,10 +120,10 @@ def _count(lines: Any) -> dict[str, int]:
     return {"fragmentation_events": workload, "fragmentation_events_boot": boot}
 
 
-def trouble(log: str) -> list[str]:
-    """The lines of a kernel's log that tell of something wrong, without their times."""
+def trouble(log: str, expected: str = "^$") -> list[str]:
+    """The lines of a kernel's log that tell of something wrong, without their times; not those that a workload is meant to cause."""
     lines = (re.sub(r"^(<\d+>)?\[ *[\d.]+\] ?", "", line).strip() for line in log.splitlines())
-    return [line for line in lines if WARNINGS.search(line)]
+    return [line for line in lines if WARNINGS.search(line) and not re.search(expected, line)]
 
 
 def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:

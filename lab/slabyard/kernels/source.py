@@ -1,13 +1,13 @@
 """The source of a kernel: found, recognised, and copied to where it may be changed.
 
-A source is a tarball or a tree, the user's own, and is only ever read. What is built from is a private copy in the cache, with the changes
-of edits.py in it, named after what the source holds: the hash of a tarball; of a tree, which is too large to be
-read every time, the hash of every file's path, size and time of change. So a tree that was changed gives another copy, and what was built of the
-old one is not mistaken for the new.
+A source is a tarball or a tree, the user's own, and is only ever read. What is built from is a private copy in the cache, with the
+changes of edits.py in it, named after what the source holds: the hash of a tarball; of a tree, which is too large to be read every
+time, the hash of every file's path, size and time of change. So a tree that was changed gives another copy, and what was built of
+the old one is not mistaken for the new.
 
-A copy is made under another name and renamed when it is whole; the changes are part of it. `Kind.files` (kinds.py) adds an allocator's own files;
-such a copy has a name of its own, and its files are brought up to date before every build, those that changed alone, so that make builds
-what depends on them and no more.
+A copy is made under another name and renamed when it is whole; the changes are part of it. `Kind.files` (kinds.py) adds an
+allocator's own files; such a copy has a name of its own, and its files are brought up to date before every build, those that
+changed alone, so that make builds what depends on them and no more.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def find(given: Path | None, places: Sequence[str] = PLACES) -> Source:
         given = next((path for place in places if (path := Path(place)).is_file() or _is_right_tree(path)), None)
         if given is None:
             raise UserError(
-                "there is no source of Linux 6.1 here; get it (Debian 12: apt install linux-source-6.1, others: linux-6.1.tar.xz of kernel.org) "
-                "or name one with --source TREE or --source TARBALL",
+                "there is no source of Linux 6.1 here; get it (Debian 12: apt install linux-source-6.1; elsewhere: the tarball of "
+                "any 6.1 from kernel.org) or name one with --source TREE or --source TARBALL",
                 MISSING,
             )
     if not given.exists():
