@@ -3,6 +3,7 @@
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
 #   make test      C tests (plain and with sanitizers) and Python tests
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
+#   make test-kernel  builds and boots real kernels (Linux 6.1 on each of its allocators), and holds replays against them
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
@@ -27,7 +28,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include replay import
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare test test-c test-sanitize test-python test-conformance test-cross fidelity targets docs lint lock clean install
+.PHONY: compare test test-c test-sanitize test-python test-conformance test-kernel test-cross fidelity targets docs lint lock clean install
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
@@ -61,6 +62,9 @@ test-python: $(VENV)/.slabyard $(VENV)/.test
 test-conformance: $(VENV)/.slabyard $(VENV)/.test
 	@$(BIN)/python tests/conformance/slow.py
 	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/conformance
+
+test-kernel: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python -m pytest -q tests/kernel/boots.py
 
 CROSS := aarch64-linux-gnu arm-linux-gnueabihf
 

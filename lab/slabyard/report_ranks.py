@@ -153,7 +153,9 @@ def memory_clause(workload: Workload) -> str:
         return ""
     unit, _ = memory_unit(workload)
     best, worst = f"{memory_text(workload, at.best)} {unit}", f"{memory_text(workload, at.worst)} {unit}"
-    if at.level or at.count == 1:
+    if at.level and at.best != at.worst:
+        clause = f"no allocator holds measurably less memory than another at the peak (least median {best})"
+    elif at.level or at.count == 1:
         clause = f"{'all hold' if at.level else f'{at.last} holds'} {best} at the peak"
     else:
         lead = at.leading("holds", "hold")
@@ -168,6 +170,8 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     at = standing(series, "fragmentation")
     if at is None:
         return ""
+    if at.level and at.best != at.worst:
+        return f"no allocator causes measurably fewer fragmentation events than another (least median {at.best:,.0f})"
     if at.level or at.count == 1:
         count = "no fragmentation event" if at.best == 0 else f"{at.best:,.0f} fragmentation event{'' if at.best == 1 else 's'}"
         return f"{'each' if at.level else at.last} causes {count}"

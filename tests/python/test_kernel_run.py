@@ -193,7 +193,7 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch:
     assert [row[2] for row in tables[1].rows] == [1, 2, 2, 1, 1, 1]
     assert len(compare.flat(found).rows[0]) == len(compare.flat(found).columns)
     html = report.page(found)
-    assert "fresh boot" in html and "7,9" in html
+    assert "fresh boot" in html and "8,0" in html
 
 
 def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

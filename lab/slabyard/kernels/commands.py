@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from . import build, flame, machine, run
 
 DEFAULT_KINDS = ",".join(kinds.KINDS)
-TRACE_BUFFER = 96 << 20
+TRACE_BUFFER = 64 << 20
 
 AddVerb = Callable[..., argparse.ArgumentParser]
 
@@ -48,7 +48,7 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
     verb.add_argument("--trace", type=Path, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
     verb.add_argument(
-        "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 96M)"
+        "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 64M)"
     )
     verb.add_argument("--caches", action="store_true", help="show all caches, not the largest alone")
     verb.add_argument(

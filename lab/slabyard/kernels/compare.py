@@ -19,12 +19,12 @@ from ..report_model import workloads
 from . import run
 from .run import Plan, Run
 
-COLUMNS = ["allocator", "seconds", "95%", "system s", "peak KiB", "95%", "end KiB", "events"]
+COLUMNS = ["allocator", "seconds", "95%", "peak KiB", "95%", "end KiB", "events"]
 LEGEND = (
-    "seconds: the workload's time, median and its 95% interval. system s: processor",
-    "time in the kernel. KiB: Slab of meminfo, slabs and large allocations; peak: the",
-    "most seen, every 20 ms; end: a second after the workload. events: blocks taken",
-    "of another migrate type while it ran (mm_page_alloc_extfrag).",
+    "seconds: the workload's time, median and its 95% interval. KiB: Slab of meminfo,",
+    "slabs and large allocations; peak: the most seen, every 20 ms; end: a second",
+    "after the workload. events: blocks taken of another migrate type while it ran",
+    "(mm_page_alloc_extfrag).",
 )
 
 
@@ -87,11 +87,11 @@ def _row(record: Any) -> tuple[list[Cell], list[str]]:
     span = f"{bounds['seconds'][0]:.3g}-{bounds['seconds'][1]:.3g}" if "seconds" in bounds else "-"
     around = _kib(bounds["held_pages_peak"]) if "held_pages_peak" in bounds else "-"
     cells: list[Cell] = [
-        record["run"]["allocator"], seconds, span, timed["system_seconds"], peak * 4, around, timed["held_pages_end"] * 4,
+        record["run"]["allocator"], seconds, span, peak * 4, around, timed["held_pages_end"] * 4,
         timed["fragmentation_events"],
     ]  # fmt: skip
     texts = [
-        str(cells[0]), f"{seconds:.3g}", span, f"{timed['system_seconds']:.3g}", f"{peak * 4:,.0f}", around,
+        str(cells[0]), f"{seconds:.3g}", span, f"{peak * 4:,.0f}", around,
         f"{timed['held_pages_end'] * 4:,.0f}", show(timed["fragmentation_events"]),
     ]  # fmt: skip
     return cells, texts
