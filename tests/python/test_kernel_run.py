@@ -137,7 +137,7 @@ def test_hardware_that_cannot_be() -> None:
     machine.Hardware(1 << 30, 4, 2).check("x86_64")
     for hardware, arch, complaint in (
         (machine.Hardware(cpus=2), "um", "one CPU and one node"),
-        (machine.Hardware(1 << 30, 1, 2), "x86_64", "2 nodes need"),
+        (machine.Hardware(1 << 30, 1, 2), "x86_64", "cannot be shared evenly by 2 nodes"),
         (machine.Hardware(32 << 20), "um", "at least 64M"),
     ):
         with pytest.raises(UserError, match=complaint):

@@ -112,6 +112,9 @@ def _hardware(verb: argparse.ArgumentParser, count: Callable[..., Any], size: Ca
     verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, 4 for x86_64)")
     verb.add_argument("--nodes", type=count(8), metavar="N", help="memory nodes of the guest (default: 1)")
     verb.add_argument("--memory", type=size, metavar="SIZE", help="of the guest (default: 512M for um, 1G for x86_64)")
+    verb.add_argument(
+        "--accelerator", choices=("kvm", "tcg"), default="", help="of QEMU (default: kvm where the processor has it, else tcg, software)"
+    )
     verb.add_argument("--timeout", type=count(86400), default=600, metavar="S", help="seconds that a boot may take (default: 600)")
 
 
@@ -136,7 +139,7 @@ def _machine(options: argparse.Namespace) -> machine.Hardware:
     default = machine.default_hardware(options.arch)
     nodes = options.nodes or default.nodes
     cpus = options.cpus or (default.cpus if options.arch == "um" else max(default.cpus, nodes))
-    hardware = machine.Hardware(options.memory or default.memory, cpus, nodes)
+    hardware = machine.Hardware(options.memory or default.memory, cpus, nodes, options.accelerator)
     hardware.check(options.arch)
     return hardware
 

@@ -43,18 +43,19 @@ _KVM_CREATE_VM = 0xAE01
 
 @dataclass(frozen=True)
 class Hardware:
-    """The machine that a kernel boots on: bytes of memory, CPUs, memory nodes."""
+    """The machine that a kernel boots on: bytes of memory, CPUs, memory nodes; QEMU's accelerator, chosen by what there is where empty."""
 
     memory: int = 512 << 20
     cpus: int = 1
     nodes: int = 1
+    accelerator: str = ""
 
     def check(self, arch: str) -> None:
         """UserError for a machine that cannot be."""
         if arch == "um" and (self.cpus > 1 or self.nodes > 1):
             raise UserError("a user-mode kernel has one CPU and one node; for more, give --arch x86_64")
-        if self.nodes > self.cpus:
-            raise UserError(f"{self.nodes} nodes need as many CPUs at least; give --cpus {self.nodes}")
+        if self.cpus % self.nodes:
+            raise UserError(f"{self.cpus} CPUs cannot be shared evenly by {self.nodes} nodes; give --cpus {self.nodes} or a multiple of it")
         if self.memory < (64 << 20) * self.nodes:
             raise UserError(f"--memory must be at least {64 * self.nodes}M")
 
@@ -141,16 +142,16 @@ def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
     for name, size in disks.items():
         with (folder / name).open("wb") as file:
             file.truncate(size)
-    accelerator = "kvm" if kvm() else "tcg"
     hardware = what.hardware
+    accelerator = hardware.accelerator or ("kvm" if kvm() else "tcg")
     share = hardware.memory // hardware.nodes >> 20
     argv = [qemu, "-machine", "q35", "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max"]
-    argv += ["-m", f"{share * hardware.nodes}M", "-smp", str(hardware.cpus)]
+    argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
     argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
     for node in range(hardware.nodes):
-        first, last = (hardware.cpus * (node + more) // hardware.nodes for more in (0, 1))
+        cpus = hardware.cpus // hardware.nodes  # a node is a socket, as the guest expects
         argv += ["-object", f"memory-backend-ram,id=m{node},size={share}M"]
-        argv += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={first}-{last - 1}"]
+        argv += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={node * cpus}-{(node + 1) * cpus - 1}"]
     for name in disks:
         argv += ["-drive", f"file={folder / name},if=virtio,format=raw,cache=unsafe"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
@@ -158,9 +159,14 @@ def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
     return argv, accelerator
 
 
-def kvm(device: str = "/dev/kvm") -> bool:
-    """Whether this machine grants us virtual machines."""
+def kvm(device: str = "/dev/kvm", cpuinfo: str = "/proc/cpuinfo") -> bool:
+    """Whether this machine grants us virtual machines that any kernel runs in.
+
+    Some have /dev/kvm without a processor that virtualises; such run kernels that are made for them.
+    """
     try:
+        if not re.search(r"(?m)^flags\s*:.*\b(?:vmx|svm)\b", Path(cpuinfo).read_text()):
+            return False
         descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False

@@ -10,8 +10,6 @@ mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 mkdir -p /dev/shm
 mount -t tmpfs shm /dev/shm
-mount -t tmpfs tmp /tmp
-mount -t tmpfs run /run
 mount -t tracefs trace /sys/kernel/tracing
 . /slabyard/job
 
