@@ -5,7 +5,7 @@ processor time of the workload, the time that the kernel took to start, the page
 meminfo; docs/measures.md), and the fallback events of the page allocator. `exact` is empty. The group `kernel` has the kernel
 itself, its texts before and after in the last repetition, its caches, and what looks like trouble in its log.
 
-A traced run is timed as well, and says so (`run.traced`): writing an event for every allocation takes longer than the allocation.
+A trace is taken in a boot of its own, whose times are not used: writing an event for every allocation takes longer than the allocation.
 """
 
 from __future__ import annotations
@@ -176,7 +176,6 @@ def record(plan: Plan, runs: Sequence[Run]) -> records.Record:
             "start": "boot",
             "arch": kernel.arch,
             "accelerator": last.accelerator,
-            "traced": plan.trace is not None,
             "seed": 0,
             "repetition": len(runs),
             "page_size": 4096,
