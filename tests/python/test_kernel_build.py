@@ -107,7 +107,7 @@ def test_what_is_built_in_a_tree_is_not_copied(tmp_path: Path) -> None:
 
 
 def test_no_source_tells_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="apt install linux-source-6.1") as caught:
+    with pytest.raises(UserError, match=r"apt install linux-source-6\.1") as caught:
         source.find(None, places=[str(tmp_path / "none")])
     assert caught.value.status == 4
     with pytest.raises(UserError, match="no such source tree"):
@@ -139,7 +139,8 @@ def test_an_edit_must_find_its_place_once(tmp_path: Path, content: str, count: i
 def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     contents = {"mm/own.c": b"first"}
-    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), (), files=lambda: contents, edits=(edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),))
+    changes = (edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),)
+    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), (), files=lambda: contents, edits=changes)
     found = source.find(tree)
     copy = source.prepare(found, kind)
     assert copy != source.prepare(found, SLUB)
@@ -178,7 +179,8 @@ def test_a_kernel_is_built_once(tmp_path: Path) -> None:
 def test_debug_and_outlined_kernels_are_others(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     found = source.find(tree)
-    keys = {build._key(build.Request(found, arch, SLUB, *flags)) for arch in config.ARCHITECTURES for flags in ((False, False), (True, False), (False, True))}
+    flags = ((False, False), (True, False), (False, True))
+    keys = {build._key(build.Request(found, arch, SLUB, *these)) for arch in config.ARCHITECTURES for these in flags}
     assert len(keys) == 6
 
 
@@ -248,7 +250,7 @@ def makes(copy: Path) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and os.readlink(entry / "cwd") == str(copy):
+            if entry.name.isdigit() and (entry / "cwd").readlink() == copy:
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -276,6 +278,7 @@ def test_two_invocations_build_once(tmp_path: Path) -> None:
 
 def test_missing_tools_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools.Tool, "there", lambda tool: tool.name not in ("flex", "gelf.h"))
-    with pytest.raises(UserError, match=r"needs flex, gelf\.h, which are missing \(Debian, Ubuntu: apt install flex libelf-dev; Fedora") as caught:
+    told = r"needs flex, gelf\.h, which are missing \(Debian, Ubuntu: apt install flex libelf-dev; Fedora"
+    with pytest.raises(UserError, match=told) as caught:
         tools.require((*tools.BUILD, *tools.ARCHITECTURES["x86_64"]), "building a kernel for x86_64")
     assert caught.value.status == 4

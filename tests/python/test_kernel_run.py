@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -144,6 +145,32 @@ def test_hardware_that_cannot_be() -> None:
             hardware.check(arch)
 
 
+@pytest.mark.parametrize(("flags", "there"), [("fpu vmx sse", True), ("fpu svm", True), ("fpu svm_lock vmxy", False)])
+def test_kvm_needs_a_processor_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, there: bool) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"model name\t: x\nflags\t\t: {flags}\nbugs\t: svm\n")
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(machine.fcntl, "ioctl", lambda descriptor, request, value: os.open(device, os.O_RDONLY))
+    assert machine.kvm(str(device), str(cpuinfo)) is there
+    assert machine.kvm(str(tmp_path / "none"), str(cpuinfo)) is False
+    monkeypatch.undo()
+    assert machine.kvm(str(device), str(cpuinfo)) is False  # no KVM behind it
+
+
+def test_the_guests_first_program_is_a_script() -> None:
+    subprocess.run(["sh", "-n"], input=guest._resource("init.sh"), check=True)
+
+
+def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: run.Plan) -> None:
+    what = machine.Boot(plan.kernel, ("slub_max_order=0",), plan.job, machine.Hardware(1 << 30, 4, 2, "tcg"), trace=64 << 20)
+    argv, accelerator = machine._qemu(what, tmp_path)
+    text = " ".join(argv)
+    assert accelerator == "tcg" and "-accel tcg" in text and "-smp 4,sockets=2" in text
+    assert "node,nodeid=1,memdev=m1,cpus=2-3" in text and "slub_max_order=0" in text and "trace_buf_size=16384K" in text
+    assert (tmp_path / "trace.txt").stat().st_blocks == 0
+
+
 def test_streams_are_cut_and_split(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     text = "@@slabyard a/b\nline\n@@slabyard end\n"
@@ -205,7 +232,8 @@ def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.Capture
     assert (tmp_path / "out/meminfo.before").read_text().startswith("MemTotal") and (tmp_path / "out/log").exists()
     assert cli.main([*argv, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["run"]["kernel"] == "6.1.7"
-    assert cli.main(["kernel", "compare", "--allocators", "slub,slub:max_order=0", "--workloads", "boot", "--runs", "1", "--source", tree]) == 0
+    both = "slub,slub:max_order=0"
+    assert cli.main(["kernel", "compare", "--allocators", both, "--workloads", "boot", "--runs", "1", "--source", tree]) == 0
     assert "slub:max_order=0" in capsys.readouterr().out
     assert cli.main(["kernel", "list", "--format", "csv"]) == 0
     assert "um,slub,6.1.7" in capsys.readouterr().out
@@ -225,11 +253,11 @@ def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.Capture
 # ---- Profiles ----------------------------------------------------------------------------------------------------------------
 
 PERF = """\
-linux 10.000000: 
+linux 10.000000:
 \t    1 kmem_cache_alloc
 \t    2 alloc_skb
 
-linux 11.500000: 
+linux 11.500000:
 \t    1 new_slab
 \t    2 ___slab_alloc.constprop.0
 \t    3 kmem_cache_alloc_node
@@ -238,16 +266,16 @@ linux 11.500000:
 \t    6 uml_finishsetup
 \t    0 [unknown]
 
-linux 11.600000: 
+linux 11.600000:
 \t    1 kfree
 \t    2 kfree_skb
 \t    3 release
 
-kworker 11.700000: 
+kworker 11.700000:
 \t    1 [unknown]
 \t    2 [unknown]
 
-linux 11.800000: 
+linux 11.800000:
 \t    1 schedule
 """
 
