@@ -1,8 +1,8 @@
 """Real kernels, built and booted: `make test-kernel` (pytest collects this file only when it is named).
 
-Every stock allocator boots to its workloads under user-mode Linux, with no trouble in its log; a whole-boot trace of it comes out complete and its replay
-agrees with the kernel; under QEMU it boots on four CPUs and two nodes; a flame graph finds its functions. SLABYARD_KERNEL_ALLOCATORS and
-SLABYARD_KERNEL_ARCHES narrow it (comma-separated).
+Every stock allocator boots to its workloads under user-mode Linux, with no trouble in its log; a whole-boot trace of it comes out
+complete and its replay agrees with the kernel; under QEMU it boots on four CPUs and two nodes; a flame graph finds its functions.
+SLABYARD_KERNEL_ALLOCATORS and SLABYARD_KERNEL_ARCHES narrow it (comma-separated).
 """
 
 from __future__ import annotations
