@@ -15,6 +15,7 @@ from ..errors import UserError
 from .kinds import Kind
 
 ARCHITECTURES = ("um", "x86_64")
+DEBUG = {"um": ("debug.config",), "x86_64": ("debug.config", "debug-x86_64.config")}
 
 
 def fragment(arch: str, kind: Kind, debug: bool) -> str:

@@ -35,6 +35,7 @@ FALLBACK = "mm_page_alloc_extfrag"
 PERIOD = 20  # milliseconds between two looks at the memory that slabs hold
 PANICS = (b"Kernel panic", b"---[ end Kernel panic")
 _BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
+_NO_ROOM = "slabyard: no room for the trace"
 # The guest's C library keeps off AVX, whose registers a user-mode kernel does not move (edits.py).
 _NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
 _MARK = re.compile(r"^@@slabyard (\S+)\n", re.MULTILINE)
@@ -107,6 +108,8 @@ def boot(what: Boot) -> Iterator[Outcome]:
             raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
         trace = folder / "trace.txt"
         if what.trace is not None:
+            if _NO_ROOM in outcome.console:
+                raise UserError(f"no room for the trace in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
             _cut(trace)
             outcome.trace = trace
         yield outcome

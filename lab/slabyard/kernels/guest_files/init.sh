@@ -48,14 +48,18 @@ dmesg >/run/log
 if [ "$TRACE" = none ]; then
 	grep -n -e mm_page_alloc_extfrag -e tracing_mark_write /sys/kernel/tracing/trace >/run/extfrag
 fi
+hand_out_trace() {
+	[ "$TRACE" = none ] || cat /sys/kernel/tracing/trace >"$1" || echo "slabyard: no room for the trace"
+}
+
 if [ "$OUT" = hostfs ]; then
 	mkdir /run/host
 	mount -t hostfs -o "$HOST" host /run/host
 	hand_out >/run/host/results
-	[ "$TRACE" = none ] || cat /sys/kernel/tracing/trace >/run/host/trace.txt
+	hand_out_trace /run/host/trace.txt
 else
 	hand_out >/dev/vda
-	[ "$TRACE" = none ] || cat /sys/kernel/tracing/trace >/dev/vdb
+	hand_out_trace /dev/vdb
 	sync
 fi
 echo "slabyard: done"
