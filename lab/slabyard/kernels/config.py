@@ -20,7 +20,7 @@ DEBUG = {"um": ("debug.config",), "x86_64": ("debug.config", "debug-x86_64.confi
 
 def fragment(arch: str, kind: Kind, debug: bool) -> str:
     """The lines that a kernel's configuration shall have, the last of several for one name counting."""
-    names = ("common.config", f"{arch}.config", *(["debug.config"] if debug else []))
+    names = ("common.config", f"{arch}.config", *(DEBUG[arch] if debug else ()))
     texts = [importlib.resources.files("slabyard.kernels").joinpath(name).read_text("utf-8") for name in names]
     return "".join(f"{line}\n" for text in texts for line in wanted(text)) + "".join(f"{line}\n" for line in kind.config)
 
