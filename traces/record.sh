@@ -28,7 +28,7 @@ for trace in ${*:-hackbench find spike fileio build}; do
 	hackbench) record hackbench hackbench -g 1 -l 20 ;;
 	find) record find find /usr/include/linux -maxdepth 1 -name '[ab]*.h' -exec file {} \; ;;
 	spike)
-		cc -O2 -o "$work/spike" "$here/spike.c"
+		cc -O2 -o "$work/spike" "$top/lab/slabyard/kernels/guest_files/spike.c"
 		record spike "$work/spike" 1
 		;;
 	fileio)

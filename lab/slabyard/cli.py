@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__, programs
 from .errors import DONE, INCOMPLETE, INTERRUPTED, USAGE, UserError
+from .kernels import commands
 from .output import FORMATS, Progress, Table, describe_os_error, is_special, note, render, to_json, whole_file
 
 if TYPE_CHECKING:
@@ -289,7 +290,15 @@ def _parser() -> Parser:
     verb.add_argument("script", type=Path, metavar="SCRIPT", help="commands, one a line; - for standard input")
     verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
     verb.add_argument("--svg", type=Path, metavar="FILE.svg", help="also draw a picture")
+
+    verb = verbs.add_parser("kernel", help="Linux itself, built on an allocator and booted", description="Linux itself, built and booted.")
+    verb.set_defaults(run=_no_kernel_verb)
+    commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser), _verb, _count, _bytes, FORMATS)
     return parser
+
+
+def _no_kernel_verb(_options: argparse.Namespace) -> int:
+    raise UserError("kernel needs a verb: build, run, compare, list or clean; see slabyard kernel --help")
 
 
 def _verb(

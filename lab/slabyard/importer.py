@@ -131,6 +131,12 @@ def import_recording(recording: Any, command: Sequence[str], output: Path) -> Me
     return _import(str(recording.data), output, about, ["--first-mark", first, "--last-mark", last], None)
 
 
+def import_text(source: Path, output: Path, about: About, marks: list[str]) -> Metadata:
+    """Imports tracefs text of which more is known than it tells. `marks`: the import program's options for the snapshots in `about`."""
+    with whole_file(output) as part:
+        return _import(str(source), part, about, marks, None)
+
+
 def read_snapshot(text: str) -> dict[str, Any]:
     """`NAME=DIR:SUFFIX` as a snapshot: the files DIR/slabinfo.SUFFIX and its siblings. Raises UserError when there is none."""
     name, equals, place = text.partition("=")

@@ -217,6 +217,12 @@ class Progress:
         if self.bar:
             self.bar.update(self.task, description=description, completed=self.done)
 
+    def expect(self, more: int) -> None:
+        """The job turns out to have more steps."""
+        self.total += more
+        if self.bar:
+            self.bar.update(self.task, total=self.total)
+
     def stage(self, description: str) -> None:
         """A new stage begins."""
         if self.bar:

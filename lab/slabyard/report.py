@@ -32,6 +32,7 @@ from .report_model import Workload, workloads
 ROWS_IN_ALL = 12_000
 FEWEST_ROWS = 20
 MOST_ROWS = 200
+BOOTED = "Each repetition is a fresh boot of a kernel that differs from the others in its allocator alone; all figures are medians."
 
 
 def write_report(records: list[dict[str, Any]], path: Path) -> None:
@@ -102,9 +103,11 @@ def summary(sections: Sequence[Workload]) -> str:
     text = report_tables.text
     names = list(dict.fromkeys(one.label for workload in sections for one in workload.replayed))
     real = sum(workload.recorded is not None for workload in sections)
-    opening = f"{counted(len(sections), 'workload')} replayed under {counted(len(names), 'allocator')}: "
+    booted = all(one.run.get("substrate") == "kernel" for workload in sections for one in workload.replayed)
+    how = "run on kernels with" if booted else "replayed under"
+    opening = f"{counted(len(sections), 'workload')} {how} {counted(len(names), 'allocator')}: "
     opening += f"<code>{'</code>, <code>'.join(text(name) for name in names)}</code>. "
-    opening += "Every allocator got the same requests, in the same order, on the same logical CPUs."
+    opening += BOOTED if booted else "Every allocator got the same requests, in the same order, on the same logical CPUs."
     if real:
         opening += " The row and curve <code>recorded</code> are the real kernel that the trace was taken on."
     found = "".join(f'<li><a href="#{one.ident}">{text(one.name)}</a>: {text(report_ranks.sentence(one))}</li>' for one in sections)

@@ -174,7 +174,7 @@ def workloads(records: Iterable[Record]) -> list[Workload]:
     sections: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         run = group(record, "run")
-        sections.setdefault((workload_name(run), plain(run.get("trace_sha256") or "")), []).append(record)
+        sections.setdefault((workload_name(run), plain(run.get("trace_sha256") or run.get("arch") or "")), []).append(record)
     styles: dict[str, int] = {}
     found = []
     for place, ((name, digest), members) in enumerate(sections.items()):
@@ -199,7 +199,7 @@ def page_bytes(workload: Workload) -> int:
 
 def memory_unit(workload: Workload) -> tuple[str, int]:
     """Name and size in bytes of the unit in which a workload's memory is shown everywhere."""
-    peaks = [number(one.exact.get("held_pages_peak")) or 0 for one in workload.series]
+    peaks = [number(one.exact.get("held_pages_peak", one.timed.get("held_pages_peak"))) or 0 for one in workload.series]
     return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 100 << 20 else ("MiB", 1 << 20)
 
 

@@ -7,10 +7,11 @@ fragmentation, the best first. Their three measures are here:
 - memory: pages held by slabs and large allocations at the peak;
 - fragmentation: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
 
-Times have an interval, the other two are deterministic. One allocator is better than another only where its interval lies
-wholly below the other's, so an allocator's rank is one more than the number of allocators that are better than it: overlapping
-allocators tie, as in a race with equal places (1, 1, 3). Overlap is not transitive; the count needs no transitivity. An
-allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
+Times have an interval; the other two are deterministic in a replay, and have an interval where real kernels were booted. One
+allocator is better than another only where its interval lies wholly below the other's, so an allocator's rank is one more than
+the number of allocators that are better than it: overlapping allocators tie, as in a race with equal places (1, 1, 3). Overlap
+is not transitive; the count needs no transitivity. An allocator that lacks a measure, or has too few runs for an interval, has
+no rank in it.
 
 The sentence names a winner only where rank 1 is held by one allocator alone, says "level" where several share it, and gives the
 factor to the worst allocator, since that is what tells whether the choice matters at all.
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .measures import FEWEST_RUNS
 from .report_model import Estimate, Series, Workload, estimate, memory_text, memory_unit, number
 
 
@@ -46,12 +48,20 @@ def deterministic(value: object) -> Estimate | None:
     return None if known is None else Estimate(known, known, known)
 
 
+def counted(one: Series, name: str) -> Estimate | None:
+    """A measure that is deterministic in a replay, and differs from boot to boot in a kernel."""
+    known = deterministic(one.exact.get(name))
+    if known is None and name not in one.timed.get("samples", ()) and (number(one.timed.get("runs")) or 0) >= FEWEST_RUNS:
+        known = deterministic(one.timed.get(name))  # the same in every boot
+    return estimate(one.timed, name) if known is None else known
+
+
 def values(series: Sequence[Series], measure: str) -> list[Estimate | None]:
     """Each series' value of a ranked measure, in its own unit (nanoseconds or seconds, pages, events)."""
     if measure == "memory":
-        return [deterministic(one.exact.get("held_pages_peak")) for one in series]
+        return [counted(one, "held_pages_peak") for one in series]
     if measure == "fragmentation":
-        return [deterministic(one.exact.get("fragmentation_events")) for one in series]
+        return [counted(one, "fragmentation_events") for one in series]
     return [estimate(one.timed, time_name(series)) for one in series]
 
 
@@ -143,7 +153,9 @@ def memory_clause(workload: Workload) -> str:
         return ""
     unit, _ = memory_unit(workload)
     best, worst = f"{memory_text(workload, at.best)} {unit}", f"{memory_text(workload, at.worst)} {unit}"
-    if at.level or at.count == 1:
+    if at.level and at.best != at.worst:
+        clause = f"no allocator holds measurably less memory than another at the peak (least median {best})"
+    elif at.level or at.count == 1:
         clause = f"{'all hold' if at.level else f'{at.last} holds'} {best} at the peak"
     else:
         lead = at.leading("holds", "hold")
@@ -158,6 +170,8 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     at = standing(series, "fragmentation")
     if at is None:
         return ""
+    if at.level and at.best != at.worst:
+        return f"no allocator causes measurably fewer fragmentation events than another (least median {at.best:,.0f})"
     if at.level or at.count == 1:
         count = "no fragmentation event" if at.best == 0 else f"{at.best:,.0f} fragmentation event{'' if at.best == 1 else 's'}"
         return f"{'each' if at.level else at.last} causes {count}"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .report_model import Estimate, Series, Workload, allocator_label, estimate, memory_text, memory_unit, number, page_bytes, plain, rows
-from .report_ranks import MEASURES, rank_table
+from .report_ranks import MEASURES, rank_table, time_name
 
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "repetition": "repetitions"}
@@ -87,7 +87,7 @@ def memory(workload: Workload, key: str) -> Callable[[Series], str]:
     """A function from a series to its page count of that name in the workload's unit."""
 
     def shown(one: Series) -> str:
-        pages = number(one.exact.get(key))
+        pages = counted(one, key)
         return DASH if pages is None else memory_text(workload, pages)
 
     return shown
@@ -118,18 +118,24 @@ def share(key: str) -> Callable[[Series], str]:
 
 
 def count(key: str) -> Callable[[Series], str]:
-    """A function from a series to an exact count."""
-    return lambda one: figure(number(one.exact.get(key)))
+    """A function from a series to a count."""
+    return lambda one: figure(counted(one, key))
+
+
+def counted(one: Series, key: str) -> float | int | None:
+    """A measure that is exact in a replay, and a median over boots in a kernel."""
+    return number(one.exact.get(key, one.timed.get(key)))
 
 
 def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
     """Groups of columns: group title, then title, explanation, content and the ranked measure that it is, if any."""
     unit, _ = memory_unit(workload)
+    whole = "time" if time_name(workload.replayed) == "seconds" else None
     return [
         (
             "Time, with 95% interval",
             [
-                ("replay (ms)", "Time of the replay's event loop", timed_text("seconds", 1000), None),
+                ("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", timed_text("seconds", 1000), whole),
                 ("per op. (ns)", "Time for each allocation or free", timed_text("ns_per_operation"), "time"),
             ],
         ),

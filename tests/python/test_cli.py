@@ -19,7 +19,7 @@ import pytest
 from handmade import complaint, slabyard
 from slabyard.trace import Trace
 
-VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout")
+VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,273 @@
+"""From a source and a configuration to a kernel, once.
+
+    request --> key --> kernels/KEY there?  --yes--> done
+                            | no
+                        the source's private copy (source.py)
+                            |
+                        builds/NAME: configuration, then make, going on where it was interrupted
+                            |
+                        kernels/KEY: image, symbols, configuration, what it was made from
+
+The key is a hash of everything that the kernel is made from: source, architecture, configuration, compiler, flags, and the files
+that its kind brings. make's folder has a coarser name, without those files, so that a change of one of them compiles what depends
+on it alone. make runs at low priority in a process group of its own (cache.py), so Ctrl-C ends every compiler; what it has finished
+stays, and the next build goes on from there. Objects are counted as make names them, against their number in the last whole build
+(the first: in one of ours), for the progress bar.
+
+An outlined kernel, for flame graphs, is built from a copy of the plain one's folder: three files are compiled anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from ..output import Progress
+from . import cache, config, source, tools
+from .kinds import Kind
+
+NICENESS = "10"
+OBJECTS = {"um": 703, "x86_64": 1285}  # of a build of ours, as long as none was built here
+# As x86-64 kernels are compiled. 6.1 leaves these out for um, and the compiler then writes 16 bytes at once to what a type says is
+# aligned: SLOB aligns a kmalloc to 8, and some boots end in `Segfault with no mm`.
+FLAGS = {"um": "-mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx", "x86_64": ""}
+_STEP = re.compile(r"^  ([A-Z]+) +(\S+)")
+_UNINLINED = (
+    "-fno-inline-functions", "-fno-inline-small-functions", "-fno-inline-functions-called-once", "-fno-partial-inlining",
+    "-fno-ipa-cp", "-fno-ipa-sra", "-fno-ipa-icf", "-fno-optimize-sibling-calls",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to build. `outlined`: the allocator's functions are kept out of each other, for flame graphs."""
+
+    source: source.Source
+    arch: str
+    kind: Kind
+    debug: bool = False
+    outlined: bool = False
+
+    @property
+    def title(self) -> str:
+        """The kernel in a few words."""
+        more = [word for word, there in (("debug", self.debug), ("outlined", self.outlined)) if there]
+        return " ".join([self.kind.name, "for", self.arch, *(f"({word})" for word in more)])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A finished kernel: `image` is what boots, `symbols` the ELF file with its functions' names."""
+
+    key: str
+    arch: str
+    kind: str
+    folder: Path
+    about: dict[str, Any]
+
+    @property
+    def image(self) -> Path:
+        """What is booted."""
+        return self.folder / ("linux" if self.arch == "um" else "bzImage")
+
+    @property
+    def symbols(self) -> Path:
+        """The kernel as an ELF file with symbols."""
+        return self.folder / ("linux" if self.arch == "um" else "vmlinux")
+
+
+def build(request: Request, progress: Progress | None = None, jobs: int | None = None) -> Kernel:
+    """The kernel, built where it is not there yet. UserError when a tool is missing or the build fails."""
+    key = _key(request)
+    place = cache.folder("kernels") / key
+    if (ready := load(place)) is not None:
+        return ready
+    _check_machine(request.arch)
+    tools.require((*tools.BUILD, *tools.ARCHITECTURES[request.arch]), f"building a kernel for {request.arch}")
+    tree = source.prepare(request.source, request.kind)
+    name = _name(request)
+    folder = cache.folder("builds") / name
+    with cache.locked(folder, f"the kernel {request.title}") as lock:
+        if (ready := load(place)) is not None:
+            return ready
+        if request.outlined and not folder.is_dir():
+            _seed(request, folder)
+        folder.mkdir(exist_ok=True)
+        make = _Make(request, tree, folder, lock, jobs or os.cpu_count() or 1)
+        make.configure()
+        started = time.monotonic()
+        steps = make.compile(progress)
+        return _keep(request, place, folder, make, {"objects": steps, "seconds": round(time.monotonic() - started, 1)})
+
+
+def load(place: Path) -> Kernel | None:
+    """A finished kernel in the cache; None where there is none."""
+    try:
+        about = json.loads((place / "kernel.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return Kernel(place.name, about["arch"], about["allocator"], place, about)
+
+
+def built() -> list[Kernel]:
+    """The finished kernels of the cache, by their names."""
+    found = [kernel for place in sorted(cache.folder("kernels").iterdir()) if (kernel := load(place)) is not None]
+    return sorted(found, key=lambda kernel: (kernel.arch, kernel.kind, kernel.key))
+
+
+def _check_machine(arch: str) -> None:
+    machine = os.uname().machine
+    if machine != "x86_64":
+        raise UserError(f"kernels for {arch} are built on x86-64; this machine is {machine}")
+
+
+def _key(request: Request) -> str:
+    made_of = [
+        request.source.ident,
+        request.arch,
+        config.fragment(request.arch, request.kind, request.debug),
+        tools.compiler_version(),
+        FLAGS[request.arch],
+        " ".join(_UNINLINED if request.outlined else ()),
+        *(f"{edit}" for edit in request.kind.edits),
+        *(f"{path} {hashlib.sha256(content).hexdigest()}" for path, content in sorted(request.kind.files().items())),
+    ]
+    return f"{request.arch}-{request.kind.name}-{hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]}"
+
+
+def _name(request: Request) -> str:
+    """Of make's folder: what is in it may be built further for any key with this name."""
+    words = [request.arch, request.kind.name, request.source.ident, *(["debug"] if request.debug else [])]
+    return "-".join([*words, *(["outlined"] if request.outlined else [])])
+
+
+def _seed(request: Request, folder: Path) -> None:
+    plain = folder.with_name(_name(Request(request.source, request.arch, request.kind, request.debug)))
+    if not plain.is_dir():
+        return
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    with cache.locked(plain, "the kernel that this one differs little from"):
+        subprocess.run(["cp", "-a", "--reflink=auto", str(plain), str(part)], check=True)
+    part.rename(folder)
+
+
+class _Make:
+    """make at work on one kernel."""
+
+    def __init__(self, request: Request, tree: Path, folder: Path, lock: int, jobs: int) -> None:
+        self.request, self.tree, self.folder, self.lock, self.jobs = request, tree, folder, lock, jobs
+        self.log = folder.with_name(f"{folder.name}.log")
+
+    def _argv(self, *targets: str) -> list[str]:
+        argv = ["nice", "-n", NICENESS, "make", "-C", str(self.tree), f"O={self.folder}"]
+        argv += ["ARCH=um", "SUBARCH=x86_64"] if self.request.arch == "um" else ["ARCH=x86_64"]
+        if FLAGS[self.request.arch]:
+            argv.append(f"KCFLAGS={FLAGS[self.request.arch]}")
+        if self.request.outlined:
+            argv += [f"CFLAGS_{name}.o={' '.join(_UNINLINED)}" for name in self.request.kind.outlined]
+        return [*argv, *targets]
+
+    def _environment(self) -> dict[str, str]:
+        """Nothing of the user's may get into a kernel, nor of a make that has started us."""
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR", "USER")}
+        who = {"KBUILD_BUILD_USER": "slabyard", "KBUILD_BUILD_HOST": "slabyard", "KBUILD_BUILD_TIMESTAMP": "1970-01-01"}
+        return {**kept, **who, "LC_ALL": "C"}
+
+    def configure(self) -> None:
+        """Makes `.config`, unless it is there for just these lines already."""
+        wanted = config.fragment(self.request.arch, self.request.kind, self.request.debug)
+        stamp = self.folder / ".slabyard-config"
+        if stamp.is_file() and stamp.read_text() == wanted and (self.folder / ".config").is_file():
+            return
+        stamp.unlink(missing_ok=True)
+        self._quietly("tinyconfig")
+        with (self.folder / ".config").open("a") as file:
+            file.write(wanted)
+        self._quietly("olddefconfig")
+        config.check(wanted, (self.folder / ".config").read_text())
+        # tinyconfig leaves these behind for the configuration that it was; make would take a 32-bit kernel's for ours.
+        for leftover in ("config", "generated"):
+            shutil.rmtree(self.folder / "include" / leftover, ignore_errors=True)
+        stamp.write_text(wanted)
+
+    def _quietly(self, target: str) -> None:
+        with self.log.open("w") as log:
+            options = {"stdout": log, "stderr": log, "env": self._environment(), "pass_fds": (self.lock,)}
+            with cache.group(self._argv(target), **options) as process:
+                status = process.wait()
+        if status:
+            raise UserError(f"make {target} failed for {self.request.title}: {_reason(self.log)}; all of it: {self.log}")
+
+    def compile(self, progress: Progress | None) -> int:
+        """Builds the kernel; how many objects it consists of."""
+        done = sum(1 for _ in self.folder.rglob("*.o"))
+        total = max(_objects_before(self.request.arch), done)
+        if progress is not None:
+            progress.expect(total)
+            progress.stage(f"building {self.request.title}")
+            progress.step(f"building {self.request.title}", done)
+        target = "linux" if self.request.arch == "um" else "bzImage"
+        argv = self._argv(f"-j{self.jobs}", target)
+        pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with self.log.open("w") as log, cache.group(argv, env=self._environment(), pass_fds=(self.lock,), **pipe) as process:
+            for line in process.stdout or ():
+                log.write(line)
+                step = _STEP.match(line)
+                if step and progress is not None:
+                    ours = step[1] in ("CC", "AS")
+                    progress.step(f"{self.request.title}: {step[2]}", 1 if ours and progress.done < total else 0)
+            status = process.wait()
+        if status:
+            raise UserError(f"the build of {self.request.title} failed: {_reason(self.log)}; all of it: {self.log}")
+        return sum(1 for _ in self.folder.rglob("*.o"))
+
+
+def _objects_before(arch: str) -> int:
+    return max((kernel.about.get("objects", 0) for kernel in built() if kernel.arch == arch), default=OBJECTS[arch])
+
+
+def _reason(log: Path) -> str:
+    """The line of a build's output that says why it failed."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\b(fatal )?error\b|Error:|undefined reference|No space left", line, re.IGNORECASE)]
+    return (errors or lines or ["make said nothing"])[0][:200]
+
+
+def _keep(request: Request, place: Path, folder: Path, make: _Make, figures: dict[str, Any]) -> Kernel:
+    """Copies what a kernel is to its final place."""
+    part = place.with_name(f"{place.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    files = ["linux"] if request.arch == "um" else ["vmlinux", "arch/x86/boot/bzImage"]
+    for name in (*files, "System.map"):
+        shutil.copy2(folder / name, part / Path(name).name)
+    text = (folder / ".config").read_text()
+    (part / "config").write_text(text)
+    version = source.tree_version(make.tree)
+    about = {
+        "arch": request.arch,
+        "allocator": request.kind.name,
+        "release": ".".join(map(str, version or ())),
+        "source": str(request.source.path),
+        "source_ident": request.source.ident,
+        "debug": request.debug,
+        "outlined": request.outlined,
+        "compiler": tools.compiler_version(),
+        "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        **figures,
+    }
+    (part / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")
+    part.rename(place)
+    kernel = load(place)
+    assert kernel is not None
+    return kernel

@@ -1,0 +1,90 @@
+"""The cache folder, its locks, and groups of processes that end with us.
+
+Kernels take minutes to build, so what was built is kept, for all invocations of the user:
+
+    $XDG_CACHE_HOME/slabyard/kernels/        (~/.cache where that is not set)
+        sources/IDENT/      private copies of kernel sources, never changed once they are there
+        builds/NAME/        make's own folder: what was compiled so far, so that an interrupted build goes on
+        kernels/KEY/        finished kernels, never changed; KEY stands for everything that they were made from
+        guests/KEY          programs of ours, compiled for guests
+
+Whatever appears under its final name is whole: it is made beside it and renamed. Two invocations that want the same thing meet at
+its lock file, and the second finds it done. A lock belongs to an open file (flock), which the processes started under it inherit:
+if an invocation is killed with no chance to tidy up, its compilers keep the lock until the last of them has ended, and never meet
+those of the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from ..output import describe_os_error, note
+
+PATIENCE = 5.0  # seconds that a process has to end when it is asked to
+
+
+def folder(*parts: str) -> Path:
+    """A folder of the cache, made where it is not there. UserError when that cannot be."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if home.startswith("/") else Path.home() / ".cache"  # as the XDG specification has it
+    path = base.joinpath("slabyard", "kernels", *parts)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{describe_os_error(error, path)}; XDG_CACHE_HOME names another folder to keep kernels in") from error
+    return path
+
+
+@contextlib.contextmanager
+def locked(path: Path, what: str) -> Iterator[int]:
+    """Nobody else has the lock of `path` in the block; gives the lock's descriptor, for processes that shall hold it too."""
+    descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            note(f"another slabyard is at work on {what}; waiting for it")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def group(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A running program in a process group of its own; when the block is left, nothing of the group is."""
+    process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL, **options)
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[Any]) -> None:
+    """Asks the group to end, which lets make remove what is half written; then makes it."""
+    _signal(process.pid, signal.SIGTERM)
+    deadline = time.monotonic() + PATIENCE
+    while _signal(process.pid, 0):
+        process.poll()  # a leader that has ended is of the group until it is waited for
+        if time.monotonic() > deadline:
+            _signal(process.pid, signal.SIGKILL)
+        time.sleep(0.01)
+    process.wait()
+
+
+def _signal(leader: int, number: int) -> bool:
+    """Sends a signal to a group (0: none); whether there is still one."""
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,322 @@
+"""`slabyard kernel VERB`: build, run, compare, flame, list, clean.
+
+One function for each verb, one parser for each, with an example; what is common to them (which source, which architecture, which
+machine) stands once. A kernel that is not there yet is built on the way, so `run` and `compare` are one command on a machine that
+has never seen one. What takes long to load is loaded by the verb that needs it: this module is part of every command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DONE, INCOMPLETE, UserError
+from ..output import Progress, Table, note, render, to_json, whole_file
+from . import config, kinds, workloads
+
+if TYPE_CHECKING:
+    from . import build, flame, machine, run
+
+DEFAULT_KINDS = ",".join(kinds.KINDS)
+TRACE_BUFFER = 64 << 20
+
+AddVerb = Callable[..., argparse.ArgumentParser]
+
+
+def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable[[str], int], formats: Sequence[str]) -> None:
+    """Adds the verbs. `add_verb`, `count`, `size`: the command line's own ways to make a parser, and to read numbers and sizes."""
+    verb = add_verb(
+        verbs, "build", "build a kernel on an allocator, once", _build,
+        "slabyard kernel build --allocator slub\n  slabyard kernel build --allocator slab --arch x86_64 --source linux-6.1.tar.xz",
+    )  # fmt: skip
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help=f"one of {', '.join(kinds.KINDS)}")
+    _source(verb, count)
+
+    verb = add_verb(
+        verbs, "run", "boot a kernel, run a workload on it, measure it", _run,
+        "slabyard kernel run --allocator slub --workload hackbench\n"
+        "  slabyard kernel run --allocator slab --workload boot --trace boot.parquet\n"
+        "  slabyard kernel run --allocator slub:max_order=0 --workload 'ls -lR /usr' --runs 6 --format json",
+    )  # fmt: skip
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help="as in slub, or slub:max_order=0 with kernel parameters")
+    verb.add_argument("--workload", required=True, metavar="W", help=f"{', '.join(workloads.WORKLOADS)}, or a command of this machine")
+    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
+    verb.add_argument("--trace", type=Path, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
+    verb.add_argument(
+        "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 64M)"
+    )
+    verb.add_argument("--caches", action="store_true", help="show all caches, not the largest alone")
+    verb.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder"
+    )
+    _hardware(verb, count, size)
+    _source(verb, count)
+    _format(verb, formats)
+
+    verb = add_verb(
+        verbs, "compare", "several kernels under several workloads", _compare,
+        "slabyard kernel compare\n  slabyard kernel compare --allocators slub,slub:max_order=0 --workloads hackbench,spike --runs 10",
+        "Boots them in turn, interleaved, and ranks them.",
+    )  # fmt: skip
+    verb.add_argument(
+        "--allocators", default=DEFAULT_KINDS, metavar="A,B,...", help=f"specs, separated by commas (default: {DEFAULT_KINDS})"
+    )
+    verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
+    verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
+    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
+    verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
+    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
+    verb.add_argument("--report", type=Path, metavar="FILE.html", help="write a report, one self-contained page")
+    _hardware(verb, count, size)
+    _source(verb, count)
+    _format(verb, formats)
+
+    verb = add_verb(
+        verbs, "flame", "where a kernel's time goes", _flame,
+        "slabyard kernel flame --allocator slub --workload hackbench --report slub.html\n"
+        "  slabyard kernel flame --allocator slob --workload hackbench --runs 6 --folded slob.folded",
+        "Samples the stacks of a user-mode kernel with this machine's perf.",
+    )  # fmt: skip
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help="as in slub, or slub:max_order=0 with kernel parameters")
+    verb.add_argument("--workload", required=True, metavar="W", help="as for run")
+    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
+    verb.add_argument("--folded", type=Path, metavar="FILE", help="write the stacks, one a line with its count")
+    verb.add_argument("--speedscope", type=Path, metavar="FILE.json", help="write the stacks for speedscope")
+    verb.add_argument("--report", type=Path, metavar="FILE.html", help="draw them as an icicle, one self-contained page")
+    _hardware(verb, count, size)
+    _source(verb, count)
+    _format(verb, formats)
+
+    verb = add_verb(verbs, "list", "the kernels that are built", _list, "slabyard kernel list")
+    _format(verb, formats)
+
+    verb = add_verb(
+        verbs, "clean", "remove what building has left, the kernels stay", _clean, "slabyard kernel clean\n  slabyard kernel clean --all"
+    )
+    verb.add_argument("--all", action="store_true", help="the kernels too")
+
+
+def _source(verb: argparse.ArgumentParser, count: Callable[..., Any]) -> None:
+    verb.add_argument("--arch", choices=config.ARCHITECTURES, default="um", help="um: user-mode Linux (default); x86_64: under QEMU")
+    verb.add_argument("--source", type=Path, metavar="PATH", help="Linux 6.1, a tree or a tarball (default: Debian's linux-source-6.1)")
+    verb.add_argument("--jobs", type=count(256), metavar="N", help="compilers side by side (default: one for each CPU)")
+    verb.add_argument("--debug", action="store_true", help="with the kernel's own checks: lists, sleeping in atomic, locks")
+
+
+def _hardware(verb: argparse.ArgumentParser, count: Callable[..., Any], size: Callable[[str], int]) -> None:
+    verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, 4 for x86_64)")
+    verb.add_argument("--nodes", type=count(8), metavar="N", help="memory nodes of the guest (default: 1)")
+    verb.add_argument("--memory", type=size, metavar="SIZE", help="of the guest (default: 512M for um, 1G for x86_64)")
+    verb.add_argument(
+        "--accelerator", choices=("kvm", "tcg"), default="", help="of QEMU (default: kvm where the processor has it, else tcg, software)"
+    )
+    verb.add_argument("--timeout", type=count(86400), default=600, metavar="S", help="seconds that a boot may take (default: 600)")
+
+
+def _format(verb: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    verb.add_argument("--format", choices=formats, default="text", help="of the output (default: text)")
+
+
+# ---- What they share -------------------------------------------------------------------------------------------------------------
+
+
+def _kernel(options: argparse.Namespace, spec: kinds.Spec, progress: Progress | None, outlined: bool = False) -> build.Kernel:
+    """The kernel for a spec, built on the way where it is not there."""
+    from . import build, source
+
+    found = source.find(options.source)
+    return build.build(build.Request(found, options.arch, spec.kind, options.debug, outlined), progress, options.jobs)
+
+
+def _machine(options: argparse.Namespace) -> machine.Hardware:
+    from . import machine
+
+    default = machine.default_hardware(options.arch)
+    nodes = options.nodes or default.nodes
+    cpus = options.cpus or (default.cpus if options.arch == "um" else max(default.cpus, nodes))
+    hardware = machine.Hardware(options.memory or default.memory, cpus, nodes, options.accelerator)
+    hardware.check(options.arch)
+    return hardware
+
+
+def _specs(text: str) -> list[kinds.Spec]:
+    """Specs out of a list separated by commas, which also separate a spec's tunables."""
+    found: list[str] = []
+    for item in text.split(","):
+        if found and ":" in found[-1] and item not in kinds.KINDS and ":" not in item:
+            found[-1] += f",{item}"
+        elif item:
+            found.append(item)
+    if not found:
+        raise UserError("--allocators names no allocator")
+    repeated = [spec for at, spec in enumerate(found) if spec in found[:at]]
+    if repeated:
+        raise UserError(f"--allocators names {repeated[0]} twice")
+    return [kinds.parse(spec) for spec in found]
+
+
+# ---- Verbs -----------------------------------------------------------------------------------------------------------------------
+
+
+def _build(options: argparse.Namespace) -> int:
+    with Progress(0) as progress:
+        kernel = _kernel(options, kinds.parse(options.allocator), progress)
+    print(kernel.image)
+    return DONE
+
+
+def _run(options: argparse.Namespace) -> int:
+    from . import compare, run
+
+    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
+    if options.trace is not None and options.trace_buffer >= hardware.memory // 2:
+        raise UserError("--trace-buffer must be less than half the guest's memory; give it more with --memory")
+    found: list[run.Run] = []
+    incomplete = None
+    with Progress(options.runs + (options.trace is not None)) as progress:
+        kernel = _kernel(options, spec, progress)
+        plan = run.Plan(spec, kernel, job, hardware, options.timeout)
+        progress.stage(f"{job.name} on {spec.text}")
+        for turn in range(options.runs):
+            found.append(run.once(plan))
+            progress.step(f"{job.name} on {spec.text}: boot {turn + 1} of {options.runs}")
+        if options.trace is not None:
+            traced = run.once(run.Plan(spec, kernel, job, hardware, options.timeout, options.trace_buffer), options.trace)
+            assert traced.metadata is not None
+            incomplete = traced.metadata.incomplete
+            note(f"{options.trace}: {sum(traced.metadata.events.values()):,} events of {traced.metadata.span_seconds:,.2f} s")
+    record = run.record(plan, found)
+    if options.output is not None:
+        _write(found[-1], options.output)
+    if options.format == "json":
+        print(to_json(record), end="")
+    elif options.format == "csv":
+        print(render([compare.flat([record])], "csv"), end="")
+    else:
+        print(render(compare.details(record, options.caches), options.format), end="")
+    if incomplete:
+        note(f"{options.trace} is incomplete: {incomplete} (--trace-buffer makes room for more)")
+        return INCOMPLETE
+    return DONE
+
+
+def _write(done: run.Run, folder: Path) -> None:
+    """What the guest left, as files: meminfo.before and so on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in done.texts.items():
+        when, _, file = name.rpartition("/")
+        if name != "end":
+            with whole_file(folder / (f"{file}.{when}" if when else name)) as part:
+                part.write_text(text)
+    note(f"wrote {folder}")
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from . import compare, run
+
+    specs, hardware = _specs(options.allocators), _machine(options)
+    names = [options.workload] if options.workload else [name for name in options.workloads.split(",") if name]
+    jobs = [workloads.parse(name) for name in names]
+    if not jobs:
+        raise UserError("--workloads names no workload")
+    with Progress(len(specs) * len(jobs) * (options.warmup + options.runs)) as progress:
+        kernels = [_kernel(options, spec, progress) for spec in specs]
+        plans = [
+            run.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
+        ]
+        found = compare.compare(plans, options.runs, options.warmup, progress)
+    if options.export_json:
+        with whole_file(options.export_json) as part:
+            part.write_text(to_json(found))
+    if options.report:
+        from ..report import write_report
+
+        write_report(found, options.report)
+        note(f"wrote {options.report}")
+    if options.format == "json":
+        print(to_json(found), end="")
+    elif options.format == "csv":
+        print(render([compare.flat(found)], "csv"), end="")
+    else:
+        print(render(compare.tables(found), options.format), end="")
+    return DONE
+
+
+def _flame(options: argparse.Namespace) -> int:
+    import tempfile
+
+    from . import flame, icicle, run, tools
+
+    if options.arch != "um":
+        raise UserError("flame samples a user-mode kernel, whose functions perf of this machine sees; leave out --arch")
+    tools.require([tools.PERF], "a flame graph")
+    spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
+    profile, boots = flame.Profile(), []
+    with Progress(options.runs) as progress, tempfile.TemporaryDirectory(prefix="slabyard-flame-") as folder:
+        kernel = _kernel(options, spec, progress, outlined=True)
+        data = Path(folder) / "perf.data"
+        plan = run.Plan(spec, kernel, job, hardware, options.timeout, prefix=flame.prefix(data))
+        progress.stage(f"{job.name} on {spec.text}")
+        for turn in range(options.runs):
+            found: list[flame.Profile] = []
+            run.once(plan, look=functools.partial(_sampled, data, found))
+            boots.append(flame.shares(found[0], spec.kind.slow))
+            profile.add(found[0])
+            progress.step(f"{job.name} on {spec.text}: boot {turn + 1} of {options.runs}")
+    title = f"{spec.text} under {job.name}: Linux {kernel.about['release']} for {kernel.arch}"
+    _write_text(options.folded, flame.folded(profile))
+    _write_text(options.speedscope, flame.speedscope_text(profile, title))
+    _write_text(options.report, icicle.page(profile, spec.kind.slow, title))
+    if options.format == "json":
+        about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples, "samples_of_programs": profile.of_programs}
+        print(to_json({**about, "shares": flame.shares(profile, spec.kind.slow), "boots": boots}), end="")
+    else:
+        print(render(flame.tables(profile, spec.kind.slow, title, boots), options.format), end="")
+    return DONE
+
+
+def _write_text(path: Path | None, text: str) -> None:
+    if path is not None:
+        with whole_file(path) as part:
+            part.write_text(text, "utf-8")
+        note(f"wrote {path}")
+
+
+def _sampled(data: Path, found: list[flame.Profile], outcome: machine.Outcome) -> None:
+    from . import flame
+
+    found.append(flame.read(data, outcome))
+
+
+def _list(options: argparse.Namespace) -> int:
+    from . import build
+
+    found = build.built()
+    if options.format == "json":
+        print(to_json([{"key": kernel.key, "image": str(kernel.image), **kernel.about} for kernel in found]), end="")
+        return DONE
+    names = ["arch", "allocator", "release", "debug", "outlined", "seconds"]
+    table = Table("", [*names, "image"], [[kernel.about.get(name) for name in names] + [str(kernel.image)] for kernel in found])
+    print(render([table], options.format), end="")
+    return DONE
+
+
+def _clean(options: argparse.Namespace) -> int:
+    from . import cache
+
+    for part in ("builds", "sources", *(("kernels", "guests") if options.all else ())):
+        for entry in sorted(cache.folder(part).iterdir()):
+            if entry.suffix in (".lock", ".part"):
+                continue
+            with cache.locked(entry, entry.name):
+                if entry.is_dir():
+                    shutil.rmtree(entry)
+                else:
+                    with contextlib.suppress(FileNotFoundError):
+                        entry.unlink()
+    return DONE

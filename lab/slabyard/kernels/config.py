@@ -1,0 +1,48 @@
+"""A kernel's configuration: fragments of ours over the kernel's own tinyconfig, and the check that all of it was granted.
+
+The fragments are the `.config` files beside this module. Kconfig drops without a word what a tree doesn't know or what depends on
+something missing, and a kernel without tracing or without the allocator that was asked for would be found out late, or
+never; so every line is looked up in the result.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from collections.abc import Sequence
+
+from ..errors import UserError
+from .kinds import Kind
+
+ARCHITECTURES = ("um", "x86_64")
+DEBUG = {"um": ("debug.config",), "x86_64": ("debug.config", "debug-x86_64.config")}
+
+
+def fragment(arch: str, kind: Kind, debug: bool) -> str:
+    """The lines that a kernel's configuration shall have, the last of several for one name counting."""
+    names = ("common.config", f"{arch}.config", *(DEBUG[arch] if debug else ()))
+    texts = [importlib.resources.files("slabyard.kernels").joinpath(name).read_text("utf-8") for name in names]
+    return "".join(f"{line}\n" for text in texts for line in wanted(text)) + "".join(f"{line}\n" for line in kind.config)
+
+
+def wanted(text: str) -> list[str]:
+    """The lines of a fragment that set or unset something."""
+    return [line for line in text.splitlines() if re.match(r"(# )?CONFIG_\w+(=| is not set)", line)]
+
+
+def check(wanted_text: str, result: str) -> None:
+    """UserError for the first lines that the kernel's configuration has not granted."""
+    lines = set(result.splitlines())
+    # What depends on something absent is not mentioned at all, which is as good as unset.
+    refused = [line for line in wanted(wanted_text) if line not in lines and not (line.startswith("#") and _unmentioned(line, result))]
+    if refused:
+        raise UserError(f"the kernel source does not grant {_listed(refused)}; the lab's kernels are Linux 6.1")
+
+
+def _unmentioned(line: str, result: str) -> bool:
+    return f"{line.split()[1]}=" not in result
+
+
+def _listed(lines: Sequence[str]) -> str:
+    shown = ", ".join(lines[:3])
+    return shown if len(lines) <= 3 else f"{shown} and {len(lines) - 3} more options"

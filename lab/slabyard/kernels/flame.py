@@ -1,0 +1,201 @@
+"""Where a kernel's time goes: sampled stacks of its own functions, after Yoo's flame graphs of the slab allocators.
+
+A user-mode kernel is a process with symbols, so this machine's perf sees into it: a clock stops it some two thousand times a second
+and its frame pointers tell the stack. Samples count from the guest's `begins` to its `ends` on the console, so starting up is not
+in them; those that find a program of the guest running, not the kernel, are counted and left out. The kernel is an outlined one
+(build.py): compiled into each other, the allocator's functions would all be one, and the slow path could not be told from the fast.
+
+Three shares are taken of all samples in the kernel, as in his article: allocation, freeing, and the slow path of either. A sample
+is of an allocation where any function of its stack is one of the interface's (kmalloc, kmem_cache_alloc, ...), the outermost one
+deciding, and of the slow path where one of the kind's slow functions (kinds.py) is on it; the page allocator's time is in those
+that call it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import measures
+from ..errors import MISSING, UserError
+from ..output import Cell, Table
+from . import tools
+from .machine import Outcome
+
+FREQUENCY = 1999  # samples a second; no divisor of the kernel's own clock
+ALLOCATES = re.compile(r"^(?:k[mvz]*alloc|(?:__)?(?:do_)?k(?:m|re)alloc|(?:__)?kmem_cache_alloc|slob_alloc)(?:_\w+)?$")
+FREES = re.compile(r"^(?:kfree|kmem_cache_free|__kmem_cache_free|slob_free|___cache_free|kfree_sensitive)(?:_\w+)?$")
+NO_FREE = frozenset(
+    ("kfree_skb", "kfree_skb_reason", "kfree_skb_partial", "kfree_skb_list_reason", "kfree_skbmem", "kfree_link", "kfree_rcu_work")
+)  # they free other things too
+_ROOTS = frozenset(("uml_finishsetup", "new_thread_handler", "fork_handler"))  # where every stack of a user-mode kernel begins
+_SAMPLE = re.compile(r"^(\S.*?)\s+(\d+\.\d+):")
+
+Stack = tuple[str, ...]
+
+
+@dataclass
+class Profile:
+    """Stacks of the kernel, outermost function first, with how many samples found each."""
+
+    stacks: Counter[Stack] = field(default_factory=Counter)
+    of_programs: int = 0
+
+    @property
+    def samples(self) -> int:
+        """Samples in the kernel."""
+        return sum(self.stacks.values())
+
+    def add(self, other: Profile) -> None:
+        """Takes in another boot's samples."""
+        self.stacks += other.stacks
+        self.of_programs += other.of_programs
+
+
+def prefix(data: Path) -> list[str]:
+    """What starts a kernel so that its stacks are sampled into a file."""
+    perf = tools.path_of(tools.PERF, "a flame graph")
+    return [
+        perf, "record", "--quiet", "--event", "cpu-clock:u", "--freq", str(FREQUENCY), "--call-graph", "fp", "--clockid", "CLOCK_MONOTONIC",
+        "--no-buildid-cache", "--output", str(data), "--",
+    ]  # fmt: skip
+
+
+def read(data: Path, outcome: Outcome) -> Profile:
+    """The samples of the workload out of perf's file. UserError when perf cannot read it."""
+    argv = [tools.path_of(tools.PERF, "a flame graph"), "script", "--input", str(data), "--fields", "comm,time,ip,sym"]
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise UserError(f"perf script failed: {lines[-1]}", MISSING)
+    return collect(done.stdout.splitlines(), outcome.began, outcome.ended)
+
+
+def collect(lines: Iterable[str], began: float, ended: float) -> Profile:
+    """The samples between two times (seconds) out of perf script's text."""
+    profile = Profile()
+    for time, frames in _samples(lines):
+        if not began <= time <= ended or not frames:
+            continue
+        if frames[0] == "[unknown]":
+            profile.of_programs += 1
+            continue
+        stack = [frame for frame in reversed(frames) if frame != "[unknown]" and frame not in _ROOTS]
+        profile.stacks[tuple(stack or frames[:1])] += 1
+    return profile
+
+
+def _samples(lines: Iterable[str]) -> Iterator[tuple[float, list[str]]]:
+    """Time and frames of each sample, the innermost first."""
+    time = -1.0
+    frames: list[str] = []
+    for line in lines:
+        head = _SAMPLE.match(line)
+        if head:
+            if time >= 0:
+                yield time, frames
+            time, frames = float(head[2]), []
+        elif line.strip():
+            frames.append(_plain(line.split(None, 1)[1] if len(line.split(None, 1)) > 1 else "[unknown]"))
+    if time >= 0:
+        yield time, frames
+
+
+def _plain(symbol: str) -> str:
+    """A function's name without what the compiler adds to that of a clone."""
+    return re.sub(r"\.(?:isra|constprop|part|cold)\b.*$", "", symbol.strip()).split(" (")[0]
+
+
+def role(frame: str) -> str:
+    """`alloc` or `free` for the allocator's interface, else an empty text."""
+    if frame in NO_FREE:
+        return ""
+    return "alloc" if ALLOCATES.match(frame) else "free" if FREES.match(frame) else ""
+
+
+def shares(profile: Profile, slow: Sequence[str]) -> dict[str, float]:
+    """Of all samples in the kernel: `alloc`, `free`, `alloc_slow`, `free_slow` (parts of the former two)."""
+    found = dict.fromkeys(("alloc", "free", "alloc_slow", "free_slow"), 0)
+    for stack, count in profile.stacks.items():
+        what = next((kind for frame in stack if (kind := role(frame))), "")
+        if what:
+            found[what] += count
+            if any(frame in slow for frame in stack):
+                found[f"{what}_slow"] += count
+    return {name: count / max(1, profile.samples) for name, count in found.items()}
+
+
+def own(profile: Profile) -> list[tuple[str, int, int]]:
+    """Functions on stacks of the allocator: name, samples in itself, samples in it and what it calls; the most in itself first."""
+    self_time: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for stack, count in profile.stacks.items():
+        at = next((place for place, frame in enumerate(stack) if role(frame)), None)
+        if at is None:
+            continue
+        self_time[stack[-1]] += count
+        for frame in set(stack[at:]):
+            total[frame] += count
+    return [(name, self_time[name], total[name]) for name in sorted(total, key=lambda name: (-self_time[name], -total[name], name))]
+
+
+# ---- What comes out --------------------------------------------------------------------------------------------------------------
+
+
+def folded(profile: Profile) -> str:
+    """Stacks as flame graph tools read them: `outer;inner COUNT`, sorted."""
+    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(profile.stacks.items()))
+
+
+def speedscope(profile: Profile, name: str) -> dict[str, Any]:
+    """The profile as speedscope reads it."""
+    frames = sorted({frame for stack in profile.stacks for frame in stack})
+    place = {frame: number for number, frame in enumerate(frames)}
+    stacks = sorted(profile.stacks.items())
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "name": name,
+        "shared": {"frames": [{"name": frame} for frame in frames]},
+        "profiles": [
+            {
+                "type": "sampled", "name": name, "unit": "none", "startValue": 0, "endValue": profile.samples,
+                "samples": [[place[frame] for frame in stack] for stack, _ in stacks], "weights": [count for _, count in stacks],
+            }
+        ],
+        "exporter": "slabyard",
+    }  # fmt: skip
+
+
+def speedscope_text(profile: Profile, name: str) -> str:
+    """The same as JSON."""
+    return json.dumps(speedscope(profile, name), separators=(",", ":")) + "\n"
+
+
+SHOWN = 15
+
+
+def tables(profile: Profile, slow: Sequence[str], title: str, per_boot: Sequence[dict[str, float]]) -> list[Table]:
+    """The shares with their intervals over the boots, and the functions that take most."""
+    found = shares(profile, slow)
+    titles = {
+        "alloc": "allocation", "alloc_slow": "of which on its slow path", "free": "freeing", "free_slow": "of which on its slow path",
+    }  # fmt: skip
+    rows: list[list[Cell]] = []
+    for name, words in titles.items():
+        bounds = measures.interval([one[name] for one in per_boot])
+        rows.append([words, round(100 * found[name], 2), f"{100 * bounds[0]:.2f}-{100 * bounds[1]:.2f}" if bounds else "-"])
+    note = f"{profile.samples:,} samples in the kernel, {profile.of_programs:,} in programs of the guest, which are left out."
+    out = [Table(title, ["where", "% of kernel time", "95%"], rows, notes=[note])]
+    total = max(1, profile.samples)
+    functions: list[list[Cell]] = [
+        [name, round(100 * mine / total, 2), round(100 * whole / total, 2)] for name, mine, whole in own(profile)[:SHOWN]
+    ]
+    if functions:
+        out.append(Table("", ["function under an allocation or free", "% itself", "% with what it calls"], functions))
+    return out

@@ -1,0 +1,163 @@
+"""The guest: the archive that is a booted kernel's first file system.
+
+busybox (static) is its shell and tools, `guest_files/init.sh` its first program; the workload's programs come from this machine
+with the libraries that the loader says they need, each at its own path, so nothing has to be told where they are. Two programs of
+ours, for measuring and for the load spike, are compiled once and kept in the cache.
+
+The archive is cpio's `newc` form, written here: a header of hexadecimal numbers for each entry, names and contents padded to four
+bytes. So device files can be in it though we are no root. /dev/console is one: the kernel opens it for init before anything is
+mounted.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import hashlib
+import importlib.resources
+import re
+import shlex
+import stat
+import subprocess
+from pathlib import Path
+
+from ..errors import MISSING, UserError
+from . import cache, tools
+from .workloads import Job
+
+FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard", "sys", "tmp", "usr", "usr/bin", "sbin", "usr/sbin")
+APPLETS = (
+    "sh", "cat", "cut", "dd", "dmesg", "echo", "false", "find", "grep", "ls", "mkdir", "mke2fs", "mount", "poweroff", "rm", "seq", "sleep",
+    "sync", "tail", "tar", "true", "umount",
+)  # fmt: skip
+_CFLAGS = ("-O2", "-std=gnu11", "-static")
+
+
+class Archive:
+    """A cpio archive in the making."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._names: set[str] = set()
+
+    def folder(self, name: str) -> None:
+        """A folder and those above it, once."""
+        for parent in [*reversed(Path(name).parents), Path(name)]:
+            if str(parent) != "." and str(parent) not in self._names:
+                self._entry(str(parent), stat.S_IFDIR | 0o755, b"")
+
+    def file(self, name: str, content: bytes, mode: int = 0o644) -> None:
+        """A file at `name`, relative to the root; the first of one name stays."""
+        if name not in self._names:
+            self.folder(str(Path(name).parent))
+            self._entry(name, stat.S_IFREG | mode, content)
+
+    def link(self, name: str, target: str) -> None:
+        """A symbolic link."""
+        if name not in self._names:
+            self._entry(name, stat.S_IFLNK | 0o777, target.encode())
+
+    def device(self, name: str, major: int, minor: int) -> None:
+        """A character device."""
+        self._entry(name, stat.S_IFCHR | 0o600, b"", (major, minor))
+
+    def packed(self) -> bytes:
+        """The archive, compressed, the same bytes for the same entries."""
+        trailer = _record("TRAILER!!!", 0, 0, b"", (0, 0))
+        return gzip.compress(b"".join([*self._parts, trailer]), compresslevel=1, mtime=0)
+
+    def _entry(self, name: str, mode: int, content: bytes, device: tuple[int, int] = (0, 0)) -> None:
+        self._names.add(name)
+        self._parts.append(_record(name, len(self._names), mode, content, device))
+
+
+def _record(name: str, inode: int, mode: int, content: bytes, device: tuple[int, int]) -> bytes:
+    path = name.encode() + b"\0"
+    numbers = (inode, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(path), 0)
+    head = b"070701" + b"".join(b"%08X" % number for number in numbers) + path
+    return _padded(head) + _padded(content)
+
+
+def _padded(content: bytes) -> bytes:
+    return content + b"\0" * (-len(content) % 4)
+
+
+def archive(job: Job, settings: dict[str, str]) -> bytes:
+    """The guest's archive for one job. `settings` are shell variables for init."""
+    made = Archive()
+    for name in FOLDERS:
+        made.folder(name)
+    made.device("dev/console", 5, 1)
+    busybox = Path(tools.path_of(tools.BUSYBOX, "a guest"))
+    if not tools.is_static(busybox):
+        raise UserError(f"a guest needs a static busybox, and {busybox} is none (Debian: apt install busybox-static)", MISSING)
+    made.file("bin/busybox", busybox.read_bytes(), 0o755)
+    for name in APPLETS:
+        made.link(f"bin/{name}", "busybox")
+    made.file("slabyard/measure", compiled("measure").read_bytes(), 0o755)
+    if job.workload.spike:
+        made.file("slabyard/spike", compiled("spike").read_bytes(), 0o755)
+    for program in job.programs:
+        _program(made, program)
+    for pattern in job.workload.files:
+        for path in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 (a pattern from the root)
+            if Path(path).is_file():
+                made.file(path.lstrip("/"), Path(path).read_bytes())
+    made.file("slabyard/job", script(job, settings).encode(), 0o755)
+    made.file("init", _resource("init.sh"), 0o755)
+    return made.packed()
+
+
+def script(job: Job, settings: dict[str, str]) -> str:
+    """/slabyard/job: init's variables and functions."""
+    lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    lines.append(f"prepare() {{ {job.workload.prepare}; }}")
+    lines.append(f"load() {{ /slabyard/measure $PERIOD {shlex.join(job.command)}; }}")
+    lines.append(f"after() {{ {job.workload.after}; }}")
+    return "\n".join(lines) + "\n"
+
+
+def _program(made: Archive, program: Path) -> None:
+    made.file(str(program).lstrip("/"), program.read_bytes(), 0o755)
+    made.link(f"usr/bin/{program.name}", str(program))
+    for library in libraries(program):
+        made.file(str(library).lstrip("/"), library.read_bytes(), 0o755)
+    first = program.open("rb").readline(200)
+    if first.startswith(b"#!"):
+        words = first[2:].decode(errors="replace").split()
+        if words and Path(words[0]).name not in ("sh", "busybox", "ash"):
+            raise UserError(f"{program}: is a script for {words[0]}; a guest has busybox's sh alone")
+
+
+def libraries(program: Path) -> list[Path]:
+    """The loader and the libraries of a program of this machine; none for a static one or a script."""
+    listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
+    found = [Path(match[1]) for match in re.finditer(r"(?:^\s*|=> )(/\S+) \(0x", listed.stdout, re.MULTILINE)]
+    missing = re.search(r"(\S+) => not found", listed.stdout)
+    if missing:
+        raise UserError(f"{program}: its library {missing[1]} is missing", MISSING)
+    return found
+
+
+def _resource(name: str) -> bytes:
+    return importlib.resources.files("slabyard.kernels").joinpath("guest_files", name).read_bytes()
+
+
+def compiled(name: str) -> Path:
+    """A program of ours for guests, compiled where it is not there yet."""
+    text = _resource(f"{name}.c")
+    key = hashlib.sha256(text + " ".join(_CFLAGS).encode() + tools.compiler_version().encode()).hexdigest()[:16]
+    place = cache.folder("guests") / f"{name}-{key}"
+    if place.is_file():
+        return place
+    tools.require([tools.COMPILER], "a guest")
+    with cache.locked(place, f"the guest's {name}"):
+        part = place.with_name(f"{place.name}.part")
+        argv = ["gcc", *_CFLAGS, "-x", "c", "-o", str(part), "-"]
+        done = subprocess.run(argv, input=text, capture_output=True, check=False)
+        if done.returncode:
+            lines = done.stderr.decode(errors="replace").splitlines()
+            reason = next((line for line in lines if "rror" in line or "cannot find" in line), (lines or ["gcc failed"])[0])
+            raise UserError(f"the guest's {name} cannot be compiled: {reason} (it needs a static C library: libc6-dev)", MISSING)
+        part.rename(place)
+    return place

@@ -1,0 +1,66 @@
+#!/bin/busybox sh
+# The guest's first program: makes the system usable, runs the job between two snapshots, hands out what was found, switches off.
+#
+# /slabyard/job defines OUT (a folder of the host, or a disk), TRACE (what becomes of the trace: none, file or disk), PERIOD, and the functions
+# prepare, load and after. What is handed out is one stream: a line `@@slabyard NAME`, and that file's content. A disk gets the same bytes as a
+# file, from its start; text has no zero byte, so the host knows where it ends.
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/ TERM=dumb
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/shm
+mount -t tmpfs shm /dev/shm
+mount -t tracefs trace /sys/kernel/tracing
+. /slabyard/job
+
+snapshot() {
+	mkdir "/run/$1"
+	for file in slabinfo buddyinfo pagetypeinfo meminfo vmstat zoneinfo; do
+		[ -r "/proc/$file" ] && cat "/proc/$file" >"/run/$1/$file"
+	done
+	return 0
+}
+
+hand_out() {
+	for file in /run/before/* /run/after/* /run/measured /run/output /run/attributes /run/log /run/extfrag; do
+		[ -f "$file" ] || continue
+		echo "@@slabyard ${file#/run/}"
+		cat "$file"
+	done
+	echo "@@slabyard end"
+}
+
+cd /tmp
+prepare >/run/prepared 2>&1 || { cat /run/prepared; echo "slabyard: the workload cannot be prepared"; }
+echo "slabyard: begins"
+snapshot before
+echo before >/sys/kernel/tracing/trace_marker
+load >/run/measured 2>/run/output
+sleep 1
+echo 0 >/sys/kernel/tracing/tracing_on
+snapshot after
+echo "slabyard: ends"
+after >/dev/null 2>&1
+grep "" /sys/kernel/slab/*/align /sys/kernel/slab/*/cache_dma /sys/kernel/slab/*/ctor /sys/kernel/slab/*/destroy_by_rcu \
+	/sys/kernel/slab/*/hwcache_align /sys/kernel/slab/*/object_size /sys/kernel/slab/*/objs_per_slab /sys/kernel/slab/*/order \
+	/sys/kernel/slab/*/reclaim_account /sys/kernel/slab/*/slab_size /sys/kernel/slab/*/usersize >/run/attributes 2>/dev/null
+dmesg >/run/log
+if [ "$TRACE" = none ]; then
+	grep -n -e mm_page_alloc_extfrag -e tracing_mark_write /sys/kernel/tracing/trace >/run/extfrag
+fi
+hand_out_trace() {
+	[ "$TRACE" = none ] || cat /sys/kernel/tracing/trace >"$1" || echo "slabyard: no room for the trace"
+}
+
+if [ "$OUT" = hostfs ]; then
+	mkdir /run/host
+	mount -t hostfs -o "$HOST" host /run/host
+	hand_out >/run/host/results
+	hand_out_trace /run/host/trace.txt
+else
+	hand_out >/dev/vda
+	hand_out_trace /dev/vdb
+	sync
+fi
+echo "slabyard: done"
+poweroff -f

@@ -1,0 +1,269 @@
+"""Boots a kernel with a guest, waits for it, and brings out what it leaves.
+
+    um       the kernel is a program of this machine: one CPU, kernel code at native speed, no privilege and no virtual machine. Files
+             come out through hostfs, a folder of this machine mounted in the guest.
+    x86_64   under QEMU: several CPUs and memory nodes; with KVM where this machine grants it, else by software, some twenty times
+             slower. What comes out goes to two raw disks, one for the figures and one for the trace, as text from the first byte.
+
+Every boot has a folder of its own in the temporary folder, and all its processes are one group that ends with us (cache.py). A
+user-mode kernel keeps its memory in a file there, and its guest's processes are processes of this machine, stopped and resumed by
+ptrace; they are of the group, too. The console is read all the time: a panic ends the boot at once, silence for longer than the
+limit as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import selectors
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UserError
+from . import cache, guest, tools
+from .build import Kernel
+from .workloads import Job
+
+EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag")
+FALLBACK = "mm_page_alloc_extfrag"
+PERIOD = 20  # milliseconds between two looks at the memory that slabs hold
+PANICS = (b"Kernel panic", b"---[ end Kernel panic")
+_BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
+_NO_ROOM = "slabyard: no room for the trace"
+# The guest's C library keeps off AVX, whose registers a user-mode kernel does not move (edits.py).
+_NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
+_MARK = re.compile(r"^@@slabyard (\S+)\n", re.MULTILINE)
+_KVM_CREATE_VM = 0xAE01
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The machine that a kernel boots on: bytes of memory, CPUs, memory nodes; QEMU's accelerator, chosen by what there is where empty."""
+
+    memory: int = 512 << 20
+    cpus: int = 1
+    nodes: int = 1
+    accelerator: str = ""
+
+    def check(self, arch: str) -> None:
+        """UserError for a machine that cannot be."""
+        if arch == "um" and (self.cpus > 1 or self.nodes > 1):
+            raise UserError("a user-mode kernel has one CPU and one node; for more, give --arch x86_64")
+        if self.cpus % self.nodes:
+            raise UserError(f"{self.cpus} CPUs cannot be shared evenly by {self.nodes} nodes; give --cpus {self.nodes} or a multiple of it")
+        if self.memory < (64 << 20) * self.nodes:
+            raise UserError(f"--memory must be at least {64 * self.nodes}M")
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What to boot. `trace`: every allocation from the first traceable one on, with that many bytes of buffer; `timeout` in seconds."""
+
+    kernel: Kernel
+    parameters: Sequence[str]
+    job: Job
+    hardware: Hardware
+    trace: int | None = None
+    timeout: float = 600
+    prefix: Sequence[str] = ()  # what starts the kernel, as perf does
+
+
+@dataclass
+class Outcome:
+    """What a boot left: texts by name (`before/meminfo`, `log`, ...), the console, the trace's text, when the workload began and ended
+    (seconds of this machine's monotonic clock)."""
+
+    texts: dict[str, str]
+    console: str
+    command: list[str]
+    trace: Path | None = None
+    began: float = 0.0
+    ended: float = 0.0
+    accelerator: str = ""
+
+
+def default_hardware(arch: str) -> Hardware:
+    """The machine where the user asks for none."""
+    return Hardware() if arch == "um" else Hardware(1 << 30, 4, 1)
+
+
+@contextlib.contextmanager
+def boot(what: Boot) -> Iterator[Outcome]:
+    """Boots, waits for the end, and gives what was left; the trace's text lives as long as the context."""
+    what.hardware.check(what.kernel.arch)
+    with tempfile.TemporaryDirectory(prefix="slabyard-boot-") as name:
+        folder = Path(name)
+        argv, accelerator = (_um if what.kernel.arch == "um" else _qemu)(what, folder)
+        outcome = Outcome({}, "", argv, accelerator=accelerator)
+        _wait([*what.prefix, *argv], what, folder, outcome)
+        text = _results(folder / "results")
+        outcome.texts = split(text)
+        if "end" not in outcome.texts:
+            raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
+        trace = folder / "trace.txt"
+        if what.trace is not None:
+            if _NO_ROOM in outcome.console:
+                raise UserError(f"no room for the trace in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
+            _cut(trace)
+            outcome.trace = trace
+        yield outcome
+
+
+def command_line(what: Boot) -> list[str]:
+    """The kernel's parameters that do not depend on the architecture."""
+    words = [_NO_AVX, "rdinit=/init", *what.parameters]
+    if what.trace is None:
+        return [*words, f"trace_event=kmem:{FALLBACK}", "trace_buf_size=256K", "trace_options=nohash-ptr"]
+    share = max(256 << 10, what.trace // what.hardware.cpus)  # the kernel takes it for each CPU
+    events = ",".join(f"kmem:{event}" for event in EVENTS)
+    return [*words, f"trace_event={events}", f"trace_buf_size={share >> 10}K", "trace_options=nohash-ptr"]
+
+
+def _settings(what: Boot, out: str) -> dict[str, str]:
+    return {"OUT": out, "TRACE": "none" if what.trace is None else "all", "PERIOD": str(PERIOD)}
+
+
+def _um(what: Boot, folder: Path) -> tuple[list[str], str]:
+    (folder / "guest.gz").write_bytes(guest.archive(what.job, {**_settings(what, "hostfs"), "HOST": str(folder)}))
+    argv = [
+        str(what.kernel.image), f"mem={what.hardware.memory >> 20}M", f"initrd={folder / 'guest.gz'}", f"uml_dir={folder}/", "umid=guest",
+        "con=null", "con0=null,fd:1", "ssl=null", *command_line(what),
+    ]  # fmt: skip
+    return argv, "native"
+
+
+def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
+    qemu = tools.path_of(tools.QEMU, "a kernel for x86_64")
+    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "disk")))
+    disks = {"results": 64 << 20, "trace.txt": 8 << 30}
+    for name, size in disks.items():
+        with (folder / name).open("wb") as file:
+            file.truncate(size)
+    hardware = what.hardware
+    accelerator = hardware.accelerator or ("kvm" if kvm() else "tcg")
+    share = hardware.memory // hardware.nodes >> 20
+    argv = [qemu, "-machine", "q35", "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max"]
+    argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
+    argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
+    for node in range(hardware.nodes):
+        cpus = hardware.cpus // hardware.nodes  # a node is a socket, as the guest expects
+        argv += ["-object", f"memory-backend-ram,id=m{node},size={share}M"]
+        argv += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={node * cpus}-{(node + 1) * cpus - 1}"]
+    for name in disks:
+        argv += ["-drive", f"file={folder / name},if=virtio,format=raw,cache=unsafe"]
+    argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
+    argv += ["-append", " ".join(["console=ttyS0", "panic=-1", *command_line(what)])]
+    return argv, accelerator
+
+
+def kvm(device: str = "/dev/kvm", cpuinfo: str = "/proc/cpuinfo") -> bool:
+    """Whether this machine grants us virtual machines that any kernel runs in.
+
+    Some have /dev/kvm without a processor that virtualises; such run kernels that are made for them.
+    """
+    try:
+        if not re.search(r"(?m)^flags\s*:.*\b(?:vmx|svm)\b", Path(cpuinfo).read_text()):
+            return False
+        descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.close(fcntl.ioctl(descriptor, _KVM_CREATE_VM, 0))
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _wait(argv: Sequence[str], what: Boot, folder: Path, outcome: Outcome) -> None:
+    """Reads the console until the kernel has ended. UserError for a panic and for a boot that takes too long."""
+    console = bytearray()
+    deadline = time.monotonic() + what.timeout
+    environment = {**os.environ, "TMPDIR": str(folder)}  # where a user-mode kernel keeps its memory
+    with (
+        cache.group(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process,
+        selectors.DefaultSelector() as selector,
+    ):
+        assert process.stdout is not None
+        selector.register(process.stdout, selectors.EVENT_READ)
+        try:
+            while _read(selector, process.stdout.fileno(), console, outcome):
+                if any(word in console for word in PANICS):
+                    raise UserError(f"{what.job.name} on {what.kernel.kind}: {_last_words(_text(console))}")
+                if time.monotonic() > deadline:
+                    raise UserError(
+                        f"{what.job.name} on {what.kernel.kind}: not done after {what.timeout:g} s; --timeout gives it longer. "
+                        f"Its last words: {_last_words(_text(console))}"
+                    )
+            process.wait()
+        finally:
+            outcome.console = _text(console)
+
+
+def _read(selector: selectors.BaseSelector, descriptor: int, console: bytearray, outcome: Outcome) -> bool:
+    """Reads what there is of the console; False at its end, or once the guest has said that it is done and nothing more comes."""
+    if not selector.select(timeout=1.0):
+        return True
+    piece = os.read(descriptor, 1 << 16)
+    before = max(0, len(console) - 64)
+    console += piece
+    now = time.monotonic()
+    if not outcome.began and console.find(_BEGINS, before) >= 0:
+        outcome.began = now
+    if not outcome.ended and console.find(_ENDS, before) >= 0:
+        outcome.ended = now
+    return bool(piece)
+
+
+def _text(console: bytes | bytearray) -> str:
+    return console.decode(errors="replace").replace("\r", "")
+
+
+def _last_words(console: str) -> str:
+    """The line of a console that says best what went wrong."""
+    lines = [re.sub(r"^\[ *[\d.]+\] *", "", line).strip() for line in console.splitlines()]
+    lines = [line for line in lines if line]
+    telling = [line for line in lines if re.search(r"Kernel panic|Oops|BUG:|slabyard: the workload|not found|rror", line)]
+    return (telling or lines or ["it said nothing"])[-1][:200]
+
+
+def _results(path: Path) -> str:
+    """A stream that the guest has handed out: a file, or a disk with zero bytes behind it."""
+    try:
+        with path.open("rb") as file:
+            content = bytearray()
+            while piece := file.read(1 << 20):
+                end = piece.find(b"\0")
+                content += piece if end < 0 else piece[:end]
+                if end >= 0:
+                    break
+    except OSError:
+        return ""
+    return content.decode(errors="replace")
+
+
+def _cut(disk: Path) -> None:
+    """Cuts a disk behind its text."""
+    with disk.open("r+b") as file:
+        low, high = 0, os.fstat(file.fileno()).st_size
+        while low < high:  # the first zero byte: before it is text, behind it nothing was ever written
+            middle = (low + high) // 2
+            file.seek(middle)
+            if file.read(1) == b"\0":
+                high = middle
+            else:
+                low = middle + 1
+        file.truncate(low)
+
+
+def split(stream: str) -> dict[str, str]:
+    """The texts of a stream by name; the last one, `end`, shows that it is whole."""
+    parts = _MARK.split(stream)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))

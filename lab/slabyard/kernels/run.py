@@ -1,0 +1,221 @@
+"""Boots as result records: what was asked for, every repetition's figures, and what the kernel said.
+
+Nothing that a real kernel does is the same twice, so all of it stands in `timed`, as medians with intervals and samples: time and
+processor time of the workload, the time that the kernel took to start, the pages that slabs and large allocations held (`Slab:` of
+meminfo; docs/measures.md), and the fallback events of the page allocator. `exact` is empty. The group `kernel` has the kernel
+itself, its texts before and after in the last repetition, its caches, and what looks like trouble in its log.
+
+A trace is taken in a boot of its own, whose times are not used: writing an event for every allocation takes longer than the allocation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import importer, records, snapshots
+from ..errors import UserError
+from ..trace import Metadata
+from . import machine
+from .build import Kernel
+from .kinds import Spec
+from .machine import Hardware, Outcome
+from .workloads import Job
+
+PAGE_KB = 4
+WARNINGS = re.compile(
+    r"WARNING: |BUG: |\bOops\b|Kernel panic|INFO: (?:possible|suspicious|task)|page allocation failure|general protection|"
+    r"list_(?:add|del) corruption|Bad page|Out of memory: Kill|slab error|Segfault|unable to handle"
+)
+
+
+@dataclass
+class Run:
+    """One boot: figures by name, texts by name, lines of the log that tell of trouble."""
+
+    figures: dict[str, Any]
+    texts: dict[str, str]
+    trouble: list[str]
+    command: list[str]
+    accelerator: str
+    metadata: Metadata | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to boot, and how: one spec and workload on one machine."""
+
+    spec: Spec
+    kernel: Kernel
+    job: Job
+    hardware: Hardware
+    timeout: float = 600
+    trace: int | None = None  # bytes of the trace's buffer
+    prefix: Sequence[str] = field(default=())
+
+    def boot(self) -> machine.Boot:
+        """The boot that this is."""
+        return machine.Boot(
+            self.kernel, self.spec.parameters, self.job, self.hardware, trace=self.trace, timeout=self.timeout, prefix=self.prefix
+        )
+
+
+def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] = lambda _: None) -> Run:
+    """Boots once. `trace`: where the trace goes, if one is taken; `look` sees the outcome as long as its files are there."""
+    with machine.boot(plan.boot()) as outcome:
+        figures = _figures(plan, outcome)
+        found = Run(figures, outcome.texts, _trouble(plan, outcome), outcome.command, outcome.accelerator)
+        if trace is not None and outcome.trace is not None:
+            found.metadata = _import(plan, outcome, trace)
+        look(outcome)
+    return found
+
+
+def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    measured = {name: int(value) for name, value in (line.split() for line in outcome.texts.get("measured", "").splitlines())}
+    output = outcome.texts.get("output", "").strip()
+    last = output.splitlines()[-1] if output else "it said nothing"
+    if not measured:
+        raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be measured: {last}")
+    if measured["status"]:
+        raise UserError(f"{plan.job.name} on {plan.spec.text}: ended with status {measured['status']} in the guest: {last}")
+    before, after = (snapshots.parse_meminfo(outcome.texts.get(f"{when}/meminfo", "")).get("Slab", 0) for when in ("before", "after"))
+    return {
+        "seconds": measured["elapsed_ns"] / 1e9,
+        "user_seconds": measured["user_us"] / 1e6,
+        "system_seconds": measured["system_us"] / 1e6,
+        "boot_seconds": measured["up_ns"] / 1e9,
+        "held_pages_start": before // PAGE_KB,
+        "held_pages_peak": max(before, measured["slab_peak_kb"]) // PAGE_KB,
+        "held_pages_end": after // PAGE_KB,
+        **fallbacks(outcome),
+    }
+
+
+def _trouble(plan: Plan, outcome: Outcome) -> list[str]:
+    return trouble(outcome.texts.get("log", ""), plan.job.workload.expected)
+
+
+def fallbacks(outcome: Outcome) -> dict[str, int]:
+    """Fallback events of the page allocator while the workload ran, and since the kernel started."""
+    if outcome.trace is None:
+        lines = iter(outcome.texts.get("extfrag", "").splitlines())
+        return _count(lines)
+    with outcome.trace.open(errors="replace") as file:
+        return _count(file)
+
+
+def _count(lines: Any) -> dict[str, int]:
+    boot = workload = 0
+    begun = False
+    for line in lines:
+        if "tracing_mark_write: before" in line:
+            begun = True
+        elif f" {machine.FALLBACK}: " in line:
+            boot += 1
+            workload += begun
+    return {"fragmentation_events": workload, "fragmentation_events_boot": boot}
+
+
+def trouble(log: str, expected: str = "^$") -> list[str]:
+    """The lines of a kernel's log that tell of something wrong, without their times; not those that a workload is meant to cause."""
+    lines = (re.sub(r"^(<\d+>)?\[ *[\d.]+\] ?", "", line).strip() for line in log.splitlines())
+    return [line for line in lines if WARNINGS.search(line) and not re.search(expected, line)]
+
+
+def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
+    assert outcome.trace is not None
+    taken = [snapshot_of(outcome.texts, "before", "before"), snapshot_of(outcome.texts, "after", "end")]
+    about = importer.About(
+        kernel=f"{plan.kernel.about['release']} ({plan.spec.text}, {plan.kernel.arch})",
+        arch="x86_64",
+        command=plan.job.command,
+        cpus=plan.hardware.cpus,
+        page_size=4096,
+        snapshots=taken,
+    )
+    return importer.import_text(outcome.trace, output, about, ["--last-mark", "end", "--mark", "before", "--mark", "end"])
+
+
+def snapshot_of(texts: dict[str, str], when: str, name: str) -> dict[str, Any]:
+    """A snapshot as the importer takes it, from a boot's texts."""
+    files = {file: texts[f"{when}/{file}"] for file in snapshots.PROC_FILES if f"{when}/{file}" in texts}
+    return {"name": name, "files": files, "slab_attributes": attributes(texts.get("attributes", "")) or None}
+
+
+def attributes(text: str) -> dict[str, dict[str, str]]:
+    """/sys/kernel/slab as grep prints it: {cache: {attribute: value}}."""
+    found: dict[str, dict[str, str]] = {}
+    for match in re.finditer(r"(?m)^/sys/kernel/slab/([^/\n]+)/(\w+):(.*)$", text):
+        if not match[1].startswith(":"):
+            found.setdefault(match[1], {})[match[2]] = match[3].strip()
+    return found
+
+
+# ---- Records -------------------------------------------------------------------------------------------------------------------
+
+
+def record(plan: Plan, runs: Sequence[Run]) -> records.Record:
+    """The result record of the repetitions of one plan, the first of them not empty."""
+    last = runs[-1]
+    kernel = plan.kernel
+    return {
+        "schema": records.SCHEMA,
+        "run": {
+            "allocator": plan.spec.text,
+            "tunables": records.tunables(plan.spec.text),
+            "workload": plan.job.name,
+            "substrate": "kernel",
+            "trace_sha256": "",
+            "cpus": plan.hardware.cpus,
+            "nodes": plan.hardware.nodes,
+            "memory": plan.hardware.memory,
+            "start": "boot",
+            "arch": kernel.arch,
+            "accelerator": last.accelerator,
+            "seed": 0,
+            "repetition": len(runs),
+            "page_size": 4096,
+            "command": plan.job.command,
+            "lost": last.metadata.lost if last.metadata else 0,
+            "kernel": kernel.about["release"],
+            "versions": records.versions(),
+            "machine": records.machine(),
+        },
+        "exact": {},
+        "timed": records.summarise([run.figures for run in runs], {}),
+        "kernel": {
+            "key": kernel.key,
+            **{name: kernel.about[name] for name in ("release", "source_ident", "compiler", "config_sha256", "debug", "outlined")},
+            "parameters": list(plan.spec.parameters),
+            "trouble": [line for run in runs for line in run.trouble],
+            "output": last.texts.get("output", ""),
+            "before": _texts(last.texts, "before"),
+            "after": _texts(last.texts, "after"),
+            "caches": caches(last.texts.get("after/slabinfo", "")),
+        },
+    }
+
+
+def _texts(texts: dict[str, str], when: str) -> dict[str, str]:
+    return {name: texts[f"{when}/{name}"] for name in snapshots.PROC_FILES if f"{when}/{name}" in texts}
+
+
+def caches(slabinfo: str) -> list[dict[str, Any]]:
+    """The caches of a slabinfo that hold slabs, the largest first."""
+    found = [
+        {
+            "name": line.name,
+            "size": line.object_size,
+            "active_objects": line.active_objects,
+            "objects": line.objects,
+            "slabs": line.slabs,
+            "pages": line.slabs * line.pages_per_slab,
+        }
+        for line in snapshots.parse_slabinfo(slabinfo)
+        if line.slabs
+    ]
+    return sorted(found, key=lambda cache: -cache["pages"])

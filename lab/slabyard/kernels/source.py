@@ -1,0 +1,157 @@
+"""The source of a kernel: found, recognised, and copied to where it may be changed.
+
+A source is a tarball or a tree, the user's own, and is only ever read. What is built from is a private copy in the cache, with the
+changes of edits.py in it, named after what the source holds: the hash of a tarball; of a tree, which is too large to be read every
+time, the hash of every file's path, size and time of change. So a tree that was changed gives another copy, and what was built of
+the old one is not mistaken for the new.
+
+A copy is made under another name and renamed when it is whole; the changes are part of it. `Kind.files` (kinds.py) adds an
+allocator's own files; such a copy has a name of its own, and its files are brought up to date before every build, those that
+changed alone, so that make builds what depends on them and no more.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import records
+from ..errors import MISSING, USAGE, UserError
+from ..output import note
+from . import cache, edits, tools
+from .kinds import Kind
+
+VERSION = (6, 1)
+PREPARATION = 1  # to be raised when what is done to a copy changes
+PLACES = ("/usr/src/linux-source-6.1.tar.xz", "/usr/src/linux-source-6.1", "/usr/src/linux-6.1", "/usr/src/linux")
+_LEFT_OUT = (".git", "*.o", "*.o.d", ".*.cmd", ".config", ".config.old", "include/config", "include/generated", "arch/*/include/generated")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel's source as the user has it; `ident` stands for what is in it."""
+
+    path: Path
+    ident: str
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it is a folder, not a tarball."""
+        return self.path.is_dir()
+
+
+def find(given: Path | None, places: Sequence[str] = PLACES) -> Source:
+    """The source that the user names, or the first one in the usual places. UserError when there is none."""
+    if given is None:
+        given = next((path for place in places if (path := Path(place)).is_file() or _is_right_tree(path)), None)
+        if given is None:
+            raise UserError(
+                "there is no source of Linux 6.1 here; get it (Debian 12: apt install linux-source-6.1; elsewhere: the tarball of "
+                "any 6.1 from kernel.org) or name one with --source TREE or --source TARBALL",
+                MISSING,
+            )
+    if not given.exists():
+        raise UserError(f"{given}: no such source tree or tarball")
+    if given.is_dir() and tree_version(given) is None:
+        raise UserError(f"{given}: is no kernel source: its Makefile names no version")
+    if given.is_dir():
+        _check_version(given, given)
+    return Source(given.resolve(), _ident(given.resolve()))
+
+
+def tree_version(tree: Path) -> tuple[int, int, int] | None:
+    """The version of a source tree; None where it is none."""
+    try:
+        text = (tree / "Makefile").read_text(errors="replace")[:2000]
+    except OSError:
+        return None
+    found = [re.search(rf"(?m)^{name}\s*=\s*(\d+)", text) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    if None in found:
+        return None
+    first, second, third = (int(match[1]) for match in found if match)
+    return first, second, third
+
+
+def _is_right_tree(path: Path) -> bool:
+    version = tree_version(path)
+    return version is not None and version[:2] == VERSION
+
+
+def _check_version(tree: Path, named: Path) -> None:
+    version = tree_version(tree)
+    if version is None or version[:2] != VERSION:
+        what = "no kernel source" if version is None else f"Linux {version[0]}.{version[1]}"
+        raise UserError(f"{named}: is {what}; the lab's kernels are Linux 6.1, the last with SLAB, SLUB and SLOB that is still cared for")
+
+
+@functools.cache
+def _ident(path: Path) -> str:
+    if path.is_dir():
+        digest = hashlib.sha256()
+        for line in _contents(path):
+            digest.update(line)
+        what = f"tree {digest.hexdigest()}"
+    else:
+        what = f"tarball {records.sha256(path)}"
+    return hashlib.sha256(f"{what} preparation {PREPARATION}".encode()).hexdigest()[:12]
+
+
+def _contents(top: Path) -> Iterator[bytes]:
+    """A line for every file of a tree: path, size in bytes, time of change in nanoseconds."""
+    for folder, folders, files in os.walk(top):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for name in sorted(files):
+            if name.endswith((".o", ".cmd", ".o.d")):
+                continue
+            path = os.path.join(folder, name)  # noqa: PTH118 (of 80,000 files)
+            about = os.lstat(path)
+            yield f"{os.path.relpath(path, top)} {about.st_size} {about.st_mtime_ns}\n".encode()
+
+
+def prepare(source: Source, kind: Kind) -> Path:
+    """The private copy of a source for kernels of a kind, made where it is not there yet."""
+    own = kind.files()
+    name = f"{source.ident}-{kind.name}" if own else source.ident
+    copy = cache.folder("sources") / name
+    with cache.locked(copy, "the copy of the kernel source") as lock:
+        if not copy.is_dir():
+            part = copy.with_name(f"{name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir()
+            _fill(source, part, lock)
+            edits.apply(part, (*edits.ALWAYS, *kind.edits))
+            part.rename(copy)
+        for path, content in own.items():
+            (copy / path).parent.mkdir(parents=True, exist_ok=True)
+            edits.write(copy / path, content)
+    return copy
+
+
+def _fill(source: Source, part: Path, lock: int) -> None:
+    note(f"{'copying' if source.is_tree else 'unpacking'} {source.path}, once")
+    into = ["tar", "-x", "--strip-components=1", "-C", str(part)]
+    if not source.is_tree:
+        if source.path.suffix in (".xz", ".txz"):
+            tools.require([tools.XZ], "unpacking the kernel source")
+        _run([*into, "-f", str(source.path)], lock, source.path)
+        _check_version(part, source.path)
+        return
+    left_out = [f"--exclude=./{pattern}" if "/" in pattern else f"--exclude={pattern}" for pattern in _LEFT_OUT]
+    with subprocess.Popen(["tar", "-c", "-C", str(source.path), *left_out, "."], stdout=subprocess.PIPE, pass_fds=(lock,)) as reader:
+        _run(into, lock, source.path, stdin=reader.stdout)
+    if reader.returncode:
+        raise UserError(f"{source.path}: cannot be copied; tar ended with status {reader.returncode}", USAGE)
+
+
+def _run(argv: Sequence[str], lock: int, named: Path, **options: object) -> None:
+    done = subprocess.run(argv, pass_fds=(lock,), capture_output=True, check=False, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
+        raise UserError(f"{named}: cannot be unpacked: {lines[0]}")

@@ -1,0 +1,112 @@
+"""The programs and headers of this machine that a kernel needs: looked for before the work, all that are missing told at once.
+
+What is asked for is what the configurations of this package really use. (A kernel with signed modules needs OpenSSL's headers,
+one with its own tools more; these have neither.)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import MISSING, UserError
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program, or a C header where `header` is set, and the package that has it under Debian and under Fedora."""
+
+    name: str
+    debian: str
+    fedora: str
+    header: bool = False
+
+    def there(self) -> bool:
+        """Whether this machine has it."""
+        return _compiles(self.name) if self.header else which(self.name) is not None
+
+
+MAKE = Tool("make", "make", "make")
+COMPILER = Tool("gcc", "gcc", "gcc")
+STATIC_LIBC = Tool("libc.a", "libc6-dev", "glibc-static")
+BUILD = (
+    MAKE,
+    COMPILER,
+    Tool("ld", "binutils", "binutils"),
+    Tool("flex", "flex", "flex"),
+    Tool("bison", "bison", "bison"),
+    Tool("bc", "bc", "bc"),
+    Tool("tar", "tar", "tar"),
+)
+ARCHITECTURES: dict[str, tuple[Tool, ...]] = {
+    "um": (Tool("sys/ptrace.h", "libc6-dev", "glibc-devel", header=True),),
+    "x86_64": (Tool("gelf.h", "libelf-dev", "elfutils-libelf-devel", header=True),),
+}
+XZ = Tool("xz", "xz-utils", "xz")
+BUSYBOX = Tool("busybox", "busybox-static", "busybox")
+HACKBENCH = Tool("hackbench", "rt-tests", "realtime-tests")
+SYSBENCH = Tool("sysbench", "sysbench", "sysbench")
+FILE = Tool("file", "file", "file")
+QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", "qemu-system-x86")
+PERF = Tool("perf", "linux-perf", "perf")
+
+_MORE_PATHS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on every user's PATH
+
+
+def which(name: str) -> str | None:
+    """The path of a program, also where only root's PATH has it."""
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(_MORE_PATHS))
+
+
+def require(tools: Iterable[Tool], purpose: str) -> None:
+    """UserError (status 4) that names everything missing, and how to get it."""
+    missing = [tool for tool in tools if not tool.there()]
+    if not missing:
+        return
+    names = ", ".join(tool.name for tool in missing)
+    debian = " ".join(dict.fromkeys(tool.debian for tool in missing))
+    fedora = " ".join(dict.fromkeys(tool.fedora for tool in missing))
+    raise UserError(
+        f"{purpose} needs {names}, which {'is' if len(missing) == 1 else 'are'} missing "
+        f"(Debian, Ubuntu: apt install {debian}; Fedora: dnf install {fedora})",
+        MISSING,
+    )
+
+
+def path_of(tool: Tool, purpose: str) -> str:
+    """The path of a program. UserError when it is missing."""
+    require([tool], purpose)
+    found = which(tool.name)
+    assert found is not None
+    return found
+
+
+def _compiles(header: str) -> bool:
+    compiler = which("gcc")
+    if compiler is None:
+        return True  # the compiler is what is told to be missing
+    check = subprocess.run(
+        [compiler, "-E", "-x", "c", "-o", os.devnull, "-"], input=f"#include <{header}>\n".encode(), capture_output=True, check=False
+    )
+    return check.returncode == 0
+
+
+def compiler_version() -> str:
+    """What the compiler says that it is, on one line: another compiler makes another kernel."""
+    return _first_line([which("gcc") or "gcc", "--version"])
+
+
+def _first_line(argv: Sequence[str]) -> str:
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return "unknown"
+
+
+def is_static(program: Path) -> bool:
+    """Whether an ELF program asks for no dynamic loader."""
+    return b"ld-linux" not in program.read_bytes()[:8192]

@@ -1,0 +1,102 @@
+"""What a guest does between its two snapshots.
+
+A workload is a shell function for the guest, what it needs beside busybox, and what prepares it. Each has a name and follows a
+paper or the recorded traces (traces/record.sh); any other text is a command of the user's, whose program is taken from this machine
+with its libraries. `load` runs the one program that is measured; a workload of several steps is a shell that runs them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import UserError
+from . import tools
+
+HEADERS = "/usr/include/linux"
+_FILEIO = "sysbench fileio --file-num=128 --file-total-size=32M --file-block-size=16K --file-test-mode=rndwr"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload by its name. `command` is what is measured, in the guest's shell words; `files` are copied to the guest (globs)."""
+
+    name: str
+    title: str
+    command: str
+    programs: tuple[tools.Tool, ...] = ()
+    prepare: str = "true"
+    after: str = "true"
+    files: tuple[str, ...] = ()
+    spike: bool = False
+    expected: str = "^$"  # lines of the kernel's log that are no trouble here
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    one.name: one
+    for one in (
+        Workload(
+            "hackbench", "40 processes that send each other 40,000 messages over sockets (Yoo's flame graphs)",
+            "hackbench -g 1 -l 100", (tools.HACKBENCH,),
+        ),
+        Workload(
+            "spike", "256 processes at once, with a socket each (Bonwick 1994, section 5.2)",
+            "/slabyard/spike 1", spike=True,
+        ),
+        Workload(
+            "find", "a process for every file of a folder (Bonwick 1994, section 5.2)",
+            f"find {HEADERS} -maxdepth 1 -name '[ab]*.h' -exec file {{}} ;", (tools.FILE,),
+            files=(f"{HEADERS}/[ab]*.h", "/usr/lib/file/magic.mgc", "/usr/share/misc/magic.mgc", "/etc/magic"),
+        ),
+        Workload(
+            "fileio", "128 files of 32 MiB in all, 1,000 random writes by 16 threads (Ferreira et al. 2015, section 2.1)",
+            f"sh -c '{_FILEIO} prepare && {_FILEIO} --threads=16 --events=1000 --time=0 run && {_FILEIO} cleanup'", (tools.SYSBENCH,),
+        ),
+        Workload(
+            "memory", "sysbench's memory test: 1 GiB written in blocks of 1 KiB by 16 threads",
+            "sysbench memory --threads=16 --memory-block-size=1K --memory-total-size=1G run", (tools.SYSBENCH,),
+        ),
+        Workload(
+            "tar", "a tree packed, unpacked and removed three times on ext4 on a ram disk",
+            "sh -c 'for turn in 1 2 3; do tar c -C /usr/include linux | tar x -C /mnt && rm -r /mnt/linux || exit 1; done'",
+            prepare="mke2fs -q /dev/ram0 && mount -t ext4 /dev/ram0 /mnt", after="umount /mnt", files=(f"{HEADERS}/**/*.h",),
+        ),
+        Workload(
+            "oom", "a program that takes memory until it is killed for it, then hackbench",
+            "sh -c 'tail /dev/zero; hackbench -g 1 -l 20'", (tools.HACKBENCH,), expected="Out of memory: Kill",
+        ),
+        Workload("boot", "nothing: the kernel starts and is done", "true"),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """A workload in a guest's words, and everything that it takes from this machine."""
+
+    name: str
+    command: list[str]
+    workload: Workload
+    programs: list[Path] = field(default_factory=list)
+
+
+def parse(text: str) -> Job:
+    """A workload by name, or a command of the user's. UserError when its program is missing."""
+    if text in WORKLOADS:
+        workload = WORKLOADS[text]
+        tools.require(workload.programs, f"the workload {text}")
+        found = [Path(path) for tool in workload.programs if (path := tools.which(tool.name))]
+        return Job(text, shlex.split(workload.command), workload, found)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"--workload {text}: {str(error).lower()}") from error
+    if not words:
+        raise UserError(f"--workload names nothing; there are {', '.join(WORKLOADS)}, or give a command")
+    program = tools.which(words[0])
+    if program is None:
+        raise UserError(f"--workload {text}: there is neither a workload nor a program {words[0]}; there are {', '.join(WORKLOADS)}")
+    name = Path(words[0]).name
+    return Job(name, words, Workload(name, text, text), [Path(program)])

@@ -1,0 +1,91 @@
+"""A kernel source that is none: a Makefile with the targets that the lab asks for, and a `linux` that does what a guest would.
+
+So everything but Linux itself is tested in seconds: finding, copying and changing a source, building with its cache, its locks and its
+interruptions, booting, and what comes out.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+MAKEFILE = """\
+VERSION = 6
+PATCHLEVEL = 1
+SUBLEVEL = 7
+
+tinyconfig:
+\t@echo 'CONFIG_TINY=y' >$(O)/.config
+olddefconfig:
+\t@test ! -e refuse || sed -i '/CONFIG_HOSTFS/d' $(O)/.config
+linux: $(O)/one.o $(O)/two.o $(O)/three.o
+\t@test ! -e fail || { echo "  LD      linux"; echo "mm/slub.c:7: error: no such thing"; exit 1; }
+\t@cp fake-linux $(O)/linux && echo symbols >$(O)/System.map
+$(O)/%.o:
+\t@echo "  CC      $*.o"
+\t@echo $* >>built
+\t@test ! -e slow || sleep 30
+\t@cp Makefile $@
+"""
+
+FAKE_LINUX = """\
+#!/bin/sh
+for word; do case $word in uml_dir=*) host=${word#uml_dir=} ;; esac; done
+case "$*" in *panic=now*) echo "Kernel panic - not syncing: asked for"; sleep 30 ;; esac
+case "$*" in *hang=now*) echo "starting"; sleep 30 ;; esac
+case "$*" in *die=now*) echo "[    0.1] init: not found"; exit 1 ;; esac
+echo "slabyard: begins"
+echo "slabyard: ends"
+cat >"$host/results" <<'END'
+@@slabyard before/meminfo
+MemTotal:  500000 kB
+Slab:        4000 kB
+@@slabyard after/meminfo
+MemTotal:  500000 kB
+Slab:        4400 kB
+@@slabyard after/slabinfo
+slabinfo - version: 2.1
+kmalloc-64   100 128 64 64 1 : tunables 0 0 0 : slabdata 2 2 0
+@@slabyard measured
+up_ns 500000000
+elapsed_ns 250000000
+user_us 1000
+system_us 200000
+status 0
+slab_peak_kb 8000
+looks 12
+@@slabyard output
+hello
+@@slabyard log
+[    0.100000] WARNING: CPU: 0 PID: 1 at mm/slub.c:1
+[    0.200000] nothing
+@@slabyard extfrag
+x [000] 0.1: mm_page_alloc_extfrag: a
+x [000] 0.2: tracing_mark_write: before
+x [000] 0.3: mm_page_alloc_extfrag: b
+x [000] 0.4: mm_page_alloc_extfrag: c
+@@slabyard end
+END
+"""
+
+REGISTERS = "int have_xstate_support;\nvoid init(void)\n{\n\tif (have_xstate_support)\n\t\treturn;\n\thave_xstate_support = 1;\n}\n"
+
+
+def make_tree(folder: Path) -> Path:
+    """A source tree in `folder`."""
+    registers = folder / "arch/x86/um/os-Linux/registers.c"
+    registers.parent.mkdir(parents=True)
+    registers.write_text(REGISTERS)
+    (folder / "Makefile").write_text(MAKEFILE)
+    (folder / "fake-linux").write_text(FAKE_LINUX)
+    (folder / "fake-linux").chmod(0o755)
+    return folder
+
+
+def make_tarball(folder: Path) -> Path:
+    """The same as a tarball, with one folder at its top."""
+    make_tree(folder / "linux-6.1.7")
+    path = folder / "linux-6.1.7.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(folder / "linux-6.1.7", "linux-6.1.7")
+    return path

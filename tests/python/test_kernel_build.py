@@ -1,0 +1,284 @@
+"""Kernels: sources, configuration, and building, with a source that is none (kernel_support)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernel_support import make_tarball, make_tree
+from slabyard.errors import UserError
+from slabyard.kernels import build, cache, config, edits, kinds, source, tools
+
+SLUB = kinds.KINDS["slub"]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
+    source._ident.cache_clear()
+    return tmp_path / "cache/slabyard/kernels"
+
+
+def copy_of(tree: Path) -> Path:
+    return source.prepare(source.find(tree), SLUB)
+
+
+# ---- Kinds and configuration -------------------------------------------------------------------------------------------------
+
+
+def test_a_spec_gives_kernel_parameters() -> None:
+    spec = kinds.parse("slub:max_order=0,nomerge=1")
+    assert (spec.kind.name, spec.parameters) == ("slub", ("slub_max_order=0", "slab_nomerge"))
+    assert kinds.parse("slab:nomerge=0").parameters == ()
+    assert kinds.parse("slob").parameters == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("slqb9", "no kernel has the allocator 'slqb9'; there are slub, slab, slob"),
+        ("slub:", "nothing stands behind the colon"),
+        ("slub:fit=1", "has no tunable 'fit'; it has nomerge, max_order"),
+        ("slob:fit=best", "it has none"),
+        ("slub:max_order", "needs a number"),
+        ("slub:max_order=x", "needs a number"),
+        ("slab:nomerge=2", "is 0 or 1"),
+    ],
+)
+def test_a_wrong_spec_is_refused(spec: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        kinds.parse(spec)
+
+
+@pytest.mark.parametrize("arch", config.ARCHITECTURES)
+@pytest.mark.parametrize("debug", [False, True])
+def test_fragments_name_every_option_once_and_alike(arch: str, debug: bool) -> None:
+    lines = config.wanted(config.fragment(arch, SLUB, debug))
+    names = {line: line.removeprefix("# ").replace(" is not set", "=n").partition("=")[0] for line in lines}
+    assert len(set(names.values())) == len(names)
+    assert "CONFIG_SLUB=y" in lines and ("CONFIG_DEBUG_LIST=y" in lines) is debug
+
+
+def test_what_a_source_does_not_grant_is_told() -> None:
+    config.check("CONFIG_A=y\n# CONFIG_B is not set\n", "CONFIG_A=y\n")
+    with pytest.raises(UserError, match="does not grant CONFIG_A=y, # CONFIG_B is not set"):
+        config.check("CONFIG_A=y\n# CONFIG_B is not set\n", "CONFIG_B=y\n")
+
+
+# ---- Sources -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_and_a_tarball_become_changed_copies(tmp_path: Path) -> None:
+    tarball = make_tarball(tmp_path)
+    tree = tmp_path / "linux-6.1.7"
+    copies = [copy_of(tarball), copy_of(tree)]
+    assert copies[0] != copies[1]
+    for copy in copies:
+        assert "have_xstate_support = 0;" in (copy / edits.FLOATING_POINT.path).read_text()
+        assert "int have_xstate_support;" in (copy / edits.FLOATING_POINT.path).read_text()
+    assert "have_xstate_support = 1;" in (tree / edits.FLOATING_POINT.path).read_text()
+
+
+def test_a_changed_tree_is_another_source(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    before = source.find(tree).ident
+    source._ident.cache_clear()
+    assert source.find(tree).ident == before
+    (tree / "Makefile").write_text((tree / "Makefile").read_text() + "\n")
+    source._ident.cache_clear()
+    assert source.find(tree).ident != before
+
+
+def test_what_is_built_in_a_tree_is_not_copied(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    (tree / "include/config").mkdir(parents=True)
+    for name in (".config", "left.o", ".left.o.cmd", "include/config/auto.conf"):
+        (tree / name).write_text("")
+    copy = copy_of(tree)
+    assert not any((copy / name).exists() for name in (".config", "left.o", ".left.o.cmd", "include/config"))
+
+
+def test_no_source_tells_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"apt install linux-source-6\.1") as caught:
+        source.find(None, places=[str(tmp_path / "none")])
+    assert caught.value.status == 4
+    with pytest.raises(UserError, match="no such source tree"):
+        source.find(tmp_path / "none")
+    with pytest.raises(UserError, match="is no kernel source"):
+        source.find(tmp_path)
+
+
+def test_another_linux_is_refused(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 8\nSUBLEVEL = 0\n")
+    with pytest.raises(UserError, match=r"is Linux 6\.8"):
+        source.find(tree)
+
+
+@pytest.mark.parametrize(("content", "count"), [("nothing here\n", 0), ("have_xstate_support = 1;\nhave_xstate_support = 1;\n", 2)])
+def test_an_edit_must_find_its_place_once(tmp_path: Path, content: str, count: int) -> None:
+    tree = make_tree(tmp_path / "tree")
+    (tree / edits.FLOATING_POINT.path).write_text(content)
+    with pytest.raises(UserError, match=f"{count} places to change"):
+        copy_of(tree)
+    assert not [path for path in cache.folder("sources").iterdir() if path.is_dir() and path.suffix != ".part"]
+    (tree / edits.FLOATING_POINT.path).unlink()
+    source._ident.cache_clear()
+    with pytest.raises(UserError, match="has no arch/x86/um"):
+        copy_of(tree)
+
+
+def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    contents = {"mm/own.c": b"first"}
+    changes = (edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),)
+    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), (), files=lambda: contents, edits=changes)
+    found = source.find(tree)
+    copy = source.prepare(found, kind)
+    assert copy != source.prepare(found, SLUB)
+    assert (copy / "mm/own.c").read_bytes() == b"first" and "SUBLEVEL = 8" in (copy / "Makefile").read_text()
+    first = build._key(build.Request(found, "um", kind))
+    stamp = (copy / "mm/own.c").stat().st_mtime_ns
+    source.prepare(found, kind)
+    assert (copy / "mm/own.c").stat().st_mtime_ns == stamp  # make has nothing to do
+    contents["mm/own.c"] = b"second"
+    assert source.prepare(found, kind) == copy and (copy / "mm/own.c").read_bytes() == b"second"
+    assert build._key(build.Request(found, "um", kind)) != first
+
+
+# ---- Building ----------------------------------------------------------------------------------------------------------------
+
+
+def request(tree: Path) -> build.Request:
+    return build.Request(source.find(tree), "um", SLUB)
+
+
+def built_objects(tree: Path) -> list[str]:
+    log = copy_of(tree) / "built"
+    return log.read_text().split() if log.exists() else []
+
+
+def test_a_kernel_is_built_once(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    kernel = build.build(request(tree))
+    assert kernel.image.read_text().startswith("#!/bin/sh") and kernel.about["release"] == "6.1.7"
+    assert built_objects(tree) == ["one", "two", "three"]
+    assert "CONFIG_HOSTFS=y" in (kernel.folder / "config").read_text()
+    assert build.build(request(tree)) == kernel and len(built_objects(tree)) == 3
+    assert build.built() == [kernel]
+
+
+def test_debug_and_outlined_kernels_are_others(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    found = source.find(tree)
+    flags = ((False, False), (True, False), (False, True))
+    keys = {build._key(build.Request(found, arch, SLUB, *these)) for arch in config.ARCHITECTURES for these in flags}
+    assert len(keys) == 6
+
+
+def test_an_outlined_kernel_starts_from_the_plain_one(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    build.build(request(tree))
+    kernel = build.build(build.Request(source.find(tree), "um", SLUB, outlined=True))
+    assert kernel.about["outlined"] and len(built_objects(tree)) == 3
+
+
+def test_a_failed_build_says_why_and_goes_on_later(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    copy = copy_of(tree)
+    (copy / "fail").touch()
+    with pytest.raises(UserError, match=r"the build of slub for um failed: mm/slub.c:7: error: no such thing; all of it: .*\.log"):
+        build.build(request(tree))
+    assert build.built() == []
+    (copy / "fail").unlink()
+    build.build(request(tree))
+    assert len(built_objects(tree)) == 3  # what was compiled before the failure is not compiled again
+
+
+def test_a_source_without_an_option_is_refused(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    (copy_of(tree) / "refuse").touch()
+    with pytest.raises(UserError, match="does not grant CONFIG_HOSTFS=y"):
+        build.build(request(tree))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from slabyard import cli
+from slabyard.kernels import tools
+tools.Tool.there = lambda tool: True
+sys.exit(cli.main(["kernel", "build", "--allocator", "slub", "--source", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_build_leaves_no_process_and_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    tree = make_tree(tmp_path / "tree")
+    copy = copy_of(tree)
+    (copy / "slow").touch()
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tree)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not (copy / "built").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.wait(timeout=20) == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    lock = next(cache.folder("builds").glob("*.lock"))
+    with lock.open() as file:
+        if number == signal.SIGKILL:  # nobody could end make, and its lock keeps others away from the folder
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            end_makes(copy)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not makes(copy)
+    (copy / "slow").unlink()
+    assert build.build(request(tree)).image.exists()
+
+
+def makes(copy: Path) -> list[int]:
+    """The processes of a build in a copy."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cwd").readlink() == copy:
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def end_makes(copy: Path) -> None:
+    while pids := makes(copy):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.05)
+
+
+def test_two_invocations_build_once(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    argv = [sys.executable, "-c", SCRIPT, str(tree)]
+    both = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)]
+    paths = {process.communicate(timeout=60)[0].strip() for process in both}
+    assert [process.returncode for process in both] == [0, 0] and len(paths) == 1
+    assert sorted(built_objects(tree)) == ["one", "three", "two"]
+
+
+def test_missing_tools_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools.Tool, "there", lambda tool: tool.name not in ("flex", "gelf.h"))
+    told = r"needs flex, gelf\.h, which are missing \(Debian, Ubuntu: apt install flex libelf-dev; Fedora"
+    with pytest.raises(UserError, match=told) as caught:
+        tools.require((*tools.BUILD, *tools.ARCHITECTURES["x86_64"]), "building a kernel for x86_64")
+    assert caught.value.status == 4

@@ -1,0 +1,310 @@
+"""Kernels: guests, boots, records and profiles, with a kernel that is none (kernel_support)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_support import make_tree
+from slabyard import cli, report
+from slabyard.errors import UserError
+from slabyard.kernels import build, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
+from slabyard.output import Progress
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+needs_busybox = pytest.mark.skipif(shutil.which("busybox") is None, reason="needs busybox")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source._ident.cache_clear()
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> run.Plan:
+    monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
+    monkeypatch.setattr(guest, "archive", lambda job, settings: b"")
+    tree = make_tree(tmp_path / "tree")
+    spec = kinds.parse("slub")
+    kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
+    return run.Plan(spec, kernel, workloads.Job("nothing", ["true"], workloads.WORKLOADS["boot"]), machine.Hardware(), 10)
+
+
+def with_parameter(plan: run.Plan, word: str, timeout: float = 10) -> run.Plan:
+    return run.Plan(kinds.Spec("slub", plan.spec.kind, (word,)), plan.kernel, plan.job, plan.hardware, timeout)
+
+
+# ---- Guests ------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_archive_is_what_cpio_reads(tmp_path: Path) -> None:
+    made = guest.Archive()
+    made.file("usr/bin/hello", b"echo hello\n", 0o755)
+    made.file("usr/bin/hello", b"not this one")
+    made.link("bin/hi", "/usr/bin/hello")
+    made.device("dev/console", 5, 1)
+    listed = subprocess.run(["cpio", "-tv", "--quiet"], input=gzip.decompress(made.packed()), capture_output=True, check=True)
+    lines = listed.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines] == ["drwxr-xr-x", "drwxr-xr-x", "-rwxr-xr-x", "lrwxrwxrwx", "crw-------"]
+    assert "5,   1" in lines[4] and lines[3].endswith("bin/hi -> /usr/bin/hello")
+    assert made.packed() == made.packed()
+
+
+def test_the_job_is_a_script_that_a_shell_reads() -> None:
+    job = workloads.Job("x", ["sh", "-c", "echo 'a b' $HOME"], workloads.Workload("x", "", "", prepare="mkdir /mnt/x"))
+    text = guest.script(job, {"OUT": "hostfs", "HOST": "/tmp/with blank", "PERIOD": "20"})
+    shell = f"{text}\nmeasure() {{ for word; do echo \"[$word]\"; done; }}\n".replace("/slabyard/measure", "measure")
+    done = subprocess.run(["sh", "-c", f"{shell}\nload; echo $HOST"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[20]", "[sh]", "[-c]", "[echo 'a b' $HOME]", "/tmp/with blank"]
+
+
+def test_libraries_are_those_of_the_loader() -> None:
+    found = guest.libraries(Path(sys.executable).resolve())
+    assert any("libc.so" in path.name for path in found) and all(path.is_absolute() for path in found)
+    assert guest.libraries(Path(__file__)) == []
+
+
+@needs_gcc
+def test_measure_measures(tmp_path: Path) -> None:
+    measure = guest.compiled("measure")
+    assert tools.is_static(measure) and guest.compiled("measure") == measure
+    done = subprocess.run([measure, "5", "sh", "-c", "echo out; sleep 0.05; exit 3"], capture_output=True, text=True, check=True)
+    figures = dict(line.split() for line in done.stdout.splitlines())
+    assert int(figures["elapsed_ns"]) > 50_000_000 and figures["status"] == "3"
+    assert int(figures["slab_peak_kb"]) > 0 and int(figures["looks"]) > 3
+    assert done.stderr == "out\n"
+    missing = subprocess.run([measure, "5", "no-such-program"], capture_output=True, text=True, check=True)
+    assert "status 127" in missing.stdout and "no-such-program" in missing.stderr
+
+
+@needs_gcc
+@needs_busybox
+@pytest.mark.parametrize("name", ["boot", "spike"])
+def test_a_guest_has_what_its_workload_needs(name: str) -> None:
+    packed = gzip.decompress(guest.archive(workloads.parse(name), {"OUT": "disk"}))
+    for part in (b"slabyard/measure\0", b"init\0", b"bin/busybox\0", b"dev/console\0"):
+        assert part in packed
+    assert (b"slabyard/spike\0" in packed) is (name == "spike")
+
+
+def test_workloads_and_commands() -> None:
+    assert workloads.parse("sh -c 'exit 0'").command == ["sh", "-c", "exit 0"]
+    with pytest.raises(UserError, match="neither a workload nor a program no-such-thing"):
+        workloads.parse("no-such-thing -x")
+    with pytest.raises(UserError, match="no closing quotation"):
+        workloads.parse("sh -c 'exit")
+    with pytest.raises(UserError, match="names nothing"):
+        workloads.parse(" ")
+
+
+# ---- Boots -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_boot_becomes_figures(plan: run.Plan) -> None:
+    done = run.once(plan)
+    assert done.figures == {
+        "seconds": 0.25, "user_seconds": 0.001, "system_seconds": 0.2, "boot_seconds": 0.5, "held_pages_start": 1000,
+        "held_pages_peak": 2000, "held_pages_end": 1100, "fragmentation_events": 2, "fragmentation_events_boot": 3,
+    }  # fmt: skip
+    assert done.trouble == ["WARNING: CPU: 0 PID: 1 at mm/slub.c:1"]
+    record = run.record(plan, [done, done])
+    assert record["run"]["substrate"] == "kernel" and record["run"]["repetition"] == 2 and record["exact"] == {}
+    assert record["kernel"]["caches"][0]["name"] == "kmalloc-64" and record["kernel"]["before"].keys() == {"meminfo"}
+    json.dumps(record)
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"),
+    [
+        ("panic=now", "nothing on slub: Kernel panic - not syncing: asked for"),
+        ("die=now", "the guest ended before it was done: init: not found"),
+        ("hang=now", "not done after 0.5 s; --timeout gives it longer. Its last words: starting"),
+    ],
+)
+def test_a_boot_that_fails_is_told(plan: run.Plan, word: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        run.once(with_parameter(plan, word, 0.5 if word == "hang=now" else 10))
+
+
+def test_hardware_that_cannot_be() -> None:
+    machine.Hardware(1 << 30, 4, 2).check("x86_64")
+    for hardware, arch, complaint in (
+        (machine.Hardware(cpus=2), "um", "one CPU and one node"),
+        (machine.Hardware(1 << 30, 1, 2), "x86_64", "cannot be shared evenly by 2 nodes"),
+        (machine.Hardware(32 << 20), "um", "at least 64M"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            hardware.check(arch)
+
+
+@pytest.mark.parametrize(("flags", "there"), [("fpu vmx sse", True), ("fpu svm", True), ("fpu svm_lock vmxy", False)])
+def test_kvm_needs_a_processor_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, there: bool) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"model name\t: x\nflags\t\t: {flags}\nbugs\t: svm\n")
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(machine.fcntl, "ioctl", lambda descriptor, request, value: os.open(device, os.O_RDONLY))
+    assert machine.kvm(str(device), str(cpuinfo)) is there
+    assert machine.kvm(str(tmp_path / "none"), str(cpuinfo)) is False
+    monkeypatch.undo()
+    assert machine.kvm(str(device), str(cpuinfo)) is False  # no KVM behind it
+
+
+def test_the_guests_first_program_is_a_script() -> None:
+    subprocess.run(["sh", "-n"], input=guest._resource("init.sh"), check=True)
+
+
+def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: run.Plan) -> None:
+    what = machine.Boot(plan.kernel, ("slub_max_order=0",), plan.job, machine.Hardware(1 << 30, 4, 2, "tcg"), trace=64 << 20)
+    argv, accelerator = machine._qemu(what, tmp_path)
+    text = " ".join(argv)
+    assert accelerator == "tcg" and "-accel tcg" in text and "-smp 4,sockets=2" in text
+    assert "node,nodeid=1,memdev=m1,cpus=2-3" in text and "slub_max_order=0" in text and "trace_buf_size=16384K" in text
+    assert (tmp_path / "trace.txt").stat().st_blocks == 0
+
+
+def test_streams_are_cut_and_split(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    text = "@@slabyard a/b\nline\n@@slabyard end\n"
+    for length in (0, 1, 4095, len(text)):
+        with disk.open("wb") as file:
+            file.write((text * 200).encode()[:length])
+            file.truncate(1 << 20)
+        assert machine._results(disk) == (text * 200)[:length]
+        machine._cut(disk)
+        assert disk.stat().st_size == length
+    assert machine.split(text) == {"a/b": "line\n", "end": ""}
+    assert machine.split("") == {}
+
+
+def test_attributes_are_those_of_every_name() -> None:
+    text = "/sys/kernel/slab/:0000064/align:8\n/sys/kernel/slab/filp/align:64\n/sys/kernel/slab/filp/object_size:256\n"
+    assert run.attributes(text) == {"filp": {"align": "64", "object_size": "256"}}
+
+
+def test_a_traced_boot_counts_fallbacks_of_its_trace(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.txt"
+    trace.write_text("x: mm_page_alloc_extfrag: a\nx: tracing_mark_write: before\nx: mm_page_alloc_extfrag: a\n")
+    outcome = machine.Outcome({}, "", [], trace)
+    assert run.fallbacks(outcome) == {"fragmentation_events": 1, "fragmentation_events_boot": 2}
+
+
+# ---- Comparison and command line ---------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    figures = run.once(plan).figures
+
+    def once(one: run.Plan) -> run.Run:
+        order.append(one.spec.text)
+        factor = 1 if one.spec.text == "slub" else 2
+        changed = {**figures, "seconds": figures["seconds"] * factor + len(order) / 1e4, "held_pages_peak": 2000 // factor + len(order)}
+        return run.Run(changed, {}, [], [], "native")
+
+    monkeypatch.setattr(run, "once", once)
+    plans = [run.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
+    found = compare.compare(plans, 6, 1, Progress(14))
+    assert order == ["slub", "slab"] * 7
+    tables = compare.tables(found)
+    assert "Slub is fastest" in " ".join(tables[0].notes) or "slub is fastest" in " ".join(tables[0].notes)
+    assert "slab holds least memory" in " ".join(tables[0].notes)
+    assert [row[2] for row in tables[1].rows] == [1, 2, 2, 1, 1, 1]
+    assert len(compare.flat(found).rows[0]) == len(compare.flat(found).columns)
+    html = report.page(found)
+    assert "fresh boot" in html and "8,0" in html
+
+
+def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = str(tmp_path / "tree")
+    argv = ["kernel", "run", "--allocator", "slub", "--workload", "boot", "--source", tree]
+    assert cli.main([*argv, "-o", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "slub on boot: Linux 6.1.7 for um (native), 1 CPU, 512 MiB" in out and "8,000  KiB" in out and "WARNING" in out
+    assert (tmp_path / "out/meminfo.before").read_text().startswith("MemTotal") and (tmp_path / "out/log").exists()
+    assert cli.main([*argv, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"]["kernel"] == "6.1.7"
+    both = "slub,slub:max_order=0"
+    assert cli.main(["kernel", "compare", "--allocators", both, "--workloads", "boot", "--runs", "1", "--source", tree]) == 0
+    assert "slub:max_order=0" in capsys.readouterr().out
+    assert cli.main(["kernel", "list", "--format", "csv"]) == 0
+    assert "um,slub,6.1.7" in capsys.readouterr().out
+    assert cli.main(["kernel", "clean"]) == 0 and build.built()
+    assert cli.main(["kernel", "clean", "--all"]) == 0 and not build.built()
+    for wrong, words in (
+        (["kernel"], "needs a verb"),
+        (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--cpus", "4"], "one CPU"),
+        (["kernel", "compare", "--allocators", "slub,slub"], "twice"),
+        (["kernel", "flame", "--allocator", "slub", "--workload", "boot", "--arch", "x86_64"], "user-mode kernel"),
+        (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--trace", "t", "--trace-buffer", "400M"], "less than half"),
+    ):
+        assert cli.main(wrong) == 2
+        assert words in capsys.readouterr().err
+
+
+# ---- Profiles ----------------------------------------------------------------------------------------------------------------
+
+PERF = """\
+linux 10.000000:
+\t    1 kmem_cache_alloc
+\t    2 alloc_skb
+
+linux 11.500000:
+\t    1 new_slab
+\t    2 ___slab_alloc.constprop.0
+\t    3 kmem_cache_alloc_node
+\t    4 alloc_skb
+\t    5 new_thread_handler
+\t    6 uml_finishsetup
+\t    0 [unknown]
+
+linux 11.600000:
+\t    1 kfree
+\t    2 kfree_skb
+\t    3 release
+
+kworker 11.700000:
+\t    1 [unknown]
+\t    2 [unknown]
+
+linux 11.800000:
+\t    1 schedule
+"""
+
+
+def test_stacks_are_those_of_the_workload_in_the_kernel() -> None:
+    profile = flame.collect(PERF.splitlines(), 11, 12)
+    assert profile.stacks == {
+        ("alloc_skb", "kmem_cache_alloc_node", "___slab_alloc", "new_slab"): 1,
+        ("release", "kfree_skb", "kfree"): 1,
+        ("schedule",): 1,
+    }
+    assert (profile.samples, profile.of_programs) == (3, 1)
+    third = pytest.approx(1 / 3)
+    assert flame.shares(profile, kinds.KINDS["slub"].slow) == {"alloc": third, "free": third, "alloc_slow": third, "free_slow": 0}
+    assert flame.folded(profile).splitlines()[0] == "alloc_skb;kmem_cache_alloc_node;___slab_alloc;new_slab 1"
+    assert flame.own(profile)[0] == ("kfree", 1, 1)
+
+
+def test_speedscope_has_every_sample() -> None:
+    made = json.loads(flame.speedscope_text(flame.collect(PERF.splitlines(), 11, 12), "x"))
+    frames = [frame["name"] for frame in made["shared"]["frames"]]
+    one = made["profiles"][0]
+    assert sum(one["weights"]) == one["endValue"] == 3
+    assert [frames[number] for number in one["samples"][1]] == ["release", "kfree_skb", "kfree"]
+
+
+def test_an_icicle_shows_every_function() -> None:
+    profile = flame.collect(PERF.splitlines(), 11, 12)
+    made = icicle.page(profile, kinds.KINDS["slub"].slow, "slub & co")
+    assert "slub &amp; co" in made and "<script" not in made
+    assert made.count("<rect") == 8 and f'fill="{icicle.COLOURS["alloc_slow"]}"' in made and f'fill="{icicle.COLOURS["free"]}"' in made
+    assert "<rect" not in icicle.page(flame.Profile(), (), "empty")
