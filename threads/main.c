@@ -127,8 +127,8 @@ static bool parse_size(const char *text, struct run *run, struct fault *fault)
 	}
 	if (*rest)
 		return refuse(fault, "--size cannot be %s: give bytes from 1 to %" PRIu64 ", or two such as 16-256", text, MOST_SIZE);
-	run->size_min = least;
-	run->size_max = most;
+	run->size_min = (size_t)least;
+	run->size_max = (size_t)most;
 	return true;
 }
 
@@ -177,7 +177,7 @@ static bool set_up(const struct arguments *arguments, struct run *run, struct fa
 	    !parse_size(arguments->size, run, fault))
 		return false;
 	run->asked = (unsigned)threads;
-	run->batch = batch;
+	run->batch = (size_t)batch;
 	run->sample = (uint32_t)sample;
 	return check_caches(run, fault);
 }

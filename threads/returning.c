@@ -28,7 +28,7 @@ static bool crowd_prepare(struct run *run, struct fault *fault)
 	for (unsigned i = 0; i < run->threads; i++) {
 		struct crowd *crowd = table(run, sizeof *crowd);
 
-		crowd->count = run->operations;
+		crowd->count = (size_t)run->operations;
 		crowd->held = table(run, crowd->count * sizeof *crowd->held);
 		run->workers[i].own = crowd;
 	}

@@ -51,7 +51,7 @@ static bool make_kinds(struct run *run, struct replayed *replayed, struct fault 
 {
 	const struct scratch *scratch = run->scratch;
 
-	replayed->kinds = table(run, (scratch->cache_count + 1) * sizeof *replayed->kinds);
+	replayed->kinds = table(run, (size_t)(scratch->cache_count + 1) * sizeof *replayed->kinds);
 	for (uint64_t i = 0; i < scratch->cache_count; i++) {
 		const struct scratch_cache *cache = &scratch->caches[i];
 		struct sy_cache_config config = {
@@ -102,7 +102,7 @@ static void make_steps(struct run *run, struct replayed *replayed)
 	for (unsigned i = 0; i < run->threads; i++) {
 		struct track *track = table(run, sizeof *track);
 
-		track->steps = table(run, (scratch->event_count + 1) * sizeof *track->steps);
+		track->steps = table(run, (size_t)(scratch->event_count + 1) * sizeof *track->steps);
 		run->workers[i].own = track;
 	}
 	memset(current, 0xff, scratch->run->handles * sizeof *current);
@@ -121,7 +121,7 @@ static void make_steps(struct run *run, struct replayed *replayed)
 			.zero = event->flags & SY_ZERO,
 		};
 	}
-	replayed->lives = table(run, ((uint64_t)replayed->life_count + 1) * sizeof *replayed->lives);
+	replayed->lives = table(run, ((size_t)replayed->life_count + 1) * sizeof *replayed->lives);
 }
 
 static bool trace_prepare(struct run *run, struct fault *fault)

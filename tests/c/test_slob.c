@@ -94,7 +94,7 @@ static void test_a_heap_that_is_aligned_more(int64_t fit, uint32_t align)
 		void **object = &objects[check_random(&random) % 200];
 
 		sy_kfree(world.heap, 0, *object);
-		*object = kget(&world, 1 + check_random(&random) % (check_random(&random) % 4 ? 200 : 2000));
+		*object = kget(&world, 1 + (size_t)(check_random(&random) % (check_random(&random) % 4 ? 200 : 2000)));
 		CHECK_EQUAL((uintptr_t)*object % align, 0);
 		if (i % 8 == 0)
 			CHECK_FINE(sy_heap_check(world.heap));

@@ -37,7 +37,7 @@ static void *hoard_all(void *argument)
 
 	for (unsigned round = 0; round < 4; round++) {
 		for (unsigned failures = 0; failures < 3;) {
-			size_t bytes = 64 + check_random(&hoard->random) % 1000;
+			size_t bytes = 64 + (size_t)(check_random(&hoard->random) % 1000);
 			struct mark *mark = sy_malloc(yard->heap, bytes, 0);
 
 			if (!mark) {

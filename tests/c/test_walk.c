@@ -179,7 +179,7 @@ static struct held allocate(struct world *world, struct sy_cache *const *caches,
 	int node = random >> 40 & 3 ? SY_ANY_NODE : (int)(random >> 42 & 1);
 	struct held held = { .cache = random & 3 ? caches[(random >> 8) % CACHES] : NULL };
 
-	held.bytes = held.cache ? held.cache->object_size : (random >> 8) % (random & 32 ? 20000 : 300) + 1;
+	held.bytes = held.cache ? held.cache->object_size : (size_t)((random >> 8) % (random & 32 ? 20000 : 300)) + 1;
 	held.memory = held.cache ? sy_cache_alloc(held.cache, slot, 0, node) : sy_kmalloc(world->heap, slot, held.bytes, 0, node);
 	return held;
 }

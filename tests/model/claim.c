@@ -180,7 +180,7 @@ static size_t place_of(const struct state *state)
 	hash ^= hash >> 32;
 	while (seen.places[hash % seen.size] && memcmp(&seen.states[seen.places[hash % seen.size] - 1], state, sizeof(*state)))
 		hash++;
-	return hash % seen.size;
+	return (size_t)(hash % seen.size);
 }
 
 static void grow(void)
