@@ -504,6 +504,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         unknown_events[name] = unknown_events.get(name, 0) + count
     taken = _snapshots(header["marks"], trailer["snapshots"], about.snapshots)
     files = [one.files for one in taken]
+    zones = _zones(files, header)
     metadata = Metadata(
         source=("tracefs" if header["tracefs"] else "perf script") if about.source == "text" else about.source,
         kernel=about.kernel,
@@ -511,7 +512,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         command=about.command,
         recorded_at=about.recorded_at,
         cpus=max(header["cpus"], about.cpus or 0),
-        nodes=header["nodes"],
+        nodes=max([header["nodes"], *(zone.node + 1 for zone in zones)]),
         page_size=header["page_size"],
         pageblock_order=header.get("pageblock_order", _pageblock_order(files)),
         span_seconds=header["span_ns"] / 1e9,
@@ -521,7 +522,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         shared_pages=header["shared_pages"],
         direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
         caches=_caches(header, trailer["cache_counts"], taken),
-        zones=_zones(files, header),
+        zones=zones,
         snapshots=taken,
     )
     for name in ("null_frees", "failed_allocations", "lost", "unparsed_lines", "reordered"):
