@@ -97,11 +97,11 @@ static void draw_memory(struct sy_heap_options *options, uint64_t *random)
 {
 	switch (below(random, 5)) {
 	case 0:
-		options->limit = (4 + below(random, 16)) << 20;
+		options->limit = (size_t)(16 + below(random, 16)) << 20; /* fewer do not suffice for what a heap has before any object */
 		break;
 	case 1:
 		options->buffer = buffer;
-		options->buffer_bytes = sizeof(buffer) - below(random, 7000) * 4096;
+		options->buffer_bytes = sizeof(buffer) - (size_t)below(random, 4000) * 4096;
 		break;
 	case 2:
 		options->huge_pages = true;
