@@ -18,36 +18,11 @@
  */
 #include "child.h"
 #include "replay.h"
+#include "resident_status.h"
 
 #include "../core/page_interface.h"
 
 /* ---- A malloc's heap ------------------------------------------------------------------------------------------ */
-
-/* A figure in kB from /proc/self/status; 0 where there is none. */
-static uint64_t status_kb(const char *name)
-{
-	FILE *file = fopen("/proc/self/status", "r");
-	char line[256];
-	unsigned long long value = 0;
-
-	while (file && fgets(line, sizeof line, file))
-		if (strncmp(line, name, strlen(name)) == 0 && sscanf(line + strlen(name), ": %llu", &value) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return value;
-}
-
-/* Lets the peak of resident memory begin anew. Where the system refuses, the peak is that of the whole process. */
-static void reset_resident_peak(void)
-{
-	FILE *file = fopen("/proc/self/clear_refs", "w");
-
-	if (!file)
-		return;
-	fputs("5", file);
-	fclose(file);
-}
 
 static bool grow_heap(struct stage *stage, struct fault *fault)
 {

@@ -17,6 +17,8 @@
 #define _GNU_SOURCE /* RUSAGE_THREAD, MAP_POPULATE */
 #include "run.h"
 
+#include "../replay/resident_status.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,30 +45,6 @@ _Noreturn void end_for_corruption(const struct worker *worker, const void *objec
 }
 
 /* ---- What the system tells ------------------------------------------------------------------------------------ */
-
-static uint64_t status_kb(const char *name)
-{
-	FILE *file = fopen("/proc/self/status", "r");
-	char line[256];
-	unsigned long long value = 0;
-
-	while (file && fgets(line, sizeof line, file))
-		if (strncmp(line, name, strlen(name)) == 0 && sscanf(line + strlen(name), ": %llu", &value) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return value;
-}
-
-static void reset_peak(void)
-{
-	FILE *file = fopen("/proc/self/clear_refs", "w");
-
-	if (!file)
-		return;
-	fputs("5", file);
-	fclose(file);
-}
 
 static uint64_t base_kb; /* resident before anything was done */
 
@@ -213,7 +191,7 @@ static void measure(struct run *run, struct result *result)
 {
 	uint64_t start = ticks_now(), start_ns = monotonic_ns();
 
-	reset_peak();
+	reset_resident_peak();
 	pthread_barrier_wait(&run->barrier); /* begins the work */
 	pthread_barrier_wait(&run->barrier); /* it is done */
 	result->ns_per_tick = (double)(monotonic_ns() - start_ns) / (double)(ticks_now() - start);

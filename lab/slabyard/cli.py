@@ -179,7 +179,7 @@ def _parser() -> Parser:
         "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
     )  # fmt: skip
-    verb.add_argument("--cpus", type=_count(256), metavar="N", help="CPUs of the recorded machine, where the capture does not tell")
+    verb.add_argument("--cpus", type=_count(512), metavar="N", help="CPUs of the recorded machine, where the capture does not tell")
     verb.add_argument("--page-size", type=int, metavar="BYTES", help="of the recorded machine, where the capture does not tell")
 
     verb = _verb(verbs, "info", "what a trace holds", _info, "slabyard info t.parquet\n  slabyard info t.parquet --format json")
@@ -278,7 +278,7 @@ def _parser() -> Parser:
         "slabyard geometry --allocator slub --cpus 2 64 192 2048",
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC")
-    verb.add_argument("--cpus", type=_count(256), default=os.cpu_count() or 1, metavar="N", help="present CPUs (default: this machine's)")
+    verb.add_argument("--cpus", type=_count(512), default=os.cpu_count() or 1, metavar="N", help="present CPUs (default: this machine's)")
     verb.add_argument("sizes", type=_count(1 << 22), nargs="+", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
     _format(verb)
 
@@ -291,14 +291,16 @@ def _parser() -> Parser:
     verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
     verb.add_argument("--svg", type=Path, metavar="FILE.svg", help="also draw a picture")
 
-    verb = verbs.add_parser("kernel", help="Linux itself, built on an allocator and booted", description="Linux itself, built and booted.")
-    verb.set_defaults(run=_no_kernel_verb)
+    verb = _verb(
+        verbs, "kernel", "Linux itself, built on an allocator and booted", _no_kernel_verb,
+        "slabyard kernel run --allocator slub --workload hackbench\n  slabyard kernel compare",
+    )  # fmt: skip
     commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser), _verb, _count, _bytes, FORMATS)
     return parser
 
 
 def _no_kernel_verb(_options: argparse.Namespace) -> int:
-    raise UserError("kernel needs a verb: build, run, compare, list or clean; see slabyard kernel --help")
+    raise UserError("kernel needs a verb: build, run, compare, flame, list or clean; see slabyard kernel --help")
 
 
 def _verb(
@@ -317,7 +319,7 @@ def _format(parser: argparse.ArgumentParser) -> None:
 
 
 def _machine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cpus", type=_count(256), metavar="N", help="CPU slots (default: as recorded)")
+    parser.add_argument("--cpus", type=_count(512), metavar="N", help="CPU slots (default: as recorded)")
     parser.add_argument("--nodes", type=_count(16), metavar="N", help="memory nodes (default: as recorded)")
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="of the simulated machine, as in 512M or 64G (default: as recorded)")
     parser.add_argument(

@@ -28,7 +28,7 @@ class Failure(Exception):
     """What did not work, for the reader of the test's output."""
 
 
-class Test:
+class PackageTest:
     """One installation and what is tried with it."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -218,7 +218,7 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in ("cmake", "make", "pkg-config", "cc", "cxx"):
         parser.add_argument(f"--{name}", required=True)
-    test = Test(parser.parse_args())
+    test = PackageTest(parser.parse_args())
     try:
         test.install()
         test.complete()

@@ -224,7 +224,7 @@ def test_time_passes_and_cpus_go(tmp_path: Path) -> None:
         (["free"], "line 1: write: free ID..."),
         (["kmalloc a 10 cpu=1"], "line 1: cpu cannot be 1: give a number from 0 to 0"),
         (["kmalloc a 10 node=x"], "line 1: node cannot be x"),
-        (["cpus 257"], "line 1: cpus cannot be 257"),
+        (["cpus 513"], "line 1: cpus cannot be 513"),
         (["shrink", "cpus 2"], "line 2: cpus must stand before"),
         (["drain"], "line 1: write: drain CPU"),
         (["tick 0"], "line 1: the time cannot be 0"),
