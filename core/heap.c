@@ -66,8 +66,8 @@ void sy_heap_defaults(const struct sy_policy *policy, struct sy_heap_config *con
 /* Makes every page of the heap's own block name its owner. */
 static void own_block(struct sy_heap *owner, struct sy_page *head)
 {
-	for (size_t i = 0; i < (size_t)1 << head->order; i++)
-		head[i].heap = owner;
+	for (size_t i = 0; i < (size_t)1 << sy__page_order(head); i++)
+		sy__page_set_heap(head + i, owner);
 }
 
 /* A heap structure in pages of its own: everything is set but what the policy adds. */
@@ -118,7 +118,7 @@ static void free_caches(struct sy_heap *heap)
 /* Gives back what only clients could reach. */
 static bool sweep(void *context, struct sy_page *head)
 {
-	if (head->use != SY_USE_METADATA)
+	if (!sy__page_is_metadata(head))
 		sy__pages_give(context, 0, head);
 	return true;
 }
@@ -458,16 +458,16 @@ struct sums {
 static bool sum_up(void *context, struct sy_page *head)
 {
 	struct sums *sums = context;
-	uint64_t pages = (uint64_t)1 << head->order;
+	uint64_t pages = (uint64_t)1 << sy__page_order(head);
 
-	switch (head->use) {
+	switch (sy__page_use(head)) {
 	case SY_USE_SLAB:
 		sums->slab_pages += pages;
 		break;
 	case SY_USE_LARGE:
 		sums->large_pages += pages;
-		sums->large_bytes += head->bytes;
-		if (head->bytes > pages << SY_PAGE_SHIFT)
+		sums->large_bytes += sy__page_bytes(head);
+		if (sy__page_bytes(head) > pages << SY_PAGE_SHIFT)
 			sums->wrong = "heap: a large allocation is larger than its pages";
 		break;
 	case SY_USE_METADATA:
@@ -477,7 +477,7 @@ static bool sum_up(void *context, struct sy_page *head)
 		sums->wrong = "heap: owns a page that is no slab, large allocation or metadata";
 	}
 	for (uint64_t i = 0; i < pages; i++)
-		if (head[i].heap != sums->heap || head[i].to_head != i)
+		if (sy__page_heap(head + i) != sums->heap || sy__page_head(head + i) != head)
 			sums->wrong = "heap: a page of a block does not lead to its head";
 	return !sums->wrong;
 }

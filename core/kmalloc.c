@@ -224,6 +224,7 @@ bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64
 
 /* State of the first block of a run. */
 struct run {
+	void *none;     /* a kernel keeps a bit of its own in the first word, and wants it clear */
 	uint32_t pages; /* that the row of blocks has */
 };
 SY_ASSERT_SLAB_STATE(struct run);
@@ -239,11 +240,11 @@ static uint32_t pages_kept(const struct sy_heap *heap, size_t size, unsigned ord
 /* Says of each block of a row how many of the bytes it holds. */
 static void spread_bytes(struct sy_page *head, uint32_t pages, size_t size)
 {
-	for (uint32_t at = 0; at < pages; at += 1u << head[at].order) {
-		size_t bytes = SY_PAGE_SIZE << head[at].order;
+	for (uint32_t at = 0; at < pages; at += 1u << sy__page_order(head + at)) {
+		size_t room = SY_PAGE_SIZE << sy__page_order(head + at), bytes = room < size ? room : size;
 
-		head[at].bytes = bytes < size ? bytes : size;
-		size -= (size_t)head[at].bytes;
+		sy__page_set_bytes(head + at, bytes);
+		size -= bytes;
 	}
 }
 
@@ -267,7 +268,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 
 static uint32_t run_pages(const struct sy_page *head)
 {
-	return ((const struct run *)(const void *)head->state)->pages;
+	return SY_SLAB_STATE(const struct run, head)->pages;
 }
 
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
@@ -275,8 +276,8 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 	struct sy_page *end = head + run_pages(head), *next;
 
 	for (; head < end; head = next) {
-		next = head + ((size_t)1 << head->order);
-		__atomic_fetch_sub(&heap->counters.large_live_bytes, (size_t)head->bytes, __ATOMIC_RELAXED);
+		next = head + ((size_t)1 << sy__page_order(head));
+		__atomic_fetch_sub(&heap->counters.large_live_bytes, (size_t)sy__page_bytes(head), __ATOMIC_RELAXED);
 		sy__pages_give(heap, slot, head);
 	}
 }

@@ -188,9 +188,9 @@ static size_t listed_pages(struct sy_heap *heap)
 	for (struct sy_list *at = heap->metadata.pages.next; at != &heap->metadata.pages; at = at->next) {
 		struct sy_page *page = sy__entry(sy__entry(at, struct page_link, link), struct sy_page, state);
 
-		if (page->heap != heap || page->use != SY_USE_METADATA || at->next->prev != at)
+		if (sy__page_heap(page) != heap || !sy__page_is_metadata(page) || at->next->prev != at)
 			return SIZE_MAX;
-		pages += (size_t)1 << page->order;
+		pages += (size_t)1 << sy__page_order(page);
 	}
 	return pages;
 }
@@ -200,7 +200,7 @@ static bool free_list_sound(struct sy_heap *heap, unsigned list, size_t pages)
 	size_t size = (size_t)1 << (SMALLEST_SHIFT + list), blocks = pages * (SY_PAGE_SIZE / size);
 
 	for (void *block = heap->metadata.free_lists[list]; block; block = *(void **)block) {
-		if (((uintptr_t)block & (SY_CACHE_LINE - 1)) || sy__page_of(heap, block)->heap != heap || blocks-- == 0)
+		if (((uintptr_t)block & (SY_CACHE_LINE - 1)) || sy__page_heap(sy__page_of(heap, block)) != heap || blocks-- == 0)
 			return false;
 	}
 	return true;

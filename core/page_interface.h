@@ -51,50 +51,45 @@ uint64_t sy__heap_give(struct sy_heap *, sy__giver);
  * when there is nothing to do, or the implementation never does. */
 void sy__pages_decay(struct sy_pages *);
 
-/* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata; page->heap tells),
+/* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata; sy__page_heap tells),
  * in order of address, until it returns false. visit may give the block back that it is called with. For checks and for
  * destroying heaps: visits every grown page. */
 void sy__pages_walk(struct sy_heap *, bool (*visit)(void *context, struct sy_page *head), void *context);
 
-/* Memory nodes that pages may come from: sy_page.node is below this. */
+/* Memory nodes that pages may come from: sy__page_node is below this. */
 unsigned sy__pages_nodes(const struct sy_pages *);
 
-/* What every implementation of the page interface keeps first, so that address and descriptor convert inline. */
-struct sy_pages_base {
-	char *memory;          /* address of page 0 */
-	struct sy_page *table; /* descriptor of page 0 */
-	uint64_t page_count;   /* in the reserved range */
-};
-
-static inline void *sy__page_address(const struct sy_heap *heap, const struct sy_page *page)
-{
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
-
-	return base->memory + ((size_t)(page - base->table) << SY_PAGE_SHIFT);
-}
-
-/* Whether an address is in the range that the heap's pages come from. */
-static inline bool sy__holds(const struct sy_heap *heap, const void *address)
-{
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
-
-	return ((uintptr_t)address - (uintptr_t)base->memory) >> SY_PAGE_SHIFT < base->page_count;
-}
-
-/* Descriptor of the page that holds the address: one subtraction, one shift. The address must be in the range. */
-static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
-{
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
-
-	return base->table + ((size_t)((const char *)address - base->memory) >> SY_PAGE_SHIFT);
-}
+/*
+ * Descriptors, and what leads from one to its page's address and back. Whose pages they are defines them: core/pages/, or a
+ * kernel, whose own descriptors they then are; a build picks another header with -DSY_PAGE_DESCRIPTOR='"…"'. It has
+ *
+ *   struct sy_page                 with a member `state`, SY_SLAB_STATE_BYTES bytes aligned to 8; element i of an array, for
+ *                                  the pages of one block
+ *   sy__page_order(page)           order of the block that this page heads
+ *   sy__page_node(page)            its memory node
+ *   sy__page_use(page)             what the block is used for (enum sy_page_use)
+ *   sy__page_is_slab(page)         the same, for one use each
+ *   sy__page_is_large(page)
+ *   sy__page_is_metadata(page)
+ *   sy__page_heap(page)            whose block this page is in
+ *   sy__page_set_heap(page, heap)
+ *   sy__page_bytes(page)           bytes asked for in the large allocation that this page heads
+ *   sy__page_set_bytes(page, n)
+ *   sy__page_head(page)            first page of its slab or large allocation
+ *   struct sy_pages_base           what struct sy_pages begins with
+ *   sy__page_address(heap, page)   address of the page
+ *   sy__page_of(heap, address)     descriptor of the page that holds the address, which must be one of the heap's
+ *   sy__holds(heap, address)       whether the address may be one of the heap's
+ */
+#ifndef SY_PAGE_DESCRIPTOR
+#define SY_PAGE_DESCRIPTOR "pages/descriptor.h"
+#endif
+#include SY_PAGE_DESCRIPTOR
 
 /* Descriptor of the first page of the slab or large allocation that holds the address. */
 static inline struct sy_page *sy__head_of(const struct sy_heap *heap, const void *address)
 {
-	struct sy_page *page = sy__page_of(heap, address);
-
-	return page - page->to_head;
+	return sy__page_head(sy__page_of(heap, address));
 }
 
 #endif

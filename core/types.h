@@ -95,33 +95,9 @@ enum sy_page_use {
 
 #define SY_SLAB_STATE_BYTES 40
 
-/* Where a free block is. Named here, as C++ declares no types in a union without a name. */
-struct sy_page_links {
-	struct sy_page *next, *prev;
-};
-
-/*
- * Descriptor of one page. 64 bytes; the first 40 are a policy's while the page is the head of a slab or of a large
- * allocation, and the page allocator's own (list links) while the page is free. A kernel's struct slab leaves a policy
- * no more, so a policy that fits here fits there.
- */
-struct sy_page {
-	union {
-		unsigned char state[SY_SLAB_STATE_BYTES]; /* the policy's, see SY_SLAB_STATE */
-		uint64_t align_state;
-		struct sy_page_links free; /* free list or per-CPU list; under the lock of that list */
-	};
-	uint8_t use;       /* enum sy_page_use */
-	uint8_t order;     /* of the block that this page heads */
-	uint8_t migrate;   /* enum sy_migrate of the free list that the block is on, or that it was asked for */
-	uint8_t zone;      /* index of its zone in the page allocator */
-	uint8_t node;      /* memory node */
-	uint8_t flags;     /* the page allocator's own */
-	uint16_t to_head;  /* pages back to the head of its block; valid for slabs and large allocations */
-	struct sy_heap *heap; /* whose slab or large allocation; NULL for the rest */
-	uint64_t bytes;    /* of a large allocation: bytes asked for; the page allocator's own while the page is free */
-};
-sy__static_assert(sizeof(struct sy_page) <= 64, "a page descriptor is at most 64 bytes");
+/* Descriptor of one page: the page allocator's, who says what is in it (page_interface.h). In the first page of a slab or of a
+ * large allocation, `state` is the policy's; the lowest bit of its first word stays clear, as a kernel keeps its own there. */
+struct sy_page;
 
 /* The policy's state in the head page of a slab, as TYPE *; asserts that it fits. */
 #define SY_SLAB_STATE(TYPE, page) ((TYPE *)(void *)(page)->state)

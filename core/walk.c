@@ -103,18 +103,18 @@ static void walk_large(struct sy__walk *walk, const struct sy_page *page)
 	walk->slab.list = "large";
 	if (!sy__walk_slab(walk))
 		return;
-	sy__walk_block(walk, (size_t)page->bytes, NULL);
+	sy__walk_block(walk, (size_t)sy__page_bytes(page), NULL);
 }
 
 static bool visit(void *context, struct sy_page *page)
 {
 	struct sy__walk *walk = context;
 
-	if (page->use == SY_USE_METADATA)
+	if (sy__page_is_metadata(page))
 		return true;
 	walk->slab = (struct sy_slab){ .page = page, .address = sy__page_address(walk->heap, page),
-		                       .bytes = SY_PAGE_SIZE << page->order, .node = page->node };
-	if (page->use == SY_USE_LARGE)
+		                       .bytes = SY_PAGE_SIZE << sy__page_order(page), .node = sy__page_node(page) };
+	if (sy__page_is_large(page))
 		walk_large(walk, page);
 	else
 		walk->heap->policy->walk(walk, page);

@@ -250,7 +250,7 @@ static void bonwick_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE)) {
+	if (sy__unlikely(sy__page_is_large(page))) {
 		sy__large_free(heap, slot, page);
 		return;
 	}
@@ -318,7 +318,7 @@ static void kfree_here(void *object, struct sy_heap *heap)
 	struct sy_page *page = sy__head_of(heap, object);
 	struct sy_cache *cache;
 
-	if (sy__unlikely(page->use == SY_USE_LARGE)) {
+	if (sy__unlikely(sy__page_is_large(page))) {
 		sy__here_kfree(object, heap);
 		return;
 	}
@@ -368,7 +368,7 @@ static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_s
 
 static bool on_node(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab, int node)
 {
-	return sy__page_of(cache->cache.heap, sy__bonwick_memory(cache, slab))->node == node;
+	return sy__page_node(sy__page_of(cache->cache.heap, sy__bonwick_memory(cache, slab))) == node;
 }
 
 /* Lets the freelist point to a slab of this node; false: none has a free buffer. The slab may be a complete one among
@@ -501,7 +501,7 @@ static size_t bonwick_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (page->use == SY_USE_LARGE)
+	if (sy__page_is_large(page))
 		return sy__large_usable(page);
 	return sy__bonwick_page(page)->cache->cache.object_size;
 }

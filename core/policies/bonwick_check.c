@@ -124,7 +124,8 @@ static const char *check_pages(const struct sy__bonwick_cache *cache, struct sy_
 	if (cache->cache.supplier)
 		return NULL;
 	page = sy__page_of(cache->cache.heap, sy__bonwick_memory(cache, slab));
-	if (page->use != SY_USE_SLAB || page->to_head || page->order != cache->order || page->heap != cache->cache.heap)
+	if (!sy__page_is_slab(page) || sy__page_head(page) != page || sy__page_order(page) != cache->order ||
+	    sy__page_heap(page) != cache->cache.heap)
 		return "bonwick: a slab's memory is not a slab's pages of its heap, in its cache's order";
 	if (sy__bonwick_page(page)->cache != cache || sy__bonwick_page(page)->slab != slab)
 		return "bonwick: a slab's pages do not lead back to it";
@@ -286,7 +287,7 @@ static bool visit(void *context, struct sy_page *page)
 	struct verdict *verdict = context;
 	struct sy__bonwick_cache *cache = sy__bonwick_page(page)->cache;
 
-	if (page->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(page))
 		return true;
 	if (!cache || cache->cache.heap != verdict->heap)
 		verdict->wrong = "bonwick: a slab belongs to no cache of its heap";

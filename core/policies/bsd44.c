@@ -112,20 +112,20 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 
 	(void)slot;
 	(void)bytes; /* the page knows, as it must for kfree */
-	put_first(&bsd44_of(general)->buckets[page->node][page_state(page)->bucket], block);
+	put_first(&bsd44_of(general)->buckets[sy__page_node(page)][page_state(page)->bucket], block);
 }
 
 /* Cuts fresh pages into blocks. The last becomes the first of the list. */
 static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
 {
 	unsigned number = bucket_of(want->bytes);
-	struct bucket *bucket = &bsd44_of(general)->buckets[page->node][number];
+	struct bucket *bucket = &bsd44_of(general)->buckets[sy__page_node(page)][number];
 	char *memory = sy__page_address(&general->heap, page);
 
 	page_state(page)->bucket = (uint8_t)number;
-	for (size_t at = 0; at < SY_PAGE_SIZE << page->order; at += want->bytes)
+	for (size_t at = 0; at < SY_PAGE_SIZE << sy__page_order(page); at += want->bytes)
 		put_first(bucket, memory + at);
-	return pop(general, page->node, want);
+	return pop(general, sy__page_node(page), want);
 }
 
 static unsigned order(const struct sy__general_heap *general, const struct sy__general_want *want)
@@ -180,7 +180,7 @@ static size_t bsd44_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? sy__large_usable(page) : block_bytes(page_state(page)->bucket);
+	return sy__page_is_large(page) ? sy__large_usable(page) : block_bytes(page_state(page)->bucket);
 }
 
 static uint64_t unused_bytes(struct sy__general_heap *general)
@@ -211,7 +211,7 @@ static void bsd44_walk(struct sy__walk *walk, struct sy_page *page)
 	unsigned number = page_state(page)->bucket;
 	uint32_t size = block_bytes(number);
 	const struct sy__walk_grid grid = { 0, size, (uint32_t)(walk->slab.bytes / size), mark_bucket,
-		                            &bsd44->buckets[page->node][number] };
+		                            &bsd44->buckets[sy__page_node(page)][number] };
 
 	walk->slab.list = "bucket";
 	if (sy__walk_slab(walk))
@@ -230,14 +230,14 @@ static bool survey_page(void *context, struct sy_page *page)
 	struct survey *survey = context;
 	unsigned bucket = page_state(page)->bucket;
 
-	if (page->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(page))
 		return true;
 	if (bucket >= BUCKETS)
 		survey->wrong = "bsd44: a page belongs to no bucket";
-	else if (page->order != sy__order_of(block_bytes(bucket)))
+	else if (sy__page_order(page) != sy__order_of(block_bytes(bucket)))
 		survey->wrong = "bsd44: a bucket has pages of another order than its own";
 	else
-		survey->blocks += (SY_PAGE_SIZE << page->order) / block_bytes(bucket);
+		survey->blocks += (SY_PAGE_SIZE << sy__page_order(page)) / block_bytes(bucket);
 	return !survey->wrong;
 }
 
@@ -252,7 +252,7 @@ static const char *check_bucket(struct bsd44_heap *bsd44, unsigned node, unsigne
 
 		if (!left--)
 			return "bsd44: a bucket has more free blocks than it counts, or its list runs in a circle";
-		if (page->use != SY_USE_SLAB || page->heap != heap || page->node != node)
+		if (!sy__page_is_slab(page) || sy__page_heap(page) != heap || sy__page_node(page) != node)
 			return "bsd44: a free block lies in no page of its heap and node";
 		if (page_state(page)->bucket != number)
 			return "bsd44: a free block lies in a page of another bucket";

@@ -44,7 +44,7 @@ struct footer {
 
 static size_t map_bytes(const struct sy__general_heap *general, const struct sy_page *page)
 {
-	return general->ops->map_bytes << page->order;
+	return general->ops->map_bytes << sy__page_order(page);
 }
 
 /* Pages with their map; NULL: no memory. */
@@ -272,7 +272,7 @@ size_t sy__general_usable_size(struct sy_heap *heap, const void *object)
 	const struct sy_page *page = sy__head_of(heap, object);
 	size_t bytes;
 
-	if (page->use == SY_USE_LARGE)
+	if (sy__page_is_large(page))
 		return sy__large_usable(page);
 	sy__lock(&general->lock);
 	bytes = general->ops->block_bytes(general, object);

@@ -134,7 +134,7 @@ static inline void sy__general_kfree(struct sy_heap *heap, unsigned slot, struct
 {
 	struct sy__general_heap *general = sy__general_of(heap);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE))
+	if (sy__unlikely(sy__page_is_large(page)))
 		sy__general_pages_free(general, slot, page, NULL);
 	else
 		sy__general_put(general, slot, object, 0, &general->live, push);

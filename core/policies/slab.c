@@ -82,7 +82,7 @@ static inline void free_object(struct sy__slab_cache *cache, unsigned slot, void
 {
 	struct sy__slab_array *own = cache->arrays[slot];
 
-	if (sy__unlikely(cache->many_nodes) && sy__head_of(cache->cache.heap, object)->node != own->node) {
+	if (sy__unlikely(cache->many_nodes) && sy__page_node(sy__head_of(cache->cache.heap, object)) != own->node) {
 		free_alien(cache, slot, object);
 		return;
 	}
@@ -124,7 +124,7 @@ static void slab_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE)) {
+	if (sy__unlikely(sy__page_is_large(page))) {
 		sy__large_free(heap, slot, page);
 		return;
 	}
@@ -202,7 +202,7 @@ static void kfree_here(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE || sy__slab_slab(page)->cache->many_nodes))
+	if (sy__unlikely(sy__page_is_large(page) || sy__slab_slab(page)->cache->many_nodes))
 		sy__here_kfree(object, heap);
 	else
 		free_here(&sy__slab_slab(page)->cache->cache, object);
@@ -328,7 +328,7 @@ static void *grow_by_one(struct sy__slab_cache *cache, unsigned slot, unsigned f
 
 	if (!slab)
 		return NULL;
-	node = &cache->nodes[sy__slab_page(slab)->node];
+	node = &cache->nodes[sy__page_node(sy__slab_page(slab))];
 	sy__lock(&node->lock);
 	sy__slab_count_in(node, cache, slab);
 	sy__slab_take(cache, node, slab, &object, 1);
@@ -445,7 +445,7 @@ static SY__COLD void free_slow(struct sy__slab_cache *cache, unsigned slot, void
 /* An object of another node than the slot's: to the alien array, or to its slab. */
 static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, void *object)
 {
-	unsigned home = sy__head_of(cache->cache.heap, object)->node;
+	unsigned home = sy__page_node(sy__head_of(cache->cache.heap, object));
 	struct sy__slab_node *near = &cache->nodes[cache->arrays[slot]->node];
 	struct sy_list surplus;
 
@@ -478,7 +478,7 @@ static size_t slab_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? sy__large_usable(page) : sy__slab_slab(page)->cache->cache.object_size;
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slab_slab(page)->cache->cache.object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };

@@ -48,7 +48,6 @@ struct sy__slab_slab {
 	uint16_t waiting; /* 1: for a grace period */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slab_slab);
-_Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is a pointer to the page");
 
 /* Free objects, taken from and put at the end: a slot's, a node's shared ones, or those that go to another node. */
 struct sy__slab_array {
@@ -133,7 +132,7 @@ static inline struct sy__slab_slab *sy__slab_slab(struct sy_page *page)
 
 static inline struct sy_page *sy__slab_page(struct sy__slab_slab *slab)
 {
-	return (struct sy_page *)(void *)slab;
+	return sy__entry(slab, struct sy_page, state);
 }
 
 static inline struct sy__slab_slab *sy__slab_linked(struct sy_list *link)

@@ -119,13 +119,13 @@ static bool freelist_in_place(const struct sy__slab_cache *cache, struct sy__sla
 	size_t bytes = cache->objects * sizeof(sy__slab_index_t);
 
 	if (cache->place == SY__SLAB_ON_SLAB)
-		return freelist == start + (SY_PAGE_SIZE << page->order) - bytes &&
+		return freelist == start + (SY_PAGE_SIZE << sy__page_order(page)) - bytes &&
 		       object_at(cache, slab, cache->objects) <= freelist;
 	if (cache->place == SY__SLAB_IN_OBJECT)
 		return freelist == object_at(cache, slab, slab->freelist[cache->objects - 1]);
 	holder = sy__head_of(cache->cache.heap, freelist);
-	return holder->heap == cache->cache.heap && holder != page &&
-	       (holder->use == SY_USE_LARGE || (holder->use == SY_USE_SLAB && sy__slab_slab(holder)->active));
+	return sy__page_heap(holder) == cache->cache.heap && holder != page &&
+	       (sy__page_is_large(holder) || (sy__page_is_slab(holder) && sy__slab_slab(holder)->active));
 }
 
 static const char *check_slab(struct sy__slab_cache *cache, struct sy_page *page)
@@ -133,7 +133,7 @@ static const char *check_slab(struct sy__slab_cache *cache, struct sy_page *page
 	struct sy__slab_slab *slab = sy__slab_slab(page);
 	uint32_t colours = cache->colours ? cache->colours : 1;
 
-	if (page->order != cache->order || page->node >= cache->cache.heap->nodes)
+	if (sy__page_order(page) != cache->order || sy__page_node(page) >= cache->cache.heap->nodes)
 		return "slab: a slab is of another order than its cache's, or on a node that the heap does not have";
 	if (slab->start % cache->colour_step || slab->start / cache->colour_step >= colours)
 		return "slab: a slab starts its objects where no colour does";
@@ -153,7 +153,7 @@ static const char *check_slab(struct sy__slab_cache *cache, struct sy_page *page
 static void add_up(struct sy__slab_cache *cache, struct sy_page *page)
 {
 	const struct sy__slab_slab *slab = sy__slab_slab(page);
-	struct sy__slab_seen *seen = &cache->nodes[page->node].seen;
+	struct sy__slab_seen *seen = &cache->nodes[sy__page_node(page)].seen;
 
 	seen->slabs++;
 	seen->full += slab->active == cache->objects;
@@ -167,7 +167,7 @@ static bool visit(void *context, struct sy_page *page)
 	struct verdict *verdict = context;
 	struct sy__slab_cache *cache = sy__slab_slab(page)->cache;
 
-	if (page->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(page))
 		return true;
 	if (!cache || cache->cache.heap != verdict->heap) {
 		verdict->wrong = "slab: a slab belongs to no cache of its heap";
@@ -208,7 +208,7 @@ static bool holds(struct sy__slab_cache *cache, unsigned node, const struct sy_l
 	for (struct sy_list *at = list->next; at != list; at = at->next) {
 		struct sy__slab_slab *slab = sy__slab_linked(at);
 
-		if (at->next->prev != at || slab->cache != cache || slab->waiting || sy__slab_page(slab)->node != node ||
+		if (at->next->prev != at || slab->cache != cache || slab->waiting || sy__page_node(sy__slab_page(slab)) != node ||
 		    !kind(cache, slab) || ++found > count)
 			return false;
 	}
@@ -245,8 +245,8 @@ static bool may_be_cached(const struct sy__slab_cache *cache, int node, const vo
 	struct sy__slab_slab *slab = sy__slab_slab(page);
 	size_t offset;
 
-	if (page->heap != cache->cache.heap || page->use != SY_USE_SLAB || slab->cache != cache || slab->waiting ||
-	    page->node != node)
+	if (sy__page_heap(page) != cache->cache.heap || !sy__page_is_slab(page) || slab->cache != cache || slab->waiting ||
+	    sy__page_node(page) != node)
 		return false;
 	offset = (size_t)((const char *)object - sy__slab_first_object(cache, slab));
 	return offset % cache->cache.size == 0 && offset / cache->cache.size < cache->objects &&

@@ -190,8 +190,8 @@ static sy__slab_index_t *make_freelist(struct sy__slab_cache *cache, unsigned sl
 	if (cache->place == SY__SLAB_IN_OBJECT)
 		return object_at(cache, slab, cache->objects - 1);
 	if (cache->place == SY__SLAB_ON_SLAB)
-		return (sy__slab_index_t *)(void *)(memory + (SY_PAGE_SIZE << page->order) - freelist_bytes(cache));
-	return sy_kmalloc(heap, slot, freelist_bytes(cache), flags & SY__INHERITED_FLAGS, page->node);
+		return (sy__slab_index_t *)(void *)(memory + (SY_PAGE_SIZE << sy__page_order(page)) - freelist_bytes(cache));
+	return sy_kmalloc(heap, slot, freelist_bytes(cache), flags & SY__INHERITED_FLAGS, sy__page_node(page));
 }
 
 static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
@@ -218,7 +218,7 @@ struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, 
 	slab = sy__slab_slab(page);
 	slab->cache = cache;
 	sy__list_init(&slab->link);
-	slab->start = next_colour(cache, &cache->nodes[page->node]) * cache->colour_step;
+	slab->start = next_colour(cache, &cache->nodes[sy__page_node(page)]) * cache->colour_step;
 	slab->active = 0;
 	slab->waiting = 0;
 	slab->freelist = make_freelist(cache, slot, flags, slab);
@@ -244,7 +244,7 @@ void sy__slab_count_in(struct sy__slab_node *node, struct sy__slab_cache *cache,
 static uint64_t give_back(struct sy__slab_cache *cache, unsigned slot, struct sy__slab_slab *slab)
 {
 	struct sy_page *page = sy__slab_page(slab);
-	uint64_t pages = (uint64_t)1 << page->order;
+	uint64_t pages = (uint64_t)1 << sy__page_order(page);
 
 	for (uint32_t i = 0; cache->cache.destructor && i < cache->objects; i++)
 		cache->cache.destructor(object_at(cache, slab, i), cache->cache.object_size);

@@ -119,7 +119,7 @@ static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_
 
 static inline bool on_node(const struct sy_page *page, int node)
 {
-	return node == SY_ANY_NODE || page->node == node;
+	return node == SY_ANY_NODE || sy__page_node(page) == node;
 }
 
 static inline bool may_serve(struct sy_page *page, const struct request *request, int node)
@@ -526,7 +526,7 @@ static void slob_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__page_of(heap, object);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE))
+	if (sy__unlikely(sy__page_is_large(page)))
 		pages_free(sy__slob_of(heap), slot, page, NULL);
 	else
 		block_free(sy__slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
@@ -536,7 +536,7 @@ static size_t slob_usable_size(struct sy_heap *heap, const void *object)
 {
 	const struct sy_page *page = sy__page_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? sy__large_usable(page) : units_for(header_bytes(object)) * SY__SLOB_UNIT;
+	return sy__page_is_large(page) ? sy__large_usable(page) : units_for(header_bytes(object)) * SY__SLOB_UNIT;
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */

@@ -33,7 +33,6 @@ struct sy__slob_page {
 };
 SY_ASSERT_SLAB_STATE(struct sy__slob_page);
 _Static_assert(SY__SLOB_PAGE_UNITS <= 1 << 14, "a key has room for the units of a request");
-_Static_assert(offsetof(struct sy_page, state) == 0, "a link in the state leads to the page");
 
 /* What tells a request of the first kinds from all others: 14 bits hold less than the units of a page. */
 static inline uint16_t sy__slob_key(enum sy__slob_kind kind, uint32_t units)

@@ -101,9 +101,9 @@ static bool survey_page(void *context, struct sy_page *page)
 	struct survey *survey = context;
 	const struct sy__slob_page *state = sy__slob_page_state(page);
 
-	if (page->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(page))
 		return true;
-	if (page->order != 0)
+	if (sy__page_order(page) != 0)
 		survey->wrong = "slob: a slab has more than one page";
 	else if (state->free_units >= SY__SLOB_PAGE_UNITS)
 		survey->wrong = "slob: a wholly free page was kept";
@@ -123,7 +123,7 @@ static const char *check_list(struct sy__slob_heap *slob, struct sy_list *list, 
 
 		if (link->next->prev != link)
 			return "slob: a list of pages is not linked both ways";
-		if (page->use != SY_USE_SLAB || page->heap != &slob->heap)
+		if (!sy__page_is_slab(page) || sy__page_heap(page) != &slob->heap)
 			return "slob: a page on a list is no slab of this heap";
 		if (!sy__slob_page_state(page)->free_units)
 			return "slob: a full page is on a list";

@@ -94,7 +94,7 @@ static inline void free_object(struct sy__slqb_cache *cache, unsigned slot, stru
 {
 	struct sy__slqb_list *own = &cache->slots[slot].list;
 
-	if (sy__unlikely(page->node != own->node)) {
+	if (sy__unlikely(sy__page_node(page) != own->node)) {
 		free_away(cache, slot, page, object);
 		return;
 	}
@@ -137,7 +137,7 @@ static void slqb_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE)) {
+	if (sy__unlikely(sy__page_is_large(page))) {
 		sy__large_free(heap, slot, page);
 		return;
 	}
@@ -183,7 +183,7 @@ static inline bool put_here(struct sy__slqb_cache *cache, const struct sy_page *
 	struct sy__slqb_slot *slot = slot_here(cache, sy__call_begin());
 	struct sy__slqb_list *own = &slot->list;
 
-	if (sy__unlikely(page->node != own->node || own->count >= own->hiwater || slot->fast_frees++ % FUSE == 0))
+	if (sy__unlikely(sy__page_node(page) != own->node || own->count >= own->hiwater || slot->fast_frees++ % FUSE == 0))
 		return false;
 	*sy__slqb_next(cache, object) = own->freelist;
 	own->freelist = object;
@@ -225,7 +225,7 @@ static void kfree_here(void *object, struct sy_heap *heap)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE || !put_here(sy__slqb_slab(page)->list->cache, page, object)))
+	if (sy__unlikely(sy__page_is_large(page) || !put_here(sy__slqb_slab(page)->list->cache, page, object)))
 		sy__here_kfree(object, heap);
 }
 
@@ -295,7 +295,7 @@ static void *adopt_by_slot(struct sy__slqb_cache *cache, unsigned slot, struct s
 /* The same for the list of its node. */
 static void *adopt_by_node(struct sy__slqb_cache *cache, struct sy__slqb_slab *slab)
 {
-	struct sy__slqb_node *node = &cache->nodes[sy__slqb_page(slab)->node];
+	struct sy__slqb_node *node = &cache->nodes[sy__page_node(sy__slqb_page(slab))];
 	void *object;
 
 	sy__lock(&node->lock);
@@ -316,7 +316,7 @@ static void *alloc_near(struct sy__slqb_cache *cache, unsigned slot, unsigned fl
 	slab = sy__slqb_new_slab(cache, slot, flags, own->node);
 	if (!slab)
 		return alloc_from_node(cache, slot, (unsigned)own->node);
-	return sy__slqb_page(slab)->node == own->node ? adopt_by_slot(cache, slot, slab) : adopt_by_node(cache, slab);
+	return sy__page_node(sy__slqb_page(slab)) == own->node ? adopt_by_slot(cache, slot, slab) : adopt_by_node(cache, slab);
 }
 
 static void *alloc_on_node(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, unsigned node)
@@ -386,7 +386,7 @@ static size_t slqb_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? sy__large_usable(page) : sy__slqb_slab(page)->list->cache->cache.object_size;
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slqb_slab(page)->list->cache->cache.object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };

@@ -24,7 +24,6 @@ struct sy__slqb_slab {
 	uint16_t waiting; /* 1: for a grace period */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slqb_slab);
-_Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is a pointer to the page");
 
 /* Objects linked through their free pointers, from the first to go to the last. */
 struct sy__slqb_chain {
@@ -99,7 +98,7 @@ static inline struct sy__slqb_slab *sy__slqb_slab(struct sy_page *page)
 
 static inline struct sy_page *sy__slqb_page(struct sy__slqb_slab *slab)
 {
-	return (struct sy_page *)(void *)slab;
+	return sy__entry(slab, struct sy_page, state);
 }
 
 static inline struct sy__slqb_slab *sy__slqb_linked(struct sy_list *link)

@@ -90,7 +90,7 @@ static const char *check_slab(const struct sy__slqb_cache *cache, struct sy_page
 	const struct sy__slqb_slab *slab = sy__slqb_slab(page);
 	uint32_t free = sound_length(cache, page);
 
-	if (page->order != cache->order || page->node != slab->list->node)
+	if (sy__page_order(page) != cache->order || sy__page_node(page) != slab->list->node)
 		return "slqb: a slab is of another order than its cache's, or on another node than the list that owns it";
 	if (slab->start && (slab->start % cache->colour_step || slab->start >= cache->colour_range))
 		return "slqb: a slab starts its objects where no colour does";
@@ -106,7 +106,7 @@ static bool visit(void *context, struct sy_page *page)
 	struct verdict *verdict = context;
 	struct sy__slqb_slab *slab = sy__slqb_slab(page);
 
-	if (page->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(page))
 		return true;
 	if (!slab->list || slab->list->cache->cache.heap != verdict->heap) {
 		verdict->wrong = "slqb: a slab belongs to no list of its heap";
@@ -132,8 +132,8 @@ static bool holds(const struct sy__slqb_cache *cache, void *first, uint32_t coun
 		struct sy_page *page = sy__head_of(cache->cache.heap, at);
 		const struct sy__slqb_slab *slab = sy__slqb_slab(page);
 
-		if (++found > count || page->heap != cache->cache.heap || page->use != SY_USE_SLAB ||
-		    slab->list->cache != cache || slab->waiting || page->node != node || !is_object_of(cache, page, at))
+		if (++found > count || sy__page_heap(page) != cache->cache.heap || !sy__page_is_slab(page) ||
+		    slab->list->cache != cache || slab->waiting || sy__page_node(page) != node || !is_object_of(cache, page, at))
 			return false;
 		if (owner && slab->list != owner)
 			return false;

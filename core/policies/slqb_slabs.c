@@ -200,7 +200,7 @@ static uint64_t give_back(struct sy__slqb_cache *cache, unsigned slot, struct sy
 {
 	const struct sy_cache *common = &cache->cache;
 	struct sy_page *page = sy__slqb_page(slab);
-	uint64_t pages = (uint64_t)1 << page->order;
+	uint64_t pages = (uint64_t)1 << sy__page_order(page);
 	char *object = (char *)sy__page_address(common->heap, page) + slab->start;
 
 	for (uint32_t i = 0; common->destructor && i < cache->objects; i++, object += common->size)

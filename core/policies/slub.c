@@ -127,7 +127,7 @@ static void slub_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(page->use == SY_USE_LARGE)) {
+	if (sy__unlikely(sy__page_is_large(page))) {
 		sy__large_free(heap, slot, page);
 		return;
 	}
@@ -163,8 +163,8 @@ static void activate(const struct sy__slub_cache *cache, struct sy__slub_slot *o
 {
 	own->slab = page;
 	own->start = sy__page_address(cache->cache.heap, page);
-	own->bytes = SY_PAGE_SIZE << page->order;
-	own->node = page->node;
+	own->bytes = SY_PAGE_SIZE << sy__page_order(page);
+	own->node = sy__page_node(page);
 	own->freelist = NULL;
 }
 
@@ -365,7 +365,7 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
-	struct sy__slub_node *node = &cache->nodes[page->node];
+	struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
 	uint64_t old = sy__load64(&slab->word), new;
 	bool discard;
 
@@ -416,7 +416,7 @@ static size_t slub_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return page->use == SY_USE_LARGE ? sy__large_usable(page) : sy__slub_slab(page)->cache->cache.object_size;
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slub_slab(page)->cache->cache.object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };

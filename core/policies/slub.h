@@ -29,7 +29,6 @@ struct sy__slub_slab {
 	_Alignas(8) uint64_t word; /* free objects, how many are in use, whether a slot owns the slab; see slub_word.h */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab);
-_Static_assert(offsetof(struct sy_page, state) == 0, "a pointer to the state is a pointer to the page");
 
 #define SY__SLUB_DUMMY UINT32_MAX
 
@@ -100,7 +99,7 @@ static inline struct sy__slub_slab *sy__slub_slab(struct sy_page *page)
 
 static inline struct sy_page *sy__slub_page(struct sy__slub_slab *slab)
 {
-	return (struct sy_page *)(void *)slab;
+	return sy__entry(slab, struct sy_page, state);
 }
 
 static inline struct sy_page *sy__slub_linked(struct sy_list *link)
@@ -111,9 +110,7 @@ static inline struct sy_page *sy__slub_linked(struct sy_list *link)
 /* As sy__head_of, of one of the cache's objects. */
 static inline struct sy_page *sy__slub_head(const struct sy__slub_cache *cache, const void *object)
 {
-	struct sy_page *page = cache->table + ((size_t)((const char *)object - cache->memory) >> SY_PAGE_SHIFT);
-
-	return page - page->to_head;
+	return sy__page_head(cache->table + ((size_t)((const char *)object - cache->memory) >> SY_PAGE_SHIFT));
 }
 
 /* The free pointer of a free object: where the next free object is. */

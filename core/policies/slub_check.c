@@ -127,7 +127,7 @@ static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 	const struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 	const char *start = sy__page_address(&slub->heap, page);
 
-	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << page->order; at += SY_PAGE_SIZE)
+	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE)
 		if (sy__owner(&slub->owners, start + at) != (cache->offset ? slub->nowhere : cache->slots))
 			return false;
 	return true;
@@ -138,11 +138,11 @@ static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page
 	uint32_t objects = sy__slub_objects(page), free;
 	void *last;
 
-	if (page->order != cache->order && page->order != cache->least_order)
+	if (sy__page_order(page) != cache->order && sy__page_order(page) != cache->least_order)
 		return "slub: a slab is of an order that its cache does not use";
-	if (page->node >= cache->cache.heap->nodes)
+	if (sy__page_node(page) >= cache->cache.heap->nodes)
 		return "slub: a slab is on a node that the heap does not have";
-	if (objects != sy__order_objects(page->order, cache->cache.size))
+	if (objects != sy__order_objects(sy__page_order(page), cache->cache.size))
 		return "slub: a slab's number of objects is not what its order holds";
 	free = sound_length(cache, page, sy__slub_freelist(cache->cache.heap, page), &last);
 	if (free == UINT32_MAX)
@@ -156,12 +156,12 @@ static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page
 
 static void add_up(struct sy__slub_cache *cache, struct sy_page *page)
 {
-	struct sy__slub_seen *seen = &cache->nodes[page->node].seen;
+	struct sy__slub_seen *seen = &cache->nodes[sy__page_node(page)].seen;
 	uint64_t word = sy__slub_look(page);
 
 	seen->slabs++;
 	seen->objects += sy__slub_word_objects(word);
-	seen->pages += (uint64_t)1 << page->order;
+	seen->pages += (uint64_t)1 << sy__page_order(page);
 	seen->frozen += sy__slub_word_frozen(word);
 	seen->partial += !sy__slub_word_frozen(word) && !sy__slub_word_full(word);
 }
@@ -171,7 +171,7 @@ static bool visit(void *context, struct sy_page *page)
 	struct verdict *verdict = context;
 	struct sy__slub_cache *cache = sy__slub_slab(page)->cache;
 
-	if (page->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(page))
 		return true;
 	if (!cache || cache->cache.heap != verdict->heap) {
 		verdict->wrong = "slub: a slab belongs to no cache of its heap";
@@ -195,16 +195,16 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 
 	if (!page)
 		return own->freelist || own->bytes ? "slub: a slot has free objects or a range, and no active slab" : NULL;
-	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != page->node)
+	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << page->order)
+	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
 		return "slub: a slot's range is not that of its active slab";
 	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
 	if (sound_length(cache, page, own->freelist, &slot_last) > sy__slub_in_use(page))
 		return "slub: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
 	if (last && last == slot_last)
 		return "slub: an object is on the freelists of a slot and of its active slab";
-	cache->nodes[page->node].seen.frozen--;
+	cache->nodes[sy__page_node(page)].seen.frozen--;
 	return NULL;
 }
 
@@ -223,7 +223,7 @@ static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slu
 	for (struct sy_page *page = own->partial; page; page = sy__slub_slab(page)->next) {
 		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)
 			return "slub: a slot's partial list holds a slab that is full, not frozen or not its own, or too many";
-		cache->nodes[page->node].seen.frozen--;
+		cache->nodes[sy__page_node(page)].seen.frozen--;
 	}
 	return kept == own->partial_slabs ? NULL : "slub: a slot's partial list is shorter than counted";
 }
@@ -240,7 +240,7 @@ static const char *check_node(struct sy__slub_cache *cache, unsigned index)
 	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
 		struct sy_page *page = sy__slub_linked(at);
 
-		if (at->next->prev != at || page->node != index || !is_listed(cache, page, false) ||
+		if (at->next->prev != at || sy__page_node(page) != index || !is_listed(cache, page, false) ||
 		    ++partial > node->partial_slabs)
 			return "slub: a node's list is broken, or holds a slab that is full, frozen or not its own";
 	}

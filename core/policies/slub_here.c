@@ -217,7 +217,7 @@ static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap,
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (page->use == SY_USE_SLAB && !sy__slub_slab(page)->cache->offset)
+	if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
 		push_here(sy__slub_slab(page)->cache, object, own, 0);
 	else
 		sy__here_kfree(object, heap);
@@ -292,6 +292,6 @@ void sy__slub_own_pages(struct sy__slub_cache *cache, const struct sy_page *page
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 
-	sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << page->order,
+	sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << sy__page_order(page),
 	               cache->offset ? slub->nowhere : cache->slots);
 }

@@ -29,7 +29,7 @@
 
 static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
 {
-	return &cache->nodes[page->node];
+	return &cache->nodes[sy__page_node(page)];
 }
 
 /* ---- Birth ---------------------------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 		return NULL;
 	if (cache->cache.heap->threads)
 		sy__slub_own_pages(cache, page);
-	objects = sy__order_objects(page->order, cache->cache.size);
+	objects = sy__order_objects(sy__page_order(page), cache->cache.size);
 	slab = sy__slub_slab(page);
 	slab->cache = cache;
 	memory = sy__page_address(cache->cache.heap, page);
@@ -106,7 +106,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	sy__lock(&home->lock);
 	home->slabs++;
 	home->objects += objects;
-	home->pages += (uint64_t)1 << page->order;
+	home->pages += (uint64_t)1 << sy__page_order(page);
 	sy__unlock(&home->lock);
 	return page;
 }
@@ -118,18 +118,18 @@ void sy__slub_count_out(struct sy__slub_node *node, struct sy_page *page)
 {
 	node->slabs--;
 	node->objects -= sy__slub_objects(page);
-	node->pages -= (uint64_t)1 << page->order;
+	node->pages -= (uint64_t)1 << sy__page_order(page);
 }
 
 static uint64_t give_back(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
 	const struct sy_cache *common = &cache->cache;
-	uint64_t pages = (uint64_t)1 << page->order;
+	uint64_t pages = (uint64_t)1 << sy__page_order(page);
 
 	if (common->destructor) {
 		char *object = sy__page_address(common->heap, page);
 
-		for (uint32_t i = sy__order_objects(page->order, common->size); i; i--, object += common->size)
+		for (uint32_t i = sy__order_objects(sy__page_order(page), common->size); i; i--, object += common->size)
 			common->destructor(object, common->object_size);
 	}
 	sy__pages_give(common->heap, slot, page);

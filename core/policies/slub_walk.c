@@ -67,7 +67,7 @@ static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *
 
 static void locate(const struct sy__slub_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
-	const struct sy__slub_node *node = &cache->nodes[page->node];
+	const struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
 
 	if (with_slot(cache, page, slab))
 		return;
@@ -76,7 +76,7 @@ static void locate(const struct sy__slub_cache *cache, struct sy_page *page, str
 		return;
 	slab->list = "partial";
 	slab->owner_kind = SY_OWNER_NODE;
-	slab->owner = page->node;
+	slab->owner = sy__page_node(page);
 	slab->place = sy__walk_place(&node->partial, &sy__slub_slab(page)->link);
 }
 

@@ -65,7 +65,7 @@ static inline struct chunk chunk_of(struct sy__sunos4_heap *sunos4, struct sy_pa
 	void *memory = sy__page_address(&sunos4->general.heap, page);
 
 	return (struct chunk){ page, SY_SLAB_STATE(struct sy__general_page, page)->map,
-		               sy__tree_number(&sunos4->trees[page->node], memory), SY__PAGE_UNITS << page->order };
+		               sy__tree_number(&sunos4->trees[sy__page_node(page)], memory), SY__PAGE_UNITS << sy__page_order(page) };
 }
 
 static inline size_t largest(const struct sy__sunos4_heap *sunos4)
@@ -138,7 +138,7 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
 	struct chunk chunk = chunk_of(sunos4, sy__head_of(&general->heap, block));
-	struct sy__tree *tree = &sunos4->trees[chunk.page->node];
+	struct sy__tree *tree = &sunos4->trees[sy__page_node(chunk.page)];
 	uint64_t number = sy__tree_number(tree, block), end = number + (bytes >> SY__UNIT_SHIFT), below, above;
 
 	sy__tree_neighbours(tree, number, &below, &above);
@@ -162,7 +162,7 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
-	struct sy__tree *tree = &sunos4->trees[page->node];
+	struct sy__tree *tree = &sunos4->trees[sy__page_node(page)];
 	struct chunk chunk = chunk_of(sunos4, page);
 	struct sy__tree_want units = in_units(want);
 
@@ -198,7 +198,7 @@ static size_t block_bytes(struct sy__general_heap *general, const void *block)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
 	struct chunk chunk = chunk_of(sunos4, sy__head_of(&sunos4->general.heap, block));
-	uint32_t unit = (uint32_t)(sy__tree_number(&sunos4->trees[chunk.page->node], block) - chunk.first);
+	uint32_t unit = (uint32_t)(sy__tree_number(&sunos4->trees[sy__page_node(chunk.page)], block) - chunk.first);
 
 	return (size_t)(sy__starts_end(chunk.starts, unit, chunk.units) - unit) << SY__UNIT_SHIFT;
 }
@@ -283,7 +283,7 @@ static const char *check_free(const struct sy__tree *tree, uint64_t number, uint
 /* All blocks of a chunk, in order of address. */
 static const char *survey_blocks(struct survey *survey, const struct chunk *chunk)
 {
-	unsigned node = chunk->page->node;
+	unsigned node = sy__page_node(chunk->page);
 	struct sy__tree *tree = &survey->sunos4->trees[node];
 	bool free_before = false;
 
@@ -312,7 +312,7 @@ static bool survey_chunk(void *context, struct sy_page *page)
 	struct survey *survey = context;
 	struct chunk chunk;
 
-	if (page->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(page))
 		return true;
 	chunk = chunk_of(survey->sunos4, page);
 	survey->wrong = sy__starts_at(chunk.starts, 0) ? survey_blocks(survey, &chunk)

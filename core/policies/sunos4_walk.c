@@ -26,9 +26,9 @@ static bool is_free(const struct sy__tree *tree, uint64_t number, struct sy__mar
 void sy__sunos4_walk(struct sy__walk *walk, struct sy_page *page)
 {
 	struct sy__sunos4_heap *sunos4 = (struct sy__sunos4_heap *)(void *)walk->heap;
-	const struct sy__tree *tree = &sunos4->trees[page->node];
+	const struct sy__tree *tree = &sunos4->trees[sy__page_node(page)];
 	const uint32_t *starts = SY_SLAB_STATE(struct sy__general_page, page)->map;
-	uint32_t units = SY__PAGE_UNITS << page->order;
+	uint32_t units = SY__PAGE_UNITS << sy__page_order(page);
 	uint64_t first = sy__tree_number(tree, walk->slab.address);
 	struct sy__mark mark = { .list = "tree", .lists = 1, .state = SY_PART_FREE };
 

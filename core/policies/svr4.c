@@ -68,9 +68,9 @@ static inline struct place place_of(const struct sy__svr4_heap *svr4, const void
 	uint32_t *map = SY_SLAB_STATE(struct sy__general_page, pool)->map;
 	char *memory = sy__page_address(&svr4->general.heap, pool);
 
-	return (struct place){ pool, map, map + ((size_t)SY__STARTS_WORDS << pool->order), memory,
+	return (struct place){ pool, map, map + ((size_t)SY__STARTS_WORDS << sy__page_order(pool)), memory,
 		               (uint32_t)((size_t)((const char *)block - memory) >> SY__UNIT_SHIFT),
-		               SY__PAGE_UNITS << pool->order };
+		               SY__PAGE_UNITS << sy__page_order(pool) };
 }
 
 static inline uint32_t class_units(unsigned class)
@@ -122,8 +122,8 @@ static bool is_global(const struct place *place, uint32_t unit, uint32_t units)
  * globally free. Pages given back. */
 static uint64_t free_globally(struct sy__svr4_heap *svr4, unsigned slot, struct place place, unsigned at)
 {
-	struct sy__svr4_class *classes = svr4->classes[place.pool->node];
-	uint64_t pages = (uint64_t)1 << place.pool->order;
+	struct sy__svr4_class *classes = svr4->classes[sy__page_node(place.pool)];
+	uint64_t pages = (uint64_t)1 << sy__page_order(place.pool);
 
 	while (class_units(at) < place.units && is_global(&place, place.unit ^ class_units(at), class_units(at))) {
 		remove_global(&classes[at], &place, place.unit ^ class_units(at));
@@ -190,7 +190,7 @@ static inline void *take_free(struct sy__svr4_heap *svr4, struct sy__svr4_class 
 static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsigned at, unsigned wanted)
 {
 	struct place place = place_of(svr4, block);
-	struct sy__svr4_class *classes = svr4->classes[place.pool->node];
+	struct sy__svr4_class *classes = svr4->classes[sy__page_node(place.pool)];
 
 	while (at > wanted) {
 		classes[at--].blocks--;
@@ -222,7 +222,7 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 	struct sy__svr4_heap *svr4 = svr4_of(general);
 	struct sy_page *pool = sy__head_of(&general->heap, block);
 	unsigned at = class_of(bytes);
-	struct sy__svr4_class *class = &svr4->classes[pool->node][at];
+	struct sy__svr4_class *class = &svr4->classes[sy__page_node(pool)][at];
 	uint64_t slack = sy__svr4_slack(class);
 
 	if (sy__likely(slack >= 2)) {
@@ -241,10 +241,10 @@ static void *add(struct sy__general_heap *general, struct sy_page *page, const s
 {
 	struct sy__svr4_heap *svr4 = svr4_of(general);
 	void *memory = sy__page_address(&general->heap, page);
-	unsigned whole = class_of(SY_PAGE_SIZE << page->order);
+	unsigned whole = class_of(SY_PAGE_SIZE << sy__page_order(page));
 
 	sy__starts_set(SY_SLAB_STATE(struct sy__general_page, page)->map, 0);
-	svr4->classes[page->node][whole].blocks++;
+	svr4->classes[sy__page_node(page)][whole].blocks++;
 	split(svr4, memory, whole, class_of(want->bytes));
 	return memory;
 }
@@ -348,7 +348,7 @@ static const char *survey_block(struct sy__svr4_heap *svr4, const struct place *
 
 	if (units & (units - 1) || place->unit & (units - 1))
 		return "svr4: a block is no power of two, or not aligned to its size";
-	class = sy__svr4_class_of(svr4, place->pool->node, units << SY__UNIT_SHIFT);
+	class = sy__svr4_class_of(svr4, sy__page_node(place->pool), units << SY__UNIT_SHIFT);
 	class->seen_blocks++;
 	if (!sy__starts_at(place->global, place->unit))
 		return NULL;
@@ -366,7 +366,7 @@ static bool survey_pool(void *context, struct sy_page *pool)
 	struct survey *survey = context;
 	struct place place;
 
-	if (pool->use != SY_USE_SLAB)
+	if (!sy__page_is_slab(pool))
 		return true;
 	place = place_of(survey->svr4, sy__page_address(&survey->svr4->general.heap, pool));
 	if (!sy__starts_at(place.starts, 0))
@@ -393,7 +393,7 @@ static const char *check_list(struct sy__svr4_heap *svr4, const struct sy_list *
 			return "svr4: a list has more blocks than its class counts, or runs in a circle";
 		if (link->prev != before)
 			return "svr4: a list of free blocks is not linked both ways";
-		if (place.pool->use != SY_USE_SLAB || place.pool->heap != &svr4->general.heap || place.pool->node != node)
+		if (!sy__page_is_slab(place.pool) || sy__page_heap(place.pool) != &svr4->general.heap || sy__page_node(place.pool) != node)
 			return "svr4: a free block is in no pool of its heap and node";
 		if (!sy__starts_at(place.starts, place.unit) ||
 		    sy__starts_end(place.starts, place.unit, place.units) != place.unit + class_units(at))

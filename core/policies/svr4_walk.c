@@ -32,8 +32,8 @@ void sy__svr4_walk(struct sy__walk *walk, struct sy_page *pool)
 {
 	struct sy__svr4_heap *svr4 = (struct sy__svr4_heap *)(void *)walk->heap;
 	const uint32_t *starts = SY_SLAB_STATE(struct sy__general_page, pool)->map;
-	const uint32_t *global = starts + ((size_t)SY__STARTS_WORDS << pool->order);
-	uint32_t units = SY__PAGE_UNITS << pool->order;
+	const uint32_t *global = starts + ((size_t)SY__STARTS_WORDS << sy__page_order(pool));
+	uint32_t units = SY__PAGE_UNITS << sy__page_order(pool);
 
 	walk->slab.list = "pool";
 	if (!sy__walk_slab(walk))
