@@ -59,6 +59,14 @@ hello
 @@slabyard log
 [    0.100000] WARNING: CPU: 0 PID: 1 at mm/slub.c:1
 [    0.200000] nothing
+END
+case "$*" in *slabyard.bench=1*)
+	for interface in cache kmalloc; do for pattern in pair order reverse shuffled; do for size in 8 4096; do
+		echo "[    0.200000] slabyard.bench: $interface $pattern $size ${size}1 300 900 205 201" >>"$host/results"
+	done; done; done
+	case "$*" in *short*) ;; *) echo "[    0.200000] slabyard.bench: done" >>"$host/results" ;; esac
+esac
+cat >>"$host/results" <<'END'
 @@slabyard extfrag
 x [000] 0.1: mm_page_alloc_extfrag: a
 x [000] 0.2: tracing_mark_write: before
@@ -76,6 +84,8 @@ def make_tree(folder: Path) -> Path:
     registers = folder / "arch/x86/um/os-Linux/registers.c"
     registers.parent.mkdir(parents=True)
     registers.write_text(REGISTERS)
+    (folder / "mm").mkdir()
+    (folder / "mm/Makefile").write_text("obj-y := filemap.o\n")
     (folder / "Makefile").write_text(MAKEFILE)
     (folder / "fake-linux").write_text(FAKE_LINUX)
     (folder / "fake-linux").chmod(0o755)

@@ -14,7 +14,7 @@ import pytest
 
 from kernel_support import make_tarball, make_tree
 from slabyard.errors import UserError
-from slabyard.kernels import build, cache, config, edits, kinds, source, tools
+from slabyard.kernels import build, cache, config, edits, kinds, ports, source, tools
 
 SLUB = kinds.KINDS["slub"]
 
@@ -27,8 +27,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache/slabyard/kernels"
 
 
+def prepare(found: source.Source, kind: kinds.Kind = SLUB) -> Path:
+    with cache.locked(source.copy_of(found, kind), "the copy") as lock:
+        return source.prepare(found, kind, lock)
+
+
 def copy_of(tree: Path) -> Path:
-    return source.prepare(source.find(tree), SLUB)
+    return prepare(source.find(tree))
 
 
 # ---- Kinds and configuration -------------------------------------------------------------------------------------------------
@@ -84,7 +89,21 @@ def test_a_tree_and_a_tarball_become_changed_copies(tmp_path: Path) -> None:
     for copy in copies:
         assert "have_xstate_support = 0;" in (copy / edits.FLOATING_POINT.path).read_text()
         assert "int have_xstate_support;" in (copy / edits.FLOATING_POINT.path).read_text()
+        assert (copy / "mm/Makefile").read_text() == "obj-y := filemap.o\nobj-y += slabyard_bench.o\n"
+        assert b"slabyard.bench" in (copy / ports.BENCH).read_bytes()
     assert "have_xstate_support = 1;" in (tree / edits.FLOATING_POINT.path).read_text()
+
+
+def test_changes_are_made_to_what_the_source_was(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    own = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), (), edits=(edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),))
+    copy = prepare(source.find(tree), own)
+    stamps = [(copy / path).stat().st_mtime_ns for path in ("Makefile", "mm/Makefile")]
+    assert "SUBLEVEL = 8" in (copy / "Makefile").read_text()
+    assert prepare(source.find(tree), own) == copy
+    assert [(copy / path).stat().st_mtime_ns for path in ("Makefile", "mm/Makefile")] == stamps
+    edits.apply(copy, edits.ALWAYS)
+    assert "SUBLEVEL = 7" in (copy / "Makefile").read_text() and "slabyard_bench" in (copy / "mm/Makefile").read_text()
 
 
 def test_a_changed_tree_is_another_source(tmp_path: Path) -> None:
@@ -142,15 +161,15 @@ def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
     changes = (edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),)
     kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), (), files=lambda: contents, edits=changes)
     found = source.find(tree)
-    copy = source.prepare(found, kind)
-    assert copy != source.prepare(found, SLUB)
+    copy = prepare(found, kind)
+    assert copy != prepare(found)
     assert (copy / "mm/own.c").read_bytes() == b"first" and "SUBLEVEL = 8" in (copy / "Makefile").read_text()
     first = build._key(build.Request(found, "um", kind))
     stamp = (copy / "mm/own.c").stat().st_mtime_ns
-    source.prepare(found, kind)
+    prepare(found, kind)
     assert (copy / "mm/own.c").stat().st_mtime_ns == stamp  # make has nothing to do
     contents["mm/own.c"] = b"second"
-    assert source.prepare(found, kind) == copy and (copy / "mm/own.c").read_bytes() == b"second"
+    assert prepare(found, kind) == copy and (copy / "mm/own.c").read_bytes() == b"second"
     assert build._key(build.Request(found, "um", kind)) != first
 
 

@@ -15,7 +15,7 @@ import pytest
 from kernel_support import make_tree
 from slabyard import cli, report
 from slabyard.errors import UserError
-from slabyard.kernels import build, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
+from slabyard.kernels import bench, build, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
 from slabyard.output import Progress
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -248,6 +248,30 @@ def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.Capture
     ):
         assert cli.main(wrong) == 2
         assert words in capsys.readouterr().err
+
+
+def test_the_benchmark_becomes_records_and_tables(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["kernel", "bench", "--allocators", "slub,slub:max_order=0", "--runs", "2", "--source", str(tmp_path / "tree")]
+    assert cli.main([*argv, "--export-json", str(tmp_path / "b.json")]) == 0
+    out = capsys.readouterr().out
+    assert "bytes             8  4096\n" in out and "slub:max_order=0  8  4096\n" in out and out.count("\nbytes") == 8
+    records = json.loads((tmp_path / "b.json").read_text())
+    timed = records[0]["timed"]
+    assert (timed["cache_pair_8"], timed["cache_pair_8_low"], timed["kmalloc_shuffled_4096_allocation"]) == (8.1, 30, 20.5)
+    assert "cache_pair_8_allocation" not in timed and timed["samples"]["cache_pair_8"] == [8.1, 8.1]
+    assert records[1]["kernel"]["parameters"] == ["slub_max_order=0", "slabyard.bench=1", "slab_nomerge"]
+    assert records[0]["run"]["workload"] == "bench"
+    assert cli.main([*argv, "--format", "csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 2 * 16 and lines[1].startswith("slub,cache,pair,8,8.1,30")
+
+
+def test_a_benchmark_that_is_not_whole_is_refused(plan: run.Plan) -> None:
+    short = bench.plan(kinds.Spec("slub", plan.spec.kind, ("short",)), plan.kernel, plan.hardware, 10)
+    with pytest.raises(UserError, match="did not come to its end; its kernel's log has 16 figures"):
+        bench.bench([short], 1, Progress(1))
+    with pytest.raises(UserError, match="found no memory for cache order 8; give the guest more"):
+        bench.figures("slub", "slabyard.bench: no memory for cache order 8\n")
 
 
 # ---- Profiles ----------------------------------------------------------------------------------------------------------------

@@ -93,16 +93,18 @@ def build(request: Request, progress: Progress | None = None, jobs: int | None =
         return ready
     _check_machine(request.arch)
     tools.require((*tools.BUILD, *tools.ARCHITECTURES[request.arch]), f"building a kernel for {request.arch}")
-    tree = source.prepare(request.source, request.kind)
-    name = _name(request)
-    folder = cache.folder("builds") / name
-    with cache.locked(folder, f"the kernel {request.title}") as lock:
+    folder = cache.folder("builds") / _name(request)
+    with (
+        cache.locked(source.copy_of(request.source, request.kind), "the copy of the kernel source") as of_copy,
+        cache.locked(folder, f"the kernel {request.title}") as of_folder,
+    ):
         if (ready := load(place)) is not None:
             return ready
+        tree = source.prepare(request.source, request.kind, of_copy)
         if request.outlined and not folder.is_dir():
             _seed(request, folder)
         folder.mkdir(exist_ok=True)
-        make = _Make(request, tree, folder, lock, jobs or os.cpu_count() or 1)
+        make = _Make(request, tree, folder, (of_copy, of_folder), jobs or os.cpu_count() or 1)
         make.configure()
         started = time.monotonic()
         steps = make.compile(progress)
@@ -138,8 +140,8 @@ def _key(request: Request) -> str:
         tools.compiler_version(),
         FLAGS[request.arch],
         " ".join(_UNINLINED if request.outlined else ()),
-        *(f"{edit}" for edit in request.kind.edits),
-        *(f"{path} {hashlib.sha256(content).hexdigest()}" for path, content in sorted(request.kind.files().items())),
+        *(f"{edit}" for edit in source.changes(request.kind)),
+        *(f"{path} {hashlib.sha256(content).hexdigest()}" for path, content in sorted(source.own_files(request.kind).items())),
     ]
     return f"{request.arch}-{request.kind.name}-{hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]}"
 
@@ -164,8 +166,8 @@ def _seed(request: Request, folder: Path) -> None:
 class _Make:
     """make at work on one kernel."""
 
-    def __init__(self, request: Request, tree: Path, folder: Path, lock: int, jobs: int) -> None:
-        self.request, self.tree, self.folder, self.lock, self.jobs = request, tree, folder, lock, jobs
+    def __init__(self, request: Request, tree: Path, folder: Path, locks: tuple[int, ...], jobs: int) -> None:
+        self.request, self.tree, self.folder, self.locks, self.jobs = request, tree, folder, locks, jobs
         self.log = folder.with_name(f"{folder.name}.log")
 
     def _argv(self, *targets: str) -> list[str]:
@@ -202,7 +204,7 @@ class _Make:
 
     def _quietly(self, target: str) -> None:
         with self.log.open("w") as log:
-            options = {"stdout": log, "stderr": log, "env": self._environment(), "pass_fds": (self.lock,)}
+            options = {"stdout": log, "stderr": log, "env": self._environment(), "pass_fds": self.locks}
             with cache.group(self._argv(target), **options) as process:
                 status = process.wait()
         if status:
@@ -219,7 +221,7 @@ class _Make:
         target = "linux" if self.request.arch == "um" else "bzImage"
         argv = self._argv(f"-j{self.jobs}", target)
         pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        with self.log.open("w") as log, cache.group(argv, env=self._environment(), pass_fds=(self.lock,), **pipe) as process:
+        with self.log.open("w") as log, cache.group(argv, env=self._environment(), pass_fds=self.locks, **pipe) as process:
             for line in process.stdout or ():
                 log.write(line)
                 step = _STEP.match(line)

@@ -1,4 +1,4 @@
-"""`slabyard kernel VERB`: build, run, compare, flame, list, clean.
+"""`slabyard kernel VERB`: build, run, compare, bench, flame, list, clean.
 
 One function for each verb, one parser for each, with an example; what is common to them (which source, which architecture, which
 machine) stands once. A kernel that is not there yet is built on the way, so `run` and `compare` are one command on a machine that
@@ -72,6 +72,20 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     verb.add_argument("--report", type=Path, metavar="FILE.html", help="write a report, one self-contained page")
+    _hardware(verb, count, size)
+    _source(verb, count)
+    _format(verb, formats)
+
+    verb = add_verb(
+        verbs, "bench", "cycles of allocations and frees inside kernels", _bench,
+        "slabyard kernel bench\n  slabyard kernel bench --allocators slub,slab --runs 6 --export-json bench.json",
+        "Boots kernels in turn, each of which measures its own allocator before any program runs.",
+    )  # fmt: skip
+    verb.add_argument(
+        "--allocators", default=DEFAULT_KINDS, metavar="A,B,...", help=f"specs, separated by commas (default: {DEFAULT_KINDS})"
+    )
+    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
+    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     _hardware(verb, count, size)
     _source(verb, count)
     _format(verb, formats)
@@ -244,6 +258,25 @@ def _compare(options: argparse.Namespace) -> int:
         print(render([compare.flat(found)], "csv"), end="")
     else:
         print(render(compare.tables(found), options.format), end="")
+    return DONE
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from . import bench
+
+    specs, hardware = _specs(options.allocators), _machine(options)
+    with Progress(len(specs) * options.runs) as progress:
+        plans = [bench.plan(spec, _kernel(options, spec, progress), hardware, options.timeout) for spec in specs]
+        found = bench.bench(plans, options.runs, progress)
+    if options.export_json:
+        with whole_file(options.export_json) as part:
+            part.write_text(to_json(found))
+    if options.format == "json":
+        print(to_json(found), end="")
+    elif options.format == "csv":
+        print(render([bench.flat(found)], "csv"), end="")
+    else:
+        print(render(bench.tables(found), options.format), end="")
     return DONE
 
 

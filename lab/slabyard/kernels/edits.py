@@ -4,10 +4,16 @@ Linux is under the GPL, so not a line of it lies in this repository, and no patc
 place, found by an expression that must match exactly once, and what stands there afterwards. A source in which it doesn't
 match once is another Linux than the one that the change was made for, and is refused.
 
+A file is changed from what it was in the user's source, which is kept in the copy's folder `.slabyard`; so changes may be made again
+before every build, and one that this package no longer makes is taken back. A file that comes out as it is already keeps its
+time, and make leaves alone what was made of it.
+
 FLOATING_POINT. A user-mode kernel moves its programs' floating-point registers by ptrace. On processors with AVX-512 or AMX the
 host insists on the full extended state, which is longer than 6.1 reserves: the first program of the guest dies with `ptrace set fp
 regs failed, errno = 14`. The kernel has an older way for processors without extended state at all, and is made to always take it.
 It moves the SSE registers alone, so programs of the guest must keep off AVX: machine.py tells their C library so.
+
+BENCH. Every kernel has the benchmark of `slabyard kernel bench` (ports.py), for which the makefile of mm/ gets one line.
 """
 
 from __future__ import annotations
@@ -34,21 +40,40 @@ FLOATING_POINT = Edit(
     r"(?m)^(\s*have_xstate_support\s*=\s*)1;",
     r"\g<1>0;",
 )
-ALWAYS = (FLOATING_POINT,)
+BENCH = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o\n")
+ALWAYS = (FLOATING_POINT, BENCH)
+ORIGINALS = ".slabyard"
 
 
 def apply(tree: Path, edits: Sequence[Edit]) -> None:
-    """Makes the changes. UserError where one finds no place, or several."""
+    """Makes these changes and no others. UserError where one finds no place, or several."""
+    originals = tree / ORIGINALS
+    found: dict[str, str] = {str(path.relative_to(originals)): path.read_text() for path in originals.rglob("*") if path.is_file()}
     for edit in edits:
-        file = tree / edit.path
-        try:
-            old = file.read_text()
-        except OSError:
-            raise UserError(f"the kernel source has no {edit.path}; the lab's kernels are Linux 6.1") from None
-        new, count = re.subn(edit.pattern, edit.text, old)
-        if count != 1:
-            raise UserError(f"{edit.path} of the kernel source is not as in Linux 6.1: {count} places to change, not one")
-        write(file, new.encode())
+        if edit.path not in found:
+            found[edit.path] = _keep(tree, originals, edit.path)
+    for path, text in found.items():
+        for edit in edits:
+            if edit.path == path:
+                text = _changed(text, edit)
+        write(tree / path, text.encode())
+
+
+def _keep(tree: Path, originals: Path, path: str) -> str:
+    try:
+        text = (tree / path).read_text()
+    except OSError:
+        raise UserError(f"the kernel source has no {path}; the lab's kernels are Linux 6.1") from None
+    (originals / path).parent.mkdir(parents=True, exist_ok=True)
+    write(originals / path, text.encode())
+    return text
+
+
+def _changed(text: str, edit: Edit) -> str:
+    new, count = re.subn(edit.pattern, edit.text, text)
+    if count != 1:
+        raise UserError(f"{edit.path} of the kernel source is not as in Linux 6.1: {count} places to change, not one")
+    return new
 
 
 def write(file: Path, content: bytes) -> None:

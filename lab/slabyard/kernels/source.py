@@ -5,9 +5,10 @@ changes of edits.py in it, named after what the source holds: the hash of a tarb
 time, the hash of every file's path, size and time of change. So a tree that was changed gives another copy, and what was built of
 the old one is not mistaken for the new.
 
-A copy is made under another name and renamed when it is whole; the changes are part of it. `Kind.files` (kinds.py) adds an
-allocator's own files; such a copy has a name of its own, and its files are brought up to date before every build, those that
-changed alone, so that make builds what depends on them and no more.
+A copy is made under another name and renamed when it is whole. Files of ours (ports.py, `Kind.files`) and changes are brought up to
+date before every build, those that changed alone, so that make builds what depends on them and no more; a kind with files or changes
+of its own has a copy of its own. Whoever builds from a copy holds its lock until the build is over, so that nobody changes under
+it what it is built from.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from .. import records
 from ..errors import MISSING, USAGE, UserError
 from ..output import note
-from . import cache, edits, tools
+from . import cache, edits, ports, tools
 from .kinds import Kind
 
 VERSION = (6, 1)
@@ -115,22 +116,36 @@ def _contents(top: Path) -> Iterator[bytes]:
             yield f"{os.path.relpath(path, top)} {about.st_size} {about.st_mtime_ns}\n".encode()
 
 
-def prepare(source: Source, kind: Kind) -> Path:
-    """The private copy of a source for kernels of a kind, made where it is not there yet."""
-    own = kind.files()
-    name = f"{source.ident}-{kind.name}" if own else source.ident
-    copy = cache.folder("sources") / name
-    with cache.locked(copy, "the copy of the kernel source") as lock:
-        if not copy.is_dir():
-            part = copy.with_name(f"{name}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir()
-            _fill(source, part, lock)
-            edits.apply(part, (*edits.ALWAYS, *kind.edits))
-            part.rename(copy)
-        for path, content in own.items():
-            (copy / path).parent.mkdir(parents=True, exist_ok=True)
-            edits.write(copy / path, content)
+def own_files(kind: Kind) -> dict[str, bytes]:
+    """All files of ours that a kind's kernels are built from, by their paths in the tree."""
+    return {**ports.common(), **kind.files()}
+
+
+def changes(kind: Kind) -> tuple[edits.Edit, ...]:
+    """All changes to files of the source that a kind's kernels are built from."""
+    return (*edits.ALWAYS, *kind.edits)
+
+
+def copy_of(source: Source, kind: Kind) -> Path:
+    """Where the private copy for kernels of a kind is, or will be."""
+    own = kind.files() or kind.edits
+    return cache.folder("sources") / (f"{source.ident}-{kind.name}" if own else source.ident)
+
+
+def prepare(source: Source, kind: Kind, lock: int) -> Path:
+    """The private copy, made where it is not there yet, and up to date. Its lock is to be held, by `lock`."""
+    copy = copy_of(source, kind)
+    if not copy.is_dir():
+        part = copy.with_name(f"{copy.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        _fill(source, part, lock)
+        edits.apply(part, changes(kind))
+        part.rename(copy)
+    edits.apply(copy, changes(kind))
+    for path, content in own_files(kind).items():
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        edits.write(copy / path, content)
     return copy
 
 

@@ -1,0 +1,115 @@
+"""What allocators cost inside kernels: the benchmark that is built into each of them, as result records and tables.
+
+ports/linux/bench.c measures at boot, where `slabyard.bench=1` asks for it, and tells its figures in the kernel's log: cycles of the
+processor's time stamp counter for one allocation and its free, the median of many rounds. Kernels are booted in turn, A B C A
+B C, so that whatever slows this machine for a while slows all; the figure of a record is the median over the boots.
+
+A measure is named INTERFACE_PATTERN_SIZE: `cache_pair_64`, `kmalloc_shuffled_1024`; `_allocation` behind that is the part that the
+allocations took (not of pairs), `_low` and `_high` the 10% and 90% quantiles of the rounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import UserError
+from ..output import Cell, Progress, Table
+from ..records import Record
+from . import run, workloads
+from .build import Kernel
+from .kinds import Spec
+from .machine import Hardware
+
+PARAMETERS = ("slabyard.bench=1", "slab_nomerge")  # without merging, the measured caches have slabs of their own
+INTERFACES = {"cache": "kmem_cache_alloc and kmem_cache_free", "kmalloc": "kmalloc and kfree"}
+PATTERNS = {
+    "pair": "one object, freed at once", "order": "512 objects, freed in their order", "reverse": "512 objects, freed in reverse",
+    "shuffled": "512 objects, freed in a drawn order",
+}  # fmt: skip
+LEGEND = (
+    "cycles of the time stamp counter for one allocation and its free: the median",
+    "over the boots of a boot's median.",
+)
+_LINE = re.compile(r"slabyard\.bench: (\w+) (\w+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
+_DONE = re.compile(r"slabyard\.bench: done$", re.MULTILINE)
+_MISSING = re.compile(r"slabyard\.bench: (no memory .*)$", re.MULTILINE)
+
+
+def plan(spec: Spec, kernel: Kernel, hardware: Hardware, timeout: float) -> run.Plan:
+    """The boot that measures."""
+    measured = dataclasses.replace(spec, parameters=(*spec.parameters, *PARAMETERS))
+    return run.Plan(measured, kernel, dataclasses.replace(workloads.parse("boot"), name="bench"), hardware, timeout)
+
+
+def bench(plans: Sequence[run.Plan], runs: int, progress: Progress) -> list[Record]:
+    """Boots the plans in turn; a record for each."""
+    kept: list[list[run.Run]] = [[] for _ in plans]
+    progress.stage(f"the benchmark on {len(plans)} kernel{'s' if len(plans) > 1 else ''}")
+    for turn in range(runs):
+        for one, samples in zip(plans, kept, strict=True):
+            done = run.once(one)
+            samples.append(dataclasses.replace(done, figures=figures(one.spec.text, done.texts.get("log", ""))))
+            progress.step(f"bench: {one.spec.text}, run {turn + 1} of {runs}")
+    return [run.record(one, samples) for one, samples in zip(plans, kept, strict=True)]
+
+
+def figures(spec: str, log: str) -> dict[str, float]:
+    """The measures out of a kernel's log, in cycles. UserError where they are not all there."""
+    if missing := _MISSING.search(log):
+        raise UserError(f"the benchmark on {spec} found {missing[1]}; give the guest more with --memory")
+    if not _DONE.search(log):
+        raise UserError(f"the benchmark on {spec} did not come to its end; its kernel's log has {len(_LINE.findall(log))} figures of it")
+    found: dict[str, float] = {}
+    for interface, pattern, size, median, low, high, allocation, _rounds in _LINE.findall(log):
+        name = f"{interface}_{pattern}_{size}"
+        values = {"": median, "_low": low, "_high": high, **({"_allocation": allocation} if pattern != "pair" else {})}
+        found.update({name + suffix: int(value) / 10 for suffix, value in values.items()})
+    return found
+
+
+def sizes(found: Sequence[Record]) -> list[int]:
+    """The sizes that all records have, in bytes."""
+    names = set.intersection(*(set(record["timed"]) for record in found))
+    return sorted(int(match[1]) for name in names if (match := re.fullmatch(r"cache_pair_(\d+)", name)))
+
+
+def tables(found: Sequence[Record]) -> list[Table]:
+    """A table for each interface and pattern: a row for each allocator, a column for each size."""
+    first = found[0]["run"]
+    columns = sizes(found)
+    out: list[Table] = []
+    for interface, calls in INTERFACES.items():
+        for pattern, words in PATTERNS.items():
+            rows: list[list[Cell]] = []
+            for record in found:
+                measured = [record["timed"][f"{interface}_{pattern}_{size}"] for size in columns]
+                rows.append([record["run"]["allocator"], *(round(cycles) for cycles in measured)])
+            texts = [[str(cell) for cell in row] for row in rows]
+            out.append(Table(f"{calls}: {words}", ["bytes", *map(str, columns)], rows, texts))
+    boots = first["repetition"]
+    machine = f"Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {boots} boot{'s' if boots > 1 else ''} of each:"
+    out[-1].notes += [machine, *LEGEND]
+    for record in found:
+        out[-1].notes += [f"The log of {record['run']['allocator']} has: {line}" for line in dict.fromkeys(record["kernel"]["trouble"])]
+    return out
+
+
+def flat(found: Sequence[Record]) -> Table:
+    """One row for each measurement: for CSV."""
+    columns = ["allocator", "interface", "pattern", "size", "cycles", "cycles_low", "cycles_high", "allocation"]
+    columns += ["interval_low", "interval_high"]
+    rows: list[list[Cell]] = []
+    for record in found:
+        timed: dict[str, Any] = record["timed"]
+        for interface in INTERFACES:
+            for pattern in PATTERNS:
+                for size in sizes([record]):
+                    name = f"{interface}_{pattern}_{size}"
+                    quantiles = [timed.get(name + suffix) for suffix in ("", "_low", "_high", "_allocation")]
+                    bounds = timed["intervals"].get(name) or [None, None]
+                    rows.append([record["run"]["allocator"], interface, pattern, size, *quantiles, *bounds])
+    return Table("", columns, rows)
+
