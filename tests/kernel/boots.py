@@ -67,16 +67,11 @@ def test_the_replay_of_a_whole_boot_agrees_with_the_kernel(allocator: str, tmp_p
 
 @UM
 @pytest.mark.parametrize("allocator", ALLOCATORS)
-def test_a_flame_graph_finds_the_allocator(allocator: str, tmp_path: Path) -> None:
+def test_a_flame_graph_finds_the_allocator(allocator: str) -> None:
     chosen = plan(allocator, "hackbench", outlined=True)
-    data = tmp_path / "perf.data"
-    found: list[flame.Profile] = []
-    run.once(
-        run.Plan(chosen.spec, chosen.kernel, chosen.job, chosen.hardware, prefix=flame.prefix(data)),
-        look=lambda outcome: found.append(flame.read(data, outcome)),
-    )
-    shares = flame.shares(found[0], chosen.spec.kind.slow)
-    assert found[0].samples > 200 and 0 < shares["alloc"] < 0.6 and 0 < shares["free"] < 0.6
+    found = flame.sample(chosen)
+    shares = flame.shares(found, chosen.spec.kind.slow)
+    assert found.samples > 200 and 0 < shares["alloc"] < 0.6 and 0 < shares["free"] < 0.6
     assert shares["alloc_slow"] + shares["free_slow"] > 0
 
 
@@ -87,6 +82,14 @@ def test_four_cpus_and_two_nodes_under_qemu(allocator: str, workload: str) -> No
     done = run.once(plan(allocator, workload, "x86_64", machine.Hardware(1 << 30, 4, 2)))
     assert done.trouble == []
     assert {line.split(",")[0] for line in done.texts["after/buddyinfo"].splitlines()} == {"Node 0", "Node 1"}
+
+
+@X86_64
+def test_a_guest_samples_itself() -> None:
+    found = flame.sample(plan(ALLOCATORS[0], "hackbench", "x86_64", outlined=True))
+    shares = flame.shares(found, kinds.parse(ALLOCATORS[0]).kind.slow)
+    assert found.samples > 100 and found.lost == 0 and 0 < shares["alloc"] < 0.6 and 0 < shares["free"] < 0.6
+    assert any("do_syscall_64" in stack for stack in found.stacks)
 
 
 @X86_64

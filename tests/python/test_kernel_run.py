@@ -243,7 +243,6 @@ def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.Capture
         (["kernel"], "needs a verb"),
         (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--cpus", "4"], "one CPU"),
         (["kernel", "compare", "--allocators", "slub,slub"], "twice"),
-        (["kernel", "flame", "--allocator", "slub", "--workload", "boot", "--arch", "x86_64"], "user-mode kernel"),
         (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--trace", "t", "--trace-buffer", "400M"], "less than half"),
     ):
         assert cli.main(wrong) == 2
@@ -316,6 +315,16 @@ def test_stacks_are_those_of_the_workload_in_the_kernel() -> None:
     assert flame.shares(profile, kinds.KINDS["slub"].slow) == {"alloc": third, "free": third, "alloc_slow": third, "free_slow": 0}
     assert flame.folded(profile).splitlines()[0] == "alloc_skb;kmem_cache_alloc_node;___slab_alloc;new_slab 1"
     assert flame.own(profile)[0] == ("kfree", 1, 1)
+
+
+def test_a_guests_addresses_get_their_names() -> None:
+    symbols = flame.Symbols("1000 T start\n1100 t kfree\n1200 D data\n1300 T ___slab_alloc.isra.0\n1400 W last\n")
+    lines = ["1108 1000", "1310 1108 1004", "", "", "1", "1500", "lost 0"]
+    profile = flame.name_stacks(lines, symbols)
+    assert profile.stacks == {("start", "kfree"): 1, ("start", "kfree", "___slab_alloc"): 1, ("[unknown]",): 1, ("last",): 1}
+    assert profile.of_programs == 2
+    profile.add(flame.name_stacks(["lost 7"], symbols))
+    assert "7 samples were lost." in flame.tables(profile, (), "x", [flame.shares(profile, ())])[0].notes
 
 
 def test_speedscope_has_every_sample() -> None:

@@ -84,6 +84,11 @@ class Kernel:
         """The kernel as an ELF file with symbols."""
         return self.folder / ("linux" if self.arch == "um" else "vmlinux")
 
+    @property
+    def map(self) -> Path:
+        """The names and addresses of its functions."""
+        return self.folder / "System.map"
+
 
 def build(request: Request, progress: Progress | None = None, jobs: int | None = None) -> Kernel:
     """The kernel, built where it is not there yet. UserError when a tool is missing or the build fails."""

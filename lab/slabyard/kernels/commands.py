@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from ..output import Progress, Table, note, render, to_json, whole_file
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
-    from . import build, flame, machine, run
+    from . import build, machine, run
 
 DEFAULT_KINDS = ",".join(kinds.KINDS)
 TRACE_BUFFER = 64 << 20
@@ -93,8 +92,9 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
     verb = add_verb(
         verbs, "flame", "where a kernel's time goes", _flame,
         "slabyard kernel flame --allocator slub --workload hackbench --report slub.html\n"
-        "  slabyard kernel flame --allocator slob --workload hackbench --runs 6 --folded slob.folded",
-        "Samples the stacks of a user-mode kernel with this machine's perf.",
+        "  slabyard kernel flame --allocator slob --workload hackbench --runs 6 --folded slob.folded\n"
+        "  slabyard kernel flame --allocator slub --workload hackbench --arch x86_64 --speedscope slub.json",
+        "Samples the kernel's stacks: of a user-mode kernel with this machine's perf, under QEMU in the guest.",
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="as in slub, or slub:max_order=0 with kernel parameters")
     verb.add_argument("--workload", required=True, metavar="W", help="as for run")
@@ -281,36 +281,32 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _flame(options: argparse.Namespace) -> int:
-    import tempfile
-
     from . import flame, icicle, run, tools
 
-    if options.arch != "um":
-        raise UserError("flame samples a user-mode kernel, whose functions perf of this machine sees; leave out --arch")
-    tools.require([tools.PERF], "a flame graph")
+    if options.arch == "um":
+        tools.require([tools.PERF], "a flame graph")
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
     profile, boots = flame.Profile(), []
-    with Progress(options.runs) as progress, tempfile.TemporaryDirectory(prefix="slabyard-flame-") as folder:
+    with Progress(options.runs) as progress:
         kernel = _kernel(options, spec, progress, outlined=True)
-        data = Path(folder) / "perf.data"
-        plan = run.Plan(spec, kernel, job, hardware, options.timeout, prefix=flame.prefix(data))
+        plan = run.Plan(spec, kernel, job, hardware, options.timeout)
         progress.stage(f"{job.name} on {spec.text}")
         for turn in range(options.runs):
-            found: list[flame.Profile] = []
-            run.once(plan, look=functools.partial(_sampled, data, found))
-            boots.append(flame.shares(found[0], spec.kind.slow))
-            profile.add(found[0])
+            found = flame.sample(plan)
+            boots.append(flame.shares(found, spec.kind.slow))
+            profile.add(found)
             progress.step(f"{job.name} on {spec.text}: boot {turn + 1} of {options.runs}")
     title = f"{spec.text} under {job.name}: Linux {kernel.about['release']} for {kernel.arch}"
     _write_text(options.folded, flame.folded(profile))
     _write_text(options.speedscope, flame.speedscope_text(profile, title))
     _write_text(options.report, icicle.page(profile, spec.kind.slow, title))
     if options.format == "json":
-        about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples, "samples_of_programs": profile.of_programs}
+        about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples}
+        about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost}
         print(to_json({**about, "shares": flame.shares(profile, spec.kind.slow), "boots": boots}), end="")
     else:
         print(render(flame.tables(profile, spec.kind.slow, title, boots), options.format), end="")
-    return DONE
+    return INCOMPLETE if profile.lost else DONE
 
 
 def _write_text(path: Path | None, text: str) -> None:
@@ -318,12 +314,6 @@ def _write_text(path: Path | None, text: str) -> None:
         with whole_file(path) as part:
             part.write_text(text, "utf-8")
         note(f"wrote {path}")
-
-
-def _sampled(data: Path, found: list[flame.Profile], outcome: machine.Outcome) -> None:
-    from . import flame
-
-    found.append(flame.read(data, outcome))
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -1,9 +1,13 @@
 """Where a kernel's time goes: sampled stacks of its own functions, after Yoo's flame graphs of the slab allocators.
 
-A user-mode kernel is a process with symbols, so this machine's perf sees into it: a clock stops it some two thousand times a second
-and its frame pointers tell the stack. Samples count from the guest's `begins` to its `ends` on the console, so starting up is not
-in them; those that find a program of the guest running, not the kernel, are counted and left out. The kernel is an outlined one
-(build.py): compiled into each other, the allocator's functions would all be one, and the slow path could not be told from the fast.
+    um       a user-mode kernel is a process with symbols, so this machine's perf sees into it: a clock stops it some two thousand
+             times a second, and its frame pointers tell the stack. Samples count from the guest's `begins` to its `ends` on the
+             console, so starting up is not in them.
+    x86_64   the guest samples itself, as long as the workload runs (guest_files/sample.c), by a clock of the kernel on each CPU;
+             addresses come out, and the kernel's System.map names them.
+
+Samples that find a program of the guest running, not the kernel, are counted and left out. The kernel is an outlined one (build.py):
+compiled into each other, the allocator's functions would all be one, and the slow path could not be told from the fast.
 
 Three shares are taken of all samples in the kernel, as in his article: allocation, freeing, and the slow path of either. A sample
 is of an allocation where any function of its stack is one of the interface's (kmalloc, kmem_cache_alloc, ...), the outermost one
@@ -13,9 +17,13 @@ that call it.
 
 from __future__ import annotations
 
+import bisect
+import dataclasses
+import functools
 import json
 import re
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +33,11 @@ from typing import Any
 from .. import measures
 from ..errors import MISSING, UserError
 from ..output import Cell, Table
-from . import tools
+from . import run, tools
 from .machine import Outcome
 
 FREQUENCY = 1999  # samples a second; no divisor of the kernel's own clock
+GUEST_FREQUENCY = 499  # of each CPU; a guest in software would do little else at more
 ALLOCATES = re.compile(r"^(?:k[mvz]*alloc|(?:__)?(?:do_)?k(?:m|re)alloc|(?:__)?kmem_cache_alloc|slob_alloc)(?:_\w+)?$")
 FREES = re.compile(r"^(?:kfree|kmem_cache_free|__kmem_cache_free|slob_free|___cache_free|kfree_sensitive)(?:_\w+)?$")
 NO_FREE = frozenset(
@@ -46,6 +55,7 @@ class Profile:
 
     stacks: Counter[Stack] = field(default_factory=Counter)
     of_programs: int = 0
+    lost: int = 0
 
     @property
     def samples(self) -> int:
@@ -56,6 +66,55 @@ class Profile:
         """Takes in another boot's samples."""
         self.stacks += other.stacks
         self.of_programs += other.of_programs
+        self.lost += other.lost
+
+
+def sample(plan: run.Plan) -> Profile:
+    """Boots once and samples the kernel while the workload runs."""
+    return _by_perf(plan) if plan.kernel.arch == "um" else _by_guest(plan)
+
+
+def _by_perf(plan: run.Plan) -> Profile:
+    found: list[Profile] = []
+    with tempfile.TemporaryDirectory(prefix="slabyard-flame-") as folder:
+        data = Path(folder) / "perf.data"
+        run.once(dataclasses.replace(plan, prefix=prefix(data)), look=lambda outcome: found.append(read(data, outcome)))
+    return found[0]
+
+
+def _by_guest(plan: run.Plan) -> Profile:
+    done = run.once(dataclasses.replace(plan, samples=GUEST_FREQUENCY))
+    return name_stacks(done.texts.get("samples", "").splitlines(), Symbols(plan.kernel.map.read_text()))
+
+
+class Symbols:
+    """The functions of a System.map, found by address."""
+
+    def __init__(self, text: str) -> None:
+        lines = [line.split() for line in text.splitlines()]
+        functions = sorted({int(address, 16): name for address, kind, name in lines if kind in "tTwW"}.items())
+        self._starts = [address for address, _ in functions]
+        self._names = [name for _, name in functions]
+
+    @functools.cache  # noqa: B019 (a few thousand addresses, as long as the symbols)
+    def name(self, address: str) -> str:
+        """The function that a hexadecimal address is in."""
+        at = bisect.bisect_right(self._starts, int(address, 16)) - 1
+        return _plain(self._names[at]) if at >= 0 else "[unknown]"
+
+
+def name_stacks(lines: Iterable[str], symbols: Symbols) -> Profile:
+    """The samples of a guest: addresses, the innermost first; an empty line for one in a program; how many were lost."""
+    profile = Profile()
+    for line in lines:
+        words = line.split()
+        if words[:1] == ["lost"]:
+            profile.lost += int(words[1])
+        elif words:
+            profile.stacks[tuple(symbols.name(word) for word in reversed(words))] += 1
+        else:
+            profile.of_programs += 1
+    return profile
 
 
 def prefix(data: Path) -> list[str]:
@@ -190,8 +249,9 @@ def tables(profile: Profile, slow: Sequence[str], title: str, per_boot: Sequence
     for name, words in titles.items():
         bounds = measures.interval([one[name] for one in per_boot])
         rows.append([words, round(100 * found[name], 2), f"{100 * bounds[0]:.2f}-{100 * bounds[1]:.2f}" if bounds else "-"])
-    note = f"{profile.samples:,} samples in the kernel, {profile.of_programs:,} in programs of the guest, which are left out."
-    out = [Table(title, ["where", "% of kernel time", "95%"], rows, notes=[note])]
+    notes = [f"{profile.samples:,} samples in the kernel, {profile.of_programs:,} in programs of the guest, which are left out."]
+    notes += [f"{profile.lost:,} samples were lost."] if profile.lost else []
+    out = [Table(title, ["where", "% of kernel time", "95%"], rows, notes=notes)]
     total = max(1, profile.samples)
     functions: list[list[Cell]] = [
         [name, round(100 * mine / total, 2), round(100 * whole / total, 2)] for name, mine, whole in own(profile)[:SHOWN]

@@ -1,8 +1,8 @@
 """The guest: the archive that is a booted kernel's first file system.
 
 busybox (static) is its shell and tools, `guest_files/init.sh` its first program; the workload's programs come from this machine
-with the libraries that the loader says they need, each at its own path, so nothing has to be told where they are. Two programs of
-ours, for measuring and for the load spike, are compiled once and kept in the cache.
+with the libraries that the loader says they need, each at its own path, so nothing has to be told where they are. Three programs of
+ours, for measuring, for sampling and for the load spike, are compiled once and kept in the cache.
 
 The archive is cpio's `newc` form, written here: a header of hexadecimal numbers for each entry, names and contents padded to four
 bytes. So device files can be in it though we are no root. /dev/console is one: the kernel opens it for init before anything is
@@ -82,8 +82,8 @@ def _padded(content: bytes) -> bytes:
     return content + b"\0" * (-len(content) % 4)
 
 
-def archive(job: Job, settings: dict[str, str]) -> bytes:
-    """The guest's archive for one job. `settings` are shell variables for init."""
+def archive(job: Job, settings: dict[str, str], samples: int = 0) -> bytes:
+    """The guest's archive for one job. `settings` are shell variables for init; `samples` a second of the kernel's stacks."""
     made = Archive()
     for name in FOLDERS:
         made.folder(name)
@@ -95,6 +95,8 @@ def archive(job: Job, settings: dict[str, str]) -> bytes:
     for name in APPLETS:
         made.link(f"bin/{name}", "busybox")
     made.file("slabyard/measure", compiled("measure").read_bytes(), 0o755)
+    if samples:
+        made.file("slabyard/sample", compiled("sample").read_bytes(), 0o755)
     if job.workload.spike:
         made.file("slabyard/spike", compiled("spike").read_bytes(), 0o755)
     for program in job.programs:
@@ -103,16 +105,17 @@ def archive(job: Job, settings: dict[str, str]) -> bytes:
         for path in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 (a pattern from the root)
             if Path(path).is_file():
                 made.file(path.lstrip("/"), Path(path).read_bytes())
-    made.file("slabyard/job", script(job, settings).encode(), 0o755)
+    made.file("slabyard/job", script(job, settings, samples).encode(), 0o755)
     made.file("init", _resource("init.sh"), 0o755)
     return made.packed()
 
 
-def script(job: Job, settings: dict[str, str]) -> str:
+def script(job: Job, settings: dict[str, str], samples: int = 0) -> str:
     """/slabyard/job: init's variables and functions."""
     lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
     lines.append(f"prepare() {{ {job.workload.prepare}; }}")
-    lines.append(f"load() {{ /slabyard/measure $PERIOD {shlex.join(job.command)}; }}")
+    sampler = f"/slabyard/sample {samples} /run/samples " if samples else ""
+    lines.append(f"load() {{ {sampler}/slabyard/measure $PERIOD {shlex.join(job.command)}; }}")
     lines.append(f"after() {{ {job.workload.after}; }}")
     return "\n".join(lines) + "\n"
 

@@ -72,6 +72,7 @@ class Boot:
     trace: int | None = None
     timeout: float = 600
     prefix: Sequence[str] = ()  # what starts the kernel, as perf does
+    samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
 
 
 @dataclass
@@ -130,7 +131,7 @@ def _settings(what: Boot, out: str) -> dict[str, str]:
 
 
 def _um(what: Boot, folder: Path) -> tuple[list[str], str]:
-    (folder / "guest.gz").write_bytes(guest.archive(what.job, {**_settings(what, "hostfs"), "HOST": str(folder)}))
+    (folder / "guest.gz").write_bytes(guest.archive(what.job, {**_settings(what, "hostfs"), "HOST": str(folder)}, what.samples))
     argv = [
         str(what.kernel.image), f"mem={what.hardware.memory >> 20}M", f"initrd={folder / 'guest.gz'}", f"uml_dir={folder}/", "umid=guest",
         "con=null", "con0=null,fd:1", "ssl=null", *command_line(what),
@@ -140,8 +141,8 @@ def _um(what: Boot, folder: Path) -> tuple[list[str], str]:
 
 def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
     qemu = tools.path_of(tools.QEMU, "a kernel for x86_64")
-    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "disk")))
-    disks = {"results": 64 << 20, "trace.txt": 8 << 30}
+    (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "disk"), what.samples))
+    disks = {"results": 512 << 20, "trace.txt": 8 << 30}
     for name, size in disks.items():
         with (folder / name).open("wb") as file:
             file.truncate(size)

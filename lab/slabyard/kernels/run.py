@@ -55,12 +55,14 @@ class Plan:
     timeout: float = 600
     trace: int | None = None  # bytes of the trace's buffer
     prefix: Sequence[str] = field(default=())
+    samples: int = 0  # a second, of the kernel's stacks, taken in the guest
 
     def boot(self) -> machine.Boot:
         """The boot that this is."""
         return machine.Boot(
-            self.kernel, self.spec.parameters, self.job, self.hardware, trace=self.trace, timeout=self.timeout, prefix=self.prefix
-        )
+            self.kernel, self.spec.parameters, self.job, self.hardware, trace=self.trace, timeout=self.timeout, prefix=self.prefix,
+            samples=self.samples,
+        )  # fmt: skip
 
 
 def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] = lambda _: None) -> Run:

@@ -22,7 +22,7 @@ snapshot() {
 }
 
 hand_out() {
-	for file in /run/before/* /run/after/* /run/measured /run/output /run/attributes /run/log /run/extfrag; do
+	for file in /run/before/* /run/after/* /run/measured /run/output /run/samples /run/attributes /run/log /run/extfrag; do
 		[ -f "$file" ] || continue
 		echo "@@slabyard ${file#/run/}"
 		cat "$file"
