@@ -31,7 +31,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> run.Plan:
     monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
-    monkeypatch.setattr(guest, "archive", lambda job, settings: b"")
+    monkeypatch.setattr(guest, "archive", lambda job, settings, samples: b"")
     tree = make_tree(tmp_path / "tree")
     spec = kinds.parse("slub")
     kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
