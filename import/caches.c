@@ -190,7 +190,7 @@ static int by_sizes(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-static void join_equal_sizes(struct caches *caches)
+void caches_join_equal_sizes(struct caches *caches)
 {
 	struct class **sorted = zeroed(caches->class_count, sizeof *sorted);
 	for (uint32_t i = 0; i < caches->class_count; i++)
@@ -201,8 +201,7 @@ static void join_equal_sizes(struct caches *caches)
 	free(sorted);
 }
 
-/* Not with shared pages, where objects of all caches lie beside each other. */
-static void join_grown(struct caches *caches)
+void caches_join_grown(struct caches *caches)
 {
 	for (uint32_t i = 0; i < caches->class_count; i++)
 		if (caches->classes[i].beside != NONE)
@@ -229,12 +228,8 @@ void cache_holds(struct cache *cache, const struct class *class)
 		cache->allocated = class->allocated;
 }
 
-void caches_settle(struct caches *caches, bool shared_pages)
+void caches_settle(struct caches *caches)
 {
-	if (shared_pages)
-		join_equal_sizes(caches);
-	else
-		join_grown(caches);
 	collect_names(caches);
 	for (uint32_t i = 0; i < caches->class_count; i++) {
 		struct class *class = &caches->classes[i], *root = &caches->classes[root_of(caches, i)];

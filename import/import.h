@@ -301,7 +301,9 @@ void class_seen(struct caches *, uint32_t class, uint64_t address); /* an object
 void class_join(struct caches *, uint32_t a, uint32_t b);       /* one cache, when their sizes are equal */
 void class_beside(struct caches *, uint32_t a, uint32_t b);     /* they share a page run */
 void class_named(struct caches *, uint32_t class, uint16_t name); /* a free printed it */
-void caches_settle(struct caches *, bool shared_pages);         /* fills list and class.cache */
+void caches_join_equal_sizes(struct caches *);                  /* where pages are shared: a size is one cache */
+void caches_join_grown(struct caches *);                        /* where they are not: what lies beside each other is one cache */
+void caches_settle(struct caches *);                            /* once joined: fills list and class.cache */
 void cache_holds(struct cache *, const struct class *);         /* its sizes are at least those of the class */
 uint16_t cache_named(struct caches *, uint16_t name);           /* made when it is not there */
 uint32_t cache_alignment(const struct cache *);                 /* that its addresses prove, in bytes; 0: nothing */

@@ -498,7 +498,11 @@ static void settle(struct walk *walk)
 		if (walk->runs[i].in_use)
 			judge(walk, &walk->runs[i]);
 	result->shared_pages = walk->runs_mixed > walk->runs_judged / 4;
-	caches_settle(&result->caches, result->shared_pages);
+	if (result->shared_pages)
+		caches_join_equal_sizes(&result->caches);
+	else
+		caches_join_grown(&result->caches);
+	caches_settle(&result->caches);
 	settle_cache_allocs(result);
 	for (uint32_t i = 0; i < result->implied_count; i++)
 		if (result->implied[i].kind == IMPLIED_OBJECT_ALLOC)

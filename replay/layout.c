@@ -21,6 +21,7 @@
  * complaint and nothing else. Addresses never get out: a block of pages is named by its number, all else by offsets.
  */
 #include "layout.h"
+#include "options.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -127,7 +128,7 @@ static bool flag(struct words *words, const char *name)
 static bool number(const struct layout *layout, const char *what, const char *text, uint64_t min, uint64_t max,
                    uint64_t *value, struct fault *fault)
 {
-	if (spec_number(text, min, max, value))
+	if (number_whole(text, min, max, value))
 		return true;
 	return refuse_line(layout, fault, "%s cannot be %s: give a number from %" PRIu64 " to %" PRIu64, what, text, min, max);
 }
@@ -209,8 +210,8 @@ static bool serve_range(const struct request *request, char *first, const char *
 	uint64_t from = (unsigned char)*first, to = (unsigned char)*last;
 
 	if (!letters && (!is_name(first) || !is_name(last) || strlen(last) - digits_of(last) != stem ||
-	                 strncmp(first, last, stem) || !spec_number(first + stem, 0, 999999, &from) ||
-	                 !spec_number(last + stem, 0, 999999, &to)))
+	                 strncmp(first, last, stem) || !number_whole(first + stem, 0, 999999, &from) ||
+	                 !number_whole(last + stem, 0, 999999, &to)))
 		return refuse_line(request->layout, fault, "%s..%s is no range: write a..f or x1..x9, up to 999999", first, last);
 	if (from > to || to - from >= LAYOUT_OBJECTS)
 		return refuse_line(request->layout, fault, "%s..%s is no range: it goes up, by %u objects at most", first, last,

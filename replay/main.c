@@ -6,6 +6,7 @@
  *   slabyard-replay --scratch FILE --allocator SPEC --mode serve [...]
  *   slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo [--memory BYTES] [--allow-failures]
  *   slabyard-replay --list
+ *   slabyard-replay --limits
  *   slabyard-replay --check --allocator SPEC
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
  *   slabyard-replay --layout SCRIPT --allocator SPEC
@@ -23,10 +24,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "layout.h"
+#include "options.h"
 #include "replay.h"
 
 #define LEAST_POINTS 200
@@ -35,79 +36,42 @@
 
 struct arguments {
 	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus, *log, *layout;
-	bool list, geometry, check, allow_failures, help;
+	bool list, limits, geometry, check, allow_failures, help;
 	char *const *operands;
 	int operand_count;
 };
 
 /* ---- The command line ----------------------------------------------------------------------------------------- */
 
-/* Where the value of an option goes; NULL: no such option. */
-static const char **value_of(struct arguments *arguments, const char *name)
-{
-	struct {
-		const char *name;
-		const char **value;
-	} const options[] = {
-		{ "--scratch", &arguments->scratch }, { "--allocator", &arguments->allocator }, { "--mode", &arguments->mode },
-		{ "--proc", &arguments->proc },       { "--points", &arguments->points },       { "--memory", &arguments->memory },
-		{ "--cpus", &arguments->cpus },       { "--log", &arguments->log },
-		{ "--layout", &arguments->layout },
-	};
-
-	for (unsigned i = 0; i < sizeof options / sizeof *options; i++)
-		if (strcmp(options[i].name, name) == 0)
-			return options[i].value;
-	return NULL;
-}
-
-static bool *switch_of(struct arguments *arguments, const char *name)
-{
-	struct {
-		const char *name;
-		bool *value;
-	} const options[] = {
-		{ "--list", &arguments->list }, { "--geometry", &arguments->geometry },
-		{ "--check", &arguments->check }, { "--allow-failures", &arguments->allow_failures },
-		{ "--help", &arguments->help },
-	};
-
-	for (unsigned i = 0; i < sizeof options / sizeof *options; i++)
-		if (strcmp(options[i].name, name) == 0)
-			return options[i].value;
-	return NULL;
-}
-
 static bool parse_arguments(struct arguments *arguments, int count, char **words, struct fault *fault)
 {
-	int i = 1;
+	const struct option options[] = {
+		{ "--scratch", &arguments->scratch, NULL },
+		{ "--allocator", &arguments->allocator, NULL },
+		{ "--mode", &arguments->mode, NULL },
+		{ "--proc", &arguments->proc, NULL },
+		{ "--points", &arguments->points, NULL },
+		{ "--memory", &arguments->memory, NULL },
+		{ "--cpus", &arguments->cpus, NULL },
+		{ "--log", &arguments->log, NULL },
+		{ "--layout", &arguments->layout, NULL },
+		{ "--list", NULL, &arguments->list },
+		{ "--limits", NULL, &arguments->limits },
+		{ "--geometry", NULL, &arguments->geometry },
+		{ "--check", NULL, &arguments->check },
+		{ "--allow-failures", NULL, &arguments->allow_failures },
+		{ "--help", NULL, &arguments->help },
+		{ 0 },
+	};
+	int first = options_read(options, count, words, fault);
 
-	for (; i < count && strncmp(words[i], "--", 2) == 0 && words[i][2]; i++) {
-		const char **value = value_of(arguments, words[i]);
-		bool *on = switch_of(arguments, words[i]);
-
-		if (on)
-			*on = true;
-		else if (!value)
-			return refuse(fault, "unknown option %s: see slabyard-replay --help", words[i]);
-		else if (i + 1 == count)
-			return refuse(fault, "%s needs a value", words[i]);
-		else
-			*value = words[++i];
-	}
-	arguments->operands = words + i;
-	arguments->operand_count = count - i;
+	if (first == 0)
+		return false;
+	arguments->operands = words + first;
+	arguments->operand_count = count - first;
 	if (arguments->operand_count && !arguments->geometry)
-		return refuse(fault, "unexpected argument %s: see slabyard-replay --help", words[i]);
+		return refuse(fault, "unexpected argument %s: see slabyard-replay --help", words[first]);
 	return true;
-}
-
-static bool parse_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value,
-                        struct fault *fault)
-{
-	if (!text || spec_number(text, min, max, value))
-		return true;
-	return refuse(fault, "%s cannot be %s: give a number from %" PRIu64 " to %" PRIu64, option, text, min, max);
 }
 
 /* ---- What it does --------------------------------------------------------------------------------------------- */
@@ -118,6 +82,7 @@ static bool print_help(void)
 	     "                [--log FILE] [--memory BYTES] [--allow-failures]\n"
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
 	     "slabyard-replay --list\n"
+	     "slabyard-replay --limits\n"
 	     "slabyard-replay --check --allocator SPEC\n"
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
 	     "slabyard-replay --layout SCRIPT --allocator SPEC\n"
@@ -144,7 +109,7 @@ static bool print_geometry(const struct arguments *arguments, const struct spec 
 	uint64_t cpus = 1;
 
 	json_begin(&json, stdout);
-	return parse_count("--cpus", arguments->cpus, 1, SY_MAX_SLOTS, &cpus, fault) &&
+	return option_number("--cpus", arguments->cpus, 1, SY_MAX_SLOTS, &cpus, fault) &&
 	       spec_geometry(&json, spec, (unsigned)cpus, arguments->operands, arguments->operand_count, fault) &&
 	       finish(&json, fault);
 }
@@ -155,6 +120,19 @@ static bool print_list(struct fault *fault)
 
 	json_begin(&json, stdout);
 	spec_list(&json);
+	return finish(&json, fault);
+}
+
+/* The most that a replay can have of each. */
+static bool print_limits(struct fault *fault)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	json_object(&json, NULL);
+	json_count(&json, "cpus", SY_MAX_SLOTS);
+	json_count(&json, "nodes", SY_MAX_NODES);
+	json_object_end(&json);
 	return finish(&json, fault);
 }
 
@@ -187,8 +165,8 @@ static bool check_run(const struct arguments *arguments, struct pass_options *op
 		return refuse(fault, "--cpus goes with --geometry: a scratch file states the CPUs of a replay");
 	if (arguments->log && (!arguments->mode || strcmp(arguments->mode, "exact") != 0))
 		return refuse(fault, "--log goes with --mode exact");
-	if (!parse_count("--points", arguments->points, LEAST_POINTS, MOST_POINTS, &points, fault) ||
-	    !parse_count("--memory", arguments->memory, (uint64_t)1 << (SY_MAX_ORDER + SY_PAGE_SHIFT), (uint64_t)1 << 46,
+	if (!option_number("--points", arguments->points, LEAST_POINTS, MOST_POINTS, &points, fault) ||
+	    !option_number("--memory", arguments->memory, (uint64_t)1 << (SY_MAX_ORDER + SY_PAGE_SHIFT), (uint64_t)1 << 46,
 	                 &options->driver.memory, fault))
 		return false;
 	options->points = (unsigned)points;
@@ -217,7 +195,7 @@ static bool run_passes(const struct arguments *arguments, struct stage *stage, s
 {
 	if (serves(arguments))
 		return stage_serve(stage, fault);
-	return stage_run(stage, pass_named(arguments->mode ? arguments->mode : arguments->proc), false, fault);
+	return stage_run(stage, pass_named(arguments->mode ? arguments->mode : arguments->proc), fault);
 }
 
 static bool replay(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
@@ -255,6 +233,8 @@ static bool run(int count, char **words, struct fault *fault)
 		return print_help();
 	if (arguments.list)
 		return print_list(fault);
+	if (arguments.limits)
+		return print_limits(fault);
 	if (!arguments.allocator)
 		return refuse(fault, "give --allocator: see slabyard-replay --help");
 	if (!spec_parse(&spec, arguments.allocator, fault))

@@ -18,6 +18,7 @@ struct stage {
 	const struct pass_options *options;
 	struct resident *resident; /* pages that a run uses; NULL: not rehearsed yet */
 	uint64_t resident_kb;      /* how far a malloc's resident memory rose; 0: unknown, or no malloc */
+	bool serves;               /* answers are of one line */
 };
 
 /* Where requests failed for lack of memory. */
@@ -36,8 +37,8 @@ enum pass pass_named(const char *name);
 bool stage_open(struct stage *, const struct scratch *, const struct spec *, const struct pass_options *, struct fault *);
 void stage_close(struct stage *);
 
-/* Runs a pass in a child and writes what it found to standard output; one_line: JSON without line breaks. */
-bool stage_run(struct stage *, enum pass, bool one_line, struct fault *);
+/* Runs a pass in a child and writes what it found to standard output. */
+bool stage_run(struct stage *, enum pass, struct fault *);
 
 /* Runs the passes that standard input names, one a line, until it ends; each answer is one line. */
 bool stage_serve(struct stage *, struct fault *);

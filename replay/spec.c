@@ -8,25 +8,14 @@
  */
 #include "spec.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "library/spec.h"
+#include "options.h"
 
 #define MALLOC_PREFIX "malloc:"
-
-bool spec_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return !errno && !*end && *value >= min && *value <= max;
-}
 
 static bool parse_malloc(struct spec *spec, const char *library, struct fault *fault)
 {
@@ -104,7 +93,7 @@ static bool geometry_of(const struct spec *spec, unsigned cpus, const char *text
 {
 	const uint64_t most = (uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER;
 
-	if (!spec_number(text, 1, most, size))
+	if (!number_whole(text, 1, most, size))
 		return refuse(fault, "%s is no object size: give bytes, 1 to %" PRIu64, text, most);
 	if (!spec->policy->geometry(spec->tunables, cpus, (size_t)*size, geometry))
 		return refuse(fault, "no slab of %s holds objects of %s bytes", spec->policy->name, text);

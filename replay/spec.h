@@ -22,7 +22,4 @@ void spec_list(struct json *);
 /* Slab geometry of final object sizes (decimal numbers) as a JSON list. False: see fault; nothing was written. */
 bool spec_geometry(struct json *, const struct spec *, unsigned cpus, char *const *sizes, int count, struct fault *);
 
-/* A decimal number within bounds; false if the text is anything else. */
-bool spec_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
-
 #endif

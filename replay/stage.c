@@ -57,7 +57,6 @@ void stage_close(struct stage *stage)
 struct order {
 	struct stage *stage;
 	enum pass pass;
-	bool one_line;
 };
 
 static bool write_pass(const struct order *order, struct json *json, struct fault *fault)
@@ -81,7 +80,7 @@ static bool carry_out(void *context, struct fault *fault)
 	struct json json;
 
 	json_begin(&json, stdout);
-	json.one_line = order->one_line;
+	json.one_line = order->stage->serves;
 	if (!write_pass(order, &json, fault))
 		return false;
 	if (order->pass <= PASS_LATENCY ? json_end(&json) : fflush(stdout) == 0 && !ferror(stdout))
@@ -89,9 +88,9 @@ static bool carry_out(void *context, struct fault *fault)
 	return refuse(fault, "cannot write the result: standard output is full or closed");
 }
 
-bool stage_run(struct stage *stage, enum pass pass, bool one_line, struct fault *fault)
+bool stage_run(struct stage *stage, enum pass pass, struct fault *fault)
 {
-	struct order order = { stage, pass, one_line };
+	struct order order = { stage, pass };
 
 	if ((pass == PASS_TIMED || pass == PASS_LATENCY) && !rehearse(stage, fault))
 		return false;
@@ -108,7 +107,7 @@ static bool serve_line(struct stage *stage, char *line, struct fault *fault)
 	pass = pass_named(line);
 	if (pass > PASS_LATENCY)
 		return refuse(fault, "no pass is called %s: it can be exact, timed or latency", line);
-	return stage_run(stage, pass, true, fault);
+	return stage_run(stage, pass, fault);
 }
 
 bool stage_serve(struct stage *stage, struct fault *fault)
@@ -117,6 +116,7 @@ bool stage_serve(struct stage *stage, struct fault *fault)
 	char *line = NULL;
 	bool good = rehearse(stage, fault);
 
+	stage->serves = true;
 	while (good && getline(&line, &room, stdin) >= 0)
 		good = serve_line(stage, line, fault);
 	free(line);

@@ -13,13 +13,13 @@
  * for latencies and the allocator's share, and so slows the run; 0: none. --seed: of the random numbers. --scratch: the trace that the
  * workload "trace" replays. --check runs nothing, and says nothing where all this is possible.
  */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../replay/json.h"
+#include "../replay/options.h"
 #include "../replay/scratch.h"
 #include "run.h"
 
@@ -37,75 +37,29 @@ struct arguments {
 
 /* ---- The command line ----------------------------------------------------------------------------------------- */
 
-/* Where the value of an option goes; NULL: no such option. */
-static const char **value_of(struct arguments *arguments, const char *name)
-{
-	struct {
-		const char *name;
-		const char **value;
-	} const options[] = {
-		{ "--allocator", &arguments->allocator }, { "--workload", &arguments->workload }, { "--threads", &arguments->threads },
-		{ "--operations", &arguments->operations }, { "--size", &arguments->size }, { "--batch", &arguments->batch },
-		{ "--sample", &arguments->sample }, { "--seed", &arguments->seed }, { "--scratch", &arguments->scratch },
-	};
-
-	for (unsigned i = 0; i < sizeof options / sizeof *options; i++)
-		if (strcmp(options[i].name, name) == 0)
-			return options[i].value;
-	return NULL;
-}
-
-static bool *switch_of(struct arguments *arguments, const char *name)
-{
-	return strcmp(name, "--caches") == 0 ? &arguments->caches :
-	       strcmp(name, "--check") == 0  ? &arguments->check :
-	       strcmp(name, "--list") == 0   ? &arguments->list :
-	       strcmp(name, "--help") == 0   ? &arguments->help :
-	                                       NULL;
-}
-
 static bool parse_arguments(struct arguments *arguments, int count, char **words, struct fault *fault)
 {
-	for (int i = 1; i < count; i++) {
-		const char **value = value_of(arguments, words[i]);
-		bool *on = switch_of(arguments, words[i]);
+	const struct option options[] = {
+		{ "--allocator", &arguments->allocator, NULL },
+		{ "--workload", &arguments->workload, NULL },
+		{ "--threads", &arguments->threads, NULL },
+		{ "--operations", &arguments->operations, NULL },
+		{ "--size", &arguments->size, NULL },
+		{ "--batch", &arguments->batch, NULL },
+		{ "--sample", &arguments->sample, NULL },
+		{ "--seed", &arguments->seed, NULL },
+		{ "--scratch", &arguments->scratch, NULL },
+		{ "--caches", NULL, &arguments->caches },
+		{ "--check", NULL, &arguments->check },
+		{ "--list", NULL, &arguments->list },
+		{ "--help", NULL, &arguments->help },
+		{ 0 },
+	};
+	int first = options_read(options, count, words, fault);
 
-		if (on)
-			*on = true;
-		else if (!value)
-			return refuse(fault, "unknown option %s: see slabyard-threads --help", words[i]);
-		else if (i + 1 == count)
-			return refuse(fault, "%s needs a value", words[i]);
-		else
-			*value = words[++i];
-	}
-	return true;
-}
-
-/* A decimal number; ends where it ends. False: none, or out of bounds. */
-static bool read_number(const char **text, uint64_t min, uint64_t max, uint64_t *value)
-{
-	uint64_t number = 0;
-
-	if (!isdigit((unsigned char)**text))
-		return false;
-	for (; isdigit((unsigned char)**text); (*text)++) {
-		number = number * 10 + (uint64_t)(**text - '0');
-		if (number > max)
-			return false;
-	}
-	*value = number;
-	return number >= min;
-}
-
-/* Leaves the value alone if the option was not given. */
-static bool parse_number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value, struct fault *fault)
-{
-	const char *rest = text;
-
-	if (!text || (read_number(&rest, min, max, value) && !*rest))
-		return true;
-	return refuse(fault, "%s cannot be %s: give a number from %" PRIu64 " to %" PRIu64, option, text, min, max);
+	if (first && first < count)
+		return refuse(fault, "unexpected argument %s: see slabyard-threads --help", words[first]);
+	return first;
 }
 
 static bool parse_size(const char *text, struct run *run, struct fault *fault)
@@ -117,12 +71,12 @@ static bool parse_size(const char *text, struct run *run, struct fault *fault)
 		return true;
 	if (!run->workload->size_min)
 		return refuse(fault, "%s has sizes of its own, so --size is of no use", run->workload->name);
-	if (!read_number(&rest, 1, MOST_SIZE, &least))
+	if (!number_read(&rest, 1, MOST_SIZE, &least))
 		return refuse(fault, "--size cannot be %s: give bytes from 1 to %" PRIu64 ", or two such as 16-256", text, MOST_SIZE);
 	most = least;
 	if (*rest == '-') {
 		rest++;
-		if (!read_number(&rest, least, MOST_SIZE, &most))
+		if (!number_read(&rest, least, MOST_SIZE, &most))
 			return refuse(fault, "--size cannot be %s: give two numbers up to %" PRIu64 ", the lesser first, such as 16-256", text, MOST_SIZE);
 	}
 	if (*rest)
@@ -169,11 +123,11 @@ static bool set_up(const struct arguments *arguments, struct run *run, struct fa
 		return refuse(fault, "%s has no batches, so --batch is of no use", run->workload->name);
 	if (!arguments->scratch != !run->workload->wants_trace && !arguments->check)
 		return refuse(fault, run->workload->wants_trace ? "%s needs a trace" : "%s takes no trace", run->workload->name);
-	if (!parse_number("--threads", arguments->threads, 1, MOST_THREADS / run->workload->threads_per, &threads, fault) ||
-	    !parse_number("--operations", arguments->operations, 1, MOST_OPERATIONS, &run->operations, fault) ||
-	    !parse_number("--batch", arguments->batch, 1, MOST_BATCH, &batch, fault) ||
-	    !parse_number("--sample", arguments->sample, 0, MOST_SAMPLE, &sample, fault) ||
-	    !parse_number("--seed", arguments->seed, 0, UINT32_MAX, &run->seed, fault) ||
+	if (!option_number("--threads", arguments->threads, 1, MOST_THREADS / run->workload->threads_per, &threads, fault) ||
+	    !option_number("--operations", arguments->operations, 1, MOST_OPERATIONS, &run->operations, fault) ||
+	    !option_number("--batch", arguments->batch, 1, MOST_BATCH, &batch, fault) ||
+	    !option_number("--sample", arguments->sample, 0, MOST_SAMPLE, &sample, fault) ||
+	    !option_number("--seed", arguments->seed, 0, UINT32_MAX, &run->seed, fault) ||
 	    !parse_size(arguments->size, run, fault))
 		return false;
 	run->asked = (unsigned)threads;

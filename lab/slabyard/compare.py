@@ -116,7 +116,7 @@ def _table(group: Sequence[Record], section: Section) -> Table:
         rows.append(cells)
         shown.append(texts)
     requests = group[0]["exact"].get("requests")
-    title = f"{run['workload']}: {show(requests)} requests on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {run['start']}"
+    title = f"{run['workload']}: {show(requests)} requests on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
     notes = _wrapped(report_ranks.sentence(section))
     for record in group:
         failures, oversized, environment = (
@@ -129,6 +129,11 @@ def _table(group: Sequence[Record], section: Section) -> Table:
     if run["lost"]:
         notes += _wrapped(f"Incomplete: {run['lost']:,} events were lost while this trace was recorded.")
     return Table(title, COLUMNS, rows, shown, notes)
+
+
+def _start(run: dict[str, Any]) -> str:
+    """What was there at the start: with `--nodes` or `--memory`, the recorded objects in memory that nobody has used."""
+    return run["start"] + (", pages pristine" if (run["start"], run.get("pages")) == ("recorded", "pristine") else "")
 
 
 def _row(record: Record) -> tuple[list[Cell], list[str]]:
@@ -216,7 +221,7 @@ def details(record: Record, caches: bool) -> list[Table]:
                 rows.append([f"{title}, {words}", value, "ns"])
                 bounds[len(rows) - 1] = _single(value, record["timed"])
     machine = f"{run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, {run['nodes']} node{'s' if run['nodes'] > 1 else ''}"
-    title = f"{run['allocator']} on {run['workload']}: {machine}, start {run['start']}"
+    title = f"{run['allocator']} on {run['workload']}: {machine}, start {_start(run)}"
     table = Table(title, ["measure", "value", "unit"], rows, notes=_end_notes(record))
     table.shown = table.cells()
     for place, text in bounds.items():

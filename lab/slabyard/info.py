@@ -88,8 +88,8 @@ _COUNTS = (
 SHOWN_CACHES = 15
 
 
-def tables(about: dict[str, Any], all_caches: bool) -> list[Table]:
-    """The description as tables: the trace, its events, its caches."""
+def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> list[Table]:
+    """The description as tables: the trace, its events, its caches, the busiest first, no more than `most_caches`; None: all."""
     command = " ".join(about["command"]) if about["command"] else "-"
     kernel = " ".join(word for word in (about["kernel"], about["arch"]) if word) or "unknown"
     map_ = about["direct_map"]
@@ -107,7 +107,7 @@ def tables(about: dict[str, Any], all_caches: bool) -> list[Table]:
     rows += [[f"unknown event {name}", count] for name, count in about["unknown_events"].items()]
     rows += [[title, about[name]] for name, title in _COUNTS]
     caches = sorted(about["caches"], key=lambda cache: -cache["allocs"])
-    shown = caches if all_caches else caches[:SHOWN_CACHES]
+    shown = caches[:most_caches]
     notes = [] if len(shown) == len(caches) else [f"{len(caches) - len(shown)} more; --caches shows all of them."]
     body: list[list[Cell]] = [
         [cache["name"] or "(unnamed)", cache["object_size"], cache["slab_size"], cache["allocs"], cache["frees"]] for cache in shown

@@ -317,22 +317,36 @@ def _holes(slab: np.ndarray, vacated: int, kind: _Kind) -> np.ndarray:
 # ---- The simulated machine ---------------------------------------------------------------------------------------
 
 
-def machine(metadata: Metadata, cpus: int, nodes: int, memory: int | None, populate: bool) -> tuple[Layout, bool]:
-    """The zones of the replay, populated from the first snapshot where `populate` and they are the recorded ones.
+def machine(metadata: Metadata, cpus: int, nodes: int, memory: int | None) -> Layout:
+    """The machine of the replay, its memory pristine. `memory` in bytes replaces the recorded machine's."""
+    zones = _zones(metadata, nodes, memory)
+    return Layout(_zone_records(zones), np.empty(0, FREE_BLOCKS), cpus, nodes, metadata.pageblock_order or 9)
 
-    `memory` in bytes replaces the recorded machine's memory. Returns the layout and whether its pages are populated.
-    """
-    snapshot = next((one for one in metadata.snapshots if one.files), None)
+
+def has_recorded_zones(metadata: Metadata, nodes: int, memory: int | None) -> bool:
+    """Whether the zones of `machine` are the recorded ones, so that a snapshot's figures fit them."""
+    return memory is None and nodes == max(1, metadata.nodes)
+
+
+def populate_pages(layout: Layout, metadata: Metadata) -> None:
+    """Gives a machine with the recorded zones the free blocks that the first snapshot shows; none where it does not tell."""
+    snapshot = _first_snapshot(metadata)
+    if snapshot:
+        layout.free_blocks = _free_blocks(_zones(metadata, layout.nodes, None), snapshot, layout.pageblock_order)
+
+
+def _first_snapshot(metadata: Metadata) -> Snapshot | None:
+    return next((one for one in metadata.snapshots if one.files), None)
+
+
+def _zones(metadata: Metadata, nodes: int, memory: int | None) -> list[Zone]:
+    snapshot = _first_snapshot(metadata)
     recorded = _recorded_zones(metadata, snapshot)
-    order = metadata.pageblock_order or 9
-    as_recorded = memory is None and nodes == max(1, metadata.nodes)
+    as_recorded = has_recorded_zones(metadata, nodes, memory)
     if as_recorded and recorded:
-        zones = [_aligned(zone) for zone in recorded]
-    else:
-        pages = memory >> 12 if memory is not None else _total_pages(snapshot, recorded)
-        zones = _default_zones(pages, nodes, _zone_names(snapshot) if as_recorded else [])
-    blocks = _free_blocks(zones, snapshot, order) if populate and as_recorded and snapshot else np.empty(0, FREE_BLOCKS)
-    return Layout(_zone_records(zones), blocks, cpus, nodes, order), bool(len(blocks))
+        return [_aligned(zone) for zone in recorded]
+    pages = memory >> 12 if memory is not None else _total_pages(snapshot, recorded)
+    return _default_zones(pages, nodes, _zone_names(snapshot) if as_recorded else [])
 
 
 def _recorded_zones(metadata: Metadata, snapshot: Snapshot | None) -> list[Zone]:

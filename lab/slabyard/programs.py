@@ -7,6 +7,7 @@ a user's mistake as one line on standard error that begins with its name; the li
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import shutil
 import signal
@@ -14,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,6 +75,20 @@ def run(argv: Sequence[str]) -> bytes:
     if process.returncode == 0:
         return bytes(out)
     raise _failure(argv, process.returncode, err)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a replay can have of each."""
+
+    cpus: int
+    nodes: int
+
+
+@functools.cache
+def limits() -> Limits:
+    """What the library was built with room for. UserError when the program is missing."""
+    return Limits(**run_json([program("slabyard-replay"), "--limits"]))
 
 
 class Server:

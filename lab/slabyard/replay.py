@@ -25,7 +25,6 @@ from .records import Record
 from .trace import Trace, recorded_curve, refuse_other_pages
 
 POINTS = 256  # of a time series
-MAX_NODES = 16
 LEAST_NODE = 4 << 20  # bytes: a block of the largest order
 
 
@@ -59,8 +58,8 @@ class Workload:
         self.metadata = self.trace.metadata
         refuse_other_pages(self.metadata, path)
         self.sha256 = records.sha256(path)
-        self.cpus = options.cpus or max(1, min(self.metadata.cpus, scratch.MAX_CPUS))
-        self.nodes = options.nodes or max(1, min(self.metadata.nodes, MAX_NODES))
+        self.cpus = options.cpus or max(1, min(self.metadata.cpus, programs.limits().cpus))
+        self.nodes = options.nodes or max(1, min(self.metadata.nodes, programs.limits().nodes))
         known = any(snapshot.files for snapshot in self.metadata.snapshots)
         if options.start == "recorded" and not known:
             raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
@@ -105,8 +104,8 @@ class Workload:
     def _note_limits(self) -> None:
         """Says so where the recorded machine was larger than any that can be simulated."""
         for recorded, asked, most, what in (
-            (self.metadata.cpus, self.options.cpus, scratch.MAX_CPUS, "CPUs"),
-            (self.metadata.nodes, self.options.nodes, MAX_NODES, "memory nodes"),
+            (self.metadata.cpus, self.options.cpus, programs.limits().cpus, "CPUs"),
+            (self.metadata.nodes, self.options.nodes, programs.limits().nodes, "memory nodes"),
         ):
             if asked is None and recorded > most:
                 note(f"{self.path}: recorded on {recorded:,} {what}; replayed on {most}, the most that can be simulated")
@@ -115,25 +114,28 @@ class Workload:
         caches = list(self.metadata.caches)
         snapshot = next((one for one in self.metadata.snapshots if one.files), None)
         populate = self.start == "recorded"
-        layout, pages_known = population.machine(self.metadata, self.cpus, self.nodes, self.options.memory, populate)
+        layout = population.machine(self.metadata, self.cpus, self.nodes, self.options.memory)
+        fits = population.has_recorded_zones(self.metadata, self.nodes, self.options.memory)
+        if populate and fits and _opens_with_snapshot(self.trace):
+            population.populate_pages(layout, self.metadata)
+        self.pages_populated = bool(len(layout.free_blocks))
         try:
-            at_start = populate and pages_known and _opens_with_snapshot(self.trace)
-            if not at_start:
-                layout.free_blocks = layout.free_blocks[:0]
-            self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes, populate, at_start)
+            self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes)
+            if not self.pages_populated:
+                scratch.skip_older_pages(self.translation)
             older, handles = np.empty(0, scratch.OLDER), self.translation.handles
+            of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
             if populate and snapshot:
                 older, of_frees, handles = population.older_objects(
                     self.translation, snapshot, _opens_with_snapshot(self.trace), recorded_curve(self.trace, with_older=True).before,
                     caches, self.metadata.cpus, self.cpus,
                 )  # fmt: skip
-                scratch.patch_older(self.translation, of_frees)
+            scratch.patch_older(self.translation, of_frees)
             order = population.creation_order(caches, self.metadata.snapshots)
             scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles)
         except OSError as error:
             raise UserError(_describe_scratch_error(error, self.path)) from error
         self.older_objects = int((older["handle"] != scratch.VACATED).sum())
-        self.pages_populated = at_start
         self._check_memory(layout, older)
 
     def _check_memory(self, layout: scratch.Layout, older: np.ndarray) -> None:
@@ -206,6 +208,7 @@ class Workload:
             "nodes": self.nodes,
             "memory": self.options.memory,
             "start": self.start,
+            "pages": "recorded" if self.pages_populated else "pristine",
             "allow_failures": self.options.allow_failures,
             "seed": 0,
             "repetition": timed.get("runs", 1),

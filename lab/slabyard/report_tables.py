@@ -21,7 +21,7 @@ from .report_model import Estimate, Series, Workload, allocator_label, estimate,
 from .report_ranks import MEASURES, rank_table, time_name
 
 DASH = "\u2013"
-FACTS = {"command": "recorded command", "lost": "events lost in recording", "repetition": "repetitions"}
+FACTS = {"command": "recorded command", "lost": "events lost in recording", "pages": "pages at the start", "repetition": "repetitions"}
 NESTED = ("series", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive")
 
 

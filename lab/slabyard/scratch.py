@@ -36,7 +36,6 @@ VACATED = 0xFFFFFFFE
 NO_CACHE = trace.NO_CACHE
 PAGE_SHIFT = 12
 ALIGN = 64
-MAX_CPUS = 256
 MAX_ORDER = 10
 LARGEST_BLOCK = 1 << (PAGE_SHIFT + MAX_ORDER)  # bytes
 GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
@@ -74,7 +73,7 @@ CACHE_FLAGS = {"hwcache_align": 1, "typesafe_by_rcu": 2, "reclaimable": 4, "acco
 
 @dataclass
 class Frees:
-    """Recorded frees of what is older than the trace: parallel arrays, in order of the trace."""
+    """Recorded frees of objects older than the trace: parallel arrays, in order of the trace."""
 
     event: np.ndarray  # int64: index of the event that is to be patched
     kind: np.ndarray  # uint8
@@ -87,7 +86,8 @@ class Frees:
 class Traffic:
     """What the translation of a trace noted on its way, for the population."""
 
-    frees: Frees
+    frees: Frees  # of objects
+    page_frees: np.ndarray  # int64: recorded frees of older pages, by index of the event
     live_caches: np.ndarray  # int64[caches]: traced objects live at the first snapshot
     live_classes: dict[int, int]  # the same of kmalloc, by bytes made of the request
     mean_requests: dict[int, int]  # mean bytes asked for, by bytes made of the request
@@ -150,12 +150,12 @@ class _Frees:
         return Frees(*(np.concatenate(column).astype(dtype) for column, dtype in zip(zip(*self.parts, strict=True), dtypes, strict=True)))
 
 
-def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, pages_recorded: bool) -> Translation:
+def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
     """Writes the events of a trace to `path`.
 
-    `cpus` and `nodes` are those of the replay. `objects` says that frees of older objects will free something: their
-    handles are then left for `patch_older`; `pages_recorded` likewise for older pages. Otherwise they become UNKNOWN_FREE and
-    UNKNOWN_PAGE_FREE. UserError when the trace contradicts itself.
+    `cpus` and `nodes` are those of the replay. Frees of what is older than the trace are taken to free something: handles of objects
+    are left for `patch_older`, which also says which of them free nothing, and `skip_older_pages` says so of pages. UserError when
+    the trace contradicts itself.
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()
@@ -164,6 +164,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
     classes: dict[int, int] = {}
     asked_bytes: dict[int, list[int]] = {}
     pages: list[np.ndarray] = []
+    page_frees: list[np.ndarray] = [np.empty(0, np.int64)]
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
     padded = _padded_classes(source.metadata)
     written = handles = snapshots = requests = 0
@@ -212,13 +213,12 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             older_page = older & is_page
             older_object = older & ~is_page
             event["kind"] = kind
-            event["kind"][older_page] = OLDER_PAGE_FREE if pages_recorded else UNKNOWN_PAGE_FREE
-            event["handle"][older_page] = column["address"][older_page] & 0xFFFFFFFF if pages_recorded else 0
+            event["kind"][older_page] = OLDER_PAGE_FREE
+            event["handle"][older_page] = column["address"][older_page] & 0xFFFFFFFF
             # An older free of which nothing tells the cache frees nothing, whatever is there at the start.
             nameless = older_object & (kind == CACHE_FREE) & (column["cache"] == NO_CACHE)
-            unknown = nameless if objects else older_object
-            event["kind"][unknown] = UNKNOWN_FREE
-            event["handle"][unknown] = 0
+            event["kind"][nameless] = UNKNOWN_FREE
+            event["handle"][nameless] = 0
             _check(event, older, kind, column, caches)
 
             snapshot_rows = np.flatnonzero(kind == SNAPSHOT)
@@ -237,6 +237,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             before = np.arange(len(rows)) < until if first_snapshot is None else np.zeros(len(rows), bool)
             freed = older_object & ~nameless
             frees.add(*(part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)))
+            page_frees.append(written + np.flatnonzero(older_page))
             _account(kind, older, column, before, live, classes, asked_bytes)
             if (kind == KMALLOC).any():
                 pages.append(_page_classes(kind, column))
@@ -246,8 +247,9 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int, objects: bool, p
             peak, balance = max(peak, int(needed.max())), int(needed[-1])
             out.write(event.view(np.uint8).data)
             written += len(rows)
+    means = {size: total // count for size, (total, count) in asked_bytes.items()}
     traffic = Traffic(
-        frees.whole(), live[:caches], classes, {size: total // count for size, (total, count) in asked_bytes.items()},
+        frees.whole(), np.concatenate(page_frees), live[:caches], classes, means,
         _joined_pages(pages), first_snapshot, first_cost, peak >> PAGE_SHIFT,
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
@@ -339,6 +341,16 @@ def patch_older(translation: Translation, handles: np.ndarray) -> None:
     unknown = handles == NONE
     events["handle"][at] = np.where(unknown, 0, handles)
     events["kind"][at[unknown]] = UNKNOWN_FREE
+    events.flush()
+
+
+def skip_older_pages(translation: Translation) -> None:
+    """Has all frees of older pages counted and skipped: there are none."""
+    at = translation.traffic.page_frees
+    if not len(at):
+        return
+    events = np.memmap(translation.path, EVENT, "r+", _HEADER_BYTES, (translation.events,))
+    events["kind"][at], events["handle"][at] = UNKNOWN_PAGE_FREE, 0
     events.flush()
 
 

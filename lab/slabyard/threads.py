@@ -26,7 +26,6 @@ from .replay import Options, Workload
 
 PROGRAM = "slabyard-threads"
 TRACE = "trace"
-MOST_THREADS = 1024
 SAMPLE = 64  # operations from one that is timed to the next, in the run for latencies
 SCALARS = (
     measures.Measure("operations_per_second", "timed", "1/s", "more", "operations a second"),
@@ -80,9 +79,8 @@ def check(plan: Plan) -> None:
     """UserError for anything in the plan that cannot be run."""
     for spec in plan.allocators:
         for workload in plan.workloads:
-            for count in plan.counts():
-                words = ["--allocator", spec, "--workload", workload, "--threads", str(count or 1), *plan.arguments()]
-                programs.run([programs.program(PROGRAM), *words, "--check"])
+            words = ["--allocator", spec, "--workload", workload, "--threads", str(max(plan.threads, default=1)), *plan.arguments()]
+            programs.run([programs.program(PROGRAM), *words, "--check"])
     if plan.trace is None and TRACE in plan.workloads:
         raise UserError("the workload trace needs a trace; name one: slabyard threads T.parquet")
 

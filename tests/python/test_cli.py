@@ -379,10 +379,10 @@ def test_blocks_larger_than_the_largest(tmp_path: Path) -> None:
 
 def test_more_cpus_than_there_can_be(tmp_path: Path) -> None:
     build = handmade.Builder()
-    build.metadata.cpus, build.metadata.nodes = 300, 17
+    build.metadata.cpus, build.metadata.nodes = 600, 17
     build.kmalloc(0, 100)
     done = slabyard("replay", build.write(tmp_path / "t.parquet"), "--allocator", "slub")
-    assert done.returncode == 0 and "recorded on 300 CPUs; replayed on 256" in done.stderr and "17 memory nodes" in done.stderr
+    assert done.returncode == 0 and "recorded on 600 CPUs; replayed on 512" in done.stderr and "17 memory nodes" in done.stderr
 
 
 def test_log_of_a_policy(busy: Path, tmp_path: Path) -> None:
@@ -423,9 +423,9 @@ def test_compare_checks_before_it_records(words: list[str], says: str, tmp_path:
 
 def test_what_was_recorded_outlives_a_failure(tmp_path: Path) -> None:
     script = (
-        "import os, shutil, sys; from slabyard import cli, record\n"
+        "import os, shutil, sys; from slabyard import cli, record, verbs\n"
         "record.check = lambda command: None\n"
-        "cli._record_to = lambda command, output, stdout: shutil.copy(sys.argv[1], output)\n"
+        "verbs.record_to = lambda command, output, stdout: shutil.copy(sys.argv[1], output)\n"
         "sys.exit(cli.main(['compare', '--allocators', 'slub', '--start', 'recorded', '--', 'make']))"
     )
     trace = handmade.busy(tmp_path / "t.parquet")  # has no snapshot

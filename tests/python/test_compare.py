@@ -12,7 +12,7 @@ import pytest
 from handmade import slabyard
 
 from slabyard import compare, measures, records
-from slabyard.cli import _specs
+from slabyard.parsers import specs
 from slabyard.errors import UserError
 from slabyard.output import Progress, render
 
@@ -50,9 +50,9 @@ def test_summary_of_repetitions() -> None:
 
 
 def test_specs_with_tunables_are_told_from_their_separator() -> None:
-    assert _specs("slub,slob:fit=best,log_every=9,malloc:system") == ["slub", "slob:fit=best,log_every=9", "malloc:system"]
+    assert specs("slub,slob:fit=best,log_every=9,malloc:system") == ["slub", "slob:fit=best,log_every=9", "malloc:system"]
     with pytest.raises(UserError):
-        _specs(",")
+        specs(",")
 
 
 def test_records(found: list[records.Record]) -> None:

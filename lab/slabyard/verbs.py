@@ -1,0 +1,410 @@
+"""What the verbs do: one function for each, which takes the options of its parser (parsers.py) and returns the exit status.
+
+A verb prints its result on standard output, whole or not at all, and what else the user should know on standard error. Outputs that cannot
+be written are refused before the work for them is done. What takes long to load is loaded by the verb that needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import programs
+from .errors import DONE, INCOMPLETE, UserError
+from .output import Progress, Table, is_special, note, render, to_json, whole_file
+
+if TYPE_CHECKING:
+    from . import threads
+    from .compare import Plan
+    from .replay import Workload
+    from .snapshots import SlabLine
+    from .trace import Metadata
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def list_allocators(options: argparse.Namespace) -> int:
+    from .replay import policies
+
+    found = policies()
+    if options.format == "json":
+        _print(to_json(found))
+        return DONE
+    tables = [Table("", ["allocator", "what it is", "paper"], [[one["name"], one["summary"], one["paper"]] for one in found])]
+    if options.format == "text":
+        _print(_list_text(found))
+        return DONE
+    for one in found:
+        if one["tunables"]:
+            rows = [[item["name"], str(item["default"]), _range(item), item["meaning"]] for item in one["tunables"]]
+            tables.append(Table(one["name"], ["tunable", "default", "range", "meaning"], rows))
+    _print(render(tables, options.format))
+    return DONE
+
+
+def _list_text(found: list[dict[str, Any]]) -> str:
+    lines = []
+    for one in found:
+        lines += [one["name"], f"  {one['summary']}"]
+        for paper in one["paper"].split("; "):
+            lines += textwrap.wrap(paper, 80, initial_indent="  ", subsequent_indent="    ")
+        lines += _tunables_text(one["tunables"]) or ["  no tunables"]
+        lines.append("")
+    lines += ["malloc:system, malloc:/path/lib.so", "  the object events through a malloc library", ""]
+    return "\n".join(lines)
+
+
+def _tunables_text(tunables: list[dict[str, Any]]) -> list[str]:
+    """A line for each, `name=default`, range and meaning in columns; the meaning goes on below itself."""
+    heads = [(f"{item['name']}={item['default']}", _range(item)) for item in tunables]
+    widths = [max((len(head[column]) for head in heads), default=0) for column in (0, 1)]
+    lines = []
+    for item, (name, range_) in zip(tunables, heads, strict=True):
+        start = f"    {name:<{widths[0]}}  {range_:<{widths[1]}}  "
+        lines += textwrap.wrap(item["meaning"], 80, initial_indent=start, subsequent_indent=" " * len(start))
+    return lines
+
+
+def _range(item: dict[str, Any]) -> str:
+    range_ = ", ".join(item["choices"]) if item.get("choices") else f"{item['min']} to {item['max']}"
+    return f"auto, {range_}" if item["default"] == "auto" else range_
+
+
+def record_command(options: argparse.Namespace) -> int:
+    from .record import check
+
+    _writable(options.output)
+    check(options.command or [])
+    return record_to(options.command or [], options.output, None)
+
+
+def record_to(command: list[str], output: Path, stdout: int | None) -> int:
+    """Records a command into a trace; the exit status of the verb."""
+    from .importer import import_recording
+    from .record import record
+
+    with whole_file(output) as part, record(command, part, stdout) as recording:
+        metadata = import_recording(recording, command, part)
+    if recording.status:
+        note(f"{command[0]} exited with status {recording.status}")
+    return _told(output, metadata)
+
+
+def _told(output: Path, metadata: Metadata) -> int:
+    """Says what a new trace holds; the exit status of the verb."""
+    note(f"{output}: {sum(metadata.events.values()):,} events of {metadata.span_seconds:,.2f} s")
+    return _completeness({str(output): metadata.incomplete})
+
+
+def import_capture(options: argparse.Namespace) -> int:
+    from .importer import import_trace, read_snapshot
+
+    source = str(options.capture)
+    output = options.output
+    if source == "-" and sys.stdin is None:
+        raise UserError("standard input is closed, so there is no capture in it; send one there, or name a file")
+    if output is None:
+        if source == "-":
+            raise UserError("a capture from standard input needs -o T.parquet")
+        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2))+$", "", options.capture.name) + ".parquet")
+    _writable(output)
+    snapshots = [read_snapshot(text) for text in options.snapshot]
+    return _told(output, import_trace(source, output, snapshots, options.cpus, page_size=options.page_size))
+
+
+def _writable(path: Path) -> None:
+    """Refuses an output before the work for it is done."""
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; name a file in it")
+    folder = Path(os.path.realpath(path)).parent
+    if not is_special(path) and not folder.is_dir():
+        raise UserError(f"{path}: there is no folder {folder}; make it first")
+    if not os.access(path if is_special(path) else folder, os.W_OK):
+        raise UserError(f"{path}: permission denied")
+
+
+def describe_trace(options: argparse.Namespace) -> int:
+    from . import info
+
+    about = info.describe(options.trace)
+    most_caches = None if options.caches else info.SHOWN_CACHES
+    _print(to_json(about) if options.format == "json" else render(info.tables(about, most_caches), options.format))
+    if about["incomplete"]:
+        note(f"{options.trace} is incomplete: {about['incomplete']}")
+        return INCOMPLETE
+    return DONE
+
+
+def _options(options: argparse.Namespace) -> Any:
+    from .replay import Options
+
+    return Options(options.cpus, options.nodes, options.memory, options.start, options.allow_failures)
+
+
+def replay_trace(options: argparse.Namespace) -> int:
+    from . import compare, records
+    from .replay import Workload
+    from .snapshots import parse_slabinfo
+
+    if options.log and options.log != "-":
+        _writable(Path(options.log))
+    if options.proc and options.slabinfo:
+        raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
+    if options.log and (options.proc or options.slabinfo):
+        raise UserError("--log goes with a replay that prints its measures; leave out --proc and --slabinfo")
+    if options.sort and not options.slabinfo:
+        raise UserError("--sort goes with --slabinfo")
+    if options.slabinfo:
+        return _slabinfo(options)
+    if options.proc:
+        with Workload(options.trace, _options(options)) as workload:
+            text = workload.proc(options.allocator, options.proc)
+            _print(text + "\n")
+            if options.proc == "slabinfo":
+                _note_shared_pages(options.allocator, parse_slabinfo(text))
+            return _completeness({str(options.trace): workload.metadata.incomplete})
+    with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
+        exact = _exact(workload, options.allocator, options.log)
+        samples = []
+        for turn in range(options.runs):
+            progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs}")
+            samples.append(workload.timed(options.allocator))
+        latency = workload.latency(options.allocator)
+        record = workload.record(options.allocator, exact, records.summarise(samples, latency))
+        incomplete = workload.metadata.incomplete
+    if options.format == "json":
+        _print(to_json(record))
+    elif options.format == "csv":
+        _print(render([compare.flat([record])], "csv"))
+    else:
+        _print(render(compare.details(record, options.caches), options.format))
+    return _completeness({str(options.trace): incomplete})
+
+
+def _slabinfo(options: argparse.Namespace) -> int:
+    from . import slabtop
+    from .replay import Workload
+    from .snapshots import parse_slabinfo
+
+    with Workload(options.trace, _options(options)) as workload:
+        lines = parse_slabinfo(workload.proc(options.allocator, "slabinfo"))
+        incomplete = workload.metadata.incomplete
+    letter = options.sort or "o"
+    if options.format == "json":
+        _print(to_json(slabtop.as_json(lines, letter)))
+    elif options.format == "text":
+        _print(slabtop.text(lines, letter))
+    else:
+        _print(render([slabtop.table(lines, letter)], options.format))
+    _note_shared_pages(options.allocator, lines)
+    return _completeness({str(options.trace): incomplete})
+
+
+def _note_shared_pages(spec: str, lines: Sequence[SlabLine]) -> None:
+    from . import slabtop
+
+    if slabtop.shares_pages(lines):
+        note(f"the caches of {spec} share their pages: slabs of one cache cannot be told, and kmallocs are in none")
+
+
+def _exact(workload: Workload, spec: str, log: str | None) -> dict[str, Any]:
+    """The exact figures of a replay; what the policy logs goes to the file `log`, `-` being standard error."""
+    if log is None:
+        return workload.exact(spec)
+    with whole_file(Path(log)) if log != "-" else workload.spare_file() as path:
+        exact = workload.exact(spec, path)
+        if not path.stat().st_size:
+            note(f"{spec} logs nothing here; slob does, with log_every=N")
+        if log == "-":
+            with path.open(errors="replace") as file:
+                shutil.copyfileobj(file, sys.stderr)
+    return exact
+
+
+def _completeness(incomplete: dict[str, str | None]) -> int:
+    status = DONE
+    for name, reason in incomplete.items():
+        if reason:
+            note(f"{name} is incomplete: {reason}")
+            status = INCOMPLETE
+    return status
+
+
+def compare_allocators(options: argparse.Namespace) -> int:
+    import tempfile
+
+    if options.command is not None and options.traces:
+        raise UserError("compare takes traces, or a command after --, not both")
+    if options.command is None and not options.traces:
+        raise UserError("compare needs a trace, or a command after --; see slabyard compare --help")
+    for path in (options.report, options.export_json):
+        if path is not None:
+            _writable(path)
+    plan = _plan(options)
+    if options.command is None:
+        return _compare_traces(options, plan, options.traces)
+    from .record import check
+
+    check(options.command)
+    folder = Path(tempfile.mkdtemp(prefix="slabyard-"))
+    trace = folder / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
+    try:
+        # The command's own output must not mix with the comparison.
+        record_to(options.command, trace, sys.stderr.fileno())
+        status = _compare_traces(options, plan, [trace])
+    except BaseException:
+        if trace.exists():
+            note(f"what was recorded is kept: {trace}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return status
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    """How to compare. UserError for allocators that there are not and a machine that cannot be, before anything is done for them."""
+    from . import compare
+    from .replay import check_spec
+
+    specs = options.allocators if options.allocators is not None else compare.ALLOCATORS
+    for spec in specs:
+        check_spec(spec)
+    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options))
+    plan.options.check()
+    return plan
+
+
+def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path]) -> int:
+    from . import compare
+    from .trace import Trace
+
+    incomplete = {}
+    for path in traces:
+        with Trace(path) as trace:
+            incomplete[str(path)] = trace.metadata.incomplete
+    with Progress(compare.steps(len(traces), plan)) as progress:
+        found = compare.compare(traces, plan, progress)
+    if options.export_json:
+        with whole_file(options.export_json) as part:
+            part.write_text(to_json(found))
+    if options.report:
+        from .report import write_report
+
+        write_report(found, options.report)
+    if options.format == "json":
+        _print(to_json(found))
+    elif options.format == "csv":
+        _print(render([compare.flat(found)], "csv"))
+    else:
+        _print(render(compare.tables(found), options.format))
+    if options.report:
+        note(f"wrote {options.report}")
+    return _completeness(incomplete)
+
+
+def run_threads(options: argparse.Namespace) -> int:
+    from . import threads
+
+    known = threads.workloads()
+    if options.list:
+        return _list_workloads(known, options.format)
+    plan = _thread_plan(options, [one["name"] for one in known])
+    with Progress(threads.steps(plan)) as progress:
+        found = threads.run(plan, progress)
+    if options.export_json:
+        with whole_file(options.export_json) as part:
+            part.write_text(to_json(found))
+    if options.format == "json":
+        _print(to_json(found))
+    elif options.format == "csv":
+        _print(render([threads.flat(found)], "csv"))
+    else:
+        _print(render(threads.tables(found), options.format))
+    return DONE
+
+
+def _list_workloads(known: list[dict[str, Any]], form: str) -> int:
+    if form == "json":
+        _print(to_json(known))
+    else:
+        _print(render([Table("", ["workload", "what it does"], [[one["name"], one["what"]] for one in known])], form))
+    return DONE
+
+
+def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
+    """What to run. UserError for what cannot be, before anything is run."""
+    from . import threads
+
+    if options.allocators is None:
+        raise UserError("threads needs --allocator SPEC, or --allocators A,B; slabyard list shows them")
+    if options.workload is None and options.trace is None:
+        raise UserError(f"threads needs --workload, of {', '.join(known)}; or a trace")
+    wanted = [threads.TRACE] if options.workload is None else [name for name in options.workload.split(",") if name]
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        raise UserError(f"no workload is called {unknown[0] if unknown else options.workload!r}; there are {', '.join(known)}")
+    if options.trace is not None and threads.TRACE not in wanted:
+        raise UserError(f"{options.trace}: only the workload trace replays a trace")
+    if options.export_json is not None:
+        _writable(options.export_json)
+    plan = threads.Plan(
+        options.allocators, wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch,
+        options.caches, options.trace,
+    )  # fmt: skip
+    threads.check(plan)
+    return plan
+
+
+def run_command(options: argparse.Namespace) -> int:
+    from . import run
+
+    if not options.command:
+        raise UserError("run needs a command after --: slabyard run -- CMD...")
+    if not options.stats and options.export_json is None:
+        run.replace(options.command, options.allocator)
+    if options.export_json is not None:
+        _writable(options.export_json)
+    return run.end_as(run.measure(options.command, options.allocator, options.export_json))
+
+
+def show_geometry(options: argparse.Namespace) -> int:
+    from .replay import geometry
+
+    cpus = options.cpus or min(os.cpu_count() or 1, programs.limits().cpus)
+    found = geometry(options.allocator, cpus, options.sizes)
+    if options.format == "json":
+        _print(to_json(found))
+        return DONE
+    columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
+    _print(render([Table("", columns, [[one[name] for name in columns] for one in found])], options.format))
+    return DONE
+
+
+def draw_layout(options: argparse.Namespace) -> int:
+    from . import layout
+
+    if options.svg is not None:
+        _writable(options.svg)
+    found = layout.run(options.allocator, options.script)
+    if options.svg is not None:
+        from .layout_svg import picture
+
+        with whole_file(options.svg) as part:
+            part.write_text(picture(found))
+    _print(to_json(found) if options.format == "json" else layout.draw(found))
+    return DONE
+
+
+def no_kernel_verb(_options: argparse.Namespace) -> int:
+    """`kernel` alone."""
+    raise UserError("kernel needs a verb: build, run, compare, flame, list or clean; see slabyard kernel --help")
