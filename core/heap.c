@@ -32,6 +32,7 @@
 #include "deferred.h"
 #include "geometry.h"
 #include "here.h"
+#include "lines.h"
 #include "list.h"
 #include "metadata.h"
 #include "page_interface.h"
@@ -85,6 +86,7 @@ static struct sy_heap *house(struct sy_heap *draft)
 	sy__list_init(&heap->caches);
 	sy__list_init(&heap->link);
 	sy__metadata_init(heap);
+	heap->planes_lock = (sy__lock_t)SY__LOCK_INIT;
 	sy__here_heap(heap);
 	return heap;
 }
@@ -128,6 +130,7 @@ static void tear_down(struct sy_heap *heap)
 {
 	free_caches(heap);
 	sy__pages_walk(heap, sweep, heap);
+	sy__lines_fini(heap);
 	sy__metadata_fini(heap);
 	give_up_house(heap);
 }
@@ -140,7 +143,7 @@ static unsigned at_least(unsigned value, unsigned least)
 static unsigned slots_of(const struct sy_heap_config *config)
 {
 	if (config->threads)
-		return SY_MAX_SLOTS;
+		return SY_THREAD_SLOTS;
 	return config->slots ? config->slots : 1;
 }
 

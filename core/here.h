@@ -31,16 +31,18 @@ void sy__here_free(void *object, struct sy_heap *); /* of any address; may be ca
 /* The slot of a sy__call_begin that is not the dummy. */
 static inline unsigned sy__here_slot(ptrdiff_t here)
 {
-	return (unsigned)(here / SY_CACHE_LINE);
+	return (unsigned)(here / (ptrdiff_t)SY_SLOT_STRIDE);
 }
 
 /* Whether the caller may touch what a slot has of a cache: in every loop over slots but where a cache is made. In a
  * replay the caller drives all slots. In a heap of threads these are the caller's own slot and those that are claimed, which
  * the core has done around shrink, reap, counts, tick, check and cache_fini as far as that was possible; and all of
- * a cache that nobody uses any more. */
+ * a cache that nobody uses any more, as far as there is anything. */
 static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
 {
-	return !cache->heap->threads || cache->ending || sy__slot_mine(slot);
+	if (!cache->heap->threads)
+		return true;
+	return cache->ending ? slot < sy__slots_high() : sy__slot_mine(slot);
 }
 
 /* Counts a call that left the fast path, by a counter of the heap. Not in heaps of threads, where every thread would write to

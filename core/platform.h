@@ -17,8 +17,8 @@
  *   sy__swap64(p, &guess, value)   if the word is the guess, value takes its place: true; else false, and the guess is
  *                                  what the word is. One atomic step; what happened before it in one thread is seen after
  *                                  it by the next (acquire and release), also where the machine has words of 32 bits only
- *   sy__call_begin()               a call on the caller's own slot begins; where the slot is, in bytes: slot * SY_CACHE_LINE
- *                                  from element 0 of an array of one cache line for each slot (ptrdiff_t). It may be the
+ *   sy__call_begin()               a call on the caller's own slot begins; where the slot is, in bytes: slot * SY_SLOT_STRIDE
+ *                                  from what a cache has of slot 0 (ptrdiff_t). It may be the
  *                                  dummy slot, SY__DUMMY_HERE. From here to
  *   sy__call_end()                 nobody else touches the state of that slot. Neither takes a lock, writes anything
  *                                  shared, or costs more than a few instructions. Calls don't nest.
@@ -34,6 +34,7 @@
  *   sy__slots_claim_try()          the same from inside a slow call, with locks held: never waits long, so some slots may be
  *                                  left out. False: nothing is claimed; else sy__slots_release() ends it
  *   sy__slots_release()
+ *   sy__slots_high()               slots from here on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
  *   sy__caller()                   an address that is different for each thread that calls
  *   sy__cpus()                     CPUs that threads may run on
@@ -44,6 +45,7 @@
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
  *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable, and zero
  *   sy__source_prefer_huge(p, bytes)  reserved space would better be backed by the machine's large pages, if it has any
+ *   sy__source_prefer_small(p, bytes)  it would better not be, as little of it is ever touched
  *   sy__source_release(p, bytes)   gives the address space back
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
  *   sy__same(a, b, bytes)          true when the bytes are the same

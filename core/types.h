@@ -21,6 +21,7 @@
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
  *   3. sy_heap.deferred_lock  the deferred queue
  *      sy_heap.metadata.lock  the free lists of heap metadata
+ *      sy_heap.planes_lock    lines of slots (core/lines.c)
  *   4. per-CPU page list      one for each zone and slot (core/pages/)
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
@@ -40,9 +41,11 @@
 #define SY_MAX_ORDER 10 /* largest block: 2^10 pages */
 #define SY_ORDERS (SY_MAX_ORDER + 1)
 #define SY_MAX_SLOTS 512
+#define SY_THREAD_SLOTS (SY_MAX_SLOTS - 1u) /* of a heap of threads, which has a dummy too */
 #define SY_MAX_NODES 16
 #define SY_MAX_TUNABLES 16
 #define SY_CACHE_LINE 64
+#define SY_SLOT_STRIDE ((size_t)4096) /* bytes from one slot's state to the next one's, in heaps of threads; see core/lines.c */
 #define SY_ANY_NODE (-1)
 #define SY_NAME_BYTES 48
 
@@ -154,6 +157,7 @@ struct sy_heap;
 struct sy_cache;
 struct sy_pages;
 struct sy__walk;
+struct sy__plane;
 
 /*
  * The functions without slots: as their namesakes in struct sy_policy, on the slot of the thread (or CPU) that calls. Each
@@ -161,9 +165,9 @@ struct sy__walk;
  * generic entry of the same name (core/here.h), which does all the rest: it resolves the dummy slot, and goes through the
  * policy's function with slots. Sizes are not zero-checked and objects never NULL, as for those.
  *
- * The dummy slot. Arrays with an element for each slot have one more in front, element -1, in which nothing is ever found:
- * no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on it,
- * hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy element.
+ * The dummy slot. What a cache has of each slot (core/lines.h) is there once more in front of slot 0, and nothing is ever found in
+ * that: no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on it,
+ * hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy's.
  */
 struct sy_here {
 	void *(*cache_alloc)(struct sy_cache *, unsigned flags);
@@ -318,6 +322,8 @@ struct sy_heap {
 	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_time reap_due; /* of a heap of threads: when policy->reap runs next; anyone's */
 	struct sy_metadata metadata;
+	sy__lock_t planes_lock;
+	struct sy__plane *planes; /* of heaps of threads; see core/lines.c */
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
 	void *log_context;

@@ -83,6 +83,12 @@ void sy__source_prefer_huge(void *p, size_t bytes)
 	(void)bytes;
 }
 
+void sy__source_prefer_small(void *p, size_t bytes)
+{
+	(void)p;
+	(void)bytes;
+}
+
 void sy__source_release(void *p, size_t bytes)
 {
 	if ((char *)p + bytes == buffer_next)

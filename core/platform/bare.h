@@ -40,6 +40,7 @@ void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);
 void sy__source_prefer_huge(void *p, size_t bytes);
+void sy__source_prefer_small(void *p, size_t bytes);
 void sy__source_release(void *p, size_t bytes);
 
 static inline void sy__lock(sy__lock_t *lock)
@@ -83,7 +84,7 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 	return true;
 }
 
-#define SY__DUMMY_HERE ((ptrdiff_t)-64)
+#define SY__DUMMY_HERE ((ptrdiff_t)-4096)
 
 static inline ptrdiff_t sy__call_begin(void)
 {

@@ -34,7 +34,7 @@
  * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in
  * a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out those who don't come.
  *
- * Without a slot. Threads beyond SY_MAX_SLOTS - 1, and threads that are past their end (destructors of thread-specific data that
+ * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads that are past their end (destructors of thread-specific data that
  * run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer takes that
  * lock as well.
  *
@@ -69,9 +69,9 @@ __thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .slot = NO_SLOT 
 static struct {
 	sy__lock_t lock;
 	unsigned high; /* slots from here on never had an owner */
-	struct sy__thread *owners[SY_MAX_SLOTS]; /* NULL: nobody. Of SHARED always */
-	bool claimed[SY_MAX_SLOTS]; /* by whoever holds the lock: nobody else touches them */
-	bool lost[SY_MAX_SLOTS]; /* never to be used again */
+	struct sy__thread *owners[SY_THREAD_SLOTS]; /* NULL: nobody. Of SHARED always */
+	bool claimed[SY_THREAD_SLOTS]; /* by whoever holds the lock: nobody else touches them */
+	bool lost[SY_THREAD_SLOTS]; /* never to be used again */
 } table = { .high = SHARED + 1 };
 
 static sy__lock_t shared_lock;
@@ -103,6 +103,8 @@ static bool fence_all(void)
 }
 
 /* ---- A slot of one's own ----------------------------------------------------------------------------------------- */
+
+_Static_assert(SY__DUMMY_HERE == -(ptrdiff_t)SY_SLOT_STRIDE, "the dummy's state stands in front of slot 0's");
 
 static void show(struct sy__thread *thread, ptrdiff_t here)
 {
@@ -171,14 +173,14 @@ static unsigned take_free_slot(struct sy__thread *self)
 	unsigned slot = SHARED + 1;
 
 	sy__lock(&table.lock);
-	while (slot < SY_MAX_SLOTS && (table.owners[slot] || table.lost[slot]))
+	while (slot < SY_THREAD_SLOTS && (table.owners[slot] || table.lost[slot]))
 		slot++;
-	if (slot < SY_MAX_SLOTS)
+	if (slot < SY_THREAD_SLOTS)
 		table.owners[slot] = self;
-	if (slot >= table.high && slot < SY_MAX_SLOTS)
+	if (slot >= table.high && slot < SY_THREAD_SLOTS)
 		__atomic_store_n(&table.high, slot + 1, __ATOMIC_RELAXED);
 	sy__unlock(&table.lock);
-	return slot < SY_MAX_SLOTS ? slot : NO_SLOT;
+	return slot < SY_THREAD_SLOTS ? slot : NO_SLOT;
 }
 
 /* Outside a call, as pthread_setspecific may allocate. */
@@ -250,7 +252,7 @@ void sy__call_leave(void)
 	if (sy__unlikely(self->slot == SHARED))
 		leave_shared(self);
 	else
-		show(self, (ptrdiff_t)self->slot * SY_CACHE_LINE);
+		show(self, (ptrdiff_t)(self->slot * SY_SLOT_STRIDE));
 	if (sy__unlikely(!change(self, INSIDE, OUTSIDE)))
 		__atomic_store_n(&self->state, CLAIMED, __ATOMIC_RELEASE);
 	sy__call_end();
@@ -319,7 +321,7 @@ static void release_all(struct sy__thread *self)
 		table.claimed[slot] = false;
 		if (!owner || state_of(owner) != CLAIMED)
 			continue;
-		show(owner, (ptrdiff_t)slot * SY_CACHE_LINE);
+		show(owner, (ptrdiff_t)(slot * SY_SLOT_STRIDE));
 		__atomic_store_n(&owner->state, OUTSIDE, __ATOMIC_RELEASE);
 	}
 }
@@ -374,10 +376,15 @@ void sy__claim_leave(void)
 	struct sy__thread *self = &sy__self;
 
 	if (self->slot != NO_SLOT)
-		show(self, (ptrdiff_t)self->slot * SY_CACHE_LINE);
+		show(self, (ptrdiff_t)(self->slot * SY_SLOT_STRIDE));
 	__atomic_store_n(&self->state, OUTSIDE, __ATOMIC_RELEASE);
 	sy__call_end();
 	sy__slots_release();
+}
+
+unsigned sy__slots_high(void)
+{
+	return __atomic_load_n(&table.high, __ATOMIC_RELAXED);
 }
 
 bool sy__slot_mine(unsigned slot)

@@ -132,8 +132,19 @@ void sy__source_prefer_huge(void *p, size_t bytes)
 {
 	madvise(p, bytes, MADV_HUGEPAGE);
 }
+
+void sy__source_prefer_small(void *p, size_t bytes)
+{
+	madvise(p, bytes, MADV_NOHUGEPAGE);
+}
 #else
 void sy__source_prefer_huge(void *p, size_t bytes)
+{
+	(void)p;
+	(void)bytes;
+}
+
+void sy__source_prefer_small(void *p, size_t bytes)
 {
 	(void)p;
 	(void)bytes;

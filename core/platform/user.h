@@ -86,8 +86,8 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
 #define SY__CLAIM_LOAD __ATOMIC_SEQ_CST
 #endif
 
-/* sy__call_begin of a thread without a slot; also the offset of the dummy element of an array of cache lines. */
-#define SY__DUMMY_HERE ((ptrdiff_t)-64)
+/* sy__call_begin of a thread without a slot: -SY_SLOT_STRIDE. */
+#define SY__DUMMY_HERE ((ptrdiff_t)-4096)
 
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
@@ -97,6 +97,7 @@ void sy__claim_leave(void);
 bool sy__slots_claim_try(void);
 void sy__slots_release(void);
 bool sy__slot_mine(unsigned slot);
+unsigned sy__slots_high(void);
 unsigned sy__cpus(void);
 unsigned sy__look_again(unsigned looks);
 
@@ -129,6 +130,7 @@ void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);
 void sy__source_prefer_huge(void *p, size_t bytes);
+void sy__source_prefer_small(void *p, size_t bytes);
 void sy__source_release(void *p, size_t bytes);
 
 static inline void sy__lock(sy__lock_t *lock)

@@ -145,7 +145,7 @@ static inline void put(struct sy__bonwick_cache *cache, void *buffer)
 /* From the slot's main list; NULL: it is empty. */
 static inline void *take_local(struct sy__bonwick_cache *cache, unsigned slot)
 {
-	struct sy__bonwick_slot *own = &cache->slots[slot];
+	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 	void *buffer;
 
 	sy__local_begin(slot);
@@ -214,7 +214,7 @@ static inline void free_object(struct sy__bonwick_cache *cache, unsigned slot, v
 		free_shared(cache, object);
 		return;
 	}
-	own = &cache->slots[slot];
+	own = sy__bonwick_slot(cache, slot);
 	sy__local_begin(slot);
 	if (sy__unlikely(own->main_count >= cache->magazine)) {
 		sy__local_end(slot);
@@ -418,7 +418,7 @@ static void refill(struct sy__bonwick_cache *cache, struct sy__bonwick_slot *own
 
 static void *take_refilling(struct sy__bonwick_cache *cache, unsigned slot)
 {
-	struct sy__bonwick_slot *own = &cache->slots[slot];
+	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 
 	sy__local_begin(slot);
 	if (!own->main) {
@@ -479,7 +479,7 @@ void sy__bonwick_put_list(struct sy__bonwick_cache *cache, void *buffers)
 /* Frees into a slot whose main list is full. */
 static SY__COLD void spill(struct sy__bonwick_cache *cache, unsigned slot, void *buffer)
 {
-	struct sy__bonwick_slot *own = &cache->slots[slot];
+	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 	void *surplus;
 
 	sy__local_begin(slot);

@@ -3,6 +3,7 @@
 #define SY_BONWICK_H
 
 #include "../kmalloc.h"
+#include "../lines.h"
 #include "../list.h"
 #include "../page_interface.h"
 
@@ -78,9 +79,8 @@ struct sy__bonwick_cache {
 	uint32_t colours;   /* a slab has a colour from 0 to colours - 1 */
 	uint32_t magazine;  /* objects in each of a slot's two lists at most; 0: slots have none */
 	uint32_t page_flags;/* enum sy_flags for its pages */
-	struct sy__bonwick_slot *slots; /* one for each slot of the heap; NULL: none; in a heap of threads, element -1 is the dummy */
-	struct sy__bonwick_slot *all_slots; /* with that; one block of metadata, and its size */
-	size_t slots_bytes;
+	struct sy__bonwick_slot *slots; /* slot 0's; NULL: none. The others' follow, */
+	size_t stride;      /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
 
 	/* Protects what follows, and all of the slabs but what their clients hold. */
 	_Alignas(SY_CACHE_LINE) sy__lock_t lock;
@@ -110,6 +110,11 @@ static inline struct sy__bonwick_cache *sy__bonwick_cache(struct sy_cache *cache
 static inline struct sy__bonwick_heap *sy__bonwick_heap(struct sy_heap *heap)
 {
 	return (struct sy__bonwick_heap *)(void *)heap;
+}
+
+static inline struct sy__bonwick_slot *sy__bonwick_slot(const struct sy__bonwick_cache *cache, unsigned slot)
+{
+	return (struct sy__bonwick_slot *)(void *)((char *)cache->slots + slot * cache->stride);
 }
 
 static inline struct sy__bonwick_page *sy__bonwick_page(struct sy_page *page)
@@ -173,6 +178,7 @@ void sy__bonwick_cache_fini(struct sy_cache *);
 void sy__bonwick_choose_here(struct sy_cache *);
 
 /* bonwick_geometry.c */
+void sy__bonwick_give_slots(struct sy__bonwick_cache *);
 bool sy__bonwick_heap_init(struct sy_heap *);
 bool sy__bonwick_cache_init(struct sy_cache *);
 bool sy__bonwick_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);

@@ -25,7 +25,7 @@
 static void count_slots(struct sy_cache_counts *counts, const struct sy__bonwick_cache *cache)
 {
 	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
-		const struct sy__bonwick_slot *own = &cache->slots[slot];
+		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
@@ -258,7 +258,7 @@ static const char *check_slots(const struct sy__bonwick_cache *cache)
 	uint64_t cached = 0;
 
 	for (unsigned slot = 0; !wrong && cache->magazine && slot < cache->cache.heap->slots; slot++) {
-		const struct sy__bonwick_slot *own = &cache->slots[slot];
+		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 		char *main_last, *aux_last;
 
 		if (!sy__slot_reachable(&cache->cache, slot))

@@ -128,20 +128,31 @@ static uint32_t magazine(struct sy_heap *heap)
 	return sy__bonwick_heap(heap)->bufctls ? (uint32_t)heap->tunables[BONWICK_MAGAZINE] : 0;
 }
 
-/* In a heap of threads the dummy slot stands in front; its main list looks full, and is empty. */
+/* In a heap of threads the dummy's main list looks full, and is empty. */
+static struct sy__bonwick_slot *take_lines(struct sy_heap *heap)
+{
+	struct sy__bonwick_slot *slots = sy__lines_take(heap, sizeof(*slots));
+
+	if (slots)
+		((struct sy__bonwick_slot *)(void *)((char *)slots + SY__DUMMY_HERE))->main_count = UINT32_MAX;
+	return slots;
+}
+
 static bool make_slots(struct sy__bonwick_cache *bonwick)
 {
 	struct sy_heap *heap = bonwick->cache.heap;
-	unsigned dummies = heap->threads ? 1 : 0;
 
-	bonwick->slots_bytes = (dummies + heap->slots) * sizeof(*bonwick->slots);
-	bonwick->all_slots = sy__metadata_take(heap, bonwick->slots_bytes);
-	if (!bonwick->all_slots)
-		return false;
-	if (dummies)
-		bonwick->all_slots->main_count = UINT32_MAX;
-	bonwick->slots = bonwick->all_slots + dummies;
-	return true;
+	bonwick->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(*bonwick->slots);
+	bonwick->slots = heap->threads ? take_lines(heap) : sy__metadata_take(heap, heap->slots * bonwick->stride);
+	return bonwick->slots != NULL;
+}
+
+void sy__bonwick_give_slots(struct sy__bonwick_cache *bonwick)
+{
+	if (bonwick->stride == SY_SLOT_STRIDE)
+		sy__lines_give(bonwick->cache.heap, bonwick->slots, sizeof(*bonwick->slots));
+	else
+		sy__metadata_give(bonwick->cache.heap, bonwick->slots, bonwick->cache.heap->slots * bonwick->stride);
 }
 
 bool sy__bonwick_cache_init(struct sy_cache *cache)

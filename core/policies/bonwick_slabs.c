@@ -286,9 +286,11 @@ void sy__bonwick_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 static void drain_slot(struct sy__bonwick_cache *cache, unsigned slot)
 {
-	struct sy__bonwick_slot *own = &cache->slots[slot];
+	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 	void *main, *aux;
 
+	if (!own->main && !own->aux)
+		return;
 	sy__local_begin(slot);
 	main = own->main;
 	aux = own->aux;
@@ -424,5 +426,5 @@ void sy__bonwick_cache_fini(struct sy_cache *common)
 	}
 	if (common->supplier)
 		return_supplied(cache);
-	sy__metadata_give(common->heap, cache->all_slots, cache->slots_bytes);
+	sy__bonwick_give_slots(cache);
 }

@@ -45,8 +45,8 @@ static void mark(struct sy__walk *walk, const void *context)
 	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
-		mark_chain(walk, cache, cache->slots[slot].main, SY_PART_SLOT, "main", slot);
-		mark_chain(walk, cache, cache->slots[slot].aux, SY_PART_SLOT, "aux", slot);
+		mark_chain(walk, cache, sy__bonwick_slot(cache, slot)->main, SY_PART_SLOT, "main", slot);
+		mark_chain(walk, cache, sy__bonwick_slot(cache, slot)->aux, SY_PART_SLOT, "aux", slot);
 	}
 }
 

@@ -62,7 +62,7 @@ static SY__COLD void *zeroed(const struct sy__slab_cache *cache, void *object)
 
 static inline void *alloc(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
 	void *object;
 
 	sy__local_begin(slot);
@@ -80,7 +80,7 @@ static inline void *alloc(struct sy__slab_cache *cache, unsigned slot, unsigned 
 
 static inline void free_object(struct sy__slab_cache *cache, unsigned slot, void *object)
 {
-	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
 
 	if (sy__unlikely(cache->many_nodes) && sy__page_node(sy__head_of(cache->cache.heap, object)) != own->node) {
 		free_alien(cache, slot, object);
@@ -133,13 +133,10 @@ static void slab_kfree(struct sy_heap *heap, unsigned slot, void *object)
 
 /* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
 
-/* The vector of arrays has a pointer where other policies have a cache line. Multiples of 64 are divided exactly by a shift,
- * the dummy's negative one too. */
+/* NULL: the slot has none, the dummy never. */
 static inline struct sy__slab_array *array_here(const struct sy__slab_cache *cache, ptrdiff_t here)
 {
-	const int shift = sizeof(void *) == 8 ? 3 : 4;
-
-	return *(struct sy__slab_array **)(void *)((char *)cache->arrays + (here >> shift));
+	return *(struct sy__slab_array **)(void *)((char *)cache->arrays + here);
 }
 
 /* NULL: there is none, and the call goes on. */
@@ -148,7 +145,7 @@ static inline void *take_here(struct sy__slab_cache *cache, unsigned flags)
 	struct sy__slab_array *own = array_here(cache, sy__call_begin());
 	void *object;
 
-	if (sy__unlikely(!own->avail))
+	if (sy__unlikely(!own || !own->avail))
 		return NULL;
 	own->touched = 1;
 	object = own->objects[--own->avail];
@@ -167,7 +164,7 @@ static void free_here(struct sy_cache *cache, void *object)
 {
 	struct sy__slab_array *own = array_here(sy__slab_cache(cache), sy__call_begin());
 
-	if (sy__unlikely(own->avail == own->limit)) {
+	if (sy__unlikely(!own || own->avail == own->limit)) {
 		sy__here_cache_free(cache, object);
 		return;
 	}
@@ -268,7 +265,7 @@ static void *pop(struct sy__slab_array *own)
  * what is still wanted of the batch, too. */
 static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsigned flags, uint32_t wanted)
 {
-	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
 	struct sy__slab_slab *slab = sy__slab_new(cache, slot, exact(cache, flags), own->node);
 	struct sy__slab_node *node = &cache->nodes[own->node];
 	void *object;
@@ -289,7 +286,7 @@ static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsig
 /* By the slot's array, filling it first. Linux: cache_alloc_refill(). */
 static void *refill(struct sy__slab_cache *cache, unsigned slot, unsigned flags)
 {
-	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
 	uint32_t wanted = cache->batchcount;
 	void *object = NULL;
 
@@ -357,7 +354,7 @@ static void *alloc_on_node(struct sy__slab_cache *cache, unsigned slot, unsigned
 
 static void *alloc_somewhere(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	const struct sy__slab_array *own = cache->arrays[slot];
+	const struct sy__slab_array *own = sy__slab_own(cache, slot);
 	void *object = NULL;
 
 	if ((node == SY_ANY_NODE || node == own->node) && own->limit)
@@ -376,7 +373,7 @@ static SY__COLD void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, un
 	void *object;
 
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
-	if (sy__unlikely(!cache->arrays[slot]->limit))
+	if (sy__unlikely(!sy__slab_own(cache, slot)->limit))
 		sy__slab_equip(cache, slot);
 	object = alloc_somewhere(cache, slot, flags, node);
 	return object && flags & SY_ZERO ? zeroed(cache, object) : object;
@@ -418,7 +415,7 @@ static void free_home(struct sy__slab_cache *cache, unsigned home, void *object,
 
 static void free_to_array(struct sy__slab_cache *cache, unsigned slot, void *object, struct sy_list *surplus)
 {
-	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
 
 	sy__local_begin(slot);
 	if (own->avail == own->limit)
@@ -433,12 +430,12 @@ static SY__COLD void free_slow(struct sy__slab_cache *cache, unsigned slot, void
 
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__list_init(&surplus);
-	if (sy__unlikely(!cache->arrays[slot]->limit))
+	if (sy__unlikely(!sy__slab_own(cache, slot)->limit))
 		sy__slab_equip(cache, slot);
-	if (cache->arrays[slot]->limit)
+	if (sy__slab_own(cache, slot)->limit)
 		free_to_array(cache, slot, object, &surplus);
 	else
-		free_home(cache, (unsigned)cache->arrays[slot]->node, object, &surplus);
+		free_home(cache, (unsigned)sy__slab_own(cache, slot)->node, object, &surplus);
 	sy__slab_destroy(cache, slot, &surplus);
 }
 
@@ -446,7 +443,7 @@ static SY__COLD void free_slow(struct sy__slab_cache *cache, unsigned slot, void
 static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, void *object)
 {
 	unsigned home = sy__page_node(sy__head_of(cache->cache.heap, object));
-	struct sy__slab_node *near = &cache->nodes[cache->arrays[slot]->node];
+	struct sy__slab_node *near = &cache->nodes[sy__slab_own(cache, slot)->node];
 	struct sy_list surplus;
 
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);

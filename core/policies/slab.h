@@ -3,6 +3,7 @@
 #define SY_SLAB_H
 
 #include "../kmalloc.h"
+#include "../lines.h"
 #include "../list.h"
 #include "../page_interface.h"
 #include "../visits.h"
@@ -93,7 +94,8 @@ enum sy__slab_place {
 
 struct sy__slab_cache {
 	struct sy_cache cache;
-	struct sy__slab_array **arrays; /* for each slot of the heap: its own, or its node's none; the dummy's is always none */
+	struct sy__slab_array **arrays; /* slot 0's own; NULL: it has none yet. The others' follow, */
+	size_t stride; /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front, which never has one */
 	bool many_nodes; /* an object may be of another node than the slot that frees it */
 	uint8_t order; /* of a slab */
 	uint8_t place; /* enum sy__slab_place */
@@ -143,6 +145,20 @@ static inline struct sy__slab_slab *sy__slab_linked(struct sy_list *link)
 static inline char *sy__slab_first_object(const struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 {
 	return (char *)sy__page_address(cache->cache.heap, sy__slab_page(slab)) + slab->start;
+}
+
+/* Where it stands what array a slot has. */
+static inline struct sy__slab_array **sy__slab_entry(const struct sy__slab_cache *cache, unsigned slot)
+{
+	return (struct sy__slab_array **)(void *)((char *)cache->arrays + slot * cache->stride);
+}
+
+/* A slot's array, or its node's none. */
+static inline struct sy__slab_array *sy__slab_own(const struct sy__slab_cache *cache, unsigned slot)
+{
+	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
+
+	return sy__likely(own) ? own : cache->nodes[cache->cache.heap->slot_node[slot]].none;
 }
 
 /* slab_slabs.c. Between slabs and arrays; with the node's lock held. */

@@ -75,7 +75,7 @@ void sy__slab_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 		if (!sy__slot_reachable(common, slot))
 			continue;
 		sy__local_begin(slot);
-		counts->objects_cached += cache->arrays[slot]->avail;
+		counts->objects_cached += sy__slab_own(cache, slot)->avail;
 		sy__local_end(slot);
 	}
 	counts->idle_slabs = counts->empty_slabs;
@@ -301,7 +301,7 @@ static const char *check_cache(struct sy__slab_cache *cache)
 		wrong = check_node(cache, node);
 	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
-			wrong = check_array(cache, cache->arrays[slot]);
+			wrong = check_array(cache, sy__slab_own(cache, slot));
 	return wrong;
 }
 

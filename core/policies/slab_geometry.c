@@ -224,12 +224,12 @@ static void equip_node(struct sy__slab_cache *slab, unsigned index)
  * local sections; the slot has no array. */
 void sy__slab_equip(struct sy__slab_cache *slab, unsigned slot)
 {
-	struct sy__slab_array *array = make_array(slab, slab->limit, slab->arrays[slot]->node);
+	struct sy__slab_array *array = make_array(slab, slab->limit, sy__slab_own(slab, slot)->node);
 
 	if (!array)
 		return;
 	sy__local_begin(slot);
-	slab->arrays[slot] = array;
+	*sy__slab_entry(slab, slot) = array;
 	sy__local_end(slot);
 	equip_node(slab, (unsigned)array->node);
 }
@@ -324,32 +324,26 @@ static bool make_nodes(struct sy__slab_cache *slab)
 	return true;
 }
 
-/* The dummy slot stands in front. */
-static unsigned dummies(const struct sy_heap *heap)
-{
-	return heap->threads ? 1 : 0;
-}
-
-static size_t slots_bytes(const struct sy_heap *heap)
-{
-	return (dummies(heap) + heap->slots) * sizeof(struct sy__slab_array *);
-}
-
-/* No slot has an array yet, and the dummy never will. Gives the nodes back if there is no memory. */
+/* No slot has an array yet. Gives the nodes back if there is no memory. */
 static bool make_slots(struct sy__slab_cache *slab)
 {
 	struct sy_heap *heap = slab->cache.heap;
-	struct sy__slab_array **all = sy__metadata_take(heap, slots_bytes(heap));
 
-	if (!all) {
+	slab->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(struct sy__slab_array *);
+	slab->arrays = heap->threads ? sy__lines_take(heap, sizeof(*slab->arrays)) : sy__metadata_take(heap, heap->slots * slab->stride);
+	if (!slab->arrays)
 		sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
-		return false;
-	}
-	all[0] = slab->nodes[0].none;
-	slab->arrays = all + dummies(heap);
-	for (unsigned slot = 0; slot < heap->slots; slot++)
-		slab->arrays[slot] = slab->nodes[heap->slot_node[slot]].none;
-	return true;
+	return slab->arrays != NULL;
+}
+
+static void give_slots(struct sy__slab_cache *slab)
+{
+	struct sy_heap *heap = slab->cache.heap;
+
+	if (slab->stride == SY_SLOT_STRIDE)
+		sy__lines_give(heap, slab->arrays, sizeof(*slab->arrays));
+	else
+		sy__metadata_give(heap, slab->arrays, heap->slots * slab->stride);
 }
 
 bool sy__slab_cache_init(struct sy_cache *cache)
@@ -372,10 +366,10 @@ void sy__slab_give_state(struct sy__slab_cache *slab)
 	struct sy_heap *heap = slab->cache.heap;
 
 	for (unsigned slot = 0; slot < heap->slots; slot++)
-		give_array(slab, slab->arrays[slot]);
+		give_array(slab, *sy__slab_entry(slab, slot));
 	for (unsigned i = 0; i < heap->nodes; i++)
 		give_array(slab, slab->nodes[i].shared);
-	sy__metadata_give(heap, slab->arrays - dummies(heap), slots_bytes(heap));
+	give_slots(slab);
 	sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
 }
 

@@ -46,7 +46,7 @@ static void give_oldest(struct sy__slab_cache *cache, struct sy__slab_array *arr
 
 static uint64_t drain_slot(struct sy__slab_cache *cache, unsigned slot)
 {
-	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
 	struct sy_list surplus;
 
 	sy__list_init(&surplus);
@@ -159,7 +159,7 @@ static uint32_t to_reap(struct sy__slab_array *array)
 
 static void reap_array(struct sy__slab_cache *cache, unsigned slot, struct sy_list *surplus)
 {
-	struct sy__slab_array *own = cache->arrays[slot];
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
 
 	sy__local_begin(slot);
 	give_oldest(cache, own, to_reap(own), surplus);

@@ -35,7 +35,7 @@ static void mark(struct sy__walk *walk, const void *context)
 		              i - slab->active);
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
-			mark_array(walk, cache->arrays[slot], SY_PART_SLOT, "array", slot);
+			mark_array(walk, sy__slab_own(cache, slot), SY_PART_SLOT, "array", slot);
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
 		mark_node(walk, &cache->nodes[node], node, cache->cache.heap->nodes);
 }

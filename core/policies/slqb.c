@@ -75,7 +75,7 @@ static inline void *pop(const struct sy__slqb_cache *cache, struct sy__slqb_list
 
 static inline void *alloc(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	struct sy__slqb_list *own = &cache->slots[slot].list;
+	struct sy__slqb_list *own = &sy__slqb_slot(cache, slot)->list;
 	void *object;
 
 	sy__local_begin(slot);
@@ -92,7 +92,7 @@ static inline void *alloc(struct sy__slqb_cache *cache, unsigned slot, unsigned 
 
 static inline void free_object(struct sy__slqb_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
-	struct sy__slqb_list *own = &cache->slots[slot].list;
+	struct sy__slqb_list *own = &sy__slqb_slot(cache, slot)->list;
 
 	if (sy__unlikely(sy__page_node(page) != own->node)) {
 		free_away(cache, slot, page, object);
@@ -152,9 +152,7 @@ static void slqb_kfree(struct sy_heap *heap, unsigned slot, void *object)
 
 static inline struct sy__slqb_slot *slot_here(const struct sy__slqb_cache *cache, ptrdiff_t here)
 {
-	const ptrdiff_t lines = sizeof(struct sy__slqb_slot) / SY_CACHE_LINE;
-
-	return (struct sy__slqb_slot *)(void *)((char *)cache->slots + here * lines);
+	return (struct sy__slqb_slot *)(void *)((char *)cache->slots + here);
 }
 
 /* NULL: there is none, and the call goes on. */
@@ -253,7 +251,7 @@ static void *alloc_from_list(struct sy__slqb_cache *cache, struct sy__slqb_slot 
 
 static void *alloc_from_slot(struct sy__slqb_cache *cache, unsigned slot)
 {
-	struct sy__slqb_slot *own = &cache->slots[slot];
+	struct sy__slqb_slot *own = sy__slqb_slot(cache, slot);
 	struct sy_list ended;
 	void *object;
 
@@ -273,7 +271,7 @@ static void *alloc_from_node(struct sy__slqb_cache *cache, unsigned slot, unsign
 
 	sy__list_init(&ended);
 	sy__lock(&node->lock);
-	object = alloc_from_list(cache, &cache->slots[slot], &node->list, &ended);
+	object = alloc_from_list(cache, sy__slqb_slot(cache, slot), &node->list, &ended);
 	sy__unlock(&node->lock);
 	sy__slqb_end(cache, slot, &ended);
 	return object;
@@ -282,7 +280,7 @@ static void *alloc_from_node(struct sy__slqb_cache *cache, unsigned slot, unsign
 /* Makes a new slab the slot's, and takes an object of it. */
 static void *adopt_by_slot(struct sy__slqb_cache *cache, unsigned slot, struct sy__slqb_slab *slab)
 {
-	struct sy__slqb_list *own = &cache->slots[slot].list;
+	struct sy__slqb_list *own = &sy__slqb_slot(cache, slot)->list;
 	void *object;
 
 	sy__local_begin(slot);
@@ -307,7 +305,7 @@ static void *adopt_by_node(struct sy__slqb_cache *cache, struct sy__slqb_slab *s
 
 static void *alloc_near(struct sy__slqb_cache *cache, unsigned slot, unsigned flags)
 {
-	struct sy__slqb_list *own = &cache->slots[slot].list;
+	struct sy__slqb_list *own = &sy__slqb_slot(cache, slot)->list;
 	void *object = alloc_from_slot(cache, slot);
 	struct sy__slqb_slab *slab;
 
@@ -332,7 +330,7 @@ static void *alloc_on_node(struct sy__slqb_cache *cache, unsigned slot, unsigned
 
 static void *alloc_somewhere(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	if (node == SY_ANY_NODE || node == cache->slots[slot].list.node)
+	if (node == SY_ANY_NODE || node == sy__slqb_slot(cache, slot)->list.node)
 		return alloc_near(cache, slot, flags);
 	if (node >= 0 && (unsigned)node < cache->cache.heap->nodes)
 		return alloc_on_node(cache, slot, flags, (unsigned)node);
@@ -352,7 +350,7 @@ static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, un
 
 static SY__COLD void free_over_hiwater(struct sy__slqb_cache *cache, unsigned slot)
 {
-	struct sy__slqb_slot *own = &cache->slots[slot];
+	struct sy__slqb_slot *own = sy__slqb_slot(cache, slot);
 	struct sy_list ended;
 
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
@@ -368,7 +366,7 @@ static SY__COLD void free_away(struct sy__slqb_cache *cache, unsigned slot, stru
 {
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__local_begin(slot);
-	sy__slqb_send_away(cache, &cache->slots[slot], sy__slqb_slab(page)->list, object);
+	sy__slqb_send_away(cache, sy__slqb_slot(cache, slot), sy__slqb_slab(page)->list, object);
 	sy__local_end(slot);
 }
 

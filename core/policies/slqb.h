@@ -3,6 +3,7 @@
 #define SY_SLQB_H
 
 #include "../kmalloc.h"
+#include "../lines.h"
 #include "../list.h"
 #include "../page_interface.h"
 #include "../visits.h"
@@ -40,7 +41,7 @@ struct sy__slqb_list {
 	uint32_t remote_free_check; /* 1: enough came back from elsewhere to be worth a look; written under remote_lock */
 	struct sy_list partial; /* slabs with objects on their freelist and others out */
 	uint64_t partial_slabs, slabs; /* in partial; owned, full ones too */
-	struct sy__slqb_cache *cache;
+	struct sy__slqb_cache *cache; /* NULL: of a slot that never used the cache; all else is zero too */
 	_Alignas(SY_CACHE_LINE) sy__lock_t remote_lock; /* protects what follows, which others write */
 	struct sy__slqb_chain remote_free; /* objects of these slabs, freed elsewhere */
 	struct { uint64_t slabs, partial; } seen; /* scratch of check */
@@ -63,15 +64,16 @@ struct sy__slqb_node {
 
 struct sy__slqb_cache {
 	struct sy_cache cache;
-	struct sy__slqb_slot *slots; /* one for each slot of the heap; in a heap of threads, element -1 is the dummy */
+	struct sy__slqb_slot *slots; /* slot 0's; the others' follow, */
+	size_t stride; /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
 	uint32_t offset; /* bytes from an object's start to its free pointer */
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */
-	uint32_t flushbatch, freebatch, remote_free_check; /* thresholds: objects */
+	uint32_t hiwater, flushbatch, freebatch, remote_free_check; /* thresholds: objects */
 	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
 	uint32_t page_flags; /* enum sy_flags for its pages */
 	struct sy__slqb_node *nodes; /* one for each memory node of the heap */
-	void *state; /* slots and nodes, one block of metadata; its size in bytes */
+	void *state; /* nodes, and in front of them slots that are not threads': one block of metadata; its size in bytes */
 	size_t state_bytes;
 };
 
@@ -80,6 +82,8 @@ struct sy__slqb_heap {
 	struct sy__kmalloc kmalloc;
 	struct sy__visits visits; /* of trimming; under sy_heap.lock */
 };
+
+void sy__slqb_start(struct sy__slqb_cache *, struct sy__slqb_list *, unsigned node); /* slqb_geometry.c */
 
 static inline struct sy__slqb_cache *sy__slqb_cache(struct sy_cache *cache)
 {
@@ -104,6 +108,27 @@ static inline struct sy_page *sy__slqb_page(struct sy__slqb_slab *slab)
 static inline struct sy__slqb_slab *sy__slqb_linked(struct sy_list *link)
 {
 	return sy__entry(link, struct sy__slqb_slab, link);
+}
+
+/* What a slot has, for whoever looks at all of them; its list may be that of a slot that never used the cache. */
+static inline struct sy__slqb_slot *sy__slqb_look(const struct sy__slqb_cache *cache, unsigned slot)
+{
+	return (struct sy__slqb_slot *)(void *)((char *)cache->slots + slot * cache->stride);
+}
+
+static inline bool sy__slqb_started(const struct sy__slqb_slot *own)
+{
+	return own->list.cache != NULL;
+}
+
+/* What the slot of a call has. */
+static inline struct sy__slqb_slot *sy__slqb_slot(struct sy__slqb_cache *cache, unsigned slot)
+{
+	struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
+
+	if (sy__unlikely(!sy__slqb_started(own)))
+		sy__slqb_start(cache, &own->list, cache->cache.heap->slot_node[slot]);
+	return own;
 }
 
 /* The free pointer of a free object: where the next free object is. */

@@ -39,7 +39,7 @@ void sy__slqb_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 
 	counts->slab_objects = cache->objects;
 	counts->slab_pages = 1u << cache->order;
-	counts->limit = cache->slots[0].list.hiwater; /* as SLQB's own slabinfo has it */
+	counts->limit = cache->hiwater; /* as SLQB's own slabinfo has it */
 	counts->batchcount = cache->freebatch;
 	for (unsigned i = 0; i < common->heap->nodes; i++) {
 		sy__lock(&cache->nodes[i].lock);
@@ -47,11 +47,13 @@ void sy__slqb_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 		sy__unlock(&cache->nodes[i].lock);
 	}
 	for (unsigned slot = 0; slot < common->heap->slots; slot++) {
-		if (!sy__slot_reachable(common, slot))
+		struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
+
+		if (!sy__slot_reachable(common, slot) || !sy__slqb_started(own))
 			continue;
 		sy__local_begin(slot);
-		count_list(counts, cache, &cache->slots[slot].list);
-		counts->objects_cached += cache->slots[slot].rlist.count;
+		count_list(counts, cache, &own->list);
+		counts->objects_cached += own->rlist.count;
 		sy__local_end(slot);
 	}
 	counts->full_slabs = counts->slabs - counts->partial_slabs;
@@ -170,6 +172,8 @@ static const char *check_list(const struct sy__slqb_cache *cache, struct sy__slq
 
 static const char *check_slot(const struct sy__slqb_cache *cache, struct sy__slqb_slot *own)
 {
+	if (!sy__slqb_started(own))
+		return own->list.count || own->rlist.count ? "slqb: a slot that never used the cache has something of it" : NULL;
 	if (own->rlist.count >= cache->freebatch)
 		return "slqb: an rlist was not sent though it is a batch";
 	if (own->rlist.count && !holds(cache, own->rlist.first, own->rlist.count, own->rlist_to, own->rlist_to->node))
@@ -189,7 +193,7 @@ static const char *check_cache(struct sy__slqb_cache *cache)
 		return "slqb: a free pointer would destroy a constructed object";
 	for (unsigned slot = 0; !wrong && slot < common->heap->slots; slot++)
 		if (sy__slot_reachable(common, slot))
-			wrong = check_slot(cache, &cache->slots[slot]);
+			wrong = check_slot(cache, sy__slqb_look(cache, slot));
 	for (unsigned node = 0; !wrong && node < common->heap->nodes; node++)
 		wrong = check_list(cache, &cache->nodes[node].list);
 	return wrong;
@@ -197,9 +201,12 @@ static const char *check_cache(struct sy__slqb_cache *cache)
 
 static void forget_seen(struct sy__slqb_cache *cache)
 {
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		if (sy__slot_reachable(&cache->cache, slot))
-			cache->slots[slot].list.seen.slabs = cache->slots[slot].list.seen.partial = 0;
+	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+		struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
+
+		if (sy__slot_reachable(&cache->cache, slot) && sy__slqb_started(own))
+			own->list.seen.slabs = own->list.seen.partial = 0;
+	}
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
 		cache->nodes[node].list.seen.slabs = cache->nodes[node].list.seen.partial = 0;
 }

@@ -98,31 +98,39 @@ static uint32_t threshold(int64_t tunable, uint32_t automatic)
 	return tunable == SY_TUNABLE_AUTO ? automatic : (uint32_t)tunable;
 }
 
-static void start_list(struct sy__slqb_cache *slqb, struct sy__slqb_list *list, uint32_t hiwater, unsigned node)
+void sy__slqb_start(struct sy__slqb_cache *slqb, struct sy__slqb_list *list, unsigned node)
 {
-	*list = (struct sy__slqb_list){ .hiwater = hiwater, .node = (int)node, .cache = slqb, .remote_lock = SY__LOCK_INIT };
+	*list = (struct sy__slqb_list){ .hiwater = slqb->hiwater, .node = (int)node, .cache = slqb, .remote_lock = SY__LOCK_INIT };
 	sy__list_init(&list->partial);
 }
 
-static bool make_state(struct sy__slqb_cache *slqb, uint32_t hiwater)
+/* Slots start with their first slow call: a list that may hold nothing has no fast ones, the dummy's neither. */
+static bool make_slots(struct sy__slqb_cache *slqb)
 {
-	const struct sy_heap *heap = slqb->cache.heap;
-	unsigned dummies = heap->threads ? 1 : 0;
-	struct sy__slqb_slot *all;
+	struct sy_heap *heap = slqb->cache.heap;
+	size_t bytes = heap->threads ? 0 : heap->slots * sizeof(*slqb->slots);
+	char *state;
 
-	slqb->state_bytes = (dummies + heap->slots) * sizeof(*all) + heap->nodes * sizeof(struct sy__slqb_node);
-	all = sy__metadata_take(slqb->cache.heap, slqb->state_bytes);
-	if (!all)
+	slqb->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(*slqb->slots);
+	slqb->state_bytes = bytes + heap->nodes * sizeof(struct sy__slqb_node);
+	state = sy__metadata_take(heap, slqb->state_bytes);
+	if (!state)
 		return false;
-	all->list.node = SY_ANY_NODE; /* nothing is freed on the dummy slot */
-	slqb->state = all;
-	slqb->slots = all + dummies;
-	slqb->nodes = (struct sy__slqb_node *)(void *)(slqb->slots + heap->slots);
-	for (unsigned i = 0; i < heap->slots; i++)
-		start_list(slqb, &slqb->slots[i].list, hiwater, heap->slot_node[i]);
-	for (unsigned i = 0; i < heap->nodes; i++) {
+	slqb->state = state;
+	slqb->slots = heap->threads ? sy__lines_take(heap, sizeof(*slqb->slots)) : slqb->state;
+	slqb->nodes = (struct sy__slqb_node *)(void *)(state + bytes);
+	if (!slqb->slots)
+		sy__metadata_give(heap, state, slqb->state_bytes);
+	return slqb->slots != NULL;
+}
+
+static bool make_state(struct sy__slqb_cache *slqb)
+{
+	if (!make_slots(slqb))
+		return false;
+	for (unsigned i = 0; i < slqb->cache.heap->nodes; i++) {
 		slqb->nodes[i].lock = (sy__lock_t)SY__LOCK_INIT;
-		start_list(slqb, &slqb->nodes[i].list, hiwater, i);
+		sy__slqb_start(slqb, &slqb->nodes[i].list, i);
 	}
 	return true;
 }
@@ -138,5 +146,6 @@ bool sy__slqb_cache_init(struct sy_cache *cache)
 	slqb->flushbatch = threshold(tunables[SLQB_FLUSHBATCH], slqb->freebatch);
 	slqb->remote_free_check = threshold(tunables[SLQB_REMOTE_FREE_CHECK], slqb->freebatch);
 	slqb->page_flags = sy__page_flags(cache->flags);
-	return make_state(slqb, threshold(tunables[SLQB_HIWATER], BATCHES * slqb->freebatch));
+	slqb->hiwater = threshold(tunables[SLQB_HIWATER], BATCHES * slqb->freebatch);
+	return make_state(slqb);
 }

@@ -148,7 +148,7 @@ void sy__slqb_flush(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, str
 
 static uint32_t next_colour(struct sy__slqb_cache *cache, unsigned slot)
 {
-	struct sy__slqb_slot *own = &cache->slots[slot];
+	struct sy__slqb_slot *own = sy__slqb_slot(cache, slot);
 	uint32_t colour;
 
 	sy__local_begin(slot);
@@ -246,9 +246,11 @@ void sy__slqb_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 /* Takes over what others sent, flushes up to `count` objects, and sends the rlist. */
 static uint64_t trim_slot(struct sy__slqb_cache *cache, unsigned slot, uint32_t count)
 {
-	struct sy__slqb_slot *own = &cache->slots[slot];
+	struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
 	struct sy_list ended;
 
+	if (!sy__slqb_started(own))
+		return 0;
 	sy__list_init(&ended);
 	sy__local_begin(slot);
 	sy__slqb_claim(cache, &own->list);
@@ -267,7 +269,7 @@ static uint64_t trim_node(struct sy__slqb_cache *cache, unsigned slot, unsigned 
 	sy__list_init(&ended);
 	sy__lock(&node->lock);
 	sy__slqb_claim(cache, &node->list);
-	sy__slqb_flush(cache, &cache->slots[slot], &node->list, count, &ended);
+	sy__slqb_flush(cache, sy__slqb_look(cache, slot), &node->list, count, &ended);
 	sy__unlock(&node->lock);
 	return sy__slqb_end(cache, slot, &ended);
 }
@@ -324,4 +326,6 @@ void sy__slqb_cache_fini(struct sy_cache *common)
 	sy__slqb_shrink(common);
 	sy__deferred_finish(common->heap, belongs_to, common);
 	sy__metadata_give(common->heap, cache->state, cache->state_bytes);
+	if (cache->stride == SY_SLOT_STRIDE)
+		sy__lines_give(common->heap, cache->slots, sizeof(*cache->slots));
 }

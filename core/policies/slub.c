@@ -58,7 +58,7 @@ SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *cache, void *object)
 
 static inline void *alloc(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	void *object;
 
 	sy__local_begin(slot);
@@ -76,7 +76,7 @@ static inline void *alloc(struct sy__slub_cache *cache, unsigned slot, unsigned 
 
 static inline void free_object(struct sy__slub_cache *cache, unsigned slot, void *object)
 {
-	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
 	sy__local_begin(slot);
 	if (sy__unlikely(!sy__slub_is_active(own, object))) {
@@ -171,7 +171,7 @@ static void activate(const struct sy__slub_cache *cache, struct sy__slub_slot *o
 /* From the slot's active and partial slabs. In its local section. */
 static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int node)
 {
-	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
 	for (;;) {
 		if (!own->slab) {
@@ -263,7 +263,7 @@ static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_s
 /* From the nodes' lists. In the slot's local section; the slot has no active slab. */
 static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int node)
 {
-	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	unsigned nearest = cache->cache.heap->slot_node[slot];
 	bool taken = take_partial(cache, own, &cache->nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
 
@@ -274,7 +274,7 @@ static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int n
 
 static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	struct sy_page *page = sy__slub_new_slab(cache, slot, flags, node);
 	void *object;
 

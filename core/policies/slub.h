@@ -3,6 +3,7 @@
 #define SY_SLUB_H
 
 #include "../kmalloc.h"
+#include "../lines.h"
 #include "../list.h"
 #include "../owners.h"
 #include "../page_interface.h"
@@ -59,7 +60,8 @@ struct sy__slub_node {
 
 struct sy__slub_cache {
 	struct sy_cache cache;
-	struct sy__slub_slot *slots; /* one for each slot of the heap; in a heap of threads, element -1 is the dummy */
+	struct sy__slub_slot *slots; /* slot 0's; the others' follow, */
+	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
@@ -68,7 +70,7 @@ struct sy__slub_cache {
 	const char *memory;    /* of the page allocator: address and descriptor of page 0; here as they are nearer so */
 	struct sy_page *table;
 	struct sy__slub_node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
-	size_t state_bytes;          /* them and the slots */
+	size_t state_bytes;          /* them, and the slots of a heap without threads */
 };
 
 struct sy__slub_heap {
@@ -76,7 +78,7 @@ struct sy__slub_heap {
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
 	struct sy__owners owners;      /* the slots of the cache that a page is of, or nowhere */
-	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found; element -1 is the dummy's here too */
+	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found */
 	struct sy__slub_slot *small[]; /* of the normal class for sizes up to 8, 16, 24, … SY__KMALLOC_SMALL */
 };
 
@@ -105,6 +107,17 @@ static inline struct sy_page *sy__slub_page(struct sy__slub_slab *slab)
 static inline struct sy_page *sy__slub_linked(struct sy_list *link)
 {
 	return sy__slub_page(sy__entry(link, struct sy__slub_slab, link));
+}
+
+static inline struct sy__slub_slot *sy__slub_slot(const struct sy__slub_cache *cache, unsigned slot)
+{
+	return (struct sy__slub_slot *)(void *)((char *)cache->slots + slot * cache->stride);
+}
+
+/* Of a heap of threads. */
+static inline struct sy__slub_slot *sy__slub_dummy(struct sy__slub_slot *slots)
+{
+	return (struct sy__slub_slot *)(void *)((char *)slots + SY__DUMMY_HERE);
 }
 
 /* As sy__head_of, of one of the cache's objects. */
@@ -184,6 +197,7 @@ extern const struct sy_here sy__slub_here;
 bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
 void sy__slub_choose_here(struct sy__slub_cache *);
+struct sy__slub_slot *sy__slub_lines(struct sy_heap *);
 void sy__slub_own_pages(struct sy__slub_cache *, const struct sy_page *);
 
 /* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */

@@ -50,7 +50,7 @@ static void count_slot_slab(struct sy_cache_counts *counts, const struct sy__slu
 
 static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cache *cache, unsigned slot)
 {
-	const struct sy__slub_slot *own = &cache->slots[slot];
+	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
 	sy__local_begin(slot);
 	if (own->slab)
@@ -272,11 +272,11 @@ static const char *check_cache(struct sy__slub_cache *cache)
 	const char *wrong = check_layout(cache);
 
 	if (!wrong && cache->cache.heap->threads)
-		wrong = check_dummy(cache->slots - 1);
+		wrong = check_dummy(sy__slub_dummy(cache->slots));
 	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++) {
-		wrong = check_active(cache, &cache->slots[slot]);
+		wrong = check_active(cache, sy__slub_slot(cache, slot));
 		if (!wrong)
-			wrong = check_kept(cache, &cache->slots[slot]);
+			wrong = check_kept(cache, sy__slub_slot(cache, slot));
 	}
 	for (unsigned node = 0; !wrong && node < cache->cache.heap->nodes; node++)
 		wrong = check_node(cache, node);

@@ -131,22 +131,33 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 	return slub->cache.size >= 256 ? 52 : 120;
 }
 
-/* Nodes, then the dummy slot where there is one, then the slots: what one thread uses is close together. */
-static bool make_state(struct sy__slub_cache *slub)
+/* Nodes, then the slots, unless they are threads'. */
+static char *make_slots(struct sy__slub_cache *slub)
 {
 	struct sy_heap *heap = slub->cache.heap;
 	size_t nodes_bytes = sy__align_up(heap->nodes * sizeof(struct sy__slub_node), SY_CACHE_LINE);
-	unsigned dummies = heap->threads ? 1 : 0;
 	char *state;
 
-	slub->state_bytes = nodes_bytes + (dummies + heap->slots) * sizeof(struct sy__slub_slot);
+	slub->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(struct sy__slub_slot);
+	slub->state_bytes = nodes_bytes + (heap->threads ? 0 : heap->slots * slub->stride);
 	state = sy__metadata_take(heap, slub->state_bytes);
+	if (state && !heap->threads)
+		slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes);
+	else if (state)
+		slub->slots = sy__slub_lines(heap);
+	if (!slub->slots)
+		sy__metadata_give(heap, state, slub->state_bytes);
+	return slub->slots ? state : NULL;
+}
+
+static bool make_state(struct sy__slub_cache *slub)
+{
+	struct sy_heap *heap = slub->cache.heap;
+	char *state = make_slots(slub);
+
 	if (!state)
 		return false;
 	slub->nodes = (struct sy__slub_node *)(void *)state;
-	slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes) + dummies;
-	if (heap->threads)
-		slub->slots[-1].partial_slabs = SY__SLUB_DUMMY;
 	for (unsigned i = 0; i < heap->nodes; i++) {
 		slub->nodes[i] = (struct sy__slub_node){ .lock = SY__LOCK_INIT };
 		sy__list_init(&slub->nodes[i].partial);

@@ -268,16 +268,23 @@ void sy__slub_choose_here(struct sy__slub_cache *cache)
 	cache->cache.free_here = free_behind_here;
 }
 
+/* Slots with nothing in them; NULL: no memory. */
+struct sy__slub_slot *sy__slub_lines(struct sy_heap *heap)
+{
+	struct sy__slub_slot *slots = sy__lines_take(heap, sizeof(*slots));
+
+	if (slots)
+		sy__slub_dummy(slots)->partial_slabs = SY__SLUB_DUMMY;
+	return slots;
+}
+
 /* After the classes; false: no memory, nothing kept. */
 bool sy__slub_here_init(struct sy__slub_heap *slub)
 {
 	struct sy_heap *heap = &slub->heap;
-	struct sy__slub_slot *nowhere = sy__metadata_take(heap, (heap->slots + 1) * sizeof(struct sy__slub_slot));
-
-	if (!nowhere || !sy__owners_create(&slub->owners, heap))
+	slub->nowhere = sy__slub_lines(heap);
+	if (!slub->nowhere || !sy__owners_create(&slub->owners, heap))
 		return false;
-	slub->nowhere = nowhere + 1;
-	nowhere->partial_slabs = SY__SLUB_DUMMY;
 	for (size_t size = 8; size <= SY__KMALLOC_SMALL; size += 8)
 		slub->small[size / 8 - 1] = sy__slub_cache(sy__kmalloc_small(&slub->kmalloc, size))->slots;
 	return true;

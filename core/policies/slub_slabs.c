@@ -263,7 +263,7 @@ static struct sy_page *take_slot_partial(struct sy__slub_slot *own)
 /* Puts a frozen slab on the slot's partial list; a list at its limit is moved to the nodes first. */
 void sy__slub_keep(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
-	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	struct sy_page *overflow = NULL;
 
 	sy__local_begin(slot);
@@ -276,9 +276,11 @@ void sy__slub_keep(struct sy__slub_cache *cache, unsigned slot, struct sy_page *
 
 static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 {
-	struct sy__slub_slot *own = &cache->slots[slot];
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	uint64_t pages = 0;
 
+	if (!own->slab && !own->partial)
+		return 0;
 	sy__local_begin(slot);
 	if (own->slab)
 		pages += sy__slub_deactivate(cache, slot, own);
@@ -380,4 +382,6 @@ void sy__slub_cache_fini(struct sy_cache *cache)
 	sy__slub_shrink(cache);
 	sy__deferred_finish(cache->heap, belongs_to, cache);
 	sy__metadata_give(cache->heap, slub->nodes, slub->state_bytes);
+	if (slub->stride == SY_SLOT_STRIDE)
+		sy__lines_give(cache->heap, slub->slots, sizeof(*slub->slots));
 }

@@ -31,8 +31,8 @@ static void mark(struct sy__walk *walk, const void *context)
 
 	mark_chain(walk, cache, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		if (sy__slot_reachable(&cache->cache, slot) && cache->slots[slot].slab == view->page)
-			mark_chain(walk, cache, cache->slots[slot].freelist, SY_PART_SLOT, "freelist", slot);
+		if (sy__slot_reachable(&cache->cache, slot) && sy__slub_slot(cache, slot)->slab == view->page)
+			mark_chain(walk, cache, sy__slub_slot(cache, slot)->freelist, SY_PART_SLOT, "freelist", slot);
 }
 
 /* Whether the slab is on the slot's partial list, and where. */
@@ -53,8 +53,8 @@ static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *
 
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
-		active = cache->slots[slot].slab == page;
-		if (!active && !is_kept(&cache->slots[slot], page, &slab->place))
+		active = sy__slub_slot(cache, slot)->slab == page;
+		if (!active && !is_kept(sy__slub_slot(cache, slot), page, &slab->place))
 			continue;
 		slab->list = active ? "active" : "partial";
 		slab->owner_kind = SY_OWNER_SLOT;

@@ -176,7 +176,7 @@ static void test_other_policies_refuse_a_supplier(void)
 
 static const struct sy__bonwick_slot *slot_of(struct sy_cache *cache, unsigned slot)
 {
-	return &sy__bonwick_cache(cache)->slots[slot];
+	return sy__bonwick_slot(sy__bonwick_cache(cache), slot);
 }
 
 static void check_slot(struct sy_cache *cache, unsigned main, unsigned aux)

@@ -26,7 +26,7 @@ static struct sy__slab_node *node_of(struct sy_cache *cache, unsigned node)
 
 static struct sy__slab_array *array_of(struct sy_cache *cache, unsigned slot)
 {
-	return sy__slab_cache(cache)->arrays[slot];
+	return sy__slab_own(sy__slab_cache(cache), slot);
 }
 
 static struct sy__slab_slab *slab_of(struct sy_cache *cache, void *object)

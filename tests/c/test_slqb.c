@@ -28,7 +28,7 @@ static struct world make(unsigned slots, unsigned nodes, int64_t hiwater, int64_
 
 static struct sy__slqb_slot *slot_of(struct sy_cache *cache, unsigned slot)
 {
-	return &sy__slqb_cache(cache)->slots[slot];
+	return sy__slqb_slot(sy__slqb_cache(cache), slot);
 }
 
 static struct sy__slqb_list *list_of(struct sy_cache *cache, unsigned slot)

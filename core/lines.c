@@ -1,0 +1,142 @@
+/*
+ * What caches keep of every slot, in heaps of threads: slot by slot.
+ *
+ * A cache of a heap of threads has some cache lines of state for each of SY_THREAD_SLOTS slots, of which a program uses
+ * a few. Were they an array in each cache, a thread would touch a page for every size class that it uses, of which it needs one
+ * line. So they lie the other way round. A plane is a row of pages, one for each slot, and a cache has the same lines of every
+ * page:
+ *
+ *	            cache a   cache b   cache c
+ *	dummy     | line    | line    | line line | …  to SY_SLOT_STRIDE bytes
+ *	slot 0    | line    | line    | line line | …
+ *	slot 1    | …
+ *
+ * A thread touches one page for the first SY__MOST_LINES lines of all caches, and finds them with one entry of the processor's
+ * TLB. What sy__call_begin yields is then the distance of a slot's page from slot 0's.
+ *
+ * Planes are address space from the memory source, besides the heap's pages: nothing of a page is there until its slot writes to
+ * it. Zero must mean that a slot has nothing yet, so that making a cache touches no slot.
+ *
+ * Giving lines back clears them, of all slots that ever had an owner, as the next cache must find zeros.
+ *
+ * Lock (level 3 of types.h): sy_heap.planes_lock, for the list of planes and which of their lines are taken.
+ */
+#include "lines.h"
+
+#include "metadata.h"
+
+struct sy__plane {
+	struct sy__plane *next;
+	char *rows;    /* the dummy's */
+	uint64_t taken; /* a bit for each line */
+};
+
+_Static_assert(SY__MOST_LINES == 64, "a word has a bit for each line");
+
+#define ROWS (SY_THREAD_SLOTS + 1u) /* with the dummy's */
+#define PLANE_BYTES ((size_t)ROWS * SY_SLOT_STRIDE)
+
+static unsigned lines_of(size_t bytes)
+{
+	return (unsigned)((bytes + SY_CACHE_LINE - 1) / SY_CACHE_LINE);
+}
+
+static uint64_t mask(unsigned first, unsigned count)
+{
+	return (count < SY__MOST_LINES ? (UINT64_C(1) << count) - 1 : UINT64_MAX) << first;
+}
+
+/* So many free lines in a row, now taken: the dummy's; or NULL. With the lock held. */
+static char *take_of(struct sy__plane *plane, unsigned count)
+{
+	for (unsigned first = 0; first + count <= SY__MOST_LINES; first++) {
+		if (plane->taken & mask(first, count))
+			continue;
+		plane->taken |= mask(first, count);
+		return plane->rows + first * SY_CACHE_LINE;
+	}
+	return NULL;
+}
+
+static char *take_of_all(struct sy_heap *heap, unsigned count)
+{
+	char *lines = NULL;
+
+	sy__lock(&heap->planes_lock);
+	for (struct sy__plane *plane = heap->planes; plane && !lines; plane = plane->next)
+		lines = take_of(plane, count);
+	sy__unlock(&heap->planes_lock);
+	return lines;
+}
+
+static bool add_plane(struct sy_heap *heap)
+{
+	struct sy__plane *plane = sy__metadata_take(heap, sizeof(*plane));
+	char *rows = plane ? sy__source_reserve(PLANE_BYTES) : NULL;
+
+	if (!rows || sy__source_commit(rows, PLANE_BYTES) != 0) {
+		if (rows)
+			sy__source_release(rows, PLANE_BYTES);
+		sy__metadata_give(heap, plane, sizeof(*plane));
+		return false;
+	}
+	sy__source_prefer_small(rows, PLANE_BYTES);
+	*plane = (struct sy__plane){ .rows = rows };
+	sy__lock(&heap->planes_lock);
+	plane->next = heap->planes;
+	heap->planes = plane;
+	sy__unlock(&heap->planes_lock);
+	return true;
+}
+
+void *sy__lines_take(struct sy_heap *heap, size_t bytes)
+{
+	unsigned count = lines_of(bytes);
+	char *lines = take_of_all(heap, count);
+
+	while (!lines && add_plane(heap))
+		lines = take_of_all(heap, count);
+	return lines ? lines + SY_SLOT_STRIDE : NULL;
+}
+
+/* ---- Giving back -------------------------------------------------------------------------------------------------- */
+
+/* Writes only where something is, as a page that was only read takes no memory. */
+static void clear(char *line)
+{
+	static const char zero[SY_CACHE_LINE];
+
+	if (!sy__same(line, zero, SY_CACHE_LINE))
+		sy__fill(line, 0, SY_CACHE_LINE);
+}
+
+void sy__lines_give(struct sy_heap *heap, void *of_slot_0, size_t bytes)
+{
+	char *lines = (char *)of_slot_0 - SY_SLOT_STRIDE;
+	unsigned count = lines_of(bytes), rows = sy__slots_high() + 1;
+
+	if (!of_slot_0)
+		return;
+	for (unsigned row = 0; row < rows; row++)
+		for (unsigned line = 0; line < count; line++)
+			clear(lines + (size_t)row * SY_SLOT_STRIDE + (size_t)line * SY_CACHE_LINE);
+	sy__lock(&heap->planes_lock);
+	for (struct sy__plane *plane = heap->planes; plane; plane = plane->next) {
+		size_t at = (size_t)((uintptr_t)lines - (uintptr_t)plane->rows);
+
+		if (at < SY_SLOT_STRIDE)
+			plane->taken &= ~mask((unsigned)(at / SY_CACHE_LINE), count);
+	}
+	sy__unlock(&heap->planes_lock);
+}
+
+void sy__lines_fini(struct sy_heap *heap)
+{
+	while (heap->planes) {
+		struct sy__plane *plane = heap->planes;
+
+		heap->planes = plane->next;
+		sy__source_release(plane->rows, PLANE_BYTES);
+		sy__metadata_give(heap, plane, sizeof(*plane));
+	}
+}
