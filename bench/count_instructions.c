@@ -221,7 +221,6 @@ struct place {
 	uint64_t ip, sp;
 };
 
-#if defined(__x86_64__)
 static bool registers(pid_t child, struct user_regs_struct *all)
 {
 	struct iovec vector = { all, sizeof(*all) };
@@ -229,14 +228,10 @@ static bool registers(pid_t child, struct user_regs_struct *all)
 	return ptrace(PTRACE_GETREGSET, child, (void *)(uintptr_t)NT_PRSTATUS, &vector) == 0;
 }
 
-static bool where(pid_t child, struct place *place)
+#if defined(__x86_64__)
+static struct place place_of(const struct user_regs_struct *all)
 {
-	struct user_regs_struct all;
-
-	if (!registers(child, &all))
-		return false;
-	*place = (struct place){ all.rip, all.rsp };
-	return true;
+	return (struct place){ all->rip, all->rsp };
 }
 
 /* Where a function will return to, asked at its first instruction. */
@@ -245,21 +240,9 @@ static struct place return_place(pid_t child, struct place entry)
 	return (struct place){ (uint64_t)ptrace(PTRACE_PEEKDATA, child, (void *)(uintptr_t)entry.sp, NULL), entry.sp + 8 };
 }
 #elif defined(__aarch64__)
-static bool registers(pid_t child, struct user_regs_struct *all)
+static struct place place_of(const struct user_regs_struct *all)
 {
-	struct iovec vector = { all, sizeof(*all) };
-
-	return ptrace(PTRACE_GETREGSET, child, (void *)(uintptr_t)NT_PRSTATUS, &vector) == 0;
-}
-
-static bool where(pid_t child, struct place *place)
-{
-	struct user_regs_struct all;
-
-	if (!registers(child, &all))
-		return false;
-	*place = (struct place){ all.pc, all.sp };
-	return true;
+	return (struct place){ all->pc, all->sp };
 }
 
 static struct place return_place(pid_t child, struct place entry)
@@ -272,6 +255,16 @@ static struct place return_place(pid_t child, struct place entry)
 #else
 #error "count-instructions knows the registers of x86-64 and arm64 only"
 #endif
+
+static bool where(pid_t child, struct place *place)
+{
+	struct user_regs_struct all;
+
+	if (!registers(child, &all))
+		return false;
+	*place = place_of(&all);
+	return true;
+}
 
 /* What was counted of one function. */
 struct counted {

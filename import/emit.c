@@ -68,6 +68,18 @@ static void put(struct output *output, const struct row *row)
 
 /* ---- Objects ---------------------------------------------------------------------------------------------------- */
 
+/* The object that the row allocates, which gets its number. */
+static struct live *bring_to_life(struct output *output, struct row *row)
+{
+	row->object = live_add(&output->objects, &output->pool, row->address);
+	struct live *live = &output->pool.entries[row->object];
+	live->size = row->size;
+	live->allocated = row->allocated;
+	live->class = row->cache;
+	live->kind = row->kind;
+	return live;
+}
+
 static void object_alloc(struct output *output, const struct record *record)
 {
 	struct row row = row_of(output, record);
@@ -77,12 +89,7 @@ static void object_alloc(struct output *output, const struct record *record)
 	}
 	row.size = record->size;
 	row.allocated = record->allocated;
-	row.object = live_add(&output->objects, &output->pool, record->address);
-	struct live *live = &output->pool.entries[row.object];
-	live->size = row.size;
-	live->allocated = row.allocated;
-	live->class = row.cache;
-	live->kind = record->kind;
+	bring_to_life(output, &row);
 	put(output, &row);
 }
 
@@ -174,13 +181,7 @@ static void implied_object_alloc(struct output *output, const struct implied *im
 	row.size = implied->size;
 	row.allocated = implied->allocated;
 	row.cache = implied->cache;
-	row.object = live_add(&output->objects, &output->pool, implied->address);
-	struct live *live = &output->pool.entries[row.object];
-	live->size = row.size;
-	live->allocated = row.allocated;
-	live->class = row.cache;
-	live->kind = row.kind;
-	live->implied = true;
+	bring_to_life(output, &row)->implied = true;
 	output->counts->implied_allocs++;
 	put(output, &row);
 }
