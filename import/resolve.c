@@ -497,7 +497,7 @@ static void settle(struct walk *walk)
 	for (uint32_t i = 0; i < walk->run_count; i++)
 		if (walk->runs[i].in_use)
 			judge(walk, &walk->runs[i]);
-	result->shared_pages = walk->runs_mixed > walk->runs_judged / 4;
+	result->shared_pages = walk->runs_mixed > walk->runs_judged / 20;
 	if (result->shared_pages)
 		caches_join_equal_sizes(&result->caches);
 	else
