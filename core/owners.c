@@ -10,12 +10,27 @@
  * other pages are never looked at, so nothing is undone when pages are given back. What has no fast path (a large
  * allocation, an object with its free pointer elsewhere) belongs to an array in which nothing is ever found.
  *
- * The words are reserved for the whole range of pages at once and touched as pages are used. Writes are plain: who frees an
- * object got it from somebody who got it after the word was written.
+ * The words are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
+ * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk usable at
+ * once: that is no harm. Writes are plain: who frees an object got it from somebody who got it after the word was written.
  */
 #include "owners.h"
 
 #include "page_interface.h"
+
+#define CHUNK ((size_t)8 << SY_MAX_ORDER) /* words */
+#define CHUNK_BYTES (CHUNK * sizeof(void *))
+
+/* Whole chunks. */
+static size_t words_bytes(const struct sy__owners *owners)
+{
+	return (owners->pages + CHUNK - 1) / CHUNK * CHUNK_BYTES;
+}
+
+static size_t reserved(const struct sy__owners *owners)
+{
+	return words_bytes(owners) + words_bytes(owners) / CHUNK_BYTES;
+}
 
 bool sy__owners_create(struct sy__owners *owners, const struct sy_heap *heap)
 {
@@ -23,10 +38,11 @@ bool sy__owners_create(struct sy__owners *owners, const struct sy_heap *heap)
 
 	owners->memory = (uintptr_t)base->memory;
 	owners->pages = (size_t)base->page_count;
-	owners->words = sy__source_reserve(owners->pages * sizeof(void *));
+	owners->words = sy__source_reserve(reserved(owners));
 	if (!owners->words)
 		return false;
-	if (sy__source_commit(owners->words, owners->pages * sizeof(void *)) != 0) {
+	owners->there = (uint8_t *)owners->words + words_bytes(owners);
+	if (sy__source_commit(owners->there, reserved(owners) - words_bytes(owners)) != 0) {
 		sy__owners_destroy(owners);
 		return false;
 	}
@@ -37,15 +53,30 @@ bool sy__owners_create(struct sy__owners *owners, const struct sy_heap *heap)
 void sy__owners_destroy(struct sy__owners *owners)
 {
 	if (owners->words)
-		sy__source_release(owners->words, owners->pages * sizeof(void *));
+		sy__source_release(owners->words, reserved(owners));
 	owners->words = NULL;
 }
 
-void sy__owners_set(struct sy__owners *owners, const struct sy_heap *heap, const struct sy_page *page, size_t count,
+static bool make_usable(struct sy__owners *owners, size_t chunk)
+{
+	char *words = (char *)owners->words + chunk * CHUNK_BYTES;
+
+	if (sy__likely(__atomic_load_n(&owners->there[chunk], __ATOMIC_ACQUIRE)))
+		return true;
+	if (sy__source_commit(words, CHUNK_BYTES) != 0)
+		return false;
+	__atomic_store_n(&owners->there[chunk], 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool sy__owners_set(struct sy__owners *owners, const struct sy_heap *heap, const struct sy_page *page, size_t count,
                     void *owner)
 {
 	size_t first = sy__owners_index(owners, sy__page_address(heap, page));
 
+	if (sy__unlikely(!make_usable(owners, first / CHUNK)))
+		return false;
 	for (size_t i = 0; i < count; i++)
 		owners->words[first + i] = owner;
+	return true;
 }

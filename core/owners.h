@@ -9,14 +9,15 @@ struct sy__owners {
 	uintptr_t memory; /* address of the first page */
 	size_t pages;     /* in the range */
 	void **words;     /* one for each of them; NULL: not created */
+	uint8_t *there;   /* for each CHUNK of words: whether it can be written to */
 };
 
 /* All words are undefined at first. False: no memory. */
 bool sy__owners_create(struct sy__owners *, const struct sy_heap *);
 void sy__owners_destroy(struct sy__owners *);
 
-/* Whom so many pages from this one on belong to from now on. */
-void sy__owners_set(struct sy__owners *, const struct sy_heap *, const struct sy_page *, size_t count, void *owner);
+/* Whom the pages of a block, so many from this one on, belong to from now on. False: there is no memory to say so. */
+bool sy__owners_set(struct sy__owners *, const struct sy_heap *, const struct sy_page *, size_t count, void *owner);
 
 /* Whom the page at this address belongs to. */
 static inline void *sy__owner(const struct sy__owners *owners, const void *address)

@@ -116,7 +116,7 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	heap = sy_heap_create(pages, &config);
 	if (!heap) {
 		sy_pages_destroy(pages);
-		return refuse(error, "there is no memory for a heap: raise its limit, or enlarge its buffer");
+		return refuse(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
 	}
 	return heap;
 }

@@ -41,7 +41,7 @@ static size_t reserve(void)
 	return (size_t)limit.rlim_cur / 2;
 }
 
-static _Noreturn void refuse(const char *why)
+static void tell(const char *why)
 {
 	struct iovec parts[] = {
 		{ (void *)(uintptr_t)"slabyard: SLABYARD=", 19 },
@@ -52,12 +52,30 @@ static _Noreturn void refuse(const char *why)
 	};
 
 	(void)!writev(STDERR_FILENO, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+static _Noreturn void refuse(const char *why)
+{
+	tell(why);
 	_exit(2);
+}
+
+/* Malloc returns NULL, and the program may even live with that; but who set the limit should know. */
+static struct sy_heap *open_or_tell(const struct sy_heap_options *options)
+{
+	static bool told;
+	const char *error;
+	struct sy_heap *heap = sy_heap_open(spec, options, &error);
+
+	if (!heap && !told)
+		tell(error);
+	told = told || !heap;
+	return heap;
 }
 
 static struct sy_heap *make(void)
 {
-	const char *wanted = getauxval(AT_SECURE) ? NULL : getenv("SLABYARD"), *error;
+	const char *wanted = getauxval(AT_SECURE) ? NULL : getenv("SLABYARD");
 	struct sy_heap_options options = {
 		.reserve = reserve(),
 		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
@@ -69,7 +87,7 @@ static struct sy_heap *make(void)
 		spec = wanted;
 	if (!sy_spec_parse(&parsed, spec, &fault))
 		refuse(fault.text);
-	return sy_heap_open(spec, &options, &error);
+	return open_or_tell(&options);
 }
 
 struct sy_heap *process_heap(void)

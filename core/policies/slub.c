@@ -104,9 +104,10 @@ static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t si
 	struct sy__slub_heap *slub = sy__slub_heap(heap);
 	void *object = sy__large_alloc(heap, slot, size, flags, node);
 
-	if (object && heap->threads)
-		sy__owners_set(&slub->owners, heap, sy__page_of(heap, object), 1, slub->nowhere);
-	return object;
+	if (sy__likely(!object || !heap->threads || sy__owners_set(&slub->owners, heap, sy__page_of(heap, object), 1, slub->nowhere)))
+		return object;
+	sy__large_free(heap, slot, sy__head_of(heap, object));
+	return NULL;
 }
 
 static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)

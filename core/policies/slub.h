@@ -198,7 +198,7 @@ bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
 void sy__slub_choose_here(struct sy__slub_cache *);
 struct sy__slub_slot *sy__slub_lines(struct sy_heap *);
-void sy__slub_own_pages(struct sy__slub_cache *, const struct sy_page *);
+bool sy__slub_own_pages(struct sy__slub_cache *, const struct sy_page *);
 
 /* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);

@@ -295,10 +295,11 @@ void sy__slub_here_fini(struct sy_heap *heap)
 	sy__owners_destroy(&sy__slub_heap(heap)->owners);
 }
 
-void sy__slub_own_pages(struct sy__slub_cache *cache, const struct sy_page *page)
+/* False: no memory. */
+bool sy__slub_own_pages(struct sy__slub_cache *cache, const struct sy_page *page)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 
-	sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << sy__page_order(page),
-	               cache->offset ? slub->nowhere : cache->slots);
+	return sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << sy__page_order(page),
+	                      cache->offset ? slub->nowhere : cache->slots);
 }

@@ -91,8 +91,10 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
-	if (cache->cache.heap->threads)
-		sy__slub_own_pages(cache, page);
+	if (cache->cache.heap->threads && !sy__slub_own_pages(cache, page)) {
+		sy__pages_give(cache->cache.heap, slot, page);
+		return NULL;
+	}
 	objects = sy__order_objects(sy__page_order(page), cache->cache.size);
 	slab = sy__slub_slab(page);
 	slab->cache = cache;

@@ -110,28 +110,74 @@ static void test_limit_while_running(void)
 	CHECK_EQUAL(status, 0);
 }
 
-static void test_limit_from_the_start(char *const *arguments)
+/* This program with another part to play. What it writes to standard error is told on, and counted in lines. */
+static unsigned start_limited(int resource, rlim_t bytes, const char *part)
 {
-	pid_t child = fork();
-	int status = 0;
+	char *const arguments[] = { (char *)(uintptr_t)"malloc_shortage", (char *)(uintptr_t)part, NULL };
+	int status = 0, ends[2];
+	unsigned lines = 0;
+	pid_t child;
+	char read_one;
 
+	CHECK_EQUAL(pipe(ends), 0);
+	child = fork();
 	if (child == 0) {
-		set_limit(RLIMIT_AS, 150 << 20);
+		dup2(ends[1], STDERR_FILENO);
+		set_limit(resource, bytes);
 		execv("/proc/self/exe", arguments);
 		_exit(127);
 	}
+	close(ends[1]);
+	while (read(ends[0], &read_one, 1) == 1) {
+		lines += read_one == '\n';
+		(void)!write(STDERR_FILENO, &read_one, 1);
+	}
+	close(ends[0]);
 	CHECK(child > 0 && waitpid(child, &status, 0) == child);
 	CHECK_EQUAL(status, 0);
+	return lines;
+}
+
+static void test_limit_from_the_start(void)
+{
+	CHECK_EQUAL(start_limited(RLIMIT_AS, 150 << 20, "much"), 0);
+	CHECK_EQUAL(start_limited(RLIMIT_AS, 60 << 20, "little"), 0);
+	CHECK_EQUAL(start_limited(RLIMIT_DATA, 24 << 20, "little"), 0);
+}
+
+static void test_too_small_a_limit(void)
+{
+	CHECK_EQUAL(start_limited(RLIMIT_DATA, 2 << 20, "nothing"), 1);
+	CHECK_EQUAL(start_limited(RLIMIT_AS, 14 << 20, "nothing"), 1);
+}
+
+/* Where there is no heap every request fails, the second as the first. */
+static void get_nothing(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		errno = 0;
+		CHECK(!malloc(100) && errno == ENOMEM);
+	}
+}
+
+static int play(const char *part)
+{
+	if (!strcmp(part, "nothing")) {
+		get_nothing();
+		return check_failures ? 1 : 0;
+	}
+	run_out(17);
+	if (!strcmp(part, "much"))
+		run_out(24);
+	return check_result();
 }
 
 int main(int count, char **arguments)
 {
-	if (count > 1) {
-		run_out(17);
-		run_out(24);
-		return check_result();
-	}
+	if (count > 1)
+		return play(arguments[1]);
 	test_limit_while_running();
-	test_limit_from_the_start((char *const[]){ arguments[0], (char *)(uintptr_t)"limited", NULL });
+	test_limit_from_the_start();
+	test_too_small_a_limit();
 	return check_result();
 }
