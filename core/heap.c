@@ -152,7 +152,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
 	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
 	                         .cpus = config->threads ? sy__cpus() : slots, .threads = config->threads,
-	                         .sizing = config->sizing, .grace_ns = config->grace_ns };
+	                         .apart = config->apart || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
 
 	if (!config_fits(config, slots, nodes))
@@ -166,12 +166,12 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	if (!heap)
 		return NULL;
 	if (heap->policy->heap_init && !heap->policy->heap_init(heap)) {
-		heap->threads = false;
+		heap->threads = heap->apart = false;
 		tear_down(heap);
 		return NULL;
 	}
 	if (heap->threads && !sy__here_attach(heap)) {
-		heap->threads = false;
+		heap->threads = heap->apart = false;
 		tear_down(heap);
 		return NULL;
 	}
@@ -183,7 +183,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 static void end_threads(struct sy_heap *heap)
 {
 	sy__here_detach(heap);
-	heap->threads = false;
+	heap->threads = heap->apart = false;
 }
 
 void sy_heap_destroy(struct sy_heap *heap)

@@ -35,21 +35,21 @@ static inline unsigned sy__here_slot(ptrdiff_t here)
 }
 
 /* Whether the caller may touch what a slot has of a cache: in every loop over slots but where a cache is made. In a
- * replay the caller drives all slots. In a heap of threads these are the caller's own slot and those that are claimed, which
- * the core has done around shrink, reap, counts, tick, check and cache_fini as far as that was possible; and all of
- * a cache that nobody uses any more, as far as there is anything. */
+ * replay the caller drives all slots. Elsewhere (sy_heap.apart) these are the caller's own slot and those that are claimed, which
+ * the core has done in heaps of threads around shrink, reap, counts, tick, check and cache_fini as far as that was possible; and
+ * all of a cache that nobody uses any more, as far as there is anything. */
 static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
 {
-	if (!cache->heap->threads)
+	if (!cache->heap->apart)
 		return true;
 	return cache->ending ? slot < sy__slots_high() : sy__slot_mine(slot);
 }
 
-/* Counts a call that left the fast path, by a counter of the heap. Not in heaps of threads, where every thread would write to
- * that one word. */
+/* Counts a call that left the fast path, by a counter of the heap. Not where slots are driven at once, and everybody would
+ * write to that one word. */
 static inline void sy__count_slow(const struct sy_heap *heap, size_t *counter)
 {
-	if (!heap->threads)
+	if (!heap->apart)
 		__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 

@@ -65,8 +65,8 @@
 #endif
 #define sy__likely(x) __builtin_expect(!!(x), 1)
 #define sy__unlikely(x) __builtin_expect(!!(x), 0)
-#define SY__COLD __attribute__((cold, noinline))
-#define SY__OUT_OF_LINE __attribute__((noinline)) /* often taken, so compiled for speed; but the fast path goes without its frame */
+#define SY__COLD __attribute__((__cold__, __noinline__))
+#define SY__OUT_OF_LINE __attribute__((__noinline__)) /* often taken, so compiled for speed; but the fast path goes without its frame */
 
 #ifndef SY_PLATFORM_SHIM
 #define SY_PLATFORM_SHIM "platform/user.h"

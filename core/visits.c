@@ -7,7 +7,8 @@
  * their times, so that what happens follows from the clock alone. The slots' visits are spread evenly over the
  * period.
  *
- * In a heap of threads the slots are visited that the caller may touch: its own, and those that it could claim (here.c).
+ * In a heap of threads the slots are visited that the caller may touch: its own, and those that it could claim (here.c). In a
+ * kernel, whose slots are its CPUs, it ticks on the CPU that tick_slot names.
  *
  * After a long silence there is nothing left to do for most of the visits that were missed. Of more than CATCH_UP
  * periods only the last so many are made up for.
@@ -38,10 +39,11 @@ void sy__visits_run(struct sy_heap *heap, struct sy__visits *visits,
 	if (due <= now)
 		due = skip_silence(due, visits->period, now);
 	while (due <= now) {
-		if (!heap->threads || sy__slot_mine(visits->slot))
+		if (!heap->apart || sy__slot_mine(visits->slot))
 			visit(heap, visits->slot, due);
 		visits->slot = (visits->slot + 1) % heap->slots;
 		due += visits->period / heap->slots;
+		heap->tick_slot = visits->slot;
 		sy__time_set(&heap->tick_due, due);
 	}
 	sy__unlock(&heap->lock);

@@ -116,11 +116,16 @@ static inline bool sy__holds(const struct sy_heap *heap, const void *address)
 	return ((uintptr_t)address - (uintptr_t)base->memory) >> SY_PAGE_SHIFT < base->page_count;
 }
 
+static inline struct sy_page *sy__page_near(const char *memory, struct sy_page *table, const void *address)
+{
+	return table + ((size_t)((const char *)address - memory) >> SY_PAGE_SHIFT);
+}
+
 static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
 {
 	const struct sy_pages_base *base = sy__pages_base(heap);
 
-	return base->table + ((size_t)((const char *)address - base->memory) >> SY_PAGE_SHIFT);
+	return sy__page_near(base->memory, base->table, address);
 }
 
 #endif

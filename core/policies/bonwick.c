@@ -61,7 +61,7 @@ static SY__COLD void spill(struct sy__bonwick_cache *cache, unsigned slot, void 
 static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab);
 
 /* What takes a lock stays out of sight of what doesn't, which then needs no stack frame. */
-#define NOT_INLINE __attribute__((noinline))
+#define NOT_INLINE __attribute__((__noinline__))
 
 static SY__COLD void *zeroed(const struct sy__bonwick_cache *cache, void *object)
 {

@@ -83,7 +83,7 @@ static char *get_pages(struct sy__bonwick_cache *cache, unsigned slot, unsigned 
 }
 
 /* Paper: kmem_freepages. */
-static uint64_t free_pages(struct sy__bonwick_cache *cache, unsigned slot, char *memory)
+static uint64_t give_pages(struct sy__bonwick_cache *cache, unsigned slot, char *memory)
 {
 	const struct sy_page_supplier *supplier = cache->cache.supplier;
 	struct sy_heap *heap = cache->cache.heap;
@@ -216,7 +216,7 @@ bool sy__bonwick_grow(struct sy__bonwick_cache *cache, unsigned slot, unsigned f
 		return false;
 	slab = cache->large ? make_large(cache, slot, flags, memory) : make_small(cache, memory);
 	if (!slab) {
-		free_pages(cache, slot, memory);
+		give_pages(cache, slot, memory);
 		return false;
 	}
 	if (!cache->cache.supplier)
@@ -246,7 +246,7 @@ static uint64_t give_back(struct sy__bonwick_cache *cache, unsigned slot, struct
 	destruct(cache, slab);
 	if (cache->large)
 		free_large(cache, slot, slab);
-	return free_pages(cache, slot, memory);
+	return give_pages(cache, slot, memory);
 }
 
 /* Ends a complete slab that is on no list. */
@@ -406,7 +406,7 @@ static void return_supplied(struct sy__bonwick_cache *cache)
 		struct sy_list *link = cache->slabs.next;
 
 		sy__list_remove(link);
-		free_pages(cache, 0, sy__bonwick_memory(cache, sy__bonwick_linked(link)));
+		give_pages(cache, 0, sy__bonwick_memory(cache, sy__bonwick_linked(link)));
 	}
 }
 

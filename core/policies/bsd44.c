@@ -78,7 +78,7 @@ static inline uint32_t block_bytes(unsigned bucket)
 }
 
 /* The smallest block that holds so many bytes, at most LARGEST. */
-static inline uint32_t round_up(size_t bytes)
+static inline uint32_t rounded(size_t bytes)
 {
 	if (bytes <= (size_t)1 << SMALLEST_SHIFT)
 		return (uint32_t)1 << SMALLEST_SHIFT;
@@ -143,7 +143,7 @@ static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, uns
 
 	if (sy__unlikely(size > LARGEST))
 		return sy__general_pages(general, slot, size, flags, node, NULL);
-	want.bytes = want.align = round_up(size);
+	want.bytes = want.align = rounded(size);
 	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
 }
 
@@ -172,7 +172,7 @@ static bool bsd44_cache_init(struct sy_cache *cache)
 		return false;
 	cache->size = (uint32_t)bytes;
 	if (bytes <= LARGEST)
-		cache->size = own->want.bytes = own->want.align = round_up(bytes > cache->align ? bytes : cache->align);
+		cache->size = own->want.bytes = own->want.align = rounded(bytes > cache->align ? bytes : cache->align);
 	return true;
 }
 

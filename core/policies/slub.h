@@ -123,7 +123,7 @@ static inline struct sy__slub_slot *sy__slub_dummy(struct sy__slub_slot *slots)
 /* As sy__head_of, of one of the cache's objects. */
 static inline struct sy_page *sy__slub_head(const struct sy__slub_cache *cache, const void *object)
 {
-	return sy__page_head(cache->table + ((size_t)((const char *)object - cache->memory) >> SY_PAGE_SHIFT));
+	return sy__page_head(sy__page_near(cache->memory, cache->table, object));
 }
 
 /* The free pointer of a free object: where the next free object is. */

@@ -73,7 +73,7 @@ static inline size_t largest(const struct sy__sunos4_heap *sunos4)
 	return SY_PAGE_SIZE << sunos4->chunk_order >> 1;
 }
 
-static inline uint32_t round_up(size_t bytes)
+static inline uint32_t rounded(size_t bytes)
 {
 	return bytes ? (uint32_t)sy__align_up(bytes, SY__UNIT) : (uint32_t)SY__UNIT;
 }
@@ -186,7 +186,7 @@ static void *sunos4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, un
 
 	if (sy__unlikely(size > largest(sunos4_of(general))))
 		return sy__general_pages(general, slot, size, flags, node, NULL);
-	want.bytes = round_up(size);
+	want.bytes = rounded(size);
 	want.align = size & (size - 1) ? (uint32_t)SY__UNIT : want.bytes;
 	if (want.align > SY_PAGE_SIZE)
 		want.align = (uint32_t)SY_PAGE_SIZE;
@@ -233,7 +233,7 @@ static bool sunos4_cache_init(struct sy_cache *cache)
 		return false;
 	cache->size = (uint32_t)bytes;
 	if (bytes <= largest(sunos4_of(sy__general_of(cache->heap))))
-		own->want = (struct sy__general_want){ cache->size = round_up(bytes), cache->align };
+		own->want = (struct sy__general_want){ cache->size = rounded(bytes), cache->align };
 	return true;
 }
 

@@ -84,7 +84,7 @@ static inline unsigned class_of(size_t bytes)
 }
 
 /* The smallest block that holds so many bytes. */
-static inline uint32_t round_up(size_t bytes)
+static inline uint32_t rounded(size_t bytes)
 {
 	if (bytes <= SY__UNIT)
 		return (uint32_t)SY__UNIT;
@@ -264,7 +264,7 @@ static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 
 	if (sy__unlikely(size > largest(svr4_of(general))))
 		return sy__general_pages(general, slot, size, flags, node, NULL);
-	want.bytes = want.align = round_up(size);
+	want.bytes = want.align = rounded(size);
 	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
 }
 
@@ -307,7 +307,7 @@ static bool svr4_cache_init(struct sy_cache *cache)
 		return false;
 	cache->size = (uint32_t)bytes;
 	if (least <= largest(svr4_of(sy__general_of(cache->heap))))
-		cache->size = own->want.bytes = own->want.align = round_up(least);
+		cache->size = own->want.bytes = own->want.align = rounded(least);
 	return true;
 }
 

@@ -1,0 +1,232 @@
+/*
+ * Which heap a kernel has, and what drives it besides calls.
+ *
+ * Boot. `slabyard=POLICY:TUNABLE=VALUE,…` on the command line names the policy; it is read before the first allocation. A spec
+ * that makes no sense is told in the log, and SLUB serves: a kernel without an allocator could not say what is wrong.
+ *
+ * Time. Policies that visit each slot from time to time (SLAB, SLQB) say whose visit is due next and when (sy_heap.tick_slot,
+ * tick_due): a work item runs on that CPU then, and again on the next. Where CPUs are off, their visits find nothing to do and
+ * are made anywhere.
+ *
+ * Pressure. A shrinker has every CPU give back what its slot and its node's lists can spare, at most PRESSURE_PERIOD often: the
+ * CPU that reclaims does so at once, the others by work items. It counts as one that always has a little, as what empty slabs
+ * hold is known only by looking.
+ *
+ * A CPU that has gone offline has its slot emptied by another, before anybody else can.
+ */
+#include "port.h"
+
+#include <linux/cpuhotplug.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/shrinker.h>
+#include <linux/topology.h>
+#include <linux/workqueue.h>
+
+#define PRESSURE_PERIOD (HZ / 2)
+#define OFFERED_PAGES 128ul
+
+struct sy_heap *sy__linux_heap;
+bool sy__everybody_waits;
+
+/* ---- The command line ------------------------------------------------------------------------------------------- */
+
+static char spec[200] = "slub";
+
+static int __init set_spec(char *text)
+{
+	if (text)
+		strscpy(spec, text, sizeof(spec));
+	return 0;
+}
+early_param("slabyard", set_spec);
+
+static int __init find_tunable(const struct sy_policy *policy, const char *name)
+{
+	for (unsigned i = 0; i < policy->tunable_count; i++)
+		if (!strcmp(policy->tunables[i].name, name))
+			return i;
+	return -1;
+}
+
+/* A number, `auto` where there is that, or one of the tunable's words. */
+static bool __init read_value(const struct sy_tunable *tunable, const char *text, int64_t *value)
+{
+	long long number;
+
+	for (int64_t i = 0; tunable->choices && i <= tunable->max; i++)
+		if (!strcmp(tunable->choices[i], text)) {
+			*value = i;
+			return true;
+		}
+	if (!strcmp(text, "auto") && tunable->default_value == SY_TUNABLE_AUTO) {
+		*value = SY_TUNABLE_AUTO;
+		return true;
+	}
+	if (kstrtoll(text, 0, &number) || number < tunable->min || number > tunable->max)
+		return false;
+	*value = number;
+	return true;
+}
+
+static bool __init read_setting(struct sy_heap_config *config, char *setting)
+{
+	char *value = strchr(setting, '=');
+	int tunable;
+
+	if (!value)
+		return false;
+	*value++ = '\0';
+	tunable = find_tunable(config->policy, setting);
+	return tunable >= 0 && read_value(&config->policy->tunables[tunable], value, &config->tunables[tunable]);
+}
+
+static bool __init read_spec(struct sy_heap_config *config, const char *text)
+{
+	static char buffer[sizeof(spec)] __initdata;
+	char *rest = buffer, *part;
+	const struct sy_policy *policy;
+
+	strscpy(buffer, text, sizeof(buffer));
+	policy = sy_policy_find(strsep(&rest, ":"));
+	if (!policy) {
+		pr_err("slabyard=%s: no policy has this name; slub serves\n", text);
+		return false;
+	}
+	sy_heap_defaults(policy, config);
+	while ((part = strsep(&rest, ",")))
+		if (!read_setting(config, part)) {
+			pr_err("slabyard=%s: %s cannot be set to that; slub serves\n", text, part);
+			return false;
+		}
+	return true;
+}
+
+struct sy_heap *__init sy__linux_boot(void)
+{
+	static uint8_t slot_nodes[SY_MAX_SLOTS] __initdata;
+	struct sy_heap_config config;
+	unsigned cpu;
+
+	if (!read_spec(&config, spec))
+		sy_heap_defaults(sy_policy_find("slub"), &config);
+	if (nr_cpu_ids > SY_MAX_SLOTS)
+		panic("slabyard serves at most %u CPUs; boot with nr_cpus=%u\n", SY_MAX_SLOTS, SY_MAX_SLOTS);
+	for_each_possible_cpu(cpu)
+		slot_nodes[cpu] = max(cpu_to_node(cpu), 0);
+	config.slots = nr_cpu_ids;
+	config.apart = true;
+	config.slot_nodes = slot_nodes;
+	sy__linux_pages_init();
+	sy__linux_heap = sy_heap_create(&sy__linux_pages, &config);
+	if (!sy__linux_heap)
+		panic("slabyard=%s: no memory for the heap\n", spec);
+	pr_info("slabyard: %s, %u slots, %u nodes\n", sy__linux_heap->policy->name, sy__linux_heap->slots, sy__linux_heap->nodes);
+	return sy__linux_heap;
+}
+
+/* ---- Time ------------------------------------------------------------------------------------------------------- */
+
+static void tick(struct work_struct *work);
+static DECLARE_DELAYED_WORK(tick_work, tick);
+
+static void plan_tick(void)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	uint64_t due = sy__time(&heap->tick_due), now = sy__now();
+	unsigned cpu = heap->tick_slot;
+
+	if (!cpu_online(cpu))
+		cpu = WORK_CPU_UNBOUND;
+	queue_delayed_work_on(cpu, system_wq, &tick_work, due > now ? nsecs_to_jiffies(due - now) + 1 : 1);
+}
+
+static void tick(struct work_struct *work)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
+	sy__log(SY__LOG_TICK, NULL, 0, 0, NUMA_NO_NODE);
+	heap->policy->tick(heap);
+	local_irq_restore(flags);
+	plan_tick();
+}
+
+/* ---- Pressure --------------------------------------------------------------------------------------------------- */
+
+static unsigned long last_pressure;
+static DEFINE_PER_CPU(struct work_struct, pressure_work);
+
+/* What this CPU's slot and the nodes' lists can spare. */
+static uint64_t give_here(void)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	unsigned long flags;
+	uint64_t pages;
+
+	local_irq_save(flags);
+	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
+	sy__log(SY__LOG_GIVE, NULL, 0, 0, NUMA_NO_NODE);
+	pages = sy__heap_give(heap, heap->policy->reap ? heap->policy->reap : heap->policy->shrink);
+	local_irq_restore(flags);
+	return pages;
+}
+
+static void give_on_cpu(struct work_struct *work)
+{
+	give_here();
+}
+
+static unsigned long offer(struct shrinker *shrinker, struct shrink_control *control)
+{
+	return time_before(jiffies, READ_ONCE(last_pressure) + PRESSURE_PERIOD) ? 0 : OFFERED_PAGES;
+}
+
+static unsigned long give(struct shrinker *shrinker, struct shrink_control *control)
+{
+	unsigned cpu;
+
+	if (!offer(shrinker, control))
+		return SHRINK_STOP;
+	WRITE_ONCE(last_pressure, jiffies);
+	for_each_online_cpu(cpu)
+		if (cpu != raw_smp_processor_id())
+			queue_work_on(cpu, system_wq, per_cpu_ptr(&pressure_work, cpu));
+	return give_here();
+}
+
+static struct shrinker shrinker = { .count_objects = offer, .scan_objects = give, .seeks = DEFAULT_SEEKS };
+
+/* ---- CPUs that go ----------------------------------------------------------------------------------------------- */
+
+static int cpu_dead(unsigned cpu)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
+	heap->policy->drain(heap, cpu);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static int __init start(void)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	unsigned cpu;
+
+	for_each_possible_cpu(cpu)
+		INIT_WORK(per_cpu_ptr(&pressure_work, cpu), give_on_cpu);
+	last_pressure = jiffies;
+	if (heap->policy->tick && sy__time(&heap->tick_due))
+		plan_tick();
+	if (heap->policy->drain)
+		WARN_ON(cpuhp_setup_state_nocalls(CPUHP_SLUB_DEAD, "mm/slabyard:dead", NULL, cpu_dead) < 0);
+	if (heap->policy->reap || heap->policy->shrink)
+		WARN_ON(register_shrinker(&shrinker, "slabyard"));
+	return 0;
+}
+subsys_initcall(start);

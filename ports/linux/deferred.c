@@ -1,0 +1,66 @@
+/*
+ * The deferred queue (core/deferred.h) by the kernel's RCU.
+ *
+ * An entry of the core's has the size of a kernel's rcu_head and lies where one may lie, so waiting for a grace period is call_rcu
+ * on the entry itself, and its end is a callback, in a softirq. The queue can't be searched: who destroys a cache waits for
+ * all callbacks first (slob.c), after which none of its entries is left.
+ */
+#include "core/deferred.h"
+
+#include "port.h"
+
+#include <linux/irqflags.h>
+#include <linux/rcupdate.h>
+
+static_assert(sizeof(struct sy_deferred) == sizeof(struct rcu_head), "an entry is as long as a kernel's");
+
+/* What is told of an entry in the log: its own address in an object of ours, or the slab whose descriptor it is in, behind the
+ * first word of the state in each policy that frees whole slabs. */
+static const void *place_of(const struct rcu_head *head)
+{
+	struct sy_page *page = (struct sy_page *)((char *)head - offsetof(struct sy_page, second));
+
+	if (virt_addr_valid(head) && sy__page_flags_of(sy__head_of(sy__linux_heap, head)) & SY__PAGE_OURS)
+		return head;
+	return sy__page_address(sy__linux_heap, page);
+}
+
+static void grace_passed(struct rcu_head *head)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	__this_cpu_write(sy__call.gfp, GFP_ATOMIC);
+	sy__log(SY__LOG_GRACE, place_of(head), 0, 0, NUMA_NO_NODE);
+	heap->policy->grace_passed(heap, (struct sy_deferred *)head);
+	__atomic_fetch_sub(&heap->counters.deferred, 1, __ATOMIC_RELAXED);
+	local_irq_restore(flags);
+}
+
+void sy__defer(struct sy_heap *heap, struct sy_deferred *entry)
+{
+	__atomic_fetch_add(&heap->counters.deferred, 1, __ATOMIC_RELAXED);
+	call_rcu((struct rcu_head *)entry, grace_passed);
+}
+
+void sy__deferred_run(struct sy_heap *heap)
+{
+}
+
+struct sy_deferred *sy__deferred_extract(struct sy_heap *heap,
+                                         bool (*wanted)(const struct sy_deferred *, const void *context),
+                                         const void *context)
+{
+	return NULL;
+}
+
+void sy__deferred_finish(struct sy_heap *heap, bool (*wanted)(const struct sy_deferred *, const void *context),
+                         const void *context)
+{
+}
+
+const char *sy__deferred_check(struct sy_heap *heap)
+{
+	return NULL;
+}

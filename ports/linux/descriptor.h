@@ -1,0 +1,160 @@
+/*
+ * Page descriptors that are a Linux kernel's, as core/page_interface.h asks for them.
+ *
+ * struct sy_page is struct page under another name: the flags, then the 40 bytes that are a slab's owner's while the page is
+ * the first of a slab, then what stays the kernel's. Of these 40,
+ *
+ *   bit 0 of the first word    says that the page is an inner one of a block: no state of ours sets it
+ *   the third word             is the page's mapping: NULL when the page goes back. While the page is ours, compaction might
+ *                              take two of its bits for "movable"; the flag PG_isolated keeps it off
+ *   the mapcount behind them   is untouched, hence -1 when the page goes back
+ *
+ * Everything that we hold has PG_slab. Two more flags, free for a slab's owner to use, tell apart what is in it:
+ *
+ *                     PG_slab   PG_owner_priv_1   PG_private
+ *   slab                 x                         if its pages are counted as reclaimable
+ *   large allocation     x            x
+ *   metadata             x            x                 x
+ *
+ * Blocks of more than one page are compound pages: the kernel itself leads from an inner page to the head and knows the order.
+ * There is one heap in a kernel, so every page of ours is that heap's.
+ */
+#ifndef SY_LINUX_DESCRIPTOR_H
+#define SY_LINUX_DESCRIPTOR_H
+
+#include <linux/mm.h>
+
+struct sy_page {
+	unsigned long flags;
+	union {
+		unsigned char state[SY_SLAB_STATE_BYTES]; /* the policy's, see SY_SLAB_STATE */
+		struct {
+			unsigned long first, second, mapping, fourth, fifth;
+		};
+	};
+	unsigned char kernel[sizeof(struct page) - SY_SLAB_STATE_BYTES - sizeof(unsigned long)];
+};
+
+static_assert(sizeof(struct sy_page) == sizeof(struct page), "descriptors stand in the kernel's arrays");
+static_assert(offsetof(struct sy_page, flags) == offsetof(struct page, flags), "flags are the kernel's");
+static_assert(offsetof(struct sy_page, state) == offsetof(struct page, compound_head), "the first word says whether a page is inner");
+static_assert(offsetof(struct sy_page, mapping) == offsetof(struct page, mapping), "the third word is the mapping");
+static_assert(offsetof(struct sy_page, kernel) <= offsetof(struct page, _mapcount), "the mapcount is not touched");
+static_assert(offsetof(struct sy_page, kernel) <= offsetof(struct page, _refcount), "the reference count is not touched");
+#ifdef CONFIG_MEMCG
+static_assert(offsetof(struct sy_page, kernel) <= offsetof(struct page, memcg_data), "the control group is not touched");
+#endif
+
+#define SY__PAGE_OURS (1UL << PG_slab)
+#define SY__PAGE_NO_OBJECTS (1UL << PG_owner_priv_1)
+#define SY__PAGE_OTHER (1UL << PG_private)
+#define SY__PAGE_NOT_MOVABLE (1UL << PG_isolated)
+#define SY__PAGE_FLAGS (SY__PAGE_OURS | SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER | SY__PAGE_NOT_MOVABLE)
+
+extern struct sy_heap *sy__linux_heap; /* the one that there is */
+
+/* Flags of a page that is held change by its holder alone, but the compiler must not assume that they never do. */
+static inline unsigned long sy__page_flags_of(const struct sy_page *page)
+{
+	return READ_ONCE(page->flags);
+}
+
+static inline struct page *sy__linux_page(const struct sy_page *page)
+{
+	return (struct page *)page;
+}
+
+static inline struct sy_page *sy__page_of_linux(struct page *page)
+{
+	return (struct sy_page *)page;
+}
+
+static inline uint8_t sy__page_order(const struct sy_page *page)
+{
+	return compound_order(sy__linux_page(page));
+}
+
+static inline uint8_t sy__page_node(const struct sy_page *page)
+{
+	return page_to_nid(sy__linux_page(page));
+}
+
+static inline bool sy__page_is_slab(const struct sy_page *page)
+{
+	return (sy__page_flags_of(page) & (SY__PAGE_OURS | SY__PAGE_NO_OBJECTS)) == SY__PAGE_OURS;
+}
+
+/* Of a page of ours. */
+static inline bool sy__page_is_large(const struct sy_page *page)
+{
+	return (sy__page_flags_of(page) & (SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER)) == SY__PAGE_NO_OBJECTS;
+}
+
+static inline bool sy__page_is_metadata(const struct sy_page *page)
+{
+	const unsigned long metadata = SY__PAGE_OURS | SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER;
+
+	return (sy__page_flags_of(page) & metadata) == metadata;
+}
+
+static inline enum sy_page_use sy__page_use(const struct sy_page *page)
+{
+	if (sy__page_is_metadata(page))
+		return SY_USE_METADATA;
+	if (!(sy__page_flags_of(page) & SY__PAGE_OURS))
+		return SY_USE_ENVIRONMENT;
+	return sy__page_is_large(page) ? SY_USE_LARGE : SY_USE_SLAB;
+}
+
+static inline struct sy_heap *sy__page_heap(const struct sy_page *page)
+{
+	return sy__linux_heap;
+}
+
+static inline void sy__page_set_heap(struct sy_page *page, struct sy_heap *heap)
+{
+}
+
+static inline uint64_t sy__page_bytes(const struct sy_page *page)
+{
+	return page->fifth;
+}
+
+static inline void sy__page_set_bytes(struct sy_page *page, uint64_t bytes)
+{
+	page->fifth = bytes;
+}
+
+static inline struct sy_page *sy__page_head(struct sy_page *page)
+{
+	return sy__page_of_linux(compound_head(sy__linux_page(page)));
+}
+
+/* The direct map of physical memory. */
+struct sy_pages_base {
+	char *memory;          /* address of page frame 0 */
+	struct sy_page *table; /* NULL: not every kernel has all descriptors in one array */
+	uint64_t page_count;
+};
+
+static inline void *sy__page_address(const struct sy_heap *heap, const struct sy_page *page)
+{
+	return page_to_virt(sy__linux_page(page));
+}
+
+static inline bool sy__holds(const struct sy_heap *heap, const void *address)
+{
+	return virt_addr_valid(address);
+}
+
+static inline struct sy_page *sy__page_near(const char *memory, struct sy_page *table, const void *address)
+{
+	return sy__page_of_linux(virt_to_page(address));
+}
+
+static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
+{
+	return sy__page_of_linux(virt_to_page(address));
+}
+
+#endif

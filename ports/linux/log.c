@@ -1,0 +1,236 @@
+/*
+ * A log of every call of the core, with slabyard.log=1 on the command line: what a replay needs to do the same once more.
+ *
+ * A record is 32 bytes, written with interrupts off right behind the call, in one order for all CPUs: on one CPU it is the order in
+ * which things happened, on several it is that for each of them. Records are in blocks of pages of the log's own, so logging
+ * changes nothing of what it logs but the kernel's free memory. Where there is no memory for another block, records are lost;
+ * they are counted.
+ *
+ * /proc/slabyard_log shows them as text, one to a line, up to what there was when it was opened: nanoseconds, CPU, what was done
+ * and to what. Caches and objects are known by their addresses:
+ *
+ *	create CACHE SIZE ALIGN FLAGS CONSTRUCTED NAME    size in bytes; flags: enum sy_cache_flags
+ *	destroy CACHE        shrink CACHE
+ *	alloc CACHE OBJECT GFP NODE                       what fails is not logged
+ *	free CACHE OBJECT
+ *	kmalloc BYTES OBJECT GFP NODE                     kfree OBJECT
+ *	grace ADDRESS        tick        give             the slab that was waiting, or a place in the object
+ *
+ * The last line is `end RECORDS LOST SLAB LARGE METADATA`: how many records, how many were lost, and the pages that the heap
+ * holds at that moment. Bulk calls are as many single ones. What slab_common.c takes from the page allocator by itself, beyond
+ * the largest class, is no call of the core's.
+ */
+#include "port.h"
+
+#include <linux/init.h>
+#include <linux/proc_fs.h>
+#include <linux/sched/clock.h>
+#include <linux/seq_file.h>
+
+struct record {
+	uint64_t time; /* nanoseconds */
+	uint64_t object;
+	uint64_t subject; /* a cache, bytes */
+	uint32_t gfp;
+	uint16_t cpu;
+	uint8_t operation;
+	int8_t node;
+};
+static_assert(sizeof(struct record) == 32, "records are small");
+
+/* What is told of a cache once. */
+struct creation {
+	uint32_t size, align, flags;
+	bool constructed;
+	char name[SY_NAME_BYTES];
+};
+
+#define BLOCK_ORDER 3
+#define BLOCK_RECORDS ((PAGE_SIZE << BLOCK_ORDER) / sizeof(struct record))
+#define TABLE_ORDER 6
+#define MOST_BLOCKS ((PAGE_SIZE << TABLE_ORDER) / sizeof(void *))
+
+bool sy__log_is_on;
+
+static struct {
+	sy__lock_t lock;
+	struct record **blocks; /* of BLOCK_RECORDS each, all full but the last */
+	uint64_t count, lost;
+	char *bump, *bump_end; /* for creations */
+} logged;
+
+static int __init turn_on(char *text)
+{
+	return kstrtobool(text ?: "1", &sy__log_is_on);
+}
+early_param("slabyard.log", turn_on);
+
+static void *pages(unsigned order)
+{
+	struct page *page = alloc_pages(GFP_NOWAIT | __GFP_NOWARN | __GFP_ZERO, order);
+
+	return page ? page_address(page) : NULL;
+}
+
+/* Where the next record goes; NULL: it is lost. Under the lock. */
+static struct record *room(void)
+{
+	uint64_t block = logged.count / BLOCK_RECORDS;
+
+	if (!logged.blocks)
+		logged.blocks = pages(TABLE_ORDER);
+	if (!logged.blocks || block >= MOST_BLOCKS)
+		return NULL;
+	if (!logged.blocks[block])
+		logged.blocks[block] = pages(BLOCK_ORDER);
+	return logged.blocks[block] ? &logged.blocks[block][logged.count % BLOCK_RECORDS] : NULL;
+}
+
+void sy__log_write(enum sy__log_operation operation, const void *object, uint64_t cache_or_bytes, gfp_t gfp, int node)
+{
+	struct record *record;
+
+	sy__lock(&logged.lock);
+	record = room();
+	if (record) {
+		*record = (struct record){ .time = sched_clock(), .object = (uintptr_t)object, .subject = cache_or_bytes,
+			                   .gfp = (__force uint32_t)gfp, .cpu = raw_smp_processor_id(),
+			                   .operation = operation, .node = node };
+		logged.count++;
+	} else {
+		logged.lost++;
+	}
+	sy__unlock(&logged.lock);
+}
+
+static struct creation *creation_room(void)
+{
+	struct creation *creation;
+
+	if (!logged.bump || logged.bump + sizeof(*creation) > logged.bump_end) {
+		logged.bump = pages(0);
+		logged.bump_end = logged.bump + PAGE_SIZE;
+	}
+	creation = (struct creation *)logged.bump;
+	if (creation)
+		logged.bump += sizeof(*creation);
+	return creation;
+}
+
+void sy__log_creation(const struct sy_cache_config *config, uint64_t cache)
+{
+	struct creation *creation;
+
+	if (!sy__log_is_on)
+		return;
+	sy__lock(&logged.lock);
+	creation = creation_room();
+	sy__unlock(&logged.lock);
+	if (creation) {
+		*creation = (struct creation){ .size = config->size, .align = config->align, .flags = config->flags,
+			                       .constructed = config->constructor };
+		strscpy(creation->name, config->name, sizeof(creation->name));
+	}
+	sy__log_write(SY__LOG_CREATE, creation, cache, 0, NUMA_NO_NODE);
+}
+
+/* ---- /proc/slabyard_log ------------------------------------------------------------------------------------------- */
+
+static void *start(struct seq_file *file, loff_t *position)
+{
+	return *position <= *(uint64_t *)file->private ? position : NULL;
+}
+
+static void *next(struct seq_file *file, void *at, loff_t *position)
+{
+	++*position;
+	return start(file, position);
+}
+
+static void stop(struct seq_file *file, void *at)
+{
+}
+
+static void show_creation(struct seq_file *file, const struct record *record)
+{
+	const struct creation *creation = (const struct creation *)(uintptr_t)record->object;
+
+	if (creation)
+		seq_printf(file, "create %llx %u %u %x %d %s\n", record->subject, creation->size, creation->align, creation->flags,
+		           creation->constructed, creation->name);
+	else
+		seq_printf(file, "create %llx\n", record->subject);
+}
+
+static void show_record(struct seq_file *file, const struct record *record)
+{
+	static const char *const names[] = { "create", "destroy", "shrink", "alloc", "free", "kmalloc", "kfree", "grace", "tick",
+		                             "give" };
+	const char *name = names[record->operation];
+
+	seq_printf(file, "%llu %u ", record->time, record->cpu);
+	switch (record->operation) {
+	case SY__LOG_CREATE:
+		show_creation(file, record);
+		break;
+	case SY__LOG_DESTROY:
+	case SY__LOG_SHRINK:
+		seq_printf(file, "%s %llx\n", name, record->subject);
+		break;
+	case SY__LOG_ALLOC:
+		seq_printf(file, "%s %llx %llx %x %d\n", name, record->subject, record->object, record->gfp, record->node);
+		break;
+	case SY__LOG_FREE:
+		seq_printf(file, "%s %llx %llx\n", name, record->subject, record->object);
+		break;
+	case SY__LOG_KMALLOC:
+		seq_printf(file, "%s %llu %llx %x %d\n", name, record->subject, record->object, record->gfp, record->node);
+		break;
+	case SY__LOG_KFREE:
+	case SY__LOG_GRACE:
+		seq_printf(file, "%s %llx\n", name, record->object);
+		break;
+	default:
+		seq_printf(file, "%s\n", name);
+	}
+}
+
+static int show(struct seq_file *file, void *at)
+{
+	const struct sy_heap_counters *counters = &sy__linux_heap->counters;
+	uint64_t number = *(loff_t *)at, count = *(uint64_t *)file->private;
+
+	if (number < count)
+		show_record(file, &logged.blocks[number / BLOCK_RECORDS][number % BLOCK_RECORDS]);
+	else
+		seq_printf(file, "end %llu %llu %llu %llu %llu\n", count, logged.lost, counters->slab_pages, counters->large_pages,
+		           counters->metadata_pages);
+	return 0;
+}
+
+static const struct seq_operations lines = { .start = start, .next = next, .stop = stop, .show = show };
+
+static int open(struct inode *inode, struct file *file)
+{
+	uint64_t *count = __seq_open_private(file, &lines, sizeof(*count));
+
+	if (!count)
+		return -ENOMEM;
+	*count = READ_ONCE(logged.count);
+	return 0;
+}
+
+static const struct proc_ops operations = {
+	.proc_open = open,
+	.proc_read = seq_read,
+	.proc_lseek = seq_lseek,
+	.proc_release = seq_release_private,
+};
+
+static int __init create(void)
+{
+	if (sy__log_is_on)
+		proc_create("slabyard_log", 0400, NULL, &operations);
+	return 0;
+}
+fs_initcall(create);

@@ -1,0 +1,261 @@
+/*
+ * The page interface (core/page_interface.h) on the kernel's page allocator.
+ *
+ * The core calls with interrupts off, so nothing here sleeps. A request is first tried as one that may not wait, which succeeds
+ * as long as there is memory above the low watermark. If it fails and the caller of the slab interface may sleep, the call notes
+ * what it lacked and fails; the adapter then takes that block outside, with interrupts on and the caller's own flags, puts it
+ * into a stash and calls again: this file looks into the stash first. So the core never sleeps in the middle of its work, and what
+ * it does with a slot between two of its steps is never seen by an interrupt. (Linux's own allocators let interrupts in
+ * while they wait for pages, and look again at everything afterwards.)
+ *
+ * Requests with SY_NO_RECLAIM have something else to fall back on (SLUB: a smaller slab) and are never waited for.
+ *
+ * Counters. The kernel's NR_SLAB_… items count what we hold, in bytes, reclaimable or not; the heap's own counters are kept
+ * under one lock, as core/pages/ does. Direct reclaim is told what it has won by our giving pages back.
+ */
+#include "port.h"
+
+#include <linux/gfp.h>
+#include <linux/memblock.h>
+#include <linux/mmzone.h>
+#include <linux/swap.h>
+#include <linux/vmstat.h>
+
+struct sy_pages {
+	struct sy_pages_base base; /* first, as page_interface.h says */
+	sy__lock_t account_lock;   /* the heap's counters of pages */
+};
+
+struct sy_pages sy__linux_pages;
+DEFINE_PER_CPU(struct sy__call, sy__call);
+
+/* Of a caller's flags, those that say how hard to try and how much to say; the rest is about his object, not our pages. */
+#define EFFORT (__GFP_RECLAIM | __GFP_HIGH | __GFP_IO | __GFP_FS | __GFP_NOWARN | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL | \
+                __GFP_NORETRY | __GFP_MEMALLOC | __GFP_NOMEMALLOC | __GFP_ATOMIC | __GFP_NOLOCKDEP)
+
+void sy__linux_pages_init(void)
+{
+	sy__linux_pages.base = (struct sy_pages_base){ .memory = __va(0), .page_count = max_pfn };
+}
+
+unsigned sy__pages_nodes(const struct sy_pages *pages)
+{
+	return nr_node_ids;
+}
+
+/* ---- Taking ----------------------------------------------------------------------------------------------------- */
+
+static gfp_t kind_of_pages(unsigned flags, unsigned order)
+{
+	gfp_t gfp = order ? __GFP_COMP : 0;
+
+	if (flags & SY_RECLAIMABLE)
+		gfp |= __GFP_RECLAIMABLE;
+	if (flags & SY_DMA)
+		gfp |= __GFP_DMA;
+	if (flags & SY_DMA32)
+		gfp |= __GFP_DMA32;
+	if (flags & SY_ZERO)
+		gfp |= __GFP_ZERO;
+	if (flags & SY_THISNODE)
+		gfp |= __GFP_THISNODE;
+	return gfp;
+}
+
+static struct page *from_stash(struct sy__stash *stash, unsigned order, gfp_t gfp)
+{
+	for (unsigned i = 0; stash && i < stash->count; i++) {
+		struct page *page = stash->blocks[i].page;
+
+		if (stash->blocks[i].order != order || stash->blocks[i].gfp != gfp)
+			continue;
+		stash->blocks[i] = stash->blocks[--stash->count];
+		return page;
+	}
+	return NULL;
+}
+
+/* A node that has no memory, or has gone: any other will do, unless the caller insists. */
+static bool node_serves(int *node, unsigned flags)
+{
+	if (*node == SY_ANY_NODE || ((unsigned)*node < nr_node_ids && node_online(*node)))
+		return true;
+	*node = SY_ANY_NODE;
+	return !(flags & SY_THISNODE);
+}
+
+static struct page *take(struct sy__call *call, unsigned order, unsigned flags, int node)
+{
+	gfp_t kind = kind_of_pages(flags, order), effort = call->gfp & EFFORT;
+	bool may_wait = gfpflags_allow_blocking(call->gfp) && !(flags & SY_NO_RECLAIM);
+	struct page *page;
+
+	if (!node_serves(&node, flags))
+		return NULL;
+	page = from_stash(call->stash, order, kind | effort);
+	if (page)
+		return page;
+	if (flags & SY_NO_RECLAIM)
+		effort |= __GFP_NOWARN | __GFP_NORETRY;
+	page = alloc_pages_node(node, kind | (effort & ~(__GFP_DIRECT_RECLAIM | __GFP_NOFAIL)) | (may_wait ? __GFP_NOWARN : 0), order);
+	if (!page && may_wait) {
+		call->lacks = true;
+		call->lacks_gfp = kind | effort;
+		call->lacks_order = order;
+		call->lacks_node = node;
+	}
+	return page;
+}
+
+bool sy__stash_fill(struct sy__stash *stash, const struct sy__call *lacking)
+{
+	struct page *page;
+
+	if (stash->count == SY__STASH_BLOCKS)
+		return false;
+	page = alloc_pages_node(lacking->lacks_node, lacking->lacks_gfp, lacking->lacks_order);
+	if (!page)
+		return false;
+	stash->blocks[stash->count].page = page;
+	stash->blocks[stash->count].order = lacking->lacks_order;
+	stash->blocks[stash->count++].gfp = lacking->lacks_gfp;
+	return true;
+}
+
+void sy__stash_empty(struct sy__stash *stash)
+{
+	while (stash->count) {
+		stash->count--;
+		__free_pages(stash->blocks[stash->count].page, stash->blocks[stash->count].order);
+	}
+}
+
+/* ---- Accounting ------------------------------------------------------------------------------------------------- */
+
+static unsigned long flags_for(enum sy_page_use use, unsigned flags)
+{
+	if (use == SY_USE_METADATA)
+		return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER;
+	if (use == SY_USE_LARGE)
+		return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | SY__PAGE_NO_OBJECTS;
+	return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | (flags & SY_RECLAIMABLE ? SY__PAGE_OTHER : 0);
+}
+
+static void tell_kernel(struct sy_page *page, long pages)
+{
+	bool reclaimable = (sy__page_flags_of(page) & (SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER)) == SY__PAGE_OTHER;
+
+	mod_node_page_state(page_pgdat(sy__linux_page(page)), reclaimable ? NR_SLAB_RECLAIMABLE_B : NR_SLAB_UNRECLAIMABLE_B,
+	                    pages * (long)PAGE_SIZE);
+}
+
+static uint64_t *counter_of(struct sy_heap_counters *counters, enum sy_page_use use)
+{
+	if (use == SY_USE_SLAB)
+		return &counters->slab_pages;
+	return use == SY_USE_LARGE ? &counters->large_pages : &counters->metadata_pages;
+}
+
+static void count_taken(struct sy_heap *heap, enum sy_page_use use, uint64_t pages)
+{
+	struct sy_heap_counters *counters = &heap->counters;
+	uint64_t held;
+
+	sy__lock(&heap->pages->account_lock);
+	counters->page_requests++;
+	*counter_of(counters, use) += pages;
+	counters->taken_pages += use == SY_USE_METADATA ? 0 : pages;
+	held = counters->slab_pages + counters->large_pages;
+	counters->slab_pages_peak = max(counters->slab_pages_peak, counters->slab_pages);
+	counters->held_peak = max(counters->held_peak, held);
+	sy__unlock(&heap->pages->account_lock);
+}
+
+static void count_failed(struct sy_heap *heap)
+{
+	sy__lock(&heap->pages->account_lock);
+	heap->counters.page_requests++;
+	heap->counters.page_failures++;
+	sy__unlock(&heap->pages->account_lock);
+}
+
+/* ---- The interface ---------------------------------------------------------------------------------------------- */
+
+struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
+                               enum sy_page_use use)
+{
+	struct page *block = take(this_cpu_ptr(&sy__call), order, flags, node);
+	struct sy_page *page = sy__page_of_linux(block);
+
+	if (!block) {
+		count_failed(heap);
+		return NULL;
+	}
+	page->flags |= flags_for(use, flags);
+	memset(page->state, 0, sizeof(page->state));
+	tell_kernel(page, 1L << order);
+	count_taken(heap, use, 1u << order);
+	return page;
+}
+
+struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned order, unsigned count, unsigned flags, int node,
+                                   enum sy_page_use use)
+{
+	BUG_ON(count != 1u << order); /* whoever wants runs sets sy_sizing.exact_runs: no kernel does */
+	return sy__pages_take(heap, slot, order, flags, node, use);
+}
+
+void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *page)
+{
+	unsigned order = sy__page_order(page);
+
+	BUG_ON(!(sy__page_flags_of(page) & SY__PAGE_OURS));
+	tell_kernel(page, -(1L << order));
+	sy__lock(&heap->pages->account_lock);
+	*counter_of(&heap->counters, sy__page_use(page)) -= 1u << order;
+	sy__unlock(&heap->pages->account_lock);
+	page->flags &= ~SY__PAGE_FLAGS;
+	page->mapping = 0;
+	if (current->reclaim_state)
+		current->reclaim_state->reclaimed_slab += 1ul << order;
+	__free_pages(sy__linux_page(page), order);
+}
+
+/* The adapter's shrinker speaks for the one heap that there is. */
+void sy__pages_attach(struct sy_pages *pages, struct sy_heap *heap)
+{
+}
+
+void sy__pages_detach(struct sy_pages *pages, struct sy_heap *heap)
+{
+}
+
+/* The kernel keeps what is free. */
+void sy__pages_decay(struct sy_pages *pages)
+{
+}
+
+void sy_pages_drain(struct sy_pages *pages, unsigned slot)
+{
+}
+
+uint64_t sy_pages_release(struct sy_pages *pages, unsigned min_order)
+{
+	return 0;
+}
+
+void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy_page *head), void *context)
+{
+	unsigned long step;
+
+	for (unsigned long pfn = 0; pfn < max_pfn; pfn += step) {
+		struct page *page = pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
+
+		step = 1;
+		if (!page || PageTail(page) || !(page->flags & SY__PAGE_OURS))
+			continue;
+		step = 1ul << compound_order(page);
+		if (!visit(context, sy__page_of_linux(page)))
+			return;
+	}
+}

@@ -1,0 +1,186 @@
+/*
+ * The platform for a Linux kernel. See core/platform.h for the contract.
+ *
+ * Slots. A slot is a CPU. The adapter (slob.c) calls the core with interrupts off from the beginning of a call to its end, so
+ * nothing else runs on that CPU meanwhile, and the slot's state is the call's: local sections are empty. No call sleeps. What
+ * works on all slots at once runs while the other CPUs wait with their interrupts off (everybody_waits), or on each CPU in
+ * turn, which touches its own slot alone.
+ *
+ * Locks. The kernel's spinlocks in their architecture's form, without preemption or lockdep: interrupts are off when one is
+ * taken, zeroed memory is a free one, and on one processor there is none.
+ *
+ * Time. In jiffies since they began: there from the first allocation on, long before the kernel keeps time.
+ *
+ * Words of 64 bits. By the machine's own compare-and-exchange: 64-bit kernels only.
+ *
+ * Memory. Pages are the kernel's (descriptor.h, pages.c); there is no address space to reserve, so the owner words and
+ * lines of heaps of threads (core/owners.h, core/lines.h) are not to be had, and a kernel's heap is none of these. The accounting of core/pages/ to the
+ * page does not apply: what is free, and who else holds what, is the kernel's affair; a heap's own counters hold.
+ */
+#ifndef SY_PLATFORM_LINUX_H
+#define SY_PLATFORM_LINUX_H
+
+#include <linux/compiler.h>
+#include <linux/jiffies.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#ifndef CONFIG_64BIT
+#error "slabyard's port needs a 64-bit kernel"
+#endif
+
+typedef struct {
+	arch_spinlock_t raw;
+} sy__lock_t;
+
+#define SY__LOCK_INIT { .raw = __ARCH_SPIN_LOCK_UNLOCKED }
+
+static inline void sy__lock(sy__lock_t *lock)
+{
+	arch_spin_lock(&lock->raw);
+}
+
+static inline bool sy__lock_try(sy__lock_t *lock)
+{
+	return arch_spin_trylock(&lock->raw);
+}
+
+static inline void sy__unlock(sy__lock_t *lock)
+{
+	arch_spin_unlock(&lock->raw);
+}
+
+static inline void sy__local_begin(unsigned slot)
+{
+}
+
+static inline void sy__local_end(unsigned slot)
+{
+}
+
+static inline uint64_t sy__load64(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
+{
+	return __atomic_compare_exchange_n(word, guess, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+#define SY__DUMMY_HERE ((ptrdiff_t)-4096)
+
+/* All other CPUs wait for this one, with their interrupts off. */
+extern bool sy__everybody_waits;
+
+static inline bool sy__slot_mine(unsigned slot)
+{
+	return slot == raw_smp_processor_id() || READ_ONCE(sy__everybody_waits);
+}
+
+static inline ptrdiff_t sy__call_begin(void)
+{
+	return (ptrdiff_t)raw_smp_processor_id() * 4096;
+}
+
+static inline void sy__call_end(void)
+{
+}
+
+static inline bool sy__call_enter(unsigned *slot)
+{
+	*slot = raw_smp_processor_id();
+	return true;
+}
+
+static inline void sy__call_leave(void)
+{
+}
+
+static inline unsigned sy__calls(void)
+{
+	return 1;
+}
+
+static inline bool sy__claim_enter(unsigned *slot)
+{
+	return sy__call_enter(slot);
+}
+
+static inline void sy__claim_leave(void)
+{
+}
+
+/* Others' slots are reached by the adapter, before the call. */
+static inline bool sy__slots_claim_try(void)
+{
+	return false;
+}
+
+static inline void sy__slots_release(void)
+{
+}
+
+static inline unsigned sy__slots_high(void)
+{
+	return nr_cpu_ids;
+}
+
+static inline const void *sy__caller(void)
+{
+	return (const void *)(uintptr_t)(raw_smp_processor_id() + 1);
+}
+
+static inline unsigned sy__cpus(void)
+{
+	return nr_cpu_ids;
+}
+
+static inline uint64_t sy__now(void)
+{
+	return jiffies64_to_nsecs(get_jiffies_64());
+}
+
+static inline void *sy__source_reserve(size_t bytes)
+{
+	return NULL;
+}
+
+static inline int sy__source_commit(void *p, size_t bytes)
+{
+	return -1;
+}
+
+static inline void sy__source_discard(void *p, size_t bytes)
+{
+}
+
+static inline void sy__source_prefer_huge(void *p, size_t bytes)
+{
+}
+
+static inline void sy__source_prefer_small(void *p, size_t bytes)
+{
+}
+
+static inline void sy__source_release(void *p, size_t bytes)
+{
+}
+
+static inline void sy__copy(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+
+static inline void sy__fill(void *to, int byte, size_t bytes)
+{
+	memset(to, byte, bytes);
+}
+
+static inline bool sy__same(const void *a, const void *b, size_t bytes)
+{
+	return memcmp(a, b, bytes) == 0;
+}
+
+#endif

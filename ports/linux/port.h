@@ -1,0 +1,72 @@
+/* What the files of the Linux port share. The theory is in slob.c. */
+#ifndef SY_LINUX_PORT_H
+#define SY_LINUX_PORT_H
+
+#include <slabyard/slabyard.h>
+
+#include "core/page_interface.h"
+
+#include <linux/percpu.h>
+
+#define SY__STASH_BLOCKS 6u
+
+/* Blocks of pages that were taken where sleeping is allowed, for a call that does not. */
+struct sy__stash {
+	unsigned count;
+	struct {
+		struct page *page;
+		unsigned order;
+		gfp_t gfp;
+	} blocks[SY__STASH_BLOCKS];
+};
+
+/* What a CPU knows of the call that it is in; valid from its beginning to its end, with interrupts off. */
+struct sy__call {
+	gfp_t gfp;               /* of the caller */
+	struct sy__stash *stash; /* or NULL */
+	/* The block that could not be had without sleeping: */
+	bool lacks;
+	gfp_t lacks_gfp;
+	unsigned lacks_order;
+	int lacks_node;
+};
+
+DECLARE_PER_CPU(struct sy__call, sy__call);
+
+/* pages.c */
+extern struct sy_pages sy__linux_pages;
+void sy__linux_pages_init(void);
+/* Takes the block that the last call lacked, and may sleep for it. False: there is none, or no room in the stash. */
+bool sy__stash_fill(struct sy__stash *, const struct sy__call *lacking);
+void sy__stash_empty(struct sy__stash *);
+
+/* boot.c: the heap that the command line asks for. */
+struct sy_heap *sy__linux_boot(void);
+
+/* log.c: every call, from the first on, where the command line says slabyard.log=1. */
+enum sy__log_operation {
+	SY__LOG_CREATE,  /* a cache: see sy__log_creation */
+	SY__LOG_DESTROY, /* a cache, with no object left */
+	SY__LOG_SHRINK,  /* a cache, by each CPU: a record for each */
+	SY__LOG_ALLOC,   /* cache, object, gfp, node */
+	SY__LOG_FREE,    /* cache, object */
+	SY__LOG_KMALLOC, /* bytes, object, gfp, node */
+	SY__LOG_KFREE,   /* object */
+	SY__LOG_GRACE,   /* the slab that was waiting, or a place in the object */
+	SY__LOG_TICK,
+	SY__LOG_GIVE     /* memory is short */
+};
+
+extern bool sy__log_is_on;
+
+/* Called inside a call, right behind what it records. */
+void sy__log_write(enum sy__log_operation, const void *object, uint64_t cache_or_bytes, gfp_t, int node);
+void sy__log_creation(const struct sy_cache_config *, uint64_t cache); /* before the call */
+
+static inline void sy__log(enum sy__log_operation operation, const void *object, uint64_t cache_or_bytes, gfp_t gfp, int node)
+{
+	if (unlikely(sy__log_is_on))
+		sy__log_write(operation, object, cache_or_bytes, gfp, node);
+}
+
+#endif

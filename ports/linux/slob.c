@@ -1,0 +1,528 @@
+/*
+ * The slab interface of a Linux 6.1 kernel on slabyard: takes the place of mm/slob.c.
+ *
+ * With CONFIG_SLOB the kernel leaves an allocator of one file to do as it likes: it compiles neither the kmalloc caches nor
+ * merging nor /proc/slabinfo, and its struct kmem_cache has nothing of an allocator in it. The core brings the first two, slabinfo.c
+ * the third, and a cache of the kernel's is the kernel's structure with ours behind it: the boot cache of caches is made so
+ * large, and so are all that come from it.
+ *
+ * Calls. Every call of the core is made with interrupts off, on the slot of the CPU that it is on; nothing of it sleeps. Where it
+ * fails for want of pages, and the caller may sleep, the pages are taken outside and the call is made again (pages.c).
+ *
+ * All slots. Counting and destroying a cache look at every CPU's slot. They run while the others wait (stop_machine), as they are
+ * rare; shrinking runs on each CPU for its own slot.
+ *
+ * Grace periods. A cache of type SLAB_TYPESAFE_BY_RCU is only known to be empty when it is shut down; it is destroyed when the
+ * kernel has waited for all callbacks, as slab_common.c does before it releases one.
+ *
+ * Large allocations beyond the largest class go to the page allocator by slab_common.c, as those do whose size the compiler knows:
+ * they are pages without PG_slab, which kfree gives back itself.
+ *
+ * Written from the declarations in include/linux/slab.h and mm/slab.h.
+ */
+#include "port.h"
+
+#include "core/kmalloc.h"
+
+#include "slab.h"
+
+#include <linux/kmemleak.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/stop_machine.h>
+#include <trace/events/kmem.h>
+
+struct kmem {
+	struct kmem_cache common; /* first: the kernel's pointer is to this */
+	struct sy_cache *cache;
+};
+
+static struct kmem kmem_cache_boot = {
+	.common = {
+		.name = "kmem_cache",
+		.object_size = sizeof(struct kmem),
+		.size = sizeof(struct kmem),
+		.align = ARCH_KMALLOC_MINALIGN,
+		.flags = SLAB_HWCACHE_ALIGN | SLAB_PANIC,
+		.refcount = 1,
+	},
+};
+
+static_assert(offsetof(struct slab, slab_list) == offsetof(struct sy_page, state), "a slab's state is ours");
+static_assert(offsetof(struct slab, __page_refcount) >= offsetof(struct sy_page, kernel), "what is behind it is the kernel's");
+
+static inline struct kmem *kmem_of(struct kmem_cache *s)
+{
+	return container_of(s, struct kmem, common);
+}
+
+/* ---- Calls of the core ------------------------------------------------------------------------------------------ */
+
+struct request {
+	struct sy_heap *heap;
+	struct kmem *kmem;      /* whose object is wanted; NULL: a kmalloc of `size` bytes */
+	size_t size;
+	gfp_t gfp;
+	unsigned flags;         /* enum sy_flags */
+	int node;
+	const struct sy_cache_config *creation; /* else NULL: the request is for a cache */
+};
+
+/* With interrupts off, as are all that are called "begin" to "end". */
+static inline unsigned begin(unsigned long *flags, gfp_t gfp)
+{
+	local_irq_save(*flags);
+	__this_cpu_write(sy__call.gfp, gfp);
+	return smp_processor_id();
+}
+
+static inline void end(unsigned long flags)
+{
+	local_irq_restore(flags);
+}
+
+/* Of calls that take no memory, or can do without. */
+#define GFP_NONE (GFP_NOWAIT | __GFP_NOWARN)
+
+static __always_inline void *take_object(struct kmem *kmem, unsigned slot, unsigned flags, gfp_t gfp, int node)
+{
+	void *object = kmem->cache->policy->cache_alloc(kmem->cache, slot, flags, node);
+
+	if (likely(object))
+		sy__log(SY__LOG_ALLOC, object, (uintptr_t)kmem, gfp, node);
+	return object;
+}
+
+static __always_inline void *take_bytes(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, gfp_t gfp, int node)
+{
+	void *object = heap->policy->kmalloc(heap, slot, size, flags, node);
+
+	if (likely(object))
+		sy__log(SY__LOG_KMALLOC, object, size, gfp, node);
+	return object;
+}
+
+static inline void *ask(const struct request *request, unsigned slot)
+{
+	if (request->creation)
+		return sy_cache_create(request->heap, request->creation);
+	if (request->kmem)
+		return take_object(request->kmem, slot, request->flags, request->gfp, request->node);
+	return take_bytes(request->heap, slot, request->size, request->flags, request->gfp, request->node);
+}
+
+static void *attempt(const struct request *request, struct sy__stash *stash, struct sy__call *lacking)
+{
+	unsigned long flags;
+	unsigned slot = begin(&flags, request->gfp);
+	struct sy__call *call = this_cpu_ptr(&sy__call);
+	void *result;
+
+	call->stash = stash;
+	call->lacks = false;
+	result = ask(request, slot);
+	*lacking = *call;
+	call->stash = NULL;
+	end(flags);
+	return result;
+}
+
+/* A request that could not be served at once: again, with pages that its caller may sleep for. */
+static noinline void *wait_for(const struct request *request)
+{
+	struct sy__stash stash = { 0 };
+	struct sy__call lacking;
+	void *result;
+
+	if (!gfpflags_allow_blocking(request->gfp))
+		return NULL;
+	do
+		result = attempt(request, &stash, &lacking);
+	while (!result && lacking.lacks && sy__stash_fill(&stash, &lacking));
+	sy__stash_empty(&stash);
+	return result;
+}
+
+static inline unsigned flags_of(gfp_t gfp)
+{
+	return gfp & __GFP_THISNODE ? SY_THISNODE : 0;
+}
+
+/* What kmalloc's classes go by, and zeroes: all of an object is filled, as whoever enlarges it relies on that. */
+static inline unsigned kmalloc_flags_of(gfp_t gfp)
+{
+	unsigned flags = flags_of(gfp);
+
+	if (unlikely(gfp & (__GFP_RECLAIMABLE | __GFP_DMA))) {
+		if (gfp & __GFP_RECLAIMABLE)
+			flags |= SY_RECLAIMABLE;
+		if (IS_ENABLED(CONFIG_ZONE_DMA) && gfp & __GFP_DMA)
+			flags |= SY_DMA;
+	}
+	return flags | (want_init_on_alloc(gfp) ? SY_ZERO : 0);
+}
+
+static inline bool wanted(struct kmem_cache *s, gfp_t gfp)
+{
+	might_alloc(gfp);
+	return !IS_ENABLED(CONFIG_FUNCTION_ERROR_INJECTION) || !should_failslab(s, gfp);
+}
+
+/* ---- Caches ----------------------------------------------------------------------------------------------------- */
+
+static __always_inline void *cache_alloc(struct kmem_cache *s, gfp_t gfp, int node)
+{
+	struct kmem *kmem = kmem_of(s);
+	unsigned long flags;
+	unsigned slot;
+	void *object;
+
+	gfp &= gfp_allowed_mask;
+	if (unlikely(!wanted(s, gfp)))
+		return NULL;
+	slot = begin(&flags, gfp);
+	object = take_object(kmem, slot, flags_of(gfp), gfp, node);
+	end(flags);
+	if (unlikely(!object)) {
+		const struct request request = { .kmem = kmem, .gfp = gfp, .flags = flags_of(gfp), .node = node };
+
+		object = wait_for(&request);
+		if (!object)
+			return NULL;
+	}
+	if (unlikely(want_init_on_alloc(gfp)) && !s->ctor)
+		memset(object, 0, s->object_size);
+	kmemleak_alloc_recursive(object, s->object_size, 1, s->flags, gfp);
+	return object;
+}
+
+void *kmem_cache_alloc(struct kmem_cache *s, gfp_t gfp)
+{
+	void *object = cache_alloc(s, gfp, NUMA_NO_NODE);
+
+	trace_kmem_cache_alloc(_RET_IP_, object, s, gfp, NUMA_NO_NODE);
+	return object;
+}
+EXPORT_SYMBOL(kmem_cache_alloc);
+
+void *kmem_cache_alloc_lru(struct kmem_cache *s, struct list_lru *lru, gfp_t gfp)
+{
+	void *object = cache_alloc(s, gfp, NUMA_NO_NODE);
+
+	trace_kmem_cache_alloc(_RET_IP_, object, s, gfp, NUMA_NO_NODE);
+	return object;
+}
+EXPORT_SYMBOL(kmem_cache_alloc_lru);
+
+void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfp, int node)
+{
+	void *object = cache_alloc(s, gfp, node);
+
+	trace_kmem_cache_alloc(_RET_IP_, object, s, gfp, node);
+	return object;
+}
+EXPORT_SYMBOL(kmem_cache_alloc_node);
+
+static __always_inline void cache_free(struct kmem_cache *s, void *object)
+{
+	struct sy_cache *cache = kmem_of(s)->cache;
+	unsigned long flags;
+	unsigned slot;
+
+	kmemleak_free_recursive(object, s->flags);
+	slot = begin(&flags, GFP_NONE);
+	sy__log(SY__LOG_FREE, object, (uintptr_t)s, 0, NUMA_NO_NODE);
+	cache->policy->cache_free(cache, slot, object);
+	end(flags);
+}
+
+void kmem_cache_free(struct kmem_cache *s, void *object)
+{
+	trace_kmem_cache_free(_RET_IP_, object, s);
+	cache_free(s, object);
+}
+EXPORT_SYMBOL(kmem_cache_free);
+
+void kmem_cache_free_bulk(struct kmem_cache *s, size_t count, void **objects)
+{
+	for (size_t i = 0; i < count; i++)
+		if (s)
+			kmem_cache_free(s, objects[i]);
+		else
+			kfree(objects[i]);
+}
+EXPORT_SYMBOL(kmem_cache_free_bulk);
+
+int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t gfp, size_t count, void **objects)
+{
+	for (size_t i = 0; i < count; i++) {
+		objects[i] = kmem_cache_alloc(s, gfp);
+		if (!objects[i]) {
+			kmem_cache_free_bulk(s, i, objects);
+			return 0;
+		}
+	}
+	return count;
+}
+EXPORT_SYMBOL(kmem_cache_alloc_bulk);
+
+/* ---- General allocation ----------------------------------------------------------------------------------------- */
+
+/* Beyond the largest class, and not a matter of the policy's. */
+static inline bool is_pages(const struct sy_heap *heap, size_t size)
+{
+	return heap->policy->serves_classes && size > 2 * PAGE_SIZE;
+}
+
+static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, unsigned long caller)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	unsigned flags = kmalloc_flags_of(gfp);
+	unsigned long interrupts;
+	unsigned slot;
+	void *object;
+
+	gfp &= gfp_allowed_mask;
+	if (unlikely(!size))
+		return ZERO_SIZE_PTR;
+	if (unlikely(is_pages(heap, size)))
+		return kmalloc_large_node(size, gfp, node);
+	if (unlikely(!wanted(NULL, gfp)))
+		return NULL;
+	slot = begin(&interrupts, gfp);
+	object = take_bytes(heap, slot, size, flags, gfp, node);
+	end(interrupts);
+	if (unlikely(!object)) {
+		const struct request request = { .heap = heap, .size = size, .gfp = gfp, .flags = flags, .node = node };
+
+		object = wait_for(&request);
+	}
+	kmemleak_alloc(object, size, 1, gfp);
+	if (trace_kmalloc_enabled())
+		trace_kmalloc(caller, object, size, object ? __ksize(object) : 0, gfp, node);
+	return object;
+}
+
+void *__kmalloc(size_t size, gfp_t gfp)
+{
+	return general_alloc(size, gfp, NUMA_NO_NODE, _RET_IP_);
+}
+EXPORT_SYMBOL(__kmalloc);
+
+void *__kmalloc_node(size_t size, gfp_t gfp, int node)
+{
+	return general_alloc(size, gfp, node, _RET_IP_);
+}
+EXPORT_SYMBOL(__kmalloc_node);
+
+void *__kmalloc_node_track_caller(size_t size, gfp_t gfp, int node, unsigned long caller)
+{
+	return general_alloc(size, gfp, node, caller);
+}
+EXPORT_SYMBOL(__kmalloc_node_track_caller);
+
+/* What slab_common.c took by itself. */
+static noinline void free_pages_of_large(struct page *page)
+{
+	unsigned order = compound_order(page);
+
+	mod_node_page_state(page_pgdat(page), NR_SLAB_UNRECLAIMABLE_B, -((long)PAGE_SIZE << order));
+	__free_pages(page, order);
+}
+
+void kfree(const void *object)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	unsigned long flags;
+	struct page *page;
+	unsigned slot;
+
+	trace_kfree(_RET_IP_, object);
+	if (unlikely(ZERO_OR_NULL_PTR(object)))
+		return;
+	kmemleak_free(object);
+	page = virt_to_head_page(object);
+	if (unlikely(!(READ_ONCE(page->flags) & SY__PAGE_OURS))) {
+		free_pages_of_large(page);
+		return;
+	}
+	slot = begin(&flags, GFP_NONE);
+	sy__log(SY__LOG_KFREE, object, 0, 0, NUMA_NO_NODE);
+	heap->policy->kfree(heap, slot, (void *)object);
+	end(flags);
+}
+EXPORT_SYMBOL(kfree);
+
+size_t __ksize(const void *object)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	struct page *page;
+	unsigned long flags;
+	size_t bytes;
+
+	if (unlikely(ZERO_OR_NULL_PTR(object)))
+		return 0;
+	page = virt_to_head_page(object);
+	if (!(READ_ONCE(page->flags) & SY__PAGE_OURS))
+		return page_size(page);
+	begin(&flags, GFP_NONE);
+	bytes = heap->policy->usable_size(heap, object);
+	end(flags);
+	return bytes;
+}
+
+size_t kmalloc_size_roundup(size_t size)
+{
+	const struct sy_heap *heap = sy__linux_heap;
+
+	if (!heap->policy->serves_classes || heap->sizing.classes != SY_CLASSES_LINUX)
+		return size;
+	return sy__kmalloc_linux_size(size) ?: PAGE_SIZE << get_order(size);
+}
+EXPORT_SYMBOL(kmalloc_size_roundup);
+
+/* ---- Life of caches --------------------------------------------------------------------------------------------- */
+
+static unsigned cache_flags_of(const struct kmem_cache *s)
+{
+	unsigned flags = 0;
+
+	if (s->flags & SLAB_HWCACHE_ALIGN)
+		flags |= SY_CACHE_HWCACHE_ALIGN;
+	if (s->flags & SLAB_TYPESAFE_BY_RCU)
+		flags |= SY_CACHE_TYPESAFE_BY_RCU;
+	if (s->flags & SLAB_RECLAIM_ACCOUNT)
+		flags |= SY_CACHE_RECLAIMABLE;
+	if (s->flags & SLAB_ACCOUNT)
+		flags |= SY_CACHE_ACCOUNT;
+	if (s->flags & SLAB_CACHE_DMA)
+		flags |= SY_CACHE_DMA;
+	if (s->flags & SLAB_CACHE_DMA32)
+		flags |= SY_CACHE_DMA32;
+	if (s->usersize || s->flags & SLAB_NOLEAKTRACE)
+		flags |= SY_CACHE_NO_MERGE;
+	return flags;
+}
+
+int __kmem_cache_create(struct kmem_cache *s, slab_flags_t flags)
+{
+	const struct sy_cache_config creation = {
+		.name = s->name,
+		.size = s->object_size,
+		.align = s->align,
+		.flags = (s->flags = flags, cache_flags_of(s)),
+		/* The size that ours get besides goes into a register that the kernel's don't look at. */
+		.constructor = (void (*)(void *, size_t))(void *)s->ctor,
+	};
+	const struct request request = { .heap = sy__linux_heap, .gfp = GFP_KERNEL, .creation = &creation };
+	struct sy_cache *cache;
+
+	sy__log_creation(&creation, (uintptr_t)s);
+	cache = wait_for(&request);
+	if (!cache)
+		return -ENOMEM;
+	kmem_of(s)->cache = cache;
+	s->size = cache->size;
+	s->align = cache->align;
+	return 0;
+}
+
+struct ending {
+	struct kmem *kmem;
+	uint64_t alive; /* objects in use */
+};
+
+static int look(void *context)
+{
+	struct ending *ending = context;
+	struct sy_cache_counts counts = { 0 };
+
+	WRITE_ONCE(sy__everybody_waits, true);
+	ending->kmem->cache->policy->counts(ending->kmem->cache, &counts);
+	ending->alive = counts.objects_in_use;
+	WRITE_ONCE(sy__everybody_waits, false);
+	return 0;
+}
+
+static int destroy(void *context)
+{
+	struct ending *ending = context;
+	unsigned long flags;
+
+	begin(&flags, GFP_NONE);
+	WRITE_ONCE(sy__everybody_waits, true);
+	if (sy_cache_destroy(ending->kmem->cache, &ending->alive))
+		sy__log(SY__LOG_DESTROY, NULL, (uintptr_t)ending->kmem, 0, NUMA_NO_NODE);
+	WRITE_ONCE(sy__everybody_waits, false);
+	end(flags);
+	return 0;
+}
+
+/* The kernel holds the lock that keeps CPUs from coming and going. */
+int __kmem_cache_shutdown(struct kmem_cache *s)
+{
+	struct ending ending = { .kmem = kmem_of(s) };
+
+	stop_machine_cpuslocked(s->flags & SLAB_TYPESAFE_BY_RCU ? look : destroy, &ending, NULL);
+	return ending.alive != 0;
+}
+
+void __kmem_cache_release(struct kmem_cache *s)
+{
+	struct ending ending = { .kmem = kmem_of(s) };
+
+	if (s->flags & SLAB_TYPESAFE_BY_RCU)
+		stop_machine(destroy, &ending, NULL);
+}
+
+static void shrink_here(void *context)
+{
+	struct kmem *kmem = context;
+	unsigned long flags;
+
+	begin(&flags, GFP_NONE);
+	sy__log(SY__LOG_SHRINK, NULL, (uintptr_t)kmem, 0, NUMA_NO_NODE);
+	kmem->cache->policy->shrink(kmem->cache);
+	end(flags);
+}
+
+int __kmem_cache_shrink(struct kmem_cache *s)
+{
+	struct sy_cache *cache = kmem_of(s)->cache;
+	struct sy_cache_counts counts = { 0 };
+	unsigned long flags;
+
+	if (cache->policy->shrink)
+		on_each_cpu(shrink_here, kmem_of(s), 1);
+	begin(&flags, GFP_NONE);
+	cache->policy->counts(cache, &counts);
+	end(flags);
+	return counts.slabs != 0;
+}
+
+/* ---- The rest of the interface ---------------------------------------------------------------------------------- */
+
+#ifdef CONFIG_PRINTK
+void __kmem_obj_info(struct kmem_obj_info *info, void *object, struct slab *slab)
+{
+	info->kp_ptr = object;
+	info->kp_slab = slab;
+}
+#endif
+
+void __init kmem_cache_init(void)
+{
+	unsigned long flags;
+
+	begin(&flags, GFP_NOWAIT);
+	sy__linux_boot();
+	end(flags);
+	kmem_cache = &kmem_cache_boot.common;
+	BUG_ON(__kmem_cache_create(kmem_cache, kmem_cache->flags));
+	slab_state = UP;
+}
+
+void __init kmem_cache_init_late(void)
+{
+	slab_state = FULL;
+}
