@@ -10,7 +10,8 @@
  * by the policy's function with slots, and end the call.
  *
  * Time. No thread of the library runs in the background, so what is due some day (ends of grace periods, visits of idle slots,
- * memory to go back to the operating system) is done by slow calls: each thread's every TICK_CALLS-th looks at the clock. Visits
+ * memory to go back to the operating system) is done by slow calls: each thread's every SY__TICK_CALLS-th looks at the clock. (A policy whose threads
+ * seldom need slow calls counts others for such, and makes the one that is due a slow one: sy__tick_is_due.) Visits
  * go over all slots, thus claim them first; SLACK bounds how often.
  *
  * Heaps of threads stand in a list, as a thread that ends gives up what it has in each of them. Its lock is the first of
@@ -25,7 +26,6 @@
 #include "page_interface.h"
 #include "visits.h"
 
-#define TICK_CALLS 64u /* a power of two */
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
 #define REAP_PERIOD SY__SECOND
 
@@ -64,9 +64,9 @@ static SY__COLD void tick(struct sy_heap *heap)
 		heap->passes(heap);
 }
 
-static inline void leave(struct sy_heap *heap)
+void sy__here_leave(struct sy_heap *heap)
 {
-	if (sy__unlikely(!(sy__calls() & (TICK_CALLS - 1))))
+	if (sy__unlikely(!(sy__calls() & (SY__TICK_CALLS - 1))))
 		tick(heap);
 	sy__call_leave();
 }
@@ -97,7 +97,7 @@ void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE);
-	leave(cache->heap);
+	sy__here_leave(cache->heap);
 	return object;
 }
 
@@ -108,7 +108,7 @@ void sy__here_cache_free(struct sy_cache *cache, void *object)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	cache->policy->cache_free(cache, slot, object);
-	leave(cache->heap);
+	sy__here_leave(cache->heap);
 }
 
 void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
@@ -119,7 +119,7 @@ void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = heap->policy->kmalloc(heap, slot, size, flags, SY_ANY_NODE);
-	leave(heap);
+	sy__here_leave(heap);
 	return sy__unlikely(!object && heap->refused) ? heap->refused(size, flags, heap) : object;
 }
 
@@ -135,7 +135,7 @@ void sy__here_kfree(void *object, struct sy_heap *heap)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	heap->policy->kfree(heap, slot, object);
-	leave(heap);
+	sy__here_leave(heap);
 }
 
 void sy__here_free(void *object, struct sy_heap *heap)
@@ -245,7 +245,7 @@ unsigned sy_alloc_bulk(struct sy_cache *cache, unsigned flags, unsigned count, v
 	while (done < count && (objects[done] = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE)))
 		done++;
 	if (cache->heap->threads)
-		leave(cache->heap);
+		sy__here_leave(cache->heap);
 	return done;
 }
 
@@ -259,7 +259,7 @@ void sy_free_bulk(struct sy_cache *cache, unsigned count, void **objects)
 		if (objects[i])
 			cache->policy->cache_free(cache, slot, objects[i]);
 	if (cache->heap->threads)
-		leave(cache->heap);
+		sy__here_leave(cache->heap);
 }
 
 /* ---- Heaps of threads --------------------------------------------------------------------------------------------- */

@@ -26,12 +26,21 @@ SY__COLD void sy__here_cache_free(struct sy_cache *, void *object);
 SY__COLD void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *);
 SY__COLD void *sy__here_malloc(size_t size, struct sy_heap *);
 SY__COLD void sy__here_kfree(void *object, struct sy_heap *);
+void sy__here_leave(struct sy_heap *); /* ends a slow call of a heap of threads, in which some of them look at the clock */
 void sy__here_free(void *object, struct sy_heap *); /* of any address; may be called without a call having begun */
 
 /* The slot of a sy__call_begin that is not the dummy. */
 static inline unsigned sy__here_slot(ptrdiff_t here)
 {
 	return (unsigned)(here / (ptrdiff_t)SY_SLOT_STRIDE);
+}
+
+#define SY__TICK_CALLS 64u /* slow calls of a thread from one look at the clock to the next; a power of two */
+
+/* Counts a call that is not slow for a slow one. True: the next slow call looks at the clock, and this had better be it. */
+static inline bool sy__tick_is_due(void)
+{
+	return !((sy__calls_more() + 1) & (SY__TICK_CALLS - 1));
 }
 
 /* Whether the caller may touch what a slot has of a cache: in every loop over slots but where a cache is made. In a

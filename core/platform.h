@@ -28,6 +28,7 @@
  *                                  (a constructor that calls back); nothing was begun, and nothing must be left
  *   sy__call_leave()
  *   sy__calls()                    how many slow calls the caller has made, so that some of them look at the clock
+ *   sy__calls_more()               counts a fast call as one of them: how many there are now
  *   sy__claim_enter(&slot)         as sy__call_enter, with every other slot claimed too: waits until their owners' calls end;
  *                                  their next ones wait for sy__claim_leave(). For calls from outside
  *   sy__claim_leave()

@@ -53,6 +53,11 @@ unsigned sy__calls(void)
 	return calls;
 }
 
+unsigned sy__calls_more(void)
+{
+	return ++calls;
+}
+
 void *sy__source_reserve(size_t bytes)
 {
 	size_t skip = (size_t)(-(uintptr_t)buffer_next & (RESERVE_ALIGN - 1));

@@ -98,6 +98,7 @@ static inline void sy__call_end(void)
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
 unsigned sy__calls(void);
+unsigned sy__calls_more(void);
 
 static inline bool sy__claim_enter(unsigned *slot)
 {

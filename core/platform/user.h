@@ -55,7 +55,7 @@ struct sy__thread {
 	unsigned state; /* enum in threads.c: may others claim the slot? */
 	ptrdiff_t here; /* what sy__call_begin returns */
 	unsigned slot;  /* the thread's own; the shared one while in a call on that; or none */
-	unsigned calls; /* slow ones */
+	unsigned calls; /* slow ones, and what counts as such */
 	bool claims;    /* has claimed the slots of others */
 	bool ending;    /* its slot was given back for good, as the thread ends */
 	bool forking;   /* between the halves of a fork */
@@ -117,6 +117,11 @@ static inline ptrdiff_t sy__call_begin(void)
 static inline void sy__call_end(void)
 {
 	__atomic_store_n(&sy__self.busy, 0u, __ATOMIC_RELEASE);
+}
+
+static inline unsigned sy__calls_more(void)
+{
+	return ++sy__self.calls;
 }
 
 static inline const void *sy__caller(void)

@@ -4,7 +4,7 @@
  * After the allocator that Linux 6.1 builds from mm/slub.c (Ferreira et al. 2015, section 3.4). Where SLAB kept
  * arrays of free objects per CPU, SLUB gives a CPU a whole slab: allocating pops that slab's list of free objects,
  * and freeing pushes onto the list of the slab that the object is in. The only metadata are a free pointer in each
- * free object and 32 bytes in the page descriptor.
+ * free object and 32 bytes in the page descriptor; 40 in heaps of threads.
  *
  * Fast path: slub_alloc and slub_free below. Where an object is asked of a slot with free objects, or given back to
  * the slot whose active slab it is in, nothing shared is read or written. Instructions of a call by gcc -O3 on
@@ -34,13 +34,16 @@
  * that stays partial, takes no lock. No lock is held while pages are taken, and no local section either, as that may run
  * this cache's own shrink; pages are given back without a lock.
  *
+ * In heaps of threads a slot owns what it has frozen: it frees into that by plain stores, its partial list has another limit, and empty
+ * slabs are a list of their own. slub_owned.c says how and why.
+ *
  * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's
  * list if and only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab
- * counts the objects on its slot's freelist as in use; every free object is in its slab, at a multiple of the size,
- * once.
+ * counts the objects on its slot's freelist as in use, and an owned one those that it holds itself; every free object is in
+ * its slab, at a multiple of the size, once.
  *
- * More files: slub_here.c (fast paths on the caller's own slot), slub_word.h (the word of a slab), slub_slabs.c (its life),
- * slub_geometry.c (layout, orders, merging), slub_check.c.
+ * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_word.h (the word of
+ * a slab), slub_slabs.c (its life), slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "../here.h"
 #include "slub.h"
@@ -137,14 +140,6 @@ static void slub_kfree(struct sy_heap *heap, unsigned slot, void *object)
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
-static void *pop(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
-{
-	void *object = own->freelist;
-
-	own->freelist = *sy__slub_next(cache, object);
-	return object;
-}
-
 /* Everything that is free in the slot's active slab but not on its freelist yet; a slab with nothing free is full, and
  * nobody's from now on. */
 static void *take_rest(struct sy__slub_slot *own)
@@ -160,15 +155,6 @@ static void *take_rest(struct sy__slub_slot *own)
 	return sy__slub_word_first(old, own->start);
 }
 
-static void activate(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
-{
-	own->slab = page;
-	own->start = sy__page_address(cache->cache.heap, page);
-	own->bytes = SY_PAGE_SIZE << sy__page_order(page);
-	own->node = sy__page_node(page);
-	own->freelist = NULL;
-}
-
 /* From the slot's active and partial slabs. In its local section. */
 static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int node)
 {
@@ -182,7 +168,7 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 				return NULL;
 			own->partial = sy__slub_slab(page)->next;
 			own->partial_slabs--;
-			activate(cache, own, page);
+			sy__slub_activate(cache, own, page);
 		}
 		if (node != SY_ANY_NODE && node != own->node) {
 			sy__slub_deactivate(cache, slot, own);
@@ -191,7 +177,7 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 		if (!own->freelist)
 			own->freelist = take_rest(own);
 		if (own->freelist)
-			return pop(cache, own);
+			return sy__slub_pop(cache, own);
 		sy__slub_forget(own);
 	}
 }
@@ -206,25 +192,30 @@ static struct sy_page *first_partial(struct sy__slub_node *node)
 	return sy__slub_linked(link);
 }
 
-static void use_partial(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word);
 
-	activate(cache, own, page);
+	sy__slub_activate(cache, own, page);
 	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
 		;
 	own->freelist = sy__slub_word_first(old, own->start);
+	if (cache->cache.heap->threads)
+		sy__slub_own_active(cache, own, !sy__slub_word_in_use(old));
 }
 
-static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
+static void keep_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word);
 
 	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
 		;
-	sy__slub_hold(own, page);
+	if (cache->cache.heap->threads)
+		sy__slub_hold_owned(cache, own, page);
+	else
+		sy__slub_hold(own, page);
 }
 
 /* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list
@@ -239,7 +230,7 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	if (node->partial_slabs > spared) {
 		use_partial(cache, own, first_partial(node));
 		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
-			keep_partial(own, first_partial(node));
+			keep_partial(cache, own, first_partial(node));
 	}
 	sy__unlock(&node->lock);
 	return own->slab != NULL;
@@ -270,7 +261,7 @@ static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int n
 
 	if (!taken && node == SY_ANY_NODE)
 		taken = take_foreign_partial(cache, own, nearest);
-	return taken ? pop(cache, own) : NULL;
+	return taken ? sy__slub_pop(cache, own) : NULL;
 }
 
 static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
@@ -284,9 +275,12 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	sy__local_begin(slot);
 	if (own->slab) /* somebody was here while the page allocator worked */
 		sy__slub_deactivate(cache, slot, own);
-	activate(cache, own, page);
-	own->freelist = own->start;
-	object = pop(cache, own);
+	sy__slub_activate(cache, own, page);
+	if (cache->cache.constructor || !cache->cache.heap->threads)
+		own->freelist = own->start;
+	if (cache->cache.heap->threads)
+		sy__slub_own_active(cache, own, true);
+	object = sy__slub_pop(cache, own);
 	sy__local_end(slot);
 	return object;
 }
@@ -308,7 +302,7 @@ void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned 
 		node = SY_ANY_NODE;
 	}
 	sy__local_begin(slot);
-	object = alloc_from_slot(cache, slot, node);
+	object = cache->cache.heap->threads ? sy__slub_alloc_owned(cache, slot, node) : alloc_from_slot(cache, slot, node);
 	if (!object)
 		object = alloc_from_nodes(cache, slot, node);
 	sy__local_end(slot);
@@ -320,12 +314,12 @@ void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
 /* What the word of a slab becomes by a free. A full slab that is nobody's becomes the freeing slot's, where slots keep
- * slabs. */
+ * slabs; in heaps of threads that is decided elsewhere. */
 static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const void *object)
 {
 	uint64_t new = sy__slub_word_push(old, object, 1);
 
-	return sy__slub_word_full(old) && cache->slot_limit ? new | SY__SLUB_FROZEN : new;
+	return sy__slub_word_full(old) && cache->slot_limit && !cache->cache.heap->threads ? new | SY__SLUB_FROZEN : new;
 }
 
 /* Whether a free that changes the word so puts the slab on its node's list, or may take it off. */
@@ -391,6 +385,10 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__count_slow(heap, &heap->counters.slow_frees);
+	if (heap->threads) {
+		sy__slub_free_owned(cache, slot, page, object);
+		return;
+	}
 	do {
 		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
 		new = freed(cache, old, object);

@@ -19,19 +19,31 @@ enum sy__slub_tunable {
 	SLUB_CLASSES
 };
 
+/* What the slot that owns a slab keeps in it, in heaps of threads; the slot's own. See slub_owned.c. */
+struct sy__slub_held {
+	void *freelist;      /* free objects that no word tells of */
+	uint32_t next, prev; /* slabs on the slot's list, as sy__slub_number; 0: none */
+};
+
 /* State of a slab, in the descriptor of its first page. */
 struct sy__slub_slab {
 	struct sy__slub_cache *cache;
 	union {
 		struct sy_list link; /* in sy__slub_node.partial; under the node's lock */
-		struct sy_page *next; /* in sy__slub_slot.partial; the slot's own */
+		struct sy_page *next; /* in sy__slub_slot.partial; the slot's own; not in heaps of threads, which have */
+		struct sy__slub_held held;
 		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
 	};
 	_Alignas(8) uint64_t word; /* free objects, how many are in use, whether a slot owns the slab; see slub_word.h */
+	/* Of heaps of threads, see slub_owned.c: */
+	uint32_t owner;        /* sy__slub_mark of the slot that owns it; SY__SLUB_NOBODY: no slot does */
+	uint16_t held_objects; /* on held.freelist */
+	uint16_t filler;       /* the slot that handed out its last free object; a hint */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab);
 
 #define SY__SLUB_DUMMY UINT32_MAX
+#define SY__SLUB_NOBODY 0u
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
 struct sy__slub_slot {
@@ -42,7 +54,13 @@ struct sy__slub_slot {
 	int node;                /* of the active slab */
 	uint32_t partial_slabs;  /* in partial; SY__SLUB_DUMMY: this is the dummy slot */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
+	/* Of heaps of threads, see slub_owned.c: */
+	struct sy_page *empty;   /* more of them, without an object in use */
+	uint16_t empty_slabs;    /* in empty */
+	uint16_t foreign_slabs;  /* in partial, which other slots have filled */
+	uint32_t uncarved;       /* objects at the end of the active slab that are on no list yet */
 };
+_Static_assert(sizeof(struct sy__slub_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
 
 /* What a check counts, to be compared with what a node counts. */
 struct sy__slub_seen {
@@ -63,7 +81,8 @@ struct sy__slub_cache {
 	struct sy__slub_slot *slots; /* slot 0's; the others' follow, */
 	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
-	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none */
+	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none. In heaps of threads those that others filled */
+	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
@@ -171,6 +190,27 @@ static inline void sy__slub_forget(struct sy__slub_slot *own)
 	own->slab = NULL;
 	own->bytes = 0;
 	own->freelist = NULL;
+	own->uncarved = 0;
+}
+
+/* From now on it has this one, of which no object is on its freelist yet. */
+static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	own->slab = page;
+	own->start = sy__page_address(cache->cache.heap, page);
+	own->bytes = SY_PAGE_SIZE << sy__page_order(page);
+	own->node = sy__page_node(page);
+	own->freelist = NULL;
+	own->uncarved = 0;
+}
+
+/* The next object of a slot that has one on its freelist. */
+static inline void *sy__slub_pop(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	void *object = own->freelist;
+
+	own->freelist = *sy__slub_next(cache, object);
+	return object;
 }
 
 /* Whether an object is in the slot's active slab. */
@@ -187,6 +227,52 @@ static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page
 	own->partial_slabs++;
 }
 
+/* Of an owned slab: whom it belongs to. Made of the slot's address, as the fast path has that at hand; and of where links are, so
+ * that a path which knows links at the start of objects takes the slabs of others for a stranger's. Others may read it at any
+ * time, but nobody finds the own mark but who has set it: hence relaxed. */
+static inline uint32_t sy__slub_mark(const struct sy__slub_slot *own, size_t offset)
+{
+	return (uint32_t)(uintptr_t)own + (offset ? 3u : 1u);
+}
+
+static inline uint32_t sy__slub_owner(const struct sy__slub_slab *slab)
+{
+	return __atomic_load_n(&slab->owner, __ATOMIC_RELAXED);
+}
+
+static inline void sy__slub_set_owner(struct sy__slub_slab *slab, uint32_t mark)
+{
+	__atomic_store_n(&slab->owner, mark, __ATOMIC_RELAXED);
+}
+
+/* A slab by a number, as two pointers are more than there is room for. */
+static inline uint32_t sy__slub_number(const struct sy__slub_cache *cache, const struct sy_page *page)
+{
+	return page ? (uint32_t)(page - cache->table) + 1 : 0;
+}
+
+static inline struct sy_page *sy__slub_numbered(const struct sy__slub_cache *cache, uint32_t number)
+{
+	return number ? cache->table + (number - 1) : NULL;
+}
+
+/* Behind a slab on a slot's list. */
+static inline struct sy_page *sy__slub_behind(const struct sy__slub_cache *cache, struct sy_page *page)
+{
+	const struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	return cache->cache.heap->threads ? sy__slub_numbered(cache, slab->held.next) : slab->next;
+}
+
+/* Gives an object to an owned slab that is not active, as its owner; whether nothing of it is in use any more. The word counts what
+ * others gave back, and may be about to say more; that is then noticed later. */
+static inline bool sy__slub_push_owned(struct sy__slub_slab *slab, void *object, size_t offset)
+{
+	*(void **)(void *)((char *)object + offset) = slab->held.freelist;
+	slab->held.freelist = object;
+	return ++slab->held_objects == sy__slub_word_in_use(sy__load64(&slab->word));
+}
+
 /* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
 void *sy__slub_alloc_slow(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
@@ -200,12 +286,26 @@ void sy__slub_choose_here(struct sy__slub_cache *);
 struct sy__slub_slot *sy__slub_lines(struct sy_heap *);
 bool sy__slub_own_pages(struct sy__slub_cache *, const struct sy_page *);
 
+/* slub_owned.c, for heaps of threads: what slots own. */
+bool sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);
+void *sy__slub_alloc_owned(struct sy__slub_cache *, unsigned slot, int node);
+void sy__slub_own_active(struct sy__slub_cache *, struct sy__slub_slot *, bool empty);
+void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *);
+void sy__slub_hold_owned(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
+struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *, struct sy__slub_slot *);
+struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *, struct sy__slub_slot *);
+void sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
+bool sy__slub_free_here(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, void *object);
+void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
+
 /* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 uint64_t sy__slub_deactivate(struct sy__slub_cache *, unsigned slot, struct sy__slub_slot *);
 void sy__slub_keep(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_count_out(struct sy__slub_node *, struct sy_page *);
 uint64_t sy__slub_discard(struct sy__slub_cache *, unsigned slot, struct sy_page *);
+void sy__slub_link_row(const struct sy__slub_cache *, char *first, uint32_t objects);
+void sy__slub_give_empties(struct sy__slub_cache *, unsigned slot, uint32_t keep);
 void sy__slub_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slub_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__slub_shrink(struct sy_cache *);

@@ -40,9 +40,9 @@ static void count_slab(struct sy_cache_counts *counts, uint32_t objects, uint32_
 
 /* A slab that a slot owns: with what is free in it, its own freelist and the slot's. */
 static void count_slot_slab(struct sy_cache_counts *counts, const struct sy__slub_cache *cache, struct sy_page *page,
-                            void *slot_freelist)
+                            uint32_t slot_objects)
 {
-	uint32_t free = length(cache, sy__slub_freelist(cache->cache.heap, page)) + length(cache, slot_freelist);
+	uint32_t free = length(cache, sy__slub_freelist(cache->cache.heap, page)) + slot_objects;
 
 	count_slab(counts, sy__slub_objects(page), free);
 	counts->objects_cached += free;
@@ -54,9 +54,11 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cac
 
 	sy__local_begin(slot);
 	if (own->slab)
-		count_slot_slab(counts, cache, own->slab, own->freelist);
-	for (struct sy_page *page = own->partial; page; page = sy__slub_slab(page)->next)
-		count_slot_slab(counts, cache, page, NULL);
+		count_slot_slab(counts, cache, own->slab, length(cache, own->freelist) + own->uncarved);
+	for (struct sy_page *page = own->partial; page; page = sy__slub_behind(cache, page))
+		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
+	for (struct sy_page *page = own->empty; page; page = sy__slub_behind(cache, page))
+		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
 	sy__local_end(slot);
 }
 
@@ -187,20 +189,31 @@ static bool visit(void *context, struct sy_page *page)
 
 /* ---- Slots and nodes ------------------------------------------------------------------------------------------ */
 
+/* In a heap of threads, whether the slab's mark is the slot's. */
+static bool is_owned(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
+{
+	return !cache->cache.heap->threads ||
+	       sy__slub_owner(SY_SLAB_STATE(const struct sy__slub_slab, page)) == sy__slub_mark(own, cache->offset);
+}
+
 static const char *check_active(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
 	struct sy_heap *heap = cache->cache.heap;
 	struct sy_page *page = own->slab;
 	void *last, *slot_last;
+	uint32_t free;
 
 	if (!page)
-		return own->freelist || own->bytes ? "slub: a slot has free objects or a range, and no active slab" : NULL;
+		return own->freelist || own->bytes || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
 	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
 		return "slub: a slot's range is not that of its active slab";
 	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
-	if (sound_length(cache, page, own->freelist, &slot_last) > sy__slub_in_use(page))
+	if (!is_owned(cache, own, page) || sy__slub_slab(page)->held_objects)
+		return "slub: a slot's active slab is another slot's, or has objects that nobody will look for";
+	free = sound_length(cache, page, own->freelist, &slot_last);
+	if (free > sy__slub_in_use(page) || own->uncarved > sy__slub_in_use(page) - free)
 		return "slub: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
 	if (last && last == slot_last)
 		return "slub: an object is on the freelists of a slot and of its active slab";
@@ -211,21 +224,56 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 /* Whose a slab on a list must be. */
 static bool is_listed(const struct sy__slub_cache *cache, struct sy_page *page, bool frozen)
 {
-	uint64_t word = sy__slub_look(page);
-
-	return sy__slub_slab(page)->cache == cache && sy__slub_word_frozen(word) == frozen && !sy__slub_word_full(word);
+	return sy__slub_slab(page)->cache == cache && sy__slub_frozen(page) == frozen;
 }
 
-static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+/* What the slot has free in a slab that it doesn't allocate from; UINT32_MAX: that isn't sound. */
+static uint32_t held(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, struct sy_page *page)
 {
+	const struct sy__slub_slab *slab = sy__slub_slab(page);
+	void *last, *others_last;
+	uint32_t length;
+
+	if (!cache->cache.heap->threads)
+		return 0;
+	length = sound_length(cache, page, slab->held.freelist, &last);
+	sound_length(cache, page, sy__slub_freelist(cache->cache.heap, page), &others_last);
+	if (!is_owned(cache, own, page) || length != slab->held_objects || length > sy__slub_in_use(page) ||
+	    (last && last == others_last))
+		return UINT32_MAX;
+	return length;
+}
+
+/* Verifies one of a slot's lists of slabs. With `most` objects in use at most. */
+static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slub_slot *own, struct sy_page *first,
+                              uint32_t count, uint32_t most)
+{
+	struct sy_page *before = NULL;
 	uint32_t kept = 0;
 
-	for (struct sy_page *page = own->partial; page; page = sy__slub_slab(page)->next) {
-		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)
-			return "slub: a slot's partial list holds a slab that is full, not frozen or not its own, or too many";
+	for (struct sy_page *page = first; page; before = page, page = sy__slub_behind(cache, page)) {
+		uint32_t here = held(cache, own, page);
+
+		if (!is_listed(cache, page, true) || page == own->slab || ++kept > count || here == UINT32_MAX)
+			return "slub: a slot's list holds a slab that is not frozen or not its own, or too many, or a slab whose held objects are not what it says";
+		if (!here && sy__slub_word_full(sy__slub_look(page)))
+			return "slub: a slot's list holds a slab that is full";
+		if (sy__slub_in_use(page) - here > most)
+			return "slub: a slot's list of empty slabs holds one that is not";
+		if (cache->cache.heap->threads && sy__slub_slab(page)->held.prev != sy__slub_number(cache, before))
+			return "slub: a slot's list is broken";
 		cache->nodes[sy__page_node(page)].seen.frozen--;
 	}
-	return kept == own->partial_slabs ? NULL : "slub: a slot's partial list is shorter than counted";
+	return kept == count ? NULL : "slub: a slot's list of slabs is shorter than counted";
+}
+
+static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	const char *wrong = check_active(cache, own);
+
+	if (!wrong)
+		wrong = check_kept(cache, own, own->partial, own->partial_slabs, UINT32_MAX);
+	return wrong ? wrong : check_kept(cache, own, own->empty, own->empty_slabs, 0);
 }
 
 static const char *check_node(struct sy__slub_cache *cache, unsigned index)
@@ -241,7 +289,7 @@ static const char *check_node(struct sy__slub_cache *cache, unsigned index)
 		struct sy_page *page = sy__slub_linked(at);
 
 		if (at->next->prev != at || sy__page_node(page) != index || !is_listed(cache, page, false) ||
-		    ++partial > node->partial_slabs)
+		    sy__slub_word_full(sy__slub_look(page)) || ++partial > node->partial_slabs)
 			return "slub: a node's list is broken, or holds a slab that is full, frozen or not its own";
 	}
 	if (partial != node->partial_slabs || partial != node->seen.partial)
@@ -264,7 +312,7 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	return dummy->freelist || dummy->bytes || dummy->partial_slabs != SY__SLUB_DUMMY ? "slub: something is in the slot in which nothing may ever be" : NULL;
+	return dummy->freelist || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs != SY__SLUB_DUMMY ? "slub: something is in the slot in which nothing may ever be" : NULL;
 }
 
 static const char *check_cache(struct sy__slub_cache *cache)
@@ -273,11 +321,8 @@ static const char *check_cache(struct sy__slub_cache *cache)
 
 	if (!wrong && cache->cache.heap->threads)
 		wrong = check_dummy(sy__slub_dummy(cache->slots));
-	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++) {
-		wrong = check_active(cache, sy__slub_slot(cache, slot));
-		if (!wrong)
-			wrong = check_kept(cache, sy__slub_slot(cache, slot));
-	}
+	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
+		wrong = check_slot(cache, sy__slub_slot(cache, slot));
 	for (unsigned node = 0; !wrong && node < cache->cache.heap->nodes; node++)
 		wrong = check_node(cache, node);
 	return wrong;

@@ -10,7 +10,8 @@
  * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least 4 * (fls(CPUs) +
  * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
  * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
- * on. What still finds no order gets one that holds a single object, above the largest order if it must be.
+ * on. What still finds no order gets one that holds a single object, above the largest order if it must be. In heaps of
+ * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of THREADS_SLAB bytes are wanted.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
@@ -23,6 +24,9 @@
 #define WORD sizeof(void *)
 #define MIN_PARTIAL_LEAST 5u
 #define MIN_PARTIAL_MOST 10u
+#define THREADS_SLAB ((size_t)16 << 10) /* bytes that a slab should have in heaps of threads */
+#define FOREIGN_BYTES ((size_t)64 << 10) /* what a thread keeps of a cache, in slabs that others filled */
+#define EMPTY_BYTES ((size_t)64 << 10)   /* and in slabs without an object in use */
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
 
@@ -51,11 +55,19 @@ static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
 	return 4 * (sy__highest_bit(cpus) + 1);
 }
 
-/* Order of the slabs of a cache with this final object size; more than SY_MAX_ORDER: impossible. */
-static unsigned slab_order(const int64_t *tunables, unsigned cpus, size_t size)
+/* In heaps of threads, where untouched pages of a slab cost nothing: see above. */
+static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size)
+{
+	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus), fit = (uint32_t)(THREADS_SLAB / size);
+
+	return heap->tunables[SLUB_MIN_OBJECTS] > 0 || fit < wanted ? wanted : fit;
+}
+
+/* Order of slabs that should hold so many objects of this final size; more than SY_MAX_ORDER: impossible. */
+static unsigned slab_order(const int64_t *tunables, uint32_t objects, size_t size)
 {
 	unsigned least = (unsigned)tunables[SLUB_MIN_ORDER], most = (unsigned)tunables[SLUB_MAX_ORDER], order;
-	uint32_t objects = wanted_objects(tunables, cpus), fit;
+	uint32_t fit;
 
 	while (most > least && sy__order_objects(most, size) > SY__SLUB_MOST_OBJECTS)
 		most--;
@@ -71,13 +83,13 @@ static unsigned slab_order(const int64_t *tunables, unsigned cpus, size_t size)
 	return order <= most ? order : fitting_order(least, SY_MAX_ORDER, size, 1, 1);
 }
 
-bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
+static bool lay_out_slab(const int64_t *tunables, uint32_t objects, size_t size, struct sy_geometry *geometry)
 {
 	unsigned order;
 
 	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	order = slab_order(tunables, cpus, size);
+	order = slab_order(tunables, objects, size);
 	if (order > SY_MAX_ORDER)
 		return false;
 	geometry->size = (uint32_t)size;
@@ -85,6 +97,11 @@ bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, stru
 	geometry->objects = sy__order_objects(order, size);
 	geometry->wasted = (uint32_t)((SY_PAGE_SIZE << order) % size);
 	return true;
+}
+
+bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
+{
+	return lay_out_slab(tunables, wanted_objects(tunables, cpus), size, geometry);
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -131,6 +148,23 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 	return slub->cache.size >= 256 ? 52 : 120;
 }
 
+static uint32_t slabs_of(const struct sy__slub_cache *slub, size_t bytes)
+{
+	uint32_t slabs = (uint32_t)(bytes >> SY_PAGE_SHIFT >> slub->order);
+
+	return slabs ? slabs : 1;
+}
+
+/* Slabs on a slot's partial list: each is taken to be half full. In heaps of threads, those that others have filled. */
+static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+
+	if (heap->threads && heap->tunables[SLUB_CPU_PARTIAL] == SY_TUNABLE_AUTO)
+		return slabs_of(slub, FOREIGN_BYTES);
+	return (slot_objects(slub) * 2 + objects - 1) / objects;
+}
+
 /* Nodes, then the slots, unless they are threads'. */
 static char *make_slots(struct sy__slub_cache *slub)
 {
@@ -170,14 +204,17 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)cache->heap->pages;
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
 	struct sy_geometry geometry;
+	uint32_t wanted;
 
 	lay_out_object(slub);
-	if (!sy__slub_geometry(cache->heap->tunables, cache->heap->cpus, cache->size, &geometry))
+	wanted = cache->heap->threads ? wanted_by_threads(cache->heap, cache->size) : wanted_objects(cache->heap->tunables, cache->heap->cpus);
+	if (!lay_out_slab(cache->heap->tunables, wanted, cache->size, &geometry))
 		return false;
 	slub->order = (uint8_t)geometry.order;
 	slub->least_order = (uint8_t)sy__order_of(cache->size);
 	slub->min_partial = min_partial(slub);
-	slub->slot_limit = (slot_objects(slub) * 2 + geometry.objects - 1) / geometry.objects;
+	slub->slot_limit = slot_limit(slub, geometry.objects);
+	slub->empty_limit = slabs_of(slub, EMPTY_BYTES);
 	slub->page_flags = sy__page_flags(cache->flags);
 	slub->memory = base->memory;
 	slub->table = base->table;

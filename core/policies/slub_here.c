@@ -12,10 +12,12 @@
  *
  * A free object's link is at its start here (slub_geometry.c), and nothing but the slot's own line and the object is written.
  *
- * A free into any other slab takes 31 instructions more, one of them a compare-and-exchange: it pushes the object onto the slab's
+ * A free into another slab that the slot owns takes 21 instructions more, none of them atomic (slub_owned.c). Into a slab of
+ * somebody else, or nobody, it takes one compare-and-exchange: it pushes the object onto the slab's
  * own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on whatever slot; and whether the
  * slab is a slot's, or partial and not about to become empty, is told by the word itself. A full slab that is nobody's
- * becomes the slot's kept one in the same way while there is room. Everything else, one free in dozens, is a slow call.
+ * becomes the slot's in the same way while there is room. A slot without a free object goes on to the next slab that it owns, still
+ * within the fast call. What needs the node or the page allocator, one call in hundreds, is a slow call.
  * Filling a cache with 10,000 objects and freeing them in any order costs less than three times as much as hot pairs do.
  *
  * kfree finds the slots of the object's cache by one look at the page's word (core/owners.h), without the page's descriptor. A page
@@ -23,7 +25,7 @@
  * in which nothing is ever found.
  *
  * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path, and says
- * by its count of kept slabs that it is none, so that it keeps and pushes nothing.
+ * by its count of partial slabs that it is none, so that it owns and pushes nothing.
  */
 #include "../here.h"
 #include "../metadata.h"
@@ -52,7 +54,8 @@ static inline void *take_here(struct sy__slub_slot *own, size_t offset)
 	return object;
 }
 
-static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags)
+/* Objects from the node or from new pages. */
+static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned flags)
 {
 	unsigned slot;
 	void *object;
@@ -60,8 +63,31 @@ static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned 
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return NULL;
 	object = sy__slub_alloc_slow(cache, slot, flags, SY_ANY_NODE);
-	sy__call_leave();
+	sy__here_leave(cache->cache.heap);
 	return object;
+}
+
+/* The first object of what else the slot owns, in a call that ends; or NULL: a slow call should see to it. Begins the call anew, so that whoever comes here
+ * need not keep its slot in a register. */
+static inline void *refilled(struct sy__slub_cache *cache)
+{
+	struct sy__slub_slot *own = slot_here(cache->slots, sy__call_begin());
+	void *object;
+
+	if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()) || !sy__slub_refill(cache, own))
+		return NULL;
+	object = sy__slub_pop(cache, own);
+	sy__call_end();
+	return object;
+}
+
+static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags)
+{
+	void *object = refilled(cache);
+
+	if (sy__unlikely(!object))
+		return fetch_here(cache, flags);
+	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
 /* In a call, which ends: an object of the slot's active slab. */
@@ -83,44 +109,65 @@ static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t 
 	return object;
 }
 
-/* The slow way for a free that puts a slab on its node's list, or may take it off. */
+/* The slow way for a free that needs the node. */
 static SY__OUT_OF_LINE void move_here(struct sy__slub_cache *cache, struct sy_page *page, void *object)
 {
 	unsigned slot;
 
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
-	sy__slub_free_moving(cache, slot, page, object);
-	sy__call_leave();
+	sy__slub_free_owned(cache, slot, page, object);
+	sy__here_leave(cache->cache.heap);
 }
 
-/* A free that may change whose the slab is: a full one becomes the slot's, where there is room for it; for all else the slow
- * way, for which the dummy slot looks full. Begins the call anew, so that whoever comes here need not keep its slot in a
- * register. */
+static SY__OUT_OF_LINE void give_empties_here(struct sy__slub_cache *cache)
+{
+	unsigned slot;
+
+	if (sy__unlikely(!sy__call_enter(&slot)))
+		return;
+	sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
+	sy__here_leave(cache->cache.heap);
+}
+
+/* A free after which one more slab may be the slot's, on one list or another, or the node's. Begins the call anew. */
 static SY__OUT_OF_LINE void place_here(struct sy__slub_cache *cache, void *object)
 {
 	struct sy__slub_slot *own = slot_here(cache->slots, sy__call_begin());
 	struct sy_page *page = sy__slub_head(cache, object);
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint64_t old = sy__load64(&slab->word);
 
-	if (sy__slub_word_frozen(old) || !sy__slub_word_full(old) || own->partial_slabs >= cache->slot_limit) {
+	if (own->partial_slabs == SY__SLUB_DUMMY || !sy__slub_free_here(cache, own, page, object))
 		move_here(cache, page, object);
-		return;
-	}
-	*sy__slub_next(cache, object) = NULL;
-	if (!sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1) | SY__SLUB_FROZEN)) {
-		move_here(cache, page, object);
-		return;
-	}
-	sy__slub_hold(own, page);
-	sy__call_end();
+	else if (own->empty_slabs > cache->empty_limit)
+		give_empties_here(cache);
+	else
+		sy__call_end();
 }
 
-/* Whether a free into a slab that is not the slot's active one was possible by the slab's word alone. */
-static inline bool push(struct sy__slub_cache *cache, void *object, size_t offset)
+/* A slab of the slot's that has no object in use any more, in a call that ends. */
+static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, struct sy__slub_slot *own)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(sy__slub_head(cache, object));
+	struct sy__slub_cache *cache = sy__slub_slab(page)->cache;
+
+	sy__slub_emptied(cache, own, page);
+	if (own->empty_slabs > cache->empty_limit)
+		give_empties_here(cache);
+	else
+		sy__call_end();
+}
+
+/* In a call, which ends: an object of a slab that the slot owns, which is not its active one. */
+static inline void put_owned(struct sy__slub_slot *own, struct sy_page *page, void *object, size_t offset)
+{
+	if (sy__unlikely(sy__slub_push_owned(sy__slub_slab(page), object, offset)))
+		emptied_here(page, own);
+	else
+		sy__call_end();
+}
+
+/* Whether a free into a slab of somebody else, or nobody, was possible by the slab's word alone. */
+static inline bool push(struct sy__slub_slab *slab, void *object, size_t offset)
+{
 	uint64_t old = sy__load64(&slab->word);
 
 	do {
@@ -131,23 +178,36 @@ static inline bool push(struct sy__slub_cache *cache, void *object, size_t offse
 	return true;
 }
 
-static inline void push_here(struct sy__slub_cache *cache, void *object, const struct sy__slub_slot *own, size_t offset)
+static SY__OUT_OF_LINE void push_here(struct sy__slub_cache *cache, struct sy_page *page, void *object,
+                                       const struct sy__slub_slot *own)
 {
-	bool done = own->partial_slabs != SY__SLUB_DUMMY && push(cache, object, offset);
+	bool done = own->partial_slabs != SY__SLUB_DUMMY && push(sy__slub_slab(page), object, cache->offset);
 
 	sy__call_end();
 	if (sy__unlikely(!done))
 		place_here(cache, object);
 }
 
-static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object, const struct sy__slub_slot *own)
+/* Frees into slabs that are not the slot's active one. Where the call began on the dummy, it stays on that: the slab might be the
+ * slot's active one by now. */
+static inline void free_other(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own, size_t offset)
 {
-	push_here(cache, object, own, 0);
+	struct sy_page *page = sy__slub_head(cache, object);
+
+	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(own, offset)))
+		put_owned(own, page, object, offset);
+	else
+		push_here(cache, page, object, own);
 }
 
-static SY__OUT_OF_LINE void free_other_behind_here(struct sy__slub_cache *cache, void *object, const struct sy__slub_slot *own)
+static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own)
 {
-	push_here(cache, object, own, cache->offset);
+	free_other(cache, object, own, 0);
+}
+
+static SY__OUT_OF_LINE void free_other_behind_here(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own)
+{
+	free_other(cache, object, own, cache->offset);
 }
 
 static void *alloc_here(struct sy_cache *cache, unsigned flags)
@@ -180,6 +240,24 @@ static void free_behind_here(struct sy_cache *cache, void *object)
 		put_here(own, object, sy__slub_cache(cache)->offset);
 }
 
+/* What the slot owns of the class; or, without one, or when there is nothing, the generic entry. */
+static SY__OUT_OF_LINE void *kmalloc_refill_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags);
+	void *object = cache ? refilled(sy__slub_cache(cache)) : NULL;
+
+	if (sy__unlikely(!object))
+		return sy__here_kmalloc(size, flags, heap);
+	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(sy__slub_cache(cache), object) : object;
+}
+
+static SY__OUT_OF_LINE void *small_refill_here(size_t size, struct sy_heap *heap)
+{
+	void *object = refilled(sy__slub_cache(sy__kmalloc_small(&sy__slub_heap(heap)->kmalloc, size)));
+
+	return sy__likely(object) ? object : sy__here_malloc(size, heap);
+}
+
 /* Other sizes, and flags that ask for more. */
 static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
@@ -187,7 +265,7 @@ static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, str
 	void *object = cache ? take_here(slot_here(cache->slots, sy__call_begin()), 0) : NULL;
 
 	if (sy__unlikely(!object))
-		return sy__here_kmalloc(size, flags, heap);
+		return kmalloc_refill_here(size, flags, heap);
 	return flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;
 }
 
@@ -195,7 +273,7 @@ static inline void *small_here(size_t size, struct sy_heap *heap)
 {
 	void *object = take_here(slot_here(sy__slub_heap(heap)->small[(size - 1) / 8], sy__call_begin()), 0);
 
-	return sy__likely(object) ? object : sy__here_malloc(size, heap);
+	return sy__likely(object) ? object : small_refill_here(size, heap);
 }
 
 static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
@@ -212,15 +290,26 @@ static void *malloc_here(size_t size, struct sy_heap *heap)
 	return small_here(size, heap);
 }
 
-/* Of an object that is not in its cache's active slab, or of one that the fast path knows nothing of. */
-static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, const struct sy__slub_slot *own)
+/* What is in no slab with links at the start of objects. */
+static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *heap, struct sy_page *page,
+                                                const struct sy__slub_slot *own)
+{
+	if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
+		push_here(sy__slub_slab(page)->cache, page, object, own);
+	else
+		sy__here_kfree(object, heap);
+}
+
+/* Of an object that is not in its cache's active slab, or of one that the fast path knows nothing of: the state of a large
+ * allocation's pages has no mark of a slot. */
+static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, struct sy__slub_slot *own)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
-		push_here(sy__slub_slab(page)->cache, object, own, 0);
+	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(own, 0)))
+		put_owned(own, page, object, 0);
 	else
-		sy__here_kfree(object, heap);
+		kfree_foreign_here(object, heap, page, own);
 }
 
 static void kfree_here(void *object, struct sy_heap *heap)

@@ -1,8 +1,8 @@
 /*
  * SLUB: the life of a slab, away from the fast path.
  *
- * A slab is born with all its objects constructed and on its freelist in order of address, owned by a slot
- * (frozen). When its slot gives it up (it is needed for another node, the slot's partial list overflows, or
+ * A slab is born with all its objects constructed and on its freelist in order of address (in heaps of threads, on none before they
+ * are needed), owned by a slot (frozen). When its slot gives it up (it is needed for another node, the slot's partial list overflows, or
  * somebody drains the slot) it goes
  *
  *   to nobody      when it is full: no list holds full slabs, its next free finds it by the page descriptor;
@@ -64,13 +64,13 @@ static inline void link_row(char *memory, size_t size, uint32_t objects, size_t 
 	*(void **)(void *)(memory + (objects - 1) * size + offset) = NULL;
 }
 
-/* Links all objects in order of address. */
-static void link_objects(const struct sy__slub_cache *cache, char *memory, uint32_t objects)
+/* Links objects side by side, at least one, in order of address. */
+void sy__slub_link_row(const struct sy__slub_cache *cache, char *first, uint32_t objects)
 {
 	if (cache->offset)
-		link_row(memory, cache->cache.size, objects, cache->offset);
+		link_row(first, cache->cache.size, objects, cache->offset);
 	else
-		link_row(memory, cache->cache.size, objects, 0);
+		link_row(first, cache->cache.size, objects, 0);
 }
 
 static void construct_objects(const struct sy_cache *cache, char *memory, uint32_t objects)
@@ -79,8 +79,8 @@ static void construct_objects(const struct sy_cache *cache, char *memory, uint32
 		cache->constructor(memory + (size_t)i * cache->size, cache->object_size);
 }
 
-/* A slab for whoever asked: frozen and counted, with every object linked from the first on and taken off the slab's own
- * freelist. NULL: no memory. Called outside local sections, as it may run every heap's shrink. */
+/* A slab for whoever asked: frozen and counted, with every object taken off the slab's own freelist, and linked from the first
+ * on, but in heaps of threads where they are linked when they are needed. NULL: no memory. Called outside local sections, as it may run every heap's shrink. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_page *page = take_pages(cache, slot, flags, node);
@@ -101,7 +101,8 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	memory = sy__page_address(cache->cache.heap, page);
 	if (cache->cache.constructor)
 		construct_objects(&cache->cache, memory, objects);
-	link_objects(cache, memory, objects);
+	if (cache->cache.constructor || !cache->cache.heap->threads)
+		sy__slub_link_row(cache, memory, objects);
 	slab->word = sy__slub_word_taken(objects);
 	sy__list_init(&slab->link);
 	home = node_of(cache, page);
@@ -160,34 +161,57 @@ void sy__slub_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 /* ---- From a slot to the node ---------------------------------------------------------------------------------- */
 
-/* The last of a chain of free objects, and how many they are. */
-static void *chain_end(const struct sy__slub_cache *cache, void *objects, uint32_t *count)
-{
-	void *last = objects;
+/* Free objects that a slot has of a slab, linked. */
+struct chain {
+	void *first; /* NULL: there are none */
+	void *last;  /* NULL: nobody has looked yet */
+	uint32_t count;
+};
 
-	for (*count = 1; *sy__slub_next(cache, last); last = *sy__slub_next(cache, last))
-		++*count;
-	return last;
+static struct chain chain_of(const struct sy__slub_cache *cache, void *objects)
+{
+	struct chain chain = { objects, objects, objects != NULL };
+
+	for (void *at = objects; at && (at = *sy__slub_next(cache, at)); chain.count++)
+		chain.last = at;
+	return chain;
+}
+
+/* What a slot of a heap of threads has of a slab that it owns and doesn't allocate from. */
+static struct chain held_chain(const struct sy_page *page)
+{
+	const struct sy__slub_slab *slab = SY_SLAB_STATE(const struct sy__slub_slab, page);
+
+	return (struct chain){ slab->held.freelist, NULL, slab->held_objects };
 }
 
 struct change {
 	uint64_t from, to;
 };
 
-/* Makes the slab nobody's, with a slot's objects (or NULL) in front of its own free ones. With its node's lock held, hence a
+/* Puts a chain in front of what the word says is free. Its end is needed only if that is something. */
+static void join(const struct sy__slub_cache *cache, struct chain *chain, uint64_t word)
+{
+	if (!chain->last && sy__slub_word_full(word))
+		return;
+	if (!chain->last)
+		*chain = chain_of(cache, chain->first);
+	*sy__slub_next(cache, chain->last) = sy__slub_word_first(word, chain->last);
+}
+
+/* Makes the slab nobody's, with a slot's objects in front of its own free ones. With its node's lock held, hence a
  * slab that is partial from now on comes onto the list before anybody looks there. */
-static struct change release(const struct sy__slub_cache *cache, struct sy_page *page, void *objects)
+static struct change release(const struct sy__slub_cache *cache, struct sy_page *page, struct chain chain)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word), new;
-	uint32_t count = 0;
-	void *last = objects ? chain_end(cache, objects, &count) : NULL;
 
+	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
 	do {
 		new = old & ~SY__SLUB_FROZEN;
-		if (last) {
-			*sy__slub_next(cache, last) = sy__slub_word_first(old, last);
-			new = sy__slub_word_push(new, objects, count);
+		if (chain.first) {
+			join(cache, &chain, old);
+			new = sy__slub_word_push(new, chain.first, chain.count);
 		}
 	} while (!sy__swap64(&slab->word, &old, new));
 	return (struct change){ old, new };
@@ -212,8 +236,9 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	struct change change;
 	bool discard;
 
+	sy__slub_end_carving(cache, own);
 	sy__lock(&node->lock);
-	change = release(cache, page, own->freelist);
+	change = release(cache, page, chain_of(cache, own->freelist));
 	discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
 	if (!discard && !sy__slub_word_full(change.to)) {
 		bool others_freed = !sy__slub_word_full(change.from);
@@ -226,31 +251,57 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	sy__slub_forget(own);
 	return discard ? sy__slub_discard(cache, slot, page) : 0;
 }
-/* Moves a chain of frozen slabs, linked through next, to their nodes. */
-static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+
+/* Moves a slab that has been kept to its node, with the slot's objects in it. */
+static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, struct chain objects)
 {
+	struct sy__slub_node *node = node_of(cache, page);
+	struct change change;
+	bool discard;
+
+	sy__lock(&node->lock);
+	change = release(cache, page, objects);
+	discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
+	if (!discard) {
+		sy__list_add_tail(&node->partial, &sy__slub_slab(page)->link);
+		sy__slub_count_partial(node, 1);
+	}
+	sy__unlock(&node->lock);
+	return discard ? sy__slub_discard(cache, slot, page) : 0;
+}
+
+/* A chain of them, linked through next. */
+static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+{
+	struct sy_page *next;
 	uint64_t pages = 0;
 
-	while (page) {
-		struct sy__slub_slab *slab = sy__slub_slab(page);
-		struct sy__slub_node *node = node_of(cache, page);
-		struct sy_page *next = slab->next;
-		struct change change;
-		bool discard;
-
-		sy__lock(&node->lock);
-		change = release(cache, page, NULL);
-		discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
-		if (!discard) {
-			sy__list_add_tail(&node->partial, &slab->link);
-			sy__slub_count_partial(node, 1);
-		}
-		sy__unlock(&node->lock);
-		if (discard)
-			pages += sy__slub_discard(cache, slot, page);
-		page = next;
+	for (; page; page = next) {
+		next = sy__slub_slab(page)->next;
+		pages += unfreeze(cache, slot, page, (struct chain){ 0 });
 	}
 	return pages;
+}
+
+/* One of a heap of threads without an object in use: if it goes, without a look at its objects. */
+static uint64_t unfreeze_empty(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
+{
+	struct sy__slub_node *node = node_of(cache, page);
+	bool discard;
+
+	sy__lock(&node->lock);
+	discard = surplus(cache, node, page, 0);
+	sy__unlock(&node->lock);
+	return discard ? sy__slub_discard(cache, slot, page) : unfreeze(cache, slot, page, held_chain(page));
+}
+
+/* Gives back empty slabs of a slot of a heap of threads, but for so many. */
+void sy__slub_give_empties(struct sy__slub_cache *cache, unsigned slot, uint32_t keep)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	while (own->empty_slabs > keep)
+		unfreeze_empty(cache, slot, sy__slub_next_empty(cache, own));
 }
 
 static struct sy_page *take_slot_partial(struct sy__slub_slot *own)
@@ -273,7 +324,18 @@ void sy__slub_keep(struct sy__slub_cache *cache, unsigned slot, struct sy_page *
 		overflow = take_slot_partial(own);
 	sy__slub_hold(own, page);
 	sy__local_end(slot);
-	unfreeze(cache, slot, overflow);
+	unfreeze_chain(cache, slot, overflow);
+}
+
+/* All that a slot of a heap of threads owns and doesn't allocate from. */
+static uint64_t unfreeze_owned(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy_page *page;
+	uint64_t pages = 0;
+
+	while ((page = sy__slub_next_owned(cache, sy__slub_slot(cache, slot))))
+		pages += unfreeze(cache, slot, page, held_chain(page));
+	return pages;
 }
 
 static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
@@ -281,12 +343,15 @@ static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	uint64_t pages = 0;
 
-	if (!own->slab && !own->partial)
+	if (!own->slab && !own->partial && !own->empty)
 		return 0;
 	sy__local_begin(slot);
 	if (own->slab)
 		pages += sy__slub_deactivate(cache, slot, own);
-	pages += unfreeze(cache, slot, take_slot_partial(own));
+	if (cache->cache.heap->threads)
+		pages += unfreeze_owned(cache, slot);
+	else
+		pages += unfreeze_chain(cache, slot, take_slot_partial(own));
 	sy__local_end(slot);
 	return pages;
 }

@@ -24,6 +24,24 @@ static void mark_chain(struct sy__walk *walk, const struct sy__slub_cache *cache
 		sy__walk_mark(walk, at, state, list, owner, place++);
 }
 
+/* What a slot has free in its active slab, or in another one that it owns. */
+static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigned slot)
+{
+	const struct sy__slub_cache *cache = view->cache;
+	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	const struct sy__slub_slab *slab = sy__slub_slab(view->page);
+	const char *end;
+
+	if (own->slab == view->page) {
+		mark_chain(walk, cache, own->freelist, SY_PART_SLOT, "freelist", slot);
+		end = own->start + (size_t)sy__slub_objects(view->page) * cache->cache.size;
+		for (uint32_t i = own->uncarved; i; i--)
+			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
+	} else if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(own, cache->offset)) {
+		mark_chain(walk, cache, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
+	}
+}
+
 static void mark(struct sy__walk *walk, const void *context)
 {
 	const struct view *view = context;
@@ -31,32 +49,41 @@ static void mark(struct sy__walk *walk, const void *context)
 
 	mark_chain(walk, cache, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		if (sy__slot_reachable(&cache->cache, slot) && sy__slub_slot(cache, slot)->slab == view->page)
-			mark_chain(walk, cache, sy__slub_slot(cache, slot)->freelist, SY_PART_SLOT, "freelist", slot);
+		if (sy__slot_reachable(&cache->cache, slot))
+			mark_of_slot(walk, view, slot);
 }
 
-/* Whether the slab is on the slot's partial list, and where. */
-static bool is_kept(const struct sy__slub_slot *own, const struct sy_page *page, uint64_t *place)
+/* Whether the slab is on this list of a slot, and where. */
+static bool is_kept(const struct sy__slub_cache *cache, struct sy_page *list, const struct sy_page *page, uint64_t *place)
 {
 	*place = 0;
-	for (const struct sy_page *at = own->partial; at; at = ((const struct sy__slub_slab *)(const void *)at)->next, ++*place)
+	for (struct sy_page *at = list; at; at = sy__slub_behind(cache, at), ++*place)
 		if (at == page)
 			return true;
 	return false;
+}
+
+/* The list of a slot that has the slab; or NULL. */
+static const char *slots_list(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page,
+                              uint64_t *place)
+{
+	*place = 0;
+	if (own->slab == page)
+		return "active";
+	if (is_kept(cache, own->partial, page, place))
+		return "partial";
+	return is_kept(cache, own->empty, page, place) ? "empty" : NULL;
 }
 
 /* Whether a slot has the slab, and as what. */
 static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *page, struct sy_slab *slab)
 {
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
-		bool active;
-
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
-		active = sy__slub_slot(cache, slot)->slab == page;
-		if (!active && !is_kept(sy__slub_slot(cache, slot), page, &slab->place))
+		slab->list = slots_list(cache, sy__slub_slot(cache, slot), page, &slab->place);
+		if (!slab->list)
 			continue;
-		slab->list = active ? "active" : "partial";
 		slab->owner_kind = SY_OWNER_SLOT;
 		slab->owner = slot;
 		return true;

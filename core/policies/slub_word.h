@@ -11,7 +11,8 @@
  *   first    the first free object: the lower half of its address; all ones: none. The upper half is that of every other
  *            address in the slab, as slabs start at multiples of their size. The objects behind it are linked by
  *            ordinary pointers.
- *   in use   objects held by clients, or by the freelist of the slot whose active slab this is
+ *   in use   objects held by clients, or by the freelist of the slot whose active slab this is; in heaps of threads also those
+ *            that an owned slab holds itself (slub_owned.c)
  *   objects  room; 0 while the slab waits for a grace period
  *   frozen   the slab belongs to a slot: its active slab, or on its partial list
  *
@@ -19,7 +20,8 @@
  *
  *   push       anybody who holds an object of the slab: puts that in front, one fewer is in use. Together with
  *              freezing where the slab was full and slots keep slabs: then it is whoever pushed who owns it.
- *   take all   the slot that owns a frozen slab: the whole list, all objects are in use.
+ *   adopt      the same in heaps of threads, without the push: whoever holds an object of a full slab freezes it.
+ *   take all   the slot that owns a frozen slab: the whole list, all objects are in use. If nothing is on it, unfreeze.
  *   freeze     whoever holds the node's lock, a slab on its list. Perhaps with taking all.
  *   unfreeze   the slot that owns it, under the node's lock; perhaps with pushing a chain of objects.
  *
@@ -98,12 +100,12 @@ static inline uint64_t sy__slub_word_taken(uint64_t objects)
 	return SY__SLUB_FROZEN | objects << SY__SLUB_OBJECTS_SHIFT | objects * SY__SLUB_ONE_IN_USE | SY__SLUB_FIRST;
 }
 
-/* Whether a push leaves everything else as it is: the slab has free objects, and a slot owns it or it will not be empty. */
+/* Whether a push leaves everything else as it is: a slot owns the slab, or it has free objects and will not be empty. */
 static inline bool sy__slub_word_stays(uint64_t word)
 {
 	const uint64_t two_in_use = (uint64_t)0xfffe << 32;
 
-	return !sy__slub_word_full(word) && word & (SY__SLUB_FROZEN | two_in_use);
+	return sy__slub_word_frozen(word) || (!sy__slub_word_full(word) && word & two_in_use);
 }
 
 /* As the word, with nothing free; the slab stays frozen or not as it was. */

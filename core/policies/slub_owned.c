@@ -1,0 +1,333 @@
+/*
+ * SLUB in heaps of threads: slabs that slots own.
+ *
+ * Why. A free into a slab that isn't the slot's active one costs a compare-and-exchange of the slab's word (slub_word.h): twenty
+ * cycles and a full fence, though in most programs nobody else ever touches that slab. So here a slot that has frozen a slab
+ * owns it, and frees into its own slabs by plain stores; only those of other slots take an exchange. After Leijen, Zorn and
+ * de Moura, "Mimalloc: Free List Sharding in Action" (2019), whose pages have a list for their thread and one for all others.
+ *
+ * The two lists of an owned slab. What other slots free goes to the list in the word, as ever. What the owner frees goes to
+ * held.freelist, `held_objects` long, of which the word knows nothing: to it, these objects are in use. The slab is wholly free
+ * when the word has no more objects in use than are held; the owner looks at each free. A last object that another slot frees
+ * is not noticed at once, but when the slab becomes active, or is given to its node.
+ *
+ * Whose a slab is. slab.owner says so, by a mark that only this slot has. Whoever frees an object compares it with the own mark:
+ * one load and a comparison. It may change at any time, but not from or to the reader's own mark, as nobody else sets
+ * that; thus no order is needed. (A claimer that takes a slab from a slot has stopped its thread, which sees what
+ * was done by acquiring `here`, see threads.c; and so does the next thread that gets the slot.)
+ *
+ * Where an owned slab is. Active; on the slot's list of partial slabs; or, with no object in use, on that of empty ones, which
+ * others may need more than this slot: of these it keeps `empty_limit`, and gives half of them back when there are more. To leave the
+ * partial list from anywhere when it becomes empty, a slab has links to both sides. As both pointers and the freelist
+ * were too much for a descriptor, links are numbers of pages.
+ *
+ * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
+ * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange
+ * acquires what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But not of any
+ * number of slabs: a thread that only frees what others allocate would collect the free objects of all their slabs, while
+ * they make new ones. The slabs that a slot has filled itself, it owns without a limit, since it is the one that allocates from them
+ * next; of others, which slab.filler tells, slot_limit. Beyond that a slab goes to its node.
+ *
+ * How it gives a slab up. When its active slab has nothing left, neither on a list of its own nor in the word, one exchange takes
+ * the frozen bit away; the mark is gone before, since by then the slab may be another's. When it is drained, or has too many
+ * empty ones, the held objects go to the word's list, in the same exchange that takes the frozen bit away, under the node's lock
+ * (release in slub_slabs.c).
+ *
+ * Carving. A new slab's objects are not linked at once: nobody may ever need most of them, and they would be written to long
+ * before they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to
+ * the end of a page at a time. Objects of caches with constructors are linked as they are made. Of a slab that has become
+ * empty the lists are forgotten, and it is carved anew: in order of address its objects are met by the processor's
+ * prefetching, in the order in which they were freed each of them may be a cache miss.
+ *
+ * All of this is the slot's own state and one word, so it runs inside a fast call, without a lock: refilling a slot is a slow call
+ * only when the node's list or the page allocator is needed. tests/model/ tries all interleavings.
+ */
+#include "../here.h"
+#include "slub.h"
+
+/* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
+
+static void put_first(const struct sy__slub_cache *cache, struct sy_page **list, struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	slab->held.prev = 0;
+	slab->held.next = sy__slub_number(cache, *list);
+	if (*list)
+		sy__slub_slab(*list)->held.prev = sy__slub_number(cache, page);
+	*list = page;
+}
+
+static void take_out(const struct sy__slub_cache *cache, struct sy_page **list, struct sy_page *page)
+{
+	const struct sy__slub_held *held = &sy__slub_slab(page)->held;
+	struct sy_page *next = sy__slub_numbered(cache, held->next), *prev = sy__slub_numbered(cache, held->prev);
+
+	if (next)
+		sy__slub_slab(next)->held.prev = held->prev;
+	if (prev)
+		sy__slub_slab(prev)->held.next = held->next;
+	else
+		*list = next;
+}
+
+static unsigned slot_of(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return (unsigned)((size_t)((const char *)own - (const char *)cache->slots) / cache->stride);
+}
+
+static bool is_foreign(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
+{
+	const struct sy__slub_slab *slab = SY_SLAB_STATE(const struct sy__slub_slab, page);
+
+	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != slot_of(cache, own);
+}
+
+/* A slab that the slot has just frozen, with nothing on its own list. */
+void sy__slub_hold_owned(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
+	slab->held.freelist = NULL;
+	slab->held_objects = 0;
+	put_first(cache, &own->partial, page);
+	own->partial_slabs++;
+	own->foreign_slabs += is_foreign(cache, own, page);
+}
+
+static void take_partial(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	take_out(cache, &own->partial, page);
+	own->partial_slabs--;
+	own->foreign_slabs -= is_foreign(cache, own, page);
+}
+
+/* A slab of the slot's partial list has no object in use any more. */
+void sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	take_partial(cache, own, page);
+	put_first(cache, &own->empty, page);
+	own->empty_slabs++;
+}
+
+/* Off the slot's lists, but still its own; NULL: it has none. */
+struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy_page *page = own->empty;
+
+	if (page) {
+		take_out(cache, &own->empty, page);
+		own->empty_slabs--;
+	}
+	return page;
+}
+
+/* Of both lists; partial ones first, so that empty ones may go. */
+struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy_page *page = own->partial;
+
+	if (!page)
+		return sy__slub_next_empty(cache, own);
+	take_partial(cache, own, page);
+	return page;
+}
+
+/* ---- The active slab ------------------------------------------------------------------------------------------------ */
+
+static char *first_uncarved(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return own->start + (size_t)(sy__slub_objects(own->slab) - own->uncarved) * cache->cache.size;
+}
+
+/* Puts the next objects, as many as start in the same page, on the slot's freelist, which is empty. */
+static void carve(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	char *first = first_uncarved(cache, own);
+	size_t room = SY_PAGE_SIZE - ((uintptr_t)first & (SY_PAGE_SIZE - 1));
+	uint32_t objects = (uint32_t)((room + cache->cache.size - 1) / cache->cache.size);
+
+	objects = objects < own->uncarved ? objects : own->uncarved;
+	sy__slub_link_row(cache, first, objects);
+	own->freelist = first;
+	own->uncarved -= objects;
+}
+
+/* All that is left, in front of the slot's freelist: the slab is about to be no longer the slot's. */
+void sy__slub_end_carving(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	char *first;
+
+	if (!own->uncarved)
+		return;
+	first = first_uncarved(cache, own);
+	sy__slub_link_row(cache, first, own->uncarved);
+	*sy__slub_next(cache, first + (size_t)(own->uncarved - 1) * cache->cache.size) = own->freelist;
+	own->freelist = first;
+	own->uncarved = 0;
+}
+
+/* Of the active slab no object is in use: forgets where the slot has them, and begins anew. The word must say that all are the
+ * slot's. */
+static void carve_all(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	if (cache->cache.constructor)
+		return;
+	own->uncarved = sy__slub_objects(own->slab);
+	carve(cache, own);
+}
+
+/* The slot's active slab is its own from now on, with nothing held. */
+void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own, bool empty)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+
+	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
+	slab->held.freelist = NULL;
+	slab->held_objects = 0;
+	if (empty)
+		carve_all(cache, own);
+}
+
+/* Fills the slot's freelist, which is empty, with more of its active slab: what others gave back rather than what was never
+ * used. False: there is nothing, and the slab is nobody's now. */
+static bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+	uint64_t old = sy__load64(&slab->word);
+
+	for (;;) {
+		if (!sy__slub_word_full(old)) {
+			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
+				continue;
+			own->freelist = sy__slub_word_first(old, own->start);
+			return true;
+		}
+		if (own->uncarved) {
+			carve(cache, own);
+			return true;
+		}
+		sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+		__atomic_store_n(&slab->filler, (uint16_t)slot_of(cache, own), __ATOMIC_RELAXED);
+		if (sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN)) {
+			sy__slub_forget(own);
+			return false;
+		}
+		sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
+	}
+}
+
+/* Puts the objects that the active slab held itself on the slot's freelist. If nothing is in use, nobody else has an object to
+ * free, so what others have freed may be forgotten as well. */
+static void take_held(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+	uint64_t word = sy__load64(&slab->word);
+	bool empty = slab->held_objects == sy__slub_word_in_use(word) && !cache->cache.constructor;
+
+	own->freelist = slab->held.freelist;
+	slab->held.freelist = NULL;
+	slab->held_objects = 0;
+	if (empty && (sy__slub_word_full(word) || sy__swap64(&slab->word, &word, sy__slub_word_take(word))))
+		carve_all(cache, own);
+}
+
+/* Makes the slot's next slab its active one. */
+static bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy_page *page = sy__slub_next_owned(cache, own);
+
+	if (!page)
+		return false;
+	sy__slub_activate(cache, own, page);
+	take_held(cache, own);
+	return true;
+}
+
+/* Fills the slot's freelist, which is empty, from what the slot owns. In its local section, or a call; not of the dummy. */
+bool sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	while (own->slab || activate_next(cache, own))
+		if (own->freelist || more(cache, own))
+			return true;
+	return false;
+}
+
+/* An object of what the slot owns on that node; or NULL. Slabs of other nodes on the way are given up. */
+void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	while (own->slab || activate_next(cache, own)) {
+		if (node != SY_ANY_NODE && node != own->node)
+			sy__slub_deactivate(cache, slot, own);
+		else if (own->freelist || more(cache, own))
+			return sy__slub_pop(cache, own);
+	}
+	return NULL;
+}
+
+/* ---- Freeing --------------------------------------------------------------------------------------------------------- */
+
+static bool may_adopt(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
+{
+	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !is_foreign(cache, own, page));
+}
+
+/* Pushes an object onto the list of a slab that is not the slot's, or makes that the slot's. False: what is to be done needs the
+ * node. */
+static bool push_or_adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object,
+                          bool *adopted)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+
+	*adopted = false;
+	for (;;) {
+		if (sy__slub_word_stays(old)) {
+			*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+			if (sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1)))
+				return true;
+		} else if (!sy__slub_word_full(old) || !may_adopt(cache, own, page)) {
+			return false;
+		} else if (sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN)) {
+			*adopted = true;
+			return true;
+		}
+	}
+}
+
+/* Gives an object of any slab back on this slot, which is not the dummy; false: that needs the node. In its local section, or a
+ * call. */
+bool sy__slub_free_here(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	bool owned = sy__slub_owner(slab) == sy__slub_mark(own, cache->offset);
+
+	if (sy__slub_is_active(own, object)) {
+		*sy__slub_next(cache, object) = own->freelist;
+		own->freelist = object;
+		return true;
+	}
+	if (!owned) {
+		if (!push_or_adopt(cache, own, page, object, &owned))
+			return false;
+		if (owned)
+			sy__slub_hold_owned(cache, own, page);
+	}
+	if (owned && sy__slub_push_owned(slab, object, cache->offset))
+		sy__slub_emptied(cache, own, page);
+	return true;
+}
+
+/* The same in a slow call, whatever it needs. */
+void sy__slub_free_owned(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	if (!sy__slub_free_here(cache, own, page, object))
+		sy__slub_free_moving(cache, slot, page, object);
+	if (own->empty_slabs > cache->empty_limit)
+		sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
+}

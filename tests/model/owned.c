@@ -1,0 +1,711 @@
+/*
+ * One slab of a heap of threads, at all interleavings of those who use it: core/policies/slub_owned.c and slub_word.h.
+ *
+ * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; one drains another's
+ * slot, as a claimer does. Every access to what they share is a step: the word, the mark of the owner, the node's lock. Objects
+ * are linked by memory, not kept as sets, so that a push onto a list that has changed meanwhile goes as wrong as it would.
+ * The search visits every state that can be reached within so many calls, from a slab in each of its places. Where the
+ * code's way depends on how full other lists are (may a slot adopt a slab, has the node enough empty ones), both are tried.
+ *
+ * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
+ * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it
+ * from the thread that took it, and sees what that did before. Claims themselves are claim.c's: here a slot is claimed while its
+ * thread is in no call, sees all that was done, and the thread waits.
+ *
+ * What may not happen. An object is handed out that somebody has. A slab goes to the page allocator that somebody still uses. And when
+ * nobody is in a call, each object must be in one place, the word tell the truth, a frozen slab be one slot's, marked as
+ * such, and one with free objects and no owner be on its node's list.
+ *
+ * Then the code is broken in one place after another, and each time the search must find out.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECTS 2
+#define NONE OBJECTS /* no object: the end of a list */
+#define GARBAGE 9    /* what a link to the node's list is to who takes it for a list of objects */
+#define THREADS 2
+#define NOBODY 0     /* of OWNER; else thread + 1 */
+#define BUFFER 8
+#define CALLS 6 /* of all threads together */
+
+/* What plain stores write to. */
+enum { NEXT, HELD = NEXT + OBJECTS, COUNT, OWNER, VARIABLES };
+
+enum list { NO_LIST, PARTIAL, EMPTY };
+
+struct word {
+	uint8_t frozen, first, in_use;
+};
+
+/* Where a thread is in a call. */
+enum at {
+	IDLE,
+	FREE, FREE_OWNER, FREE_WORD, FREE_PUSH, FREE_SWAP, FREE_ADOPT, FREE_HELD, FREE_LOCK, FREE_LOCKED, FREE_MOVING, FREE_SETTLE,
+	TAKE, TAKE_ACTIVATE, TAKE_CARVE, MORE, MORE_SWAP, MORE_LEAVE, MORE_LEFT, NODE_LOCK, NODE_SWAP, NODE_FREEZE,
+	DRAIN, DRAIN_LOCK, DRAIN_RELEASE, DRAIN_SWAP, DRAIN_SETTLE,
+	UNLOCK,
+};
+
+struct store {
+	uint8_t variable, value;
+};
+
+struct thread {
+	uint8_t at, object, victim, stores;
+	uint8_t chain, count; /* to be released */
+	struct word old, new;
+	struct store buffer[BUFFER];
+};
+
+struct slot {
+	uint8_t freelist, active, list, claimed;
+};
+
+struct state {
+	uint8_t memory[VARIABLES];
+	struct word word;
+	uint8_t listed, gone, locked, calls;
+	uint8_t live[OBJECTS]; /* thread + 1 that took it; 0: nobody has it */
+	struct slot slots[THREADS];
+	struct thread threads[THREADS];
+};
+
+#include "states.h"
+
+enum fault {
+	SOUND, NO_MARK, MARK_LATE, LEFT_BY_STORE, ADOPTED_BY_STORE, TAKEN_BY_STORE, EMPTY_EARLY, CARVED_EARLY, DRAIN_FORGETS,
+	DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, FAULTS
+};
+
+struct model {
+	enum fault fault;
+	const char *wrong;
+};
+
+/* ---- Memory --------------------------------------------------------------------------------------------------------- */
+
+static unsigned load(const struct state *state, const struct thread *thread, unsigned variable)
+{
+	for (unsigned i = thread->stores; i; i--)
+		if (thread->buffer[i - 1].variable == variable)
+			return thread->buffer[i - 1].value;
+	return state->memory[variable];
+}
+
+static void take_effect(struct state *state, struct thread *thread, unsigned index)
+{
+	state->memory[thread->buffer[index].variable] = thread->buffer[index].value;
+	memmove(&thread->buffer[index], &thread->buffer[index + 1], (--thread->stores - index) * sizeof(struct store));
+	memset(&thread->buffer[thread->stores], 0, sizeof(struct store));
+}
+
+static void empty(struct state *state, struct thread *thread)
+{
+	while (thread->stores)
+		take_effect(state, thread, 0);
+}
+
+static void store(struct state *state, struct thread *thread, unsigned variable, unsigned value)
+{
+	if (thread->stores == BUFFER)
+		take_effect(state, thread, 0);
+	thread->buffer[thread->stores++] = (struct store){ (uint8_t)variable, (uint8_t)value };
+}
+
+static bool may_overtake(const struct thread *thread, unsigned index)
+{
+	for (unsigned i = 0; i < index; i++)
+		if (thread->buffer[i].variable == thread->buffer[index].variable)
+			return false;
+	return true;
+}
+
+static bool same(struct word a, struct word b)
+{
+	return a.frozen == b.frozen && a.first == b.first && a.in_use == b.in_use;
+}
+
+/* Exchanges the word, if it is what the thread takes it for; else that is put right. */
+static bool swap(struct state *state, struct thread *thread, struct word new)
+{
+	bool done = same(state->word, thread->old);
+
+	thread->new = new;
+	if (done)
+		state->word = new;
+	else
+		thread->old = state->word;
+	return done;
+}
+
+static struct word taken(struct word word)
+{
+	return (struct word){ word.frozen, NONE, OBJECTS };
+}
+
+/* ---- Freeing -------------------------------------------------------------------------------------------------------- */
+
+static void finish(struct thread *thread)
+{
+	struct thread idle = { .stores = thread->stores };
+
+	memcpy(idle.buffer, thread->buffer, sizeof(idle.buffer));
+	*thread = idle;
+}
+
+static void own(struct state *state, struct thread *thread, unsigned index)
+{
+	store(state, thread, OWNER, index + 1);
+	store(state, thread, HELD, NONE);
+	store(state, thread, COUNT, 0);
+}
+
+/* sy__slub_push_owned, and sy__slub_emptied */
+static void push_owned(struct model *model, struct state *state, struct thread *thread, struct slot *slot)
+{
+	unsigned count = load(state, thread, COUNT) + 1;
+
+	store(state, thread, NEXT + thread->object, load(state, thread, HELD));
+	store(state, thread, HELD, thread->object);
+	store(state, thread, COUNT, count);
+	if (count + (model->fault == EMPTY_EARLY) == state->word.in_use)
+		slot->list = EMPTY;
+	finish(thread);
+}
+
+static void discard(struct model *model, struct state *state)
+{
+	state->gone = true;
+	for (unsigned i = 0; i < OBJECTS; i++)
+		if (state->live[i])
+			model->wrong = "a slab goes that is in use";
+}
+
+/* Each of these makes one step of a call; `choice` is what depends on other lists. False: not now. */
+static bool free_step(struct model *model, struct state *state, unsigned index, bool choice)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[index];
+	struct word new;
+
+	switch (thread->at) {
+	case FREE:
+		thread->at = FREE_OWNER;
+		if (!slot->active)
+			return true;
+		store(state, thread, NEXT + thread->object, slot->freelist);
+		slot->freelist = thread->object;
+		finish(thread);
+		return true;
+	case FREE_OWNER:
+		thread->at = FREE_WORD;
+		if (model->fault == NO_MARK || load(state, thread, OWNER) == index + 1)
+			thread->at = FREE_HELD;
+		return true;
+	case FREE_WORD:
+		thread->old = state->word;
+		thread->at = FREE_PUSH;
+		return true;
+	case FREE_PUSH:
+		if (thread->old.frozen || (thread->old.first != NONE && thread->old.in_use > 1)) {
+			store(state, thread, NEXT + thread->object, thread->old.first);
+			thread->at = FREE_SWAP;
+		} else {
+			thread->at = thread->old.first == NONE && choice ? FREE_ADOPT : FREE_LOCK;
+		}
+		return true;
+	case FREE_SWAP:
+		if (thread->stores)
+			return false;
+		new = (struct word){ thread->old.frozen, thread->object, (uint8_t)(thread->old.in_use - 1) };
+		if (swap(state, thread, new))
+			finish(thread);
+		else
+			thread->at = model->fault == STALE_FIRST ? FREE_SWAP : FREE_PUSH;
+		return true;
+	case FREE_ADOPT:
+		if (thread->stores)
+			return false;
+		new = (struct word){ true, NONE, thread->old.in_use };
+		if (model->fault == ADOPTED_BY_STORE)
+			thread->old = state->word;
+		if (swap(state, thread, new)) {
+			slot->list = PARTIAL;
+			own(state, thread, index);
+			thread->at = FREE_HELD;
+		} else {
+			thread->at = FREE_PUSH;
+		}
+		return true;
+	case FREE_HELD:
+		push_owned(model, state, thread, slot);
+		return true;
+	case FREE_LOCK:
+		if (thread->stores || state->locked)
+			return false;
+		state->locked = true;
+		thread->at = FREE_LOCKED;
+		return true;
+	case FREE_LOCKED:
+		thread->old = state->word;
+		thread->at = FREE_MOVING;
+		return true;
+	case FREE_MOVING:
+		store(state, thread, NEXT + thread->object, thread->old.first);
+		thread->at = FREE_SETTLE;
+		return true;
+	default: /* FREE_SETTLE */
+		if (thread->stores)
+			return false;
+		new = (struct word){ thread->old.frozen, thread->object, (uint8_t)(thread->old.in_use - 1) };
+		if (!swap(state, thread, new)) {
+			thread->at = FREE_MOVING;
+			return true;
+		}
+		thread->at = UNLOCK;
+		if (new.frozen || (thread->old.first != NONE && new.in_use))
+			return true;
+		state->listed = true;
+		if (thread->old.first == NONE)
+			store(state, thread, HELD, GARBAGE);
+		if (!new.in_use && choice) {
+			state->listed = false;
+			discard(model, state);
+		}
+		return true;
+	}
+}
+
+/* ---- Taking --------------------------------------------------------------------------------------------------------- */
+
+static void carve(struct state *state, struct thread *thread, struct slot *slot)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		store(state, thread, NEXT + i, i + 1);
+	slot->freelist = 0;
+}
+
+static void pop(struct model *model, struct state *state, unsigned index)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[index];
+	unsigned object = slot->freelist;
+
+	if (object >= OBJECTS || state->live[object]) {
+		model->wrong = "an object is handed out twice";
+		return;
+	}
+	slot->freelist = (uint8_t)load(state, thread, NEXT + object);
+	state->live[object] = (uint8_t)(index + 1);
+	finish(thread);
+}
+
+static bool take_step(struct model *model, struct state *state, unsigned index, bool choice)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[index];
+	unsigned held;
+
+	switch (thread->at) {
+	case TAKE:
+		if (slot->active && slot->freelist != NONE)
+			pop(model, state, index);
+		else
+			thread->at = slot->active ? MORE : slot->list != NO_LIST ? TAKE_ACTIVATE : NODE_LOCK;
+		return true;
+	case TAKE_ACTIVATE:
+		thread->old = state->word;
+		held = load(state, thread, COUNT);
+		slot->active = true;
+		slot->list = NO_LIST;
+		slot->freelist = (uint8_t)load(state, thread, HELD);
+		store(state, thread, HELD, NONE);
+		store(state, thread, COUNT, 0);
+		thread->at = held + (model->fault == CARVED_EARLY) == thread->old.in_use ? TAKE_CARVE : TAKE;
+		return true;
+	case TAKE_CARVE:
+		if (thread->stores)
+			return false;
+		if (thread->old.first == NONE || swap(state, thread, taken(thread->old)))
+			carve(state, thread, slot);
+		thread->at = TAKE;
+		return true;
+	case MORE:
+		thread->old = state->word;
+		thread->at = thread->old.first == NONE ? MORE_LEAVE : MORE_SWAP;
+		return true;
+	case MORE_SWAP:
+		if (thread->stores)
+			return false;
+		slot->freelist = thread->old.first;
+		if (model->fault == TAKEN_BY_STORE)
+			thread->old = state->word;
+		if (swap(state, thread, taken(thread->old))) {
+			thread->at = TAKE;
+		} else {
+			slot->freelist = NONE;
+			thread->at = MORE;
+		}
+		return true;
+	case MORE_LEAVE:
+		if (model->fault != MARK_LATE)
+			store(state, thread, OWNER, NOBODY);
+		thread->at = MORE_LEFT;
+		return true;
+	case MORE_LEFT:
+		if (thread->stores)
+			return false;
+		if (model->fault == LEFT_BY_STORE)
+			thread->old = state->word;
+		if (swap(state, thread, (struct word){ false, NONE, OBJECTS })) {
+			slot->active = false;
+			thread->at = TAKE;
+			if (model->fault == MARK_LATE)
+				store(state, thread, OWNER, NOBODY);
+		} else {
+			store(state, thread, OWNER, index + 1);
+			thread->at = MORE;
+		}
+		return true;
+	case NODE_LOCK:
+		if (thread->stores || state->locked)
+			return false;
+		state->locked = true;
+		thread->old = state->word;
+		thread->at = !state->listed ? UNLOCK : choice ? NODE_FREEZE : NODE_SWAP;
+		state->listed = false;
+		return true;
+	case NODE_SWAP: /* use_partial */
+		if (thread->stores)
+			return false;
+		held = thread->old.first;
+		if (!swap(state, thread, (struct word){ true, NONE, OBJECTS }))
+			return true;
+		slot->active = true;
+		slot->freelist = (uint8_t)held;
+		own(state, thread, index);
+		if (!thread->old.in_use)
+			carve(state, thread, slot);
+		thread->at = UNLOCK;
+		return true;
+	default: /* NODE_FREEZE: keep_partial */
+		if (thread->stores)
+			return false;
+		if (!swap(state, thread, (struct word){ true, thread->old.first, thread->old.in_use }))
+			return true;
+		slot->list = PARTIAL;
+		own(state, thread, index);
+		thread->at = UNLOCK;
+		return true;
+	}
+}
+
+/* ---- Draining ------------------------------------------------------------------------------------------------------- */
+
+/* The last object of a chain; NONE: it runs in a circle. */
+static unsigned last_of(const struct state *state, const struct thread *thread, unsigned object, unsigned *count)
+{
+	for (*count = 1; object < OBJECTS && *count <= OBJECTS; ++*count) {
+		unsigned next = load(state, thread, NEXT + object);
+
+		if (next == NONE)
+			return object;
+		object = next;
+	}
+	return NONE;
+}
+
+static bool drain_step(struct model *model, struct state *state, unsigned index, bool choice)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[thread->victim];
+	unsigned count, last;
+
+	switch (thread->at) {
+	case DRAIN:
+		thread->at = DRAIN_LOCK;
+		if (slot->active || slot->list != NO_LIST)
+			return true;
+		slot->claimed = false;
+		finish(thread);
+		return true;
+	case DRAIN_LOCK:
+		if (thread->stores || (state->locked && model->fault != LIST_UNLOCKED))
+			return false;
+		state->locked = true;
+		thread->at = DRAIN_RELEASE;
+		return true;
+	case DRAIN_RELEASE:
+		if (!slot->active && slot->list == EMPTY && choice) { /* unfreeze_empty */
+			*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
+			discard(model, state);
+			thread->at = UNLOCK;
+			return true;
+		}
+		thread->chain = slot->active ? slot->freelist : (uint8_t)load(state, thread, HELD);
+		if (model->fault == DRAIN_FORGETS && !slot->active)
+			thread->chain = NONE;
+		if (model->fault != DRAIN_KEEPS_MARK)
+			store(state, thread, OWNER, NOBODY);
+		thread->old = state->word;
+		thread->at = DRAIN_SWAP;
+		return true;
+	case DRAIN_SWAP:
+		thread->new = (struct word){ false, thread->old.first, thread->old.in_use };
+		thread->count = 0;
+		thread->at = DRAIN_SETTLE;
+		if (thread->chain == NONE)
+			return true;
+		last = last_of(state, thread, thread->chain, &count);
+		if (last == NONE) {
+			model->wrong = "a list leads astray";
+			return true;
+		}
+		store(state, thread, NEXT + last, thread->old.first);
+		thread->count = (uint8_t)count;
+		return true;
+	default: /* DRAIN_SETTLE */
+		if (thread->stores)
+			return false;
+		count = thread->count;
+		if (!swap(state, thread, (struct word){ false, count ? thread->chain : thread->old.first,
+		                                        (uint8_t)(thread->old.in_use - count) })) {
+			thread->at = DRAIN_SWAP;
+			return true;
+		}
+		*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
+		thread->at = UNLOCK;
+		if (!thread->new.in_use && choice) {
+			discard(model, state);
+		} else if (thread->new.first != NONE) {
+			store(state, thread, HELD, GARBAGE);
+			state->listed = true;
+		}
+		return true;
+	}
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------------- */
+
+static bool make_step(struct model *model, struct state *state, unsigned index, bool choice)
+{
+	struct thread *thread = &state->threads[index];
+
+	if (thread->at == IDLE)
+		return false;
+	if (thread->at < TAKE)
+		return free_step(model, state, index, choice);
+	if (thread->at < DRAIN)
+		return take_step(model, state, index, choice);
+	if (thread->at < UNLOCK)
+		return drain_step(model, state, index, choice);
+	if (thread->stores)
+		return false;
+	state->locked = false;
+	state->slots[thread->victim].claimed = false;
+	finish(thread);
+	return true;
+}
+
+/* Whether a call may change where the slab is. */
+static bool depends_on_lists(const struct thread *thread)
+{
+	return thread->at == FREE_PUSH || thread->at == FREE_SETTLE || thread->at == NODE_LOCK || thread->at == DRAIN_RELEASE ||
+	       thread->at == DRAIN_SETTLE;
+}
+
+static void begin(const struct state *from, unsigned index, enum at at, unsigned object, unsigned victim)
+{
+	struct state state = *from;
+	struct thread *thread = &state.threads[index];
+
+	thread->at = (uint8_t)at;
+	thread->object = (uint8_t)object;
+	thread->victim = (uint8_t)victim;
+	state.calls--;
+	if (at == FREE) {
+		empty(&state, &state.threads[state.live[object] - 1]);
+		state.live[object] = 0;
+	} else if (at == DRAIN) {
+		state.slots[victim].claimed = true;
+		empty(&state, &state.threads[victim]);
+	}
+	visit(&state);
+}
+
+static void begin_all(const struct model *model, const struct state *from, unsigned index)
+{
+	if (!from->calls || from->gone || from->threads[index].at != IDLE || from->slots[index].claimed)
+		return;
+	begin(from, index, TAKE, 0, index);
+	for (unsigned object = 0; object < OBJECTS; object++)
+		if (from->live[object])
+			begin(from, index, FREE, object, index);
+	for (unsigned victim = 0; victim < THREADS; victim++)
+		if ((from->threads[victim].at == IDLE || model->fault == NO_CLAIM) && !from->slots[victim].claimed)
+			begin(from, index, DRAIN, 0, victim);
+}
+
+static bool next_states(struct model *model, const struct state *from)
+{
+	size_t before = seen.count;
+	bool any = false;
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		begin_all(model, from, i);
+		for (unsigned choice = 0; choice <= depends_on_lists(&from->threads[i]); choice++) {
+			struct state state = *from;
+
+			if (!make_step(model, &state, i, choice))
+				continue;
+			visit(&state);
+			any = true;
+		}
+		for (unsigned at = 0; at < from->threads[i].stores; at++) {
+			struct state state = *from;
+
+			if (!may_overtake(&from->threads[i], at))
+				continue;
+			take_effect(&state, &state.threads[i], at);
+			visit(&state);
+			any = true;
+		}
+	}
+	return any || seen.count > before;
+}
+
+/* ---- Verdicts on a state -------------------------------------------------------------------------------------------- */
+
+/* Counts the objects of a list; false: it leads astray, or to an object that is somewhere else. */
+static bool count_list(const struct state *state, unsigned first, uint8_t *places, unsigned *count)
+{
+	for (*count = 0; first != NONE; first = state->memory[NEXT + first], ++*count)
+		if (first >= OBJECTS || places[first]++)
+			return false;
+	return true;
+}
+
+/* Of a state in which nobody is in a call. */
+static const char *verify(const struct state *state)
+{
+	uint8_t places[OBJECTS];
+	unsigned count, free, owners = 0;
+
+	memcpy(places, state->live, sizeof(places));
+	for (unsigned i = 0; i < OBJECTS; i++)
+		places[i] = places[i] != 0;
+	if (!count_list(state, state->word.first, places, &free) || free + state->word.in_use != OBJECTS)
+		return "the word tells no truth";
+	for (unsigned i = 0; i < THREADS; i++) {
+		const struct slot *slot = &state->slots[i];
+
+		if (!slot->active && slot->list == NO_LIST)
+			continue;
+		owners++;
+		if (!count_list(state, slot->active ? slot->freelist : state->memory[HELD], places, &count))
+			return "an object is in two places";
+		if (state->memory[OWNER] != i + 1 || (!slot->active && count != state->memory[COUNT]))
+			return "a slot's slab is not marked as such";
+	}
+	for (unsigned i = 0; i < OBJECTS; i++)
+		if (!places[i])
+			return "an object is lost";
+	if (owners != state->word.frozen)
+		return "a frozen slab is not one slot's";
+	if (state->listed != (!state->word.frozen && state->word.first != NONE))
+		return "a slab with free objects is not on its node's list";
+	return NULL;
+}
+
+static bool at_rest(const struct state *state)
+{
+	for (unsigned i = 0; i < THREADS; i++)
+		if (state->threads[i].at != IDLE || state->threads[i].stores)
+			return false;
+	return !state->gone;
+}
+
+static bool in_call(const struct state *state)
+{
+	for (unsigned i = 0; i < THREADS; i++)
+		if (state->threads[i].at != IDLE && !state->gone)
+			return true;
+	return false;
+}
+
+/* What is wrong with the code, or NULL; from a slab whose objects all are somebody's (nobody's slab), or are on the first slot's
+ * freelist (its active one). */
+static const char *search(struct model *model, unsigned calls, size_t *states)
+{
+	struct state full = { .word = { false, NONE, OBJECTS }, .calls = (uint8_t)calls }, active;
+
+	for (unsigned i = 0; i < THREADS; i++)
+		full.slots[i].freelist = NONE;
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		full.live[i] = 1;
+		full.memory[NEXT + i] = (uint8_t)(i + 1);
+	}
+	full.memory[HELD] = GARBAGE;
+	active = full;
+	memset(active.live, 0, sizeof(active.live));
+	active.word.frozen = true;
+	active.memory[HELD] = NONE;
+	active.memory[OWNER] = 1;
+	active.slots[0] = (struct slot){ .freelist = 0, .active = true };
+	forget();
+	visit(&full);
+	visit(&active);
+	for (size_t i = 0; i < seen.count && !model->wrong; i++) {
+		struct state state = seen.states[i];
+
+		if (at_rest(&state))
+			model->wrong = verify(&state);
+		if (!model->wrong && !next_states(model, &state) && in_call(&state))
+			model->wrong = "everybody waits";
+	}
+	*states = seen.count;
+	return model->wrong;
+}
+
+static const struct {
+	const char *how, *wrong;
+} faults[FAULTS] = {
+	[SOUND] = { "owned slabs", NULL },
+	[NO_MARK] = { "whoever frees takes the slab for its own", "an object is lost" },
+	[MARK_LATE] = { "the mark goes after the slab was given up", "a slot's slab is not marked as such" },
+	[LEFT_BY_STORE] = { "a full slab is given up by a store", "an object is lost" },
+	[ADOPTED_BY_STORE] = { "a full slab is adopted by a store", "a list leads astray" },
+	[TAKEN_BY_STORE] = { "the word's list is taken by a store", "an object is lost" },
+	[EMPTY_EARLY] = { "a slab counts as empty with one object in use", "a slab goes that is in use" },
+	[CARVED_EARLY] = { "a slab is carved anew with one object in use", "an object is handed out twice" },
+	[DRAIN_FORGETS] = { "draining forgets what is held", "an object is lost" },
+	[DRAIN_KEEPS_MARK] = { "draining leaves the mark", "an object is lost" },
+	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a slab goes that is in use" },
+	[LIST_UNLOCKED] = { "a slab comes onto the node's list without the lock", "an object is in two places" },
+	[STALE_FIRST] = { "a push is tried again with the old link", "the word tells no truth" },
+};
+
+int main(void)
+{
+	unsigned failures = 0;
+
+	for (unsigned fault = SOUND; fault < FAULTS; fault++) {
+		struct model model = { .fault = (enum fault)fault };
+		size_t states;
+		const char *wrong = search(&model, CALLS, &states);
+		bool expected = wrong == faults[fault].wrong || (wrong && faults[fault].wrong && !strcmp(wrong, faults[fault].wrong));
+
+		printf("%s: %s after %zu states%s\n", faults[fault].how, wrong ? wrong : "sound", states,
+		       expected ? "" : ": not what was expected");
+		failures += !expected;
+	}
+	forget();
+	if (failures)
+		fprintf(stderr, "%u verdicts are not as they must be\n", failures);
+	return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
