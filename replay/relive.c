@@ -1,0 +1,389 @@
+/*
+ * Relives the log of a kernel that runs on slabyard: every call of the core that it made, made again here, one after the other.
+ *
+ * The kernel was booted with slabyard.log=1, and /proc/slabyard_log has a line for each call (ports/linux/log.c says what is in
+ * it). Nothing has to be inferred, as of a trace: caches are created and destroyed when they were, bulk calls are there one by
+ * one, and so are ends of grace periods, ticks and what was given back under pressure. So the same policy must hold the same pages
+ * after them; whatever differs is an error, of the port, of the log or of the core's independence from what is below it.
+ *
+ * Objects are known by their addresses in the kernel, which a table maps to those here. Memory waits for a grace period in the
+ * order in which it was freed, on both sides, so each `grace` of the log ends the longest wait; the heap is never told by time
+ * that one is over. The clock stands at the time of the line. Slots are the kernel's CPUs; what several CPUs did at once is done in
+ * the order of the log, so that to the page two runs agree on one CPU alone.
+ */
+#include "relive.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/deferred.h"
+#include "core/page_interface.h"
+
+#define NODE_PAGES ((uint64_t)1 << 20) /* of every node; address space, not memory */
+#define GFP_RECLAIMABLE 0x10u
+#define GFP_THISNODE 0x200000u
+#define MOST_WORDS 8u
+
+/* ---- A table from the kernel's addresses to ours ------------------------------------------------------------------ */
+
+struct pair {
+	uint64_t key; /* 0: none */
+	void *value;
+};
+
+struct table {
+	struct pair *pairs;
+	uint64_t room, count; /* room: a power of two, at least twice the count */
+};
+
+static uint64_t home_of(const struct table *table, uint64_t key)
+{
+	return (key >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 20 & (table->room - 1);
+}
+
+static uint64_t place_of(const struct table *table, uint64_t key)
+{
+	uint64_t at = home_of(table, key);
+
+	while (table->pairs[at].key && table->pairs[at].key != key)
+		at = (at + 1) & (table->room - 1);
+	return at;
+}
+
+static bool grow(struct table *table)
+{
+	struct table larger = { .room = table->room ? 2 * table->room : 1 << 16, .count = table->count };
+
+	larger.pairs = calloc((size_t)larger.room, sizeof(*larger.pairs));
+	if (!larger.pairs)
+		return false;
+	for (uint64_t i = 0; i < table->room; i++)
+		if (table->pairs[i].key)
+			larger.pairs[place_of(&larger, table->pairs[i].key)] = table->pairs[i];
+	free(table->pairs);
+	*table = larger;
+	return true;
+}
+
+/* False: no memory. */
+static bool put(struct table *table, uint64_t key, void *value)
+{
+	struct pair *pair;
+
+	if (2 * table->count >= table->room && !grow(table))
+		return false;
+	pair = &table->pairs[place_of(table, key)];
+	table->count += !pair->key;
+	*pair = (struct pair){ key, value };
+	return true;
+}
+
+static void *get(const struct table *table, uint64_t key)
+{
+	return table->room ? table->pairs[place_of(table, key)].value : NULL;
+}
+
+/* Takes a pair out, and moves up those behind it that would no longer be found. */
+static void *take(struct table *table, uint64_t key)
+{
+	uint64_t hole = table->room ? place_of(table, key) : 0, at;
+	void *value;
+
+	if (!table->room || !table->pairs[hole].key)
+		return NULL;
+	value = table->pairs[hole].value;
+	table->count--;
+	for (at = (hole + 1) & (table->room - 1); table->pairs[at].key; at = (at + 1) & (table->room - 1)) {
+		uint64_t home = home_of(table, table->pairs[at].key);
+
+		if (((at - home) & (table->room - 1)) >= ((at - hole) & (table->room - 1))) {
+			table->pairs[hole] = table->pairs[at];
+			hole = at;
+		}
+	}
+	table->pairs[hole] = (struct pair){ 0 };
+	return value;
+}
+
+/* ---- The machine -------------------------------------------------------------------------------------------------- */
+
+struct relive {
+	const struct spec *spec;
+	struct sy_pages *pages;
+	struct sy_heap *heap;
+	struct table objects, caches;
+	unsigned slots, nodes;
+	uint64_t lines, unknown; /* unknown: frees of what the log has not seen allocated */
+};
+
+static uint64_t now;
+
+static uint64_t clock_of_log(void)
+{
+	return now;
+}
+
+static void construct(void *object, size_t size)
+{
+	(void)object;
+	(void)size;
+}
+
+static bool start(struct relive *relive, struct fault *fault)
+{
+	struct sy_pages_config pages = { .zone_count = relive->nodes, .slots = relive->slots, .pageblock_order = 9 };
+	struct sy_heap_config heap;
+
+	for (unsigned i = 0; i < relive->nodes; i++)
+		pages.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * NODE_PAGES,
+			                                  .pages = NODE_PAGES };
+	sy_heap_defaults(relive->spec->policy, &heap);
+	heap.slots = relive->slots;
+	heap.nodes = relive->nodes;
+	memcpy(heap.tunables, relive->spec->tunables, sizeof heap.tunables);
+	sy_platform_set_clock(clock_of_log);
+	relive->pages = sy_pages_create(&pages);
+	if (relive->pages)
+		relive->heap = sy_heap_create(relive->pages, &heap);
+	return relive->heap || refuse(fault, "no memory for the machine of the log");
+}
+
+static void stop(struct relive *relive)
+{
+	if (relive->heap)
+		sy_heap_destroy(relive->heap);
+	if (relive->pages)
+		sy_pages_destroy(relive->pages);
+	free(relive->objects.pairs);
+	free(relive->caches.pairs);
+}
+
+/* ---- Lines -------------------------------------------------------------------------------------------------------- */
+
+/* A line's words behind time and CPU: what was done, and its numbers. */
+struct line {
+	char *words[MOST_WORDS];
+	unsigned count, slot;
+};
+
+static uint64_t hexadecimal(const char *word)
+{
+	return strtoull(word, NULL, 16);
+}
+
+static unsigned flags_of(const char *gfp)
+{
+	uint64_t bits = hexadecimal(gfp);
+
+	return (bits & GFP_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (bits & GFP_THISNODE ? SY_THISNODE : 0u);
+}
+
+static bool remember(struct relive *relive, struct table *table, const char *address, void *value, struct fault *fault)
+{
+	if (!value)
+		return refuse(fault, "line %" PRIu64 " of the log: there is no memory for what the kernel got", relive->lines);
+	return put(table, hexadecimal(address), value) || refuse(fault, "no memory for the objects of the log");
+}
+
+static struct sy_cache *cache_of(const struct relive *relive, const char *address, struct fault *fault)
+{
+	struct sy_cache *cache = get(&relive->caches, hexadecimal(address));
+
+	if (!cache)
+		refuse(fault, "line %" PRIu64 " of the log: the cache %s was never created", relive->lines, address);
+	return cache;
+}
+
+static bool create(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	struct sy_cache_config config = { .name = line->count > 6 ? line->words[6] : "", .size = (size_t)strtoull(line->words[2], NULL, 10),
+		                          .align = (size_t)strtoull(line->words[3], NULL, 10),
+		                          .flags = (unsigned)hexadecimal(line->words[4]),
+		                          .constructor = strcmp(line->words[5], "0") ? construct : NULL };
+
+	return remember(relive, &relive->caches, line->words[1], sy_cache_create(relive->heap, &config), fault);
+}
+
+static bool destroy(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+
+	if (!cache)
+		return false;
+	take(&relive->caches, hexadecimal(line->words[1]));
+	return sy_cache_destroy(cache, NULL) ||
+	       refuse(fault, "line %" PRIu64 " of the log: the cache has objects that the kernel had freed", relive->lines);
+}
+
+static bool shrink(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+
+	if (cache && cache->policy->shrink)
+		cache->policy->shrink(cache);
+	return cache;
+}
+
+static bool alloc(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+
+	return cache && remember(relive, &relive->objects, line->words[2],
+	                         sy_cache_alloc(cache, line->slot, flags_of(line->words[3]), atoi(line->words[4])), fault);
+}
+
+static bool free_object(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+	void *object = take(&relive->objects, hexadecimal(line->words[2]));
+
+	relive->unknown += !object;
+	if (cache && object)
+		sy_cache_free(cache, line->slot, object);
+	return cache;
+}
+
+static bool general_alloc(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	size_t bytes = (size_t)strtoull(line->words[1], NULL, 10);
+
+	return remember(relive, &relive->objects, line->words[2],
+	                sy_kmalloc(relive->heap, line->slot, bytes, flags_of(line->words[3]), atoi(line->words[4])), fault);
+}
+
+static bool general_free(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	void *object = take(&relive->objects, hexadecimal(line->words[1]));
+
+	(void)fault;
+	relive->unknown += !object;
+	sy_kfree(relive->heap, line->slot, object);
+	return true;
+}
+
+static bool is_first(const struct sy_deferred *entry, const void *heap)
+{
+	return entry == ((const struct sy_heap *)heap)->deferred_first;
+}
+
+static bool grace(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	struct sy_deferred *entry = sy__deferred_extract(relive->heap, is_first, relive->heap);
+
+	(void)line;
+	if (!entry)
+		return refuse(fault, "line %" PRIu64 " of the log: nothing waits for a grace period", relive->lines);
+	relive->spec->policy->grace_passed(relive->heap, entry);
+	return true;
+}
+
+static bool tick(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	(void)line;
+	(void)fault;
+	if (relive->spec->policy->tick)
+		relive->spec->policy->tick(relive->heap);
+	return true;
+}
+
+static bool give(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	const struct sy_policy *policy = relive->spec->policy;
+	sy__giver giver = policy->reap ? policy->reap : policy->shrink;
+
+	(void)line;
+	(void)fault;
+	if (giver)
+		sy__heap_give(relive->heap, giver);
+	return true;
+}
+
+static const struct verb {
+	const char *name;
+	unsigned words; /* at least, the verb included */
+	bool (*run)(struct relive *, const struct line *, struct fault *);
+} verbs[] = {
+	{ "alloc", 5, alloc },     { "free", 3, free_object },  { "kmalloc", 5, general_alloc }, { "kfree", 2, general_free },
+	{ "grace", 2, grace },     { "tick", 1, tick },         { "give", 1, give },             { "create", 6, create },
+	{ "destroy", 2, destroy }, { "shrink", 2, shrink },
+};
+
+static unsigned split(char *text, char **words)
+{
+	unsigned count = 0;
+	char *rest;
+
+	for (char *word = strtok_r(text, " \n", &rest); word && count < MOST_WORDS + 2; word = strtok_r(NULL, " \n", &rest))
+		words[count++] = word;
+	return count;
+}
+
+static bool run_line(struct relive *relive, char *text, struct fault *fault)
+{
+	char *words[MOST_WORDS + 2];
+	unsigned count = split(text, words);
+	struct line line = { .count = count > 2 ? count - 2 : 0 };
+
+	relive->lines++;
+	if (count < 3)
+		return refuse(fault, "line %" PRIu64 " of the log has too few words", relive->lines);
+	now = strtoull(words[0], NULL, 10);
+	line.slot = (unsigned)strtoul(words[1], NULL, 10);
+	if (line.slot >= relive->slots)
+		return refuse(fault, "line %" PRIu64 " of the log: CPU %u; --cpus says how many there are", relive->lines, line.slot);
+	memcpy(line.words, words + 2, line.count * sizeof *words);
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		if (strcmp(line.words[0], verbs[i].name) == 0 && line.count >= verbs[i].words)
+			return verbs[i].run(relive, &line, fault);
+	return refuse(fault, "line %" PRIu64 " of the log: %s is nothing that a kernel logs so", relive->lines, line.words[0]);
+}
+
+static bool run_log(struct relive *relive, FILE *log, uint64_t records, struct fault *fault)
+{
+	char *text = NULL;
+	size_t room = 0;
+	bool good = true;
+
+	while (good && relive->lines < records && getline(&text, &room, log) >= 0)
+		good = run_line(relive, text, fault);
+	free(text);
+	if (good && relive->lines < records)
+		return refuse(fault, "the log has %" PRIu64 " lines, not %" PRIu64 ": it was cut off", relive->lines, records);
+	return good;
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------------------------- */
+
+static bool print(const struct relive *relive, FILE *out, struct fault *fault)
+{
+	const struct sy_heap_counters *counters = &relive->heap->counters;
+	struct json json;
+
+	json_begin(&json, out);
+	json_object(&json, NULL);
+	json_count(&json, "records", relive->lines);
+	json_count(&json, "unknown_frees", relive->unknown);
+	json_count(&json, "slab_pages", counters->slab_pages);
+	json_count(&json, "large_pages", counters->large_pages);
+	json_object_end(&json);
+	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+}
+
+bool relive_print(const struct spec *spec, const struct relive_options *options, FILE *out, struct fault *fault)
+{
+	struct relive relive = { .spec = spec, .slots = options->cpus, .nodes = options->nodes };
+	FILE *log;
+	bool good;
+
+	if (!spec->policy)
+		return refuse(fault, "a kernel's log is of a policy, not of a malloc");
+	log = fopen(options->path, "re");
+	if (!log)
+		return refuse(fault, "cannot read the log %s: %s", options->path, strerror(errno));
+	good = start(&relive, fault) && run_log(&relive, log, options->records, fault) && print(&relive, out, fault);
+	fclose(log);
+	stop(&relive);
+	return good;
+}
