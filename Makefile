@@ -9,7 +9,8 @@
 #   make cost      count instructions of hot allocations and frees, ours and others', into docs/cost.md (x86-64 and arm64)
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
-#   make test-kernel  builds and boots real kernels (Linux 6.1 on each of its allocators), and holds replays against them
+#   make test-kernel  builds and boots real kernels (Linux 6.1 on each of its allocators and of ours), and holds replays against
+#                  them; of it, make test-kernel-smoke: one kernel with all policies of ours, each booted once
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
@@ -38,7 +39,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-cross fidelity targets docs lint lock clean install \
+.PHONY: compare bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross fidelity targets docs lint lock clean install \
 	venv soak
 .DELETE_ON_ERROR:
 
@@ -105,6 +106,9 @@ test-conformance: $(VENV)/.slabyard $(VENV)/.test
 
 test-kernel: $(VENV)/.slabyard $(VENV)/.test
 	@$(BIN)/python -m pytest -q tests/kernel/boots.py
+
+test-kernel-smoke: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python -m pytest -q tests/kernel/boots.py -k smoke
 
 CROSS := aarch64-linux-gnu arm-linux-gnueabihf
 

@@ -66,6 +66,12 @@ case "$*" in *slabyard.bench=1*)
 	done; done; done
 	case "$*" in *short*) ;; *) echo "[    0.200000] slabyard.bench: done" >>"$host/results" ;; esac
 esac
+case "$*" in *slabyard.log=1*)
+	lost=0
+	case "$*" in *lossy*) lost=7 ;; esac
+	printf '@@slabyard calls\nend 2 %s 1 0 4\n' $lost >>"$host/results"
+	printf '1 0 create c0 64 8 0 0 x\n2 0 alloc c0 1000 cc0 -1\n3 0 tick\nend 3 0 1 0 4\n' >"$host/trace.txt"
+esac
 cat >>"$host/results" <<'END'
 @@slabyard extfrag
 x [000] 0.1: mm_page_alloc_extfrag: a
@@ -85,7 +91,7 @@ def make_tree(folder: Path) -> Path:
     registers.parent.mkdir(parents=True)
     registers.write_text(REGISTERS)
     (folder / "mm").mkdir()
-    (folder / "mm/Makefile").write_text("obj-y := filemap.o\n")
+    (folder / "mm/Makefile").write_text("obj-y := filemap.o\nobj-$(CONFIG_SLOB) += slob.o\n")
     (folder / "Makefile").write_text(MAKEFILE)
     (folder / "fake-linux").write_text(FAKE_LINUX)
     (folder / "fake-linux").chmod(0o755)

@@ -14,9 +14,10 @@ import pytest
 
 from kernel_support import make_tarball, make_tree
 from slabyard.errors import UserError
-from slabyard.kernels import build, cache, config, edits, kinds, ports, source, tools
+from slabyard.kernels import build, cache, commands, config, edits, kinds, ports, source, tools
 
 SLUB = kinds.KINDS["slub"]
+ORIGINAL = "obj-y := filemap.o\nobj-$(CONFIG_SLOB) += slob.o\n"
 
 
 @pytest.fixture(autouse=True)
@@ -44,18 +45,40 @@ def test_a_spec_gives_kernel_parameters() -> None:
     assert (spec.kind.name, spec.parameters) == ("slub", ("slub_max_order=0", "slab_nomerge"))
     assert kinds.parse("slab:nomerge=0").parameters == ()
     assert kinds.parse("slob").parameters == ()
+    assert kinds.parse("slabyard").parameters == ()
+    assert kinds.parse("slabyard:slqb").parameters == ("slabyard=slqb",)
+    ours = kinds.parse("slabyard:slub:cpu_partial=8,min_partial=2")
+    assert (ours.kind.name, ours.parameters) == ("slabyard", ("slabyard=slub:cpu_partial=8,min_partial=2",))
+
+
+def test_everything_is_every_allocator() -> None:
+    found = kinds.everything()
+    assert found[:3] == ["slub", "slab", "slob"] and {"slabyard:slub", "slabyard:slob:fit=best", "slabyard:sunos4"} <= set(found)
+    texts = [spec.text for spec in commands._specs("slub,slabyard:slub:cpu_partial=8,min_partial=2,slabyard:slqb,slob")]
+    assert texts == ["slub", "slabyard:slub:cpu_partial=8,min_partial=2", "slabyard:slqb", "slob"]
+
+
+def test_a_kernel_on_slabyard_is_built_from_core_and_port() -> None:
+    found = ports.slabyard()
+    for path in ("mm/slob.c", "mm/slabyard/linux/mm.mk", "mm/slabyard/core/types.h", "mm/slabyard/core/policies/slqb.c"):
+        assert path in found
+    assert "mm/slabyard/linux/bench.c" not in found and "mm/slabyard/include/slabyard/slabyard.h" in found
+    assert found["mm/slabyard/linux/Makefile"].endswith(b"$(SLABYARD_OUTLINED)\n")
 
 
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("slqb9", "no kernel has the allocator 'slqb9'; there are slub, slab, slob"),
+        ("slqb9", "no kernel has the allocator 'slqb9'; there are slub, slab, slob, slabyard"),
         ("slub:", "nothing stands behind the colon"),
         ("slub:fit=1", "has no tunable 'fit'; it has nomerge, max_order"),
         ("slob:fit=best", "it has none"),
         ("slub:max_order", "needs a number"),
         ("slub:max_order=x", "needs a number"),
         ("slab:nomerge=2", "is 0 or 1"),
+        ("slabyard:slqb9", "slqb9"),
+        ("slabyard:slub:fit=best", "fit"),
+        ("slabyard:malloc:system", "has slabyard's policies alone"),
     ],
 )
 def test_a_wrong_spec_is_refused(spec: str, complaint: str) -> None:
@@ -89,14 +112,14 @@ def test_a_tree_and_a_tarball_become_changed_copies(tmp_path: Path) -> None:
     for copy in copies:
         assert "have_xstate_support = 0;" in (copy / edits.FLOATING_POINT.path).read_text()
         assert "int have_xstate_support;" in (copy / edits.FLOATING_POINT.path).read_text()
-        assert (copy / "mm/Makefile").read_text() == "obj-y := filemap.o\nobj-y += slabyard_bench.o\n"
+        assert (copy / "mm/Makefile").read_text() == ORIGINAL + "obj-y += slabyard_bench.o\n" + edits.OUTLINED.text
         assert b"slabyard.bench" in (copy / ports.BENCH).read_bytes()
     assert "have_xstate_support = 1;" in (tree / edits.FLOATING_POINT.path).read_text()
 
 
 def test_changes_are_made_to_what_the_source_was(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
-    own = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), (), edits=(edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),))
+    own = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), edits=(edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),))
     copy = prepare(source.find(tree), own)
     stamps = [(copy / path).stat().st_mtime_ns for path in ("Makefile", "mm/Makefile")]
     assert "SUBLEVEL = 8" in (copy / "Makefile").read_text()
@@ -159,7 +182,7 @@ def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     contents = {"mm/own.c": b"first"}
     changes = (edits.Edit("Makefile", "SUBLEVEL = 7", "SUBLEVEL = 8"),)
-    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), (), files=lambda: contents, edits=changes)
+    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: contents, edits=changes)
     found = source.find(tree)
     copy = prepare(found, kind)
     assert copy != prepare(found)

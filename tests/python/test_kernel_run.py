@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -97,6 +98,11 @@ def test_a_guest_has_what_its_workload_needs(name: str) -> None:
 
 def test_workloads_and_commands() -> None:
     assert workloads.parse("sh -c 'exit 0'").command == ["sh", "-c", "exit 0"]
+    both = workloads.parse("spike+tar")
+    assert both.name == "spike+tar" and both.command[:2] == ["sh", "-c"] and both.command[2].startswith("/slabyard/spike 1 && sh -c '")
+    assert both.workload.spike and both.workload.prepare == "true && " + workloads.WORKLOADS["tar"].prepare
+    everything = shlex.split(workloads.WORKLOADS["all"].command)
+    assert everything[:2] == ["sh", "-c"] and "-exec file '{}' ';' && sh -c 'sysbench" in everything[2]
     with pytest.raises(UserError, match="neither a workload nor a program no-such-thing"):
         workloads.parse("no-such-thing -x")
     with pytest.raises(UserError, match="no closing quotation"):

@@ -181,7 +181,7 @@ class _Make:
         if FLAGS[self.request.arch]:
             argv.append(f"KCFLAGS={FLAGS[self.request.arch]}")
         if self.request.outlined:
-            argv += [f"CFLAGS_{name}.o={' '.join(_UNINLINED)}" for name in self.request.kind.outlined]
+            argv.append(f"SLABYARD_OUTLINED={' '.join(_UNINLINED)}")
         return [*argv, *targets]
 
     def _environment(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`slabyard kernel VERB`: build, run, compare, bench, flame, list, clean.
+"""`slabyard kernel VERB`: build, run, compare, bench, fidelity, flame, list, clean.
 
 One function for each verb, one parser for each, with an example; what is common to them (which source, which architecture, which
 machine) stands once. A kernel that is not there yet is built on the way, so `run` and `compare` are one command on a machine that
@@ -11,17 +11,17 @@ import argparse
 import contextlib
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DONE, INCOMPLETE, UserError
+from ..errors import DONE, INCOMPLETE, REGRESSION, UserError
 from ..output import Progress, Table, note, render, to_json, whole_file
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
     from . import build, machine, run
 
-DEFAULT_KINDS = ",".join(kinds.KINDS)
 TRACE_BUFFER = 64 << 20
 
 AddVerb = Callable[..., argparse.ArgumentParser]
@@ -40,9 +40,11 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
         verbs, "run", "boot a kernel, run a workload on it, measure it", _run,
         "slabyard kernel run --allocator slub --workload hackbench\n"
         "  slabyard kernel run --allocator slab --workload boot --trace boot.parquet\n"
-        "  slabyard kernel run --allocator slub:max_order=0 --workload 'ls -lR /usr' --runs 6 --format json",
+        "  slabyard kernel run --allocator slabyard:slob:fit=best --workload 'ls -lR /usr' --runs 6 --format json",
     )  # fmt: skip
-    verb.add_argument("--allocator", required=True, metavar="SPEC", help="as in slub, or slub:max_order=0 with kernel parameters")
+    verb.add_argument(
+        "--allocator", required=True, metavar="SPEC", help="as in slub, slub:max_order=0 with kernel parameters, or slabyard:slqb"
+    )
     verb.add_argument("--workload", required=True, metavar="W", help=f"{', '.join(workloads.WORKLOADS)}, or a command of this machine")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
     verb.add_argument("--trace", type=Path, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
@@ -59,11 +61,11 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
 
     verb = add_verb(
         verbs, "compare", "several kernels under several workloads", _compare,
-        "slabyard kernel compare\n  slabyard kernel compare --allocators slub,slub:max_order=0 --workloads hackbench,spike --runs 10",
+        "slabyard kernel compare\n  slabyard kernel compare --allocators slub,slabyard:slqb --workloads hackbench,spike --runs 10",
         "Boots them in turn, interleaved, and ranks them.",
     )  # fmt: skip
     verb.add_argument(
-        "--allocators", default=DEFAULT_KINDS, metavar="A,B,...", help=f"specs, separated by commas (default: {DEFAULT_KINDS})"
+        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: Linux's own, and every policy of slabyard)"
     )
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
@@ -77,14 +79,29 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
 
     verb = add_verb(
         verbs, "bench", "cycles of allocations and frees inside kernels", _bench,
-        "slabyard kernel bench\n  slabyard kernel bench --allocators slub,slab --runs 6 --export-json bench.json",
+        "slabyard kernel bench\n  slabyard kernel bench --allocators slub,slabyard:slub --runs 6 --export-json bench.json",
         "Boots kernels in turn, each of which measures its own allocator before any program runs.",
     )  # fmt: skip
     verb.add_argument(
-        "--allocators", default=DEFAULT_KINDS, metavar="A,B,...", help=f"specs, separated by commas (default: {DEFAULT_KINDS})"
+        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: Linux's own, and every policy of slabyard)"
     )
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
+    _hardware(verb, count, size)
+    _source(verb, count)
+    _format(verb, formats)
+
+    verb = add_verb(
+        verbs, "fidelity", "replays held against the kernels that they replay", _fidelity,
+        "slabyard kernel fidelity\n  slabyard kernel fidelity --allocators slub,slabyard:slqb --workloads hackbench --format md",
+        "Boots each kernel with a trace, replays it, and compares memory at the end; one on slabyard also logs its calls, and there "
+        "the replay must hold the same pages (exit status 1: it does not).",
+    )  # fmt: skip
+    verb.add_argument(
+        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: Linux's own, and every policy of slabyard)"
+    )
+    verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
+    verb.add_argument("--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory (default: 64M)")
     _hardware(verb, count, size)
     _source(verb, count)
     _format(verb, formats)
@@ -96,7 +113,9 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
         "  slabyard kernel flame --allocator slub --workload hackbench --arch x86_64 --speedscope slub.json",
         "Samples the kernel's stacks: of a user-mode kernel with this machine's perf, under QEMU in the guest.",
     )  # fmt: skip
-    verb.add_argument("--allocator", required=True, metavar="SPEC", help="as in slub, or slub:max_order=0 with kernel parameters")
+    verb.add_argument(
+        "--allocator", required=True, metavar="SPEC", help="as in slub, slub:max_order=0 with kernel parameters, or slabyard:slqb"
+    )
     verb.add_argument("--workload", required=True, metavar="W", help="as for run")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
     verb.add_argument("--folded", type=Path, metavar="FILE", help="write the stacks, one a line with its count")
@@ -158,8 +177,10 @@ def _machine(options: argparse.Namespace) -> machine.Hardware:
     return hardware
 
 
-def _specs(text: str) -> list[kinds.Spec]:
-    """Specs out of a list separated by commas, which also separate a spec's tunables."""
+def _specs(text: str | None) -> list[kinds.Spec]:
+    """Specs out of a list separated by commas, which also separate a spec's tunables; None: all that there are."""
+    if text is None:
+        return [kinds.parse(spec) for spec in kinds.everything()]
     found: list[str] = []
     for item in text.split(","):
         if found and ":" in found[-1] and item not in kinds.KINDS and ":" not in item:
@@ -278,6 +299,34 @@ def _bench(options: argparse.Namespace) -> int:
     else:
         print(render(bench.tables(found), options.format), end="")
     return DONE
+
+
+def _fidelity(options: argparse.Namespace) -> int:
+    import tempfile
+
+    from . import fidelity, run
+
+    specs, hardware = _specs(options.allocators), _machine(options)
+    jobs = [workloads.parse(name) for name in options.workloads.split(",") if name]
+    agreements: list[fidelity.Agreement] = []
+    relived: list[fidelity.Relived] = []
+    ours = sum(bool(spec.kind.chooser) for spec in specs)
+    with Progress(len(jobs) * (len(specs) + ours)) as progress, tempfile.TemporaryDirectory(prefix="slabyard-fidelity-") as folder:
+        progress.stage(f"traces of {len(specs)} kernel{'s' if len(specs) > 1 else ''}")
+        for spec in specs:
+            kernel = _kernel(options, spec, progress)
+            for job in jobs:
+                plan = run.Plan(spec, kernel, job, hardware, options.timeout)
+                agreements.append(fidelity.measure(plan, options.trace_buffer, Path(folder) / "t.parquet"))
+                progress.step(f"{job.name} on {spec.text}: traced and replayed")
+                if spec.kind.chooser:
+                    relived.append(fidelity.relive(plan))
+                    progress.step(f"{job.name} on {spec.text}: relived")
+    if options.format == "json":
+        print(to_json({"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in relived]}), end="")
+    else:
+        print(render([*fidelity.tables(agreements), *fidelity.relived_tables(relived)], options.format), end="")
+    return DONE if all(one.agrees for one in relived) else REGRESSION
 
 
 def _flame(options: argparse.Namespace) -> int:

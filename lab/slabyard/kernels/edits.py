@@ -14,6 +14,10 @@ regs failed, errno = 14`. The kernel has an older way for processors without ext
 It moves the SSE registers alone, so programs of the guest must keep off AVX: machine.py tells their C library so.
 
 BENCH. Every kernel has the benchmark of `slabyard kernel bench` (ports.py), for which the makefile of mm/ gets one line.
+
+SLABYARD. In a kernel on slabyard, what the makefile of mm/ says of slob.o is in a makefile of ours.
+
+OUTLINED. For flame graphs, the files of an allocator take further flags, which are given to make (build.py) and else are none.
 """
 
 from __future__ import annotations
@@ -41,7 +45,11 @@ FLOATING_POINT = Edit(
     r"\g<1>0;",
 )
 BENCH = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o\n")
-ALWAYS = (FLOATING_POINT, BENCH)
+SLABYARD = Edit("mm/Makefile", r"(?m)^obj-\$\(CONFIG_SLOB\) *\+= *slob\.o$", "include $(srctree)/mm/slabyard/linux/mm.mk")
+OUTLINED = Edit(
+    "mm/Makefile", r"\Z", "".join(f"CFLAGS_{name}.o += $(SLABYARD_OUTLINED)\n" for name in ("slub", "slab", "slob", "slab_common"))
+)
+ALWAYS = (FLOATING_POINT, BENCH, OUTLINED)
 ORIGINALS = ".slabyard"
 
 

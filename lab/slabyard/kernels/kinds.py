@@ -2,15 +2,14 @@
 
 A kind is what a kernel is compiled for. The three of Linux 6.1 are a line of configuration each; their tunables are kernel
 parameters, given at boot, so all specs of one kind share one kernel. A kind may bring files and changes of its own into the source
-tree, and boot parameters that choose one of several policies: that is how an allocator that Linux does not have becomes a row of
+tree, and a boot parameter that chooses one of several policies: that is how an allocator that Linux does not have becomes a row of
 the table below, and nothing else.
 
     slub                        as Linux has it
     slub:max_order=0            with the boot parameter slub_max_order=0
     slub:min_objects=8,nomerge=1
-
-`outlined` is for flame graphs: the objects (without .o) whose functions are then kept from being inlined into each other, so that a
-stack shows them.
+    slabyard:slqb               the kernel with all of slabyard's policies, of which slqb serves
+    slabyard:slub:cpu_partial=8 behind the first colon stands a spec as `slabyard replay` takes it
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import UserError
-from .edits import Edit
+from . import ports
+from .edits import SLABYARD, Edit
 
 
 def _no_files() -> dict[str, bytes]:
@@ -34,10 +34,10 @@ class Kind:
     title: str
     config: tuple[str, ...]
     tunables: Mapping[str, str]
-    outlined: tuple[str, ...]
     slow: tuple[str, ...]  # functions that are the slow path, for flame graphs
     files: Callable[[], dict[str, bytes]] = _no_files  # by path in the tree
     edits: tuple[Edit, ...] = ()
+    chooser: str = ""  # the boot parameter that takes a spec of slabyard's, for a kernel that has its policies
 
 
 _EVERYWHERE = {"nomerge": "slab_nomerge"}
@@ -55,7 +55,6 @@ KINDS: dict[str, Kind] = {
                 "min_order": "slub_min_order=",
                 "min_objects": "slub_min_objects=",
             },
-            ("slub", "slab_common"),
             ("__slab_alloc", "___slab_alloc", "__slab_free", "allocate_slab", "get_partial_node", "discard_slab", "__free_slab"),
         ),
         Kind(
@@ -63,7 +62,6 @@ KINDS: dict[str, Kind] = {
             "Linux 6.1's SLAB",
             ("CONFIG_SLAB=y",),
             {**_EVERYWHERE, "max_order": "slab_max_order="},
-            ("slab", "slab_common"),
             ("cache_alloc_refill", "cache_flusharray", "cache_grow_begin", "free_block", "slab_destroy", "fallback_alloc"),
         ),
         Kind(
@@ -71,8 +69,21 @@ KINDS: dict[str, Kind] = {
             "Linux 6.1's SLOB",
             ("CONFIG_SLOB=y",),
             {},
-            ("slob", "slab_common"),
             ("slob_page_alloc", "slob_new_pages", "slob_free_pages"),
+        ),
+        Kind(
+            "slabyard",
+            "slabyard's policies",
+            ("CONFIG_SLOB=y",),
+            {},
+            (
+                "alloc_slow", "free_slow", "free_alien", "alloc_shared", "free_shared", "spill", "take_from_new_page", "pages_alloc",
+                "pages_free", "free_over_hiwater", "free_away", "after_coalescing", "sy__general_refill", "sy__general_pages",
+                "sy__general_pages_free", "split", "wait_for",
+            ),
+            files=ports.slabyard,
+            edits=(SLABYARD,),
+            chooser="slabyard=",
         ),
     )
 }
@@ -95,6 +106,8 @@ def parse(text: str) -> Spec:
         raise UserError(f"no kernel has the allocator {name or text!r}; there are {', '.join(KINDS)}")
     if colon and not rest:
         raise UserError(f"{text}: nothing stands behind the colon; leave it out, or set a tunable")
+    if kind.chooser:
+        return Spec(text, kind, _choice(kind, rest))
     parameters = []
     for item in rest.split(",") if rest else []:
         key, equals, value = item.partition("=")
@@ -111,3 +124,25 @@ def parse(text: str) -> Spec:
         elif value == "1":
             parameters.append(parameter)
     return Spec(text, kind, tuple(parameters))
+
+
+def _choice(kind: Kind, spec: str) -> tuple[str, ...]:
+    """The parameter that chooses one of slabyard's policies; none where the spec leaves it to the kernel."""
+    from ..replay import check_spec  # takes long to load, and few need it
+
+    if not spec:
+        return ()
+    if spec.startswith("malloc:") or " " in spec:
+        raise UserError(f"{kind.name}:{spec}: a kernel has slabyard's policies alone; `slabyard list` shows them")
+    check_spec(spec)
+    return (kind.chooser + spec,)
+
+
+def everything() -> list[str]:
+    """Every allocator that a kernel can have, as specs: Linux's own, and each of slabyard's policies with its variants."""
+    from ..compare import ALLOCATORS
+
+    found: list[str] = []
+    for kind in KINDS.values():
+        found += [f"{kind.name}:{spec}" for spec in ALLOCATORS] if kind.chooser else [kind.name]
+    return found

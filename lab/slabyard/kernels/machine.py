@@ -73,17 +73,19 @@ class Boot:
     timeout: float = 600
     prefix: Sequence[str] = ()  # what starts the kernel, as perf does
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
+    calls: bool = False  # a kernel on slabyard logs its calls
 
 
 @dataclass
 class Outcome:
-    """What a boot left: texts by name (`before/meminfo`, `log`, ...), the console, the trace's text, when the workload began and ended
-    (seconds of this machine's monotonic clock)."""
+    """What a boot left: texts by name (`before/meminfo`, `log`, ...), the console, the text of the trace or of the calls, when the workload
+    began and ended (seconds of this machine's monotonic clock)."""
 
     texts: dict[str, str]
     console: str
     command: list[str]
     trace: Path | None = None
+    calls: Path | None = None
     began: float = 0.0
     ended: float = 0.0
     accelerator: str = ""
@@ -108,17 +110,17 @@ def boot(what: Boot) -> Iterator[Outcome]:
         if "end" not in outcome.texts:
             raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
         trace = folder / "trace.txt"
-        if what.trace is not None:
+        if what.trace is not None or what.calls:
             if _NO_ROOM in outcome.console:
                 raise UserError(f"no room for the trace in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
             _cut(trace)
-            outcome.trace = trace
+            outcome.trace, outcome.calls = (None, trace) if what.calls else (trace, None)
         yield outcome
 
 
 def command_line(what: Boot) -> list[str]:
     """The kernel's parameters that do not depend on the architecture."""
-    words = [_NO_AVX, "rdinit=/init", *what.parameters]
+    words = [_NO_AVX, "rdinit=/init", *what.parameters, *(["slabyard.log=1"] if what.calls else [])]
     if what.trace is None:
         return [*words, f"trace_event=kmem:{FALLBACK}", "trace_buf_size=256K", "trace_options=nohash-ptr"]
     share = max(256 << 10, what.trace // what.hardware.cpus)  # the kernel takes it for each CPU
@@ -127,7 +129,8 @@ def command_line(what: Boot) -> list[str]:
 
 
 def _settings(what: Boot, out: str) -> dict[str, str]:
-    return {"OUT": out, "TRACE": "none" if what.trace is None else "all", "PERIOD": str(PERIOD)}
+    trace = "calls" if what.calls else "none" if what.trace is None else "all"
+    return {"OUT": out, "TRACE": trace, "PERIOD": str(PERIOD)}
 
 
 def _um(what: Boot, folder: Path) -> tuple[list[str], str]:

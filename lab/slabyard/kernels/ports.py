@@ -3,7 +3,8 @@
 `ports/linux` has what is written for kernels alone, `core` and `include` the library. An installed package brings them along in its
 folder `sources`; where the package is used as it lies in the repository, they are the repository's own.
 
-    bench.c   what an allocator costs inside a kernel; in every kernel, Linux's own allocators included
+    ports/linux/bench.c   what an allocator costs inside a kernel; in every kernel, Linux's own allocators included
+    ports/linux/slob.c    takes the place of the kernel's mm/slob.c; the rest of the port, and the core, go to mm/slabyard
 
 What a kernel brings is part of its key (build.py): when one of these files changes, the next build is another kernel.
 """
@@ -16,6 +17,10 @@ from ..errors import MISSING, UserError
 
 PACKAGE = Path(__file__).parent.parent
 BENCH = "mm/slabyard_bench.c"
+OURS = "mm/slabyard"
+_SOURCES = (".c", ".h", ".mk")
+# Flame graphs ask for flags (build.py), for all of ours at once.
+_OUTLINED = b"\nccflags-y += $(SLABYARD_OUTLINED)\n"
 
 
 def root() -> Path:
@@ -29,3 +34,17 @@ def root() -> Path:
 def common() -> dict[str, bytes]:
     """The files that every kernel gets, by their paths in its tree."""
     return {BENCH: (root() / "ports" / "linux" / "bench.c").read_bytes()}
+
+
+def slabyard() -> dict[str, bytes]:
+    """The files of a kernel on slabyard, by their paths in its tree (ports/linux/README.md)."""
+    top = root()
+    found: dict[str, bytes] = {}
+    for folder, place in (("ports/linux", "linux"), ("core", "core"), ("include", "include")):
+        for path in sorted((top / folder).rglob("*")):
+            if path.suffix in _SOURCES or path.name == "Makefile":
+                found[f"{OURS}/{place}/{path.relative_to(top / folder)}"] = path.read_bytes()
+    del found[f"{OURS}/linux/bench.c"]
+    found["mm/slob.c"] = found.pop(f"{OURS}/linux/slob.c")
+    found[f"{OURS}/linux/Makefile"] += _OUTLINED
+    return found

@@ -56,12 +56,13 @@ class Plan:
     trace: int | None = None  # bytes of the trace's buffer
     prefix: Sequence[str] = field(default=())
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest
+    calls: bool = False  # a kernel on slabyard logs its calls
 
     def boot(self) -> machine.Boot:
         """The boot that this is."""
         return machine.Boot(
             self.kernel, self.spec.parameters, self.job, self.hardware, trace=self.trace, timeout=self.timeout, prefix=self.prefix,
-            samples=self.samples,
+            samples=self.samples, calls=self.calls,
         )  # fmt: skip
 
 

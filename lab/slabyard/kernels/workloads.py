@@ -2,13 +2,14 @@
 
 A workload is a shell function for the guest, what it needs beside busybox, and what prepares it. Each has a name and follows a
 paper or the recorded traces (traces/record.sh); any other text is a command of the user's, whose program is taken from this machine
-with its libraries. `load` runs the one program that is measured; a workload of several steps is a shell that runs them.
+with its libraries. What is measured is one program; a workload of several steps is a shell that runs them, and so are several
+workloads in one boot (`hackbench+spike`).
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,42 +35,64 @@ class Workload:
     expected: str = "^$"  # lines of the kernel's log that are no trouble here
 
 
-WORKLOADS: Mapping[str, Workload] = {
-    one.name: one
-    for one in (
-        Workload(
-            "hackbench", "40 processes that send each other 40,000 messages over sockets (Yoo's flame graphs)",
-            "hackbench -g 1 -l 100", (tools.HACKBENCH,),
-        ),
-        Workload(
-            "spike", "256 processes at once, with a socket each (Bonwick 1994, section 5.2)",
-            "/slabyard/spike 1", spike=True,
-        ),
-        Workload(
-            "find", "a process for every file of a folder (Bonwick 1994, section 5.2)",
-            f"find {HEADERS} -maxdepth 1 -name '[ab]*.h' -exec file {{}} ;", (tools.FILE,),
-            files=(f"{HEADERS}/[ab]*.h", "/usr/lib/file/magic.mgc", "/usr/share/misc/magic.mgc", "/etc/magic"),
-        ),
-        Workload(
-            "fileio", "128 files of 32 MiB in all, 1,000 random writes by 16 threads (Ferreira et al. 2015, section 2.1)",
-            f"sh -c '{_FILEIO} prepare && {_FILEIO} --threads=16 --events=1000 --time=0 run && {_FILEIO} cleanup'", (tools.SYSBENCH,),
-        ),
-        Workload(
-            "memory", "sysbench's memory test: 1 GiB written in blocks of 1 KiB by 16 threads",
-            "sysbench memory --threads=16 --memory-block-size=1K --memory-total-size=1G run", (tools.SYSBENCH,),
-        ),
-        Workload(
-            "tar", "a tree packed, unpacked and removed three times on ext4 on a ram disk",
-            "sh -c 'for turn in 1 2 3; do tar c -C /usr/include linux | tar x -C /mnt && rm -r /mnt/linux || exit 1; done'",
-            prepare="mke2fs -q /dev/ram0 && mount -t ext4 /dev/ram0 /mnt", after="umount /mnt", files=(f"{HEADERS}/**/*.h",),
-        ),
-        Workload(
-            "oom", "a program that takes memory until it is killed for it, then hackbench",
-            "sh -c 'tail /dev/zero; hackbench -g 1 -l 20'", (tools.HACKBENCH,), expected="Out of memory: Kill",
-        ),
-        Workload("boot", "nothing: the kernel starts and is done", "true"),
+_SINGLE = (
+    Workload(
+        "hackbench", "40 processes that send each other 40,000 messages over sockets (Yoo's flame graphs)",
+        "hackbench -g 1 -l 100", (tools.HACKBENCH,),
+    ),
+    Workload("pipes", "the same over pipes", "hackbench -g 1 -l 100 -p", (tools.HACKBENCH,)),
+    Workload(
+        "threads", "the same by threads, over sockets and over pipes",
+        "sh -c 'hackbench -g 1 -l 50 -T && hackbench -g 1 -l 50 -T -p'", (tools.HACKBENCH,),
+    ),
+    Workload(
+        "spike", "256 processes at once, with a socket each (Bonwick 1994, section 5.2)",
+        "/slabyard/spike 1", spike=True,
+    ),
+    Workload(
+        "find", "a process for every file of a folder (Bonwick 1994, section 5.2)",
+        f"find {HEADERS} -maxdepth 1 -name '[ab]*.h' -exec file {{}} ;", (tools.FILE,),
+        files=(f"{HEADERS}/[ab]*.h", "/usr/lib/file/magic.mgc", "/usr/share/misc/magic.mgc", "/etc/magic"),
+    ),
+    Workload(
+        "fileio", "128 files of 32 MiB in all, 1,000 random writes by 16 threads (Ferreira et al. 2015, section 2.1)",
+        f"sh -c '{_FILEIO} prepare && {_FILEIO} --threads=16 --events=1000 --time=0 run && {_FILEIO} cleanup'", (tools.SYSBENCH,),
+    ),
+    Workload(
+        "memory", "sysbench's memory test: 1 GiB written in blocks of 1 KiB by 16 threads",
+        "sysbench memory --threads=16 --memory-block-size=1K --memory-total-size=1G run", (tools.SYSBENCH,),
+    ),
+    Workload(
+        "tar", "a tree packed, unpacked and removed three times on ext4 on a ram disk",
+        "sh -c 'for turn in 1 2 3; do tar c -C /usr/include linux | tar x -C /mnt && rm -r /mnt/linux || exit 1; done'",
+        prepare="mke2fs -q /dev/ram0 && mount -t ext4 /dev/ram0 /mnt", after="umount /mnt", files=(f"{HEADERS}/**/*.h",),
+    ),
+    Workload(
+        "oom", "a program that takes memory until it is killed for it, then hackbench",
+        "sh -c 'tail /dev/zero; hackbench -g 1 -l 20'", (tools.HACKBENCH,), expected="Out of memory: Kill",
+    ),
+    Workload("boot", "nothing: the kernel starts and is done", "true"),
+)  # fmt: skip
+
+
+def together(parts: Sequence[Workload], name: str, title: str) -> Workload:
+    """Several workloads in one boot, one after the other, up to the first that fails."""
+    steps = [shlex.join(shlex.split(one.command)) for one in parts]
+    return Workload(
+        name,
+        title,
+        f"sh -c {shlex.quote(' && '.join(steps))}",
+        tuple(dict.fromkeys(tool for one in parts for tool in one.programs)),
+        prepare=" && ".join(one.prepare for one in parts),
+        after="; ".join(one.after for one in parts),
+        files=tuple(dict.fromkeys(pattern for one in parts for pattern in one.files)),
+        spike=any(one.spike for one in parts),
+        expected="|".join(one.expected for one in parts),
     )
-}  # fmt: skip
+
+
+_EVERYTHING = together([one for one in _SINGLE if one.name != "boot"], "all", "all of the above, in one boot")
+WORKLOADS: Mapping[str, Workload] = {one.name: one for one in (*_SINGLE, _EVERYTHING)}
 
 
 @dataclass(frozen=True)
@@ -83,9 +106,11 @@ class Job:
 
 
 def parse(text: str) -> Job:
-    """A workload by name, or a command of the user's. UserError when its program is missing."""
-    if text in WORKLOADS:
-        workload = WORKLOADS[text]
+    """A workload by name, several by their names with `+` between, or a command of the user's. UserError when its program is missing."""
+    names = text.split("+")
+    if all(name in WORKLOADS for name in names):
+        parts = [WORKLOADS[name] for name in names]
+        workload = parts[0] if len(parts) == 1 else together(parts, text, "")
         tools.require(workload.programs, f"the workload {text}")
         found = [Path(path) for tool in workload.programs if (path := tools.which(tool.name))]
         return Job(text, shlex.split(workload.command), workload, found)

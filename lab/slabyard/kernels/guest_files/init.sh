@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # The guest's first program: makes the system usable, runs the job between two snapshots, hands out what was found, switches off.
 #
-# /slabyard/job defines OUT (a folder of the host, or a disk), TRACE (what becomes of the trace: none, file or disk), PERIOD, and the functions
+# /slabyard/job defines OUT (a folder of the host, or a disk), TRACE (what is handed out besides: none, all, the trace; calls, the log of a kernel on slabyard), PERIOD, and the functions
 # prepare, load and after. What is handed out is one stream: a line `@@slabyard NAME`, and that file's content. A disk gets the same bytes as a
 # file, from its start; text has no zero byte, so the host knows where it ends.
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/ TERM=dumb
@@ -21,8 +21,13 @@ snapshot() {
 	return 0
 }
 
+# Its last line has what the heap holds; getting it takes and leaves nothing in the kernel, where getting the whole log does.
+end_of_calls() {
+	[ "$TRACE" = calls ] && tail -n 1 /proc/slabyard_log >/run/calls
+}
+
 hand_out() {
-	for file in /run/before/* /run/after/* /run/measured /run/output /run/samples /run/attributes /run/log /run/extfrag; do
+	for file in /run/before/* /run/after/* /run/measured /run/output /run/samples /run/calls /run/attributes /run/log /run/extfrag; do
 		[ -f "$file" ] || continue
 		echo "@@slabyard ${file#/run/}"
 		cat "$file"
@@ -37,6 +42,7 @@ snapshot before
 echo before >/sys/kernel/tracing/trace_marker
 load >/run/measured 2>/run/output
 sleep 1
+end_of_calls
 echo 0 >/sys/kernel/tracing/tracing_on
 snapshot after
 echo "slabyard: ends"
@@ -45,11 +51,14 @@ grep "" /sys/kernel/slab/*/align /sys/kernel/slab/*/cache_dma /sys/kernel/slab/*
 	/sys/kernel/slab/*/hwcache_align /sys/kernel/slab/*/object_size /sys/kernel/slab/*/objs_per_slab /sys/kernel/slab/*/order \
 	/sys/kernel/slab/*/reclaim_account /sys/kernel/slab/*/slab_size /sys/kernel/slab/*/usersize >/run/attributes 2>/dev/null
 dmesg >/run/log
-if [ "$TRACE" = none ]; then
+if [ "$TRACE" != all ]; then
 	grep -n -e mm_page_alloc_extfrag -e tracing_mark_write /sys/kernel/tracing/trace >/run/extfrag
 fi
 hand_out_trace() {
-	[ "$TRACE" = none ] || cat /sys/kernel/tracing/trace >"$1" || echo "slabyard: no room for the trace"
+	case "$TRACE" in
+	all) cat /sys/kernel/tracing/trace >"$1" ;;
+	calls) cat /proc/slabyard_log >"$1" ;;
+	esac || echo "slabyard: no room for the trace"
 }
 
 if [ "$OUT" = hostfs ]; then
