@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,8 +30,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prepare(found: source.Source, kind: kinds.Kind = SLUB) -> Path:
-    with cache.locked(source.copy_of(found, kind), "the copy") as lock:
-        return source.prepare(found, kind, lock)
+    with source.prepared(found, kind) as (copy, _):
+        return copy
 
 
 def copy_of(tree: Path) -> Path:
@@ -146,6 +147,26 @@ def test_what_is_built_in_a_tree_is_not_copied(tmp_path: Path) -> None:
         (tree / name).write_text("")
     copy = copy_of(tree)
     assert not any((copy / name).exists() for name in (".config", "left.o", ".left.o.cmd", "include/config"))
+
+
+def test_a_copy_that_is_built_from_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = source.find(make_tree(tmp_path / "tree"))
+    contents = {"mm/own.c": b"first"}
+    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: dict(contents))
+    changed = threading.Event()
+
+    def change() -> None:
+        contents["mm/own.c"] = b"second"
+        prepare(found, kind)
+        changed.set()
+
+    with source.prepared(found, kind) as (copy, _), source.prepared(found, kind):  # two builds of the same files
+        thread = threading.Thread(target=change)
+        thread.start()
+        assert not changed.wait(0.5) and (copy / "mm/own.c").read_bytes() == b"first"
+    assert changed.wait(20) and (copy / "mm/own.c").read_bytes() == b"second"
+    thread.join()
+    assert "another slabyard is at work on the copy of the kernel source" in capsys.readouterr().err
 
 
 def test_no_source_tells_how_to_get_one(tmp_path: Path) -> None:

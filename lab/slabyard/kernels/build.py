@@ -100,12 +100,11 @@ def build(request: Request, progress: Progress | None = None, jobs: int | None =
     tools.require((*tools.BUILD, *tools.ARCHITECTURES[request.arch]), f"building a kernel for {request.arch}")
     folder = cache.folder("builds") / _name(request)
     with (
-        cache.locked(source.copy_of(request.source, request.kind), "the copy of the kernel source") as of_copy,
+        source.prepared(request.source, request.kind) as (tree, of_copy),
         cache.locked(folder, f"the kernel {request.title}") as of_folder,
     ):
         if (ready := load(place)) is not None:
             return ready
-        tree = source.prepare(request.source, request.kind, of_copy)
         if request.outlined and not folder.is_dir():
             _seed(request, folder)
         folder.mkdir(exist_ok=True)

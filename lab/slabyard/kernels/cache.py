@@ -60,6 +60,31 @@ def locked(path: Path, what: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
+def shared(path: Path) -> Iterator[int]:
+    """Nobody has the lock of `path` alone in the block, but others may share it; gives its descriptor."""
+    descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone(descriptor: int, what: str) -> Iterator[None]:
+    """Whoever shares a lock has it alone in the block; others may have had it before and may have it behind."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        note(f"another slabyard is at work on {what}; waiting for it")
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+@contextlib.contextmanager
 def group(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
     """A running program in a process group of its own; when the block is left, nothing of the group is."""
     process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL, **options)

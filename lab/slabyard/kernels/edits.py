@@ -55,26 +55,31 @@ ORIGINALS = ".slabyard"
 
 def apply(tree: Path, edits: Sequence[Edit]) -> None:
     """Makes these changes and no others. UserError where one finds no place, or several."""
+    for path in {edit.path for edit in edits}:
+        _keep(tree, tree / ORIGINALS, path)
+    for path, content in changed(tree, edits).items():
+        write(tree / path, content)
+
+
+def changed(tree: Path, edits: Sequence[Edit]) -> dict[str, bytes]:
+    """By path, the files whose originals are kept, as these changes make them; those that none of them changes as they were."""
     originals = tree / ORIGINALS
-    found: dict[str, str] = {str(path.relative_to(originals)): path.read_text() for path in originals.rglob("*") if path.is_file()}
+    found = {str(path.relative_to(originals)): path.read_text() for path in originals.rglob("*") if path.is_file()}
     for edit in edits:
-        if edit.path not in found:
-            found[edit.path] = _keep(tree, originals, edit.path)
-    for path, text in found.items():
-        for edit in edits:
-            if edit.path == path:
-                text = _changed(text, edit)
-        write(tree / path, text.encode())
+        if edit.path in found:
+            found[edit.path] = _changed(found[edit.path], edit)
+    return {path: text.encode() for path, text in found.items()}
 
 
-def _keep(tree: Path, originals: Path, path: str) -> str:
+def _keep(tree: Path, originals: Path, path: str) -> None:
+    if (originals / path).is_file():
+        return
     try:
-        text = (tree / path).read_text()
+        content = (tree / path).read_bytes()
     except OSError:
         raise UserError(f"the kernel source has no {path}; the lab's kernels are Linux 6.1") from None
     (originals / path).parent.mkdir(parents=True, exist_ok=True)
-    write(originals / path, text.encode())
-    return text
+    write(originals / path, content)
 
 
 def _changed(text: str, edit: Edit) -> str:

@@ -7,12 +7,14 @@ the old one is not mistaken for the new.
 
 A copy is made under another name and renamed when it is whole. Files of ours (ports.py, `Kind.files`) and changes are brought up to
 date before every build, those that changed alone, so that make builds what depends on them and no more; a kind with files or changes
-of its own has a copy of its own. Whoever builds from a copy holds its lock until the build is over, so that nobody changes under
-it what it is built from.
+of its own has a copy of its own. Whoever builds from a copy shares its lock until the build is over, and whoever has something to
+change in it must have the lock alone: so builds of the same files may go on side by side, and nobody changes under one what it is
+built from.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -132,8 +134,25 @@ def copy_of(source: Source, kind: Kind) -> Path:
     return cache.folder("sources") / (f"{source.ident}-{kind.name}" if own else source.ident)
 
 
-def prepare(source: Source, kind: Kind, lock: int) -> Path:
-    """The private copy, made where it is not there yet, and up to date. Its lock is to be held, by `lock`."""
+@contextlib.contextmanager
+def prepared(source: Source, kind: Kind) -> Iterator[tuple[Path, int]]:
+    """The private copy, whole and up to date as long as the block lasts, and the descriptor of its lock."""
+    copy = copy_of(source, kind)
+    with cache.shared(copy) as lock:
+        while not _is_up_to_date(copy, kind):
+            with cache.alone(lock, "the copy of the kernel source"):
+                _prepare(source, kind, lock)
+        yield copy, lock
+
+
+def _is_up_to_date(copy: Path, kind: Kind) -> bool:
+    wanted = {**edits.changed(copy, changes(kind)), **own_files(kind)}
+    return all(edit.path in wanted for edit in changes(kind)) and all(
+        (copy / path).is_file() and (copy / path).read_bytes() == content for path, content in wanted.items()
+    )
+
+
+def _prepare(source: Source, kind: Kind, lock: int) -> None:
     copy = copy_of(source, kind)
     if not copy.is_dir():
         part = copy.with_name(f"{copy.name}.part")
@@ -146,7 +165,6 @@ def prepare(source: Source, kind: Kind, lock: int) -> Path:
     for path, content in own_files(kind).items():
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
         edits.write(copy / path, content)
-    return copy
 
 
 def _fill(source: Source, part: Path, lock: int) -> None:
