@@ -424,7 +424,7 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 	if (!sy__alone_begin(heap))
 		return 0;
 	give(heap, heap->policy->shrink);
-	for (unsigned slot = 0; slot < heap->slots; slot++)
+	for (unsigned slot = 0; slot < sy__slots_used(heap); slot++)
 		sy_pages_drain(heap->pages, slot);
 	pages = sy_pages_release(heap->pages, 0);
 	sy__alone_end(heap);

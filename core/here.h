@@ -54,6 +54,12 @@ static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slo
 	return cache->ending ? slot < sy__slots_high() : sy__slot_mine(slot);
 }
 
+/* Slots that may have something: what a loop that asks sy__slot_reachable need not go beyond. */
+static inline unsigned sy__slots_used(const struct sy_heap *heap)
+{
+	return heap->threads ? sy__slots_high() : heap->slots;
+}
+
 /* Counts a call that left the fast path, by a counter of the heap. Not where slots are driven at once, and everybody would
  * write to that one word. */
 static inline void sy__count_slow(const struct sy_heap *heap, size_t *counter)

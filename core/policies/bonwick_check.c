@@ -24,7 +24,7 @@
 
 static void count_slots(struct sy_cache_counts *counts, const struct sy__bonwick_cache *cache)
 {
-	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
 		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 
 		if (!sy__slot_reachable(&cache->cache, slot))
@@ -257,7 +257,7 @@ static const char *check_slots(const struct sy__bonwick_cache *cache)
 	const char *wrong = NULL;
 	uint64_t cached = 0;
 
-	for (unsigned slot = 0; !wrong && cache->magazine && slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; !wrong && cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
 		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
 		char *main_last, *aux_last;
 

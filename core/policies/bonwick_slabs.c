@@ -354,7 +354,7 @@ static uint64_t reap_one(struct sy__bonwick_cache *cache, uint32_t least_age)
 	uint64_t pages = 0;
 
 	sy__list_init(&ending);
-	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++)
+	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
 			drain_slot(cache, slot);
 	collect(cache, least_age, &ending);

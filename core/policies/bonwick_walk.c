@@ -42,7 +42,7 @@ static void mark(struct sy__walk *walk, const void *context)
 		mark_bufctls(walk, view->slab->free);
 	else
 		mark_chain(walk, cache, view->slab->free, SY_PART_FREE, "freelist of the slab", 0);
-	for (unsigned slot = 0; cache->magazine && slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
 		mark_chain(walk, cache, sy__bonwick_slot(cache, slot)->main, SY_PART_SLOT, "main", slot);

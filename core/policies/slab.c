@@ -19,6 +19,11 @@
  * it has most time to become free; one that became free, to the head of the free list. Beyond free_limit free objects
  * of a node, free slabs are given back at once, the last of the list first.
  *
+ * Calls without slots, in heaps of threads, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
+ * kmem_cache_alloc 25, kmem_cache_free 16, kmalloc 34, kfree 33. Of the first the way to the slot's array takes 5, begin and end of the
+ * call 2, the pop 6, SY_ZERO 2; kfree's way to the cache through the page's descriptor takes 15. A fill and drain of 10,000
+ * objects takes 100 to 145 for each, of which the slabs' numbers are half: 60 objects leave and come home under one lock.
+ *
  * Nodes. An array holds objects of its slot's node only. Freeing an object of another node puts it into the node's
  * alien array for that node; a full one goes home, to the shared array there first. Without alien arrays (alien=off)
  * such an object goes to its slab directly. A request for memory of another node bypasses the arrays. When the

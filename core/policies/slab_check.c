@@ -71,7 +71,7 @@ void sy__slab_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 	counts->shared = cache->shared;
 	for (unsigned node = 0; node < common->heap->nodes; node++)
 		count_node(counts, cache, &cache->nodes[node]);
-	for (unsigned slot = 0; slot < common->heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(common->heap); slot++) {
 		if (!sy__slot_reachable(common, slot))
 			continue;
 		sy__local_begin(slot);
@@ -299,7 +299,7 @@ static const char *check_cache(struct sy__slab_cache *cache)
 
 	for (unsigned node = 0; !wrong && node < cache->cache.heap->nodes; node++)
 		wrong = check_node(cache, node);
-	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
+	for (unsigned slot = 0; !wrong && slot < sy__slots_used(cache->cache.heap); slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
 			wrong = check_array(cache, sy__slab_own(cache, slot));
 	return wrong;

@@ -97,7 +97,7 @@ void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 
 static uint64_t shrink(struct sy__slab_cache *cache)
 {
-	unsigned slots = cache->cache.heap->slots, nodes = cache->cache.heap->nodes;
+	unsigned slots = sy__slots_used(cache->cache.heap), nodes = cache->cache.heap->nodes;
 	uint64_t pages = 0;
 
 	for (unsigned slot = 0; slot < slots; slot++)

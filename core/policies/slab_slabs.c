@@ -45,11 +45,9 @@ static void *object_at(const struct sy__slab_cache *cache, struct sy__slab_slab 
 
 /* A multiplication in place of a division. It is exact, as offsets are multiples of the size below 2^32 / the number of
  * objects. */
-static sy__slab_index_t number_of(const struct sy__slab_cache *cache, struct sy__slab_slab *slab, const void *object)
+static sy__slab_index_t number_of(const char *first, uint64_t inverse, const void *object)
 {
-	uint64_t offset = (uint64_t)((const char *)object - sy__slab_first_object(cache, slab));
-
-	return (sy__slab_index_t)(offset * cache->inverse >> 32);
+	return (sy__slab_index_t)((uint64_t)((const char *)object - first) * inverse >> 32);
 }
 
 /* Puts a slab that lost objects, and is on no list, where it belongs. */
@@ -68,25 +66,25 @@ static void place_taken(struct sy__slab_cache *cache, struct sy__slab_node *node
 uint32_t sy__slab_take(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_slab *slab, void **to,
                        uint32_t most)
 {
-	uint32_t count = 0;
+	uint32_t count = cache->objects - slab->active < most ? cache->objects - slab->active : most;
+	const sy__slab_index_t *numbers = slab->freelist + slab->active;
+	char *first = sy__slab_first_object(cache, slab);
+	size_t size = cache->cache.size;
 
 	if (!slab->active)
 		node->free_slabs--;
-	while (count < most && slab->active < cache->objects)
-		to[count++] = object_at(cache, slab, slab->freelist[slab->active++]);
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = first + numbers[i] * size;
+	slab->active = (uint16_t)(slab->active + count);
 	node->free_objects -= count;
 	sy__list_remove(&slab->link);
 	place_taken(cache, node, slab);
 	return count;
 }
 
-static void put_one(struct sy__slab_cache *cache, struct sy__slab_node *node, void *object)
+/* Puts a slab that got objects where it belongs. */
+static void place_given(struct sy__slab_node *node, struct sy__slab_slab *slab)
 {
-	struct sy__slab_slab *slab = sy__slab_slab(sy__head_of(cache->cache.heap, object));
-
-	if (!slab->freelist)
-		slab->freelist = object;
-	slab->freelist[--slab->active] = number_of(cache, slab, object);
 	sy__list_remove(&slab->link);
 	if (slab->active) {
 		sy__list_add_tail(&node->partial, &slab->link);
@@ -94,6 +92,28 @@ static void put_one(struct sy__slab_cache *cache, struct sy__slab_node *node, vo
 		sy__list_add_head(&node->free, &slab->link);
 		node->free_slabs++;
 	}
+}
+
+/* Up to `count` objects, as long as they are of the same slab, whose place then changes once; how many.
+ * Linux puts a slab at the end of the partial ones at each free into it. In a heap of threads one that is partial stays where it is,
+ * as the links of its neighbours would be touched for every object. */
+static uint32_t put_run(struct sy__slab_cache *cache, struct sy__slab_node *node, void *const *objects, uint32_t count)
+{
+	struct sy__slab_slab *slab = sy__slab_slab(sy__head_of(cache->cache.heap, objects[0]));
+	uint64_t inverse = cache->inverse, bytes = (uint64_t)cache->objects * cache->cache.size;
+	sy__slab_index_t *numbers = slab->freelist ? slab->freelist : objects[0];
+	const char *first = sy__slab_first_object(cache, slab);
+	uint32_t active = slab->active, done = 0;
+	bool stays = active < cache->objects && cache->cache.heap->threads;
+
+	do
+		numbers[--active] = number_of(first, inverse, objects[done]);
+	while (++done < count && (uintptr_t)objects[done] - (uintptr_t)first < bytes);
+	slab->freelist = numbers;
+	slab->active = (uint16_t)active;
+	if (!stays || !active)
+		place_given(node, slab);
+	return done;
 }
 
 /* Takes the last free slab off the node. */
@@ -113,8 +133,8 @@ void sy__slab_put(struct sy__slab_cache *cache, struct sy__slab_node *node, void
                   struct sy_list *surplus)
 {
 	node->free_objects += count;
-	for (uint32_t i = 0; i < count; i++)
-		put_one(cache, node, objects[i]);
+	for (uint32_t i = 0; i < count;)
+		i += put_run(cache, node, objects + i, count - i);
 	while (node->free_objects > node->free_limit && !sy__list_empty(&node->free))
 		expel(cache, node, surplus);
 }
@@ -197,12 +217,12 @@ static sy__slab_index_t *make_freelist(struct sy__slab_cache *cache, unsigned sl
 static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 {
 	const struct sy_cache *common = &cache->cache;
+	sy__slab_index_t *numbers = slab->freelist;
 
-	for (uint32_t i = 0; i < cache->objects; i++) {
-		if (common->constructor)
-			common->constructor(object_at(cache, slab, i), common->object_size);
-		slab->freelist[i] = (sy__slab_index_t)i;
-	}
+	for (uint32_t i = 0; common->constructor && i < cache->objects; i++)
+		common->constructor(object_at(cache, slab, i), common->object_size);
+	for (uint32_t i = 0, count = cache->objects; i < count; i++)
+		numbers[i] = (sy__slab_index_t)i;
 }
 
 /* A slab that nobody has heard of, with all its objects; NULL: no memory. */

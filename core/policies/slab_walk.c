@@ -33,7 +33,7 @@ static void mark(struct sy__walk *walk, const void *context)
 	for (uint32_t i = slab->active; i < cache->objects; i++)
 		sy__walk_mark(walk, first + (size_t)slab->freelist[i] * cache->cache.size, SY_PART_FREE, "freelist of the slab", 0,
 		              i - slab->active);
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
 			mark_array(walk, sy__slab_own(cache, slot), SY_PART_SLOT, "array", slot);
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)

@@ -139,6 +139,7 @@ static inline void **sy__slqb_next(const struct sy__slqb_cache *cache, void *obj
 
 /* slqb_slabs.c. Of a list, by its owner. Slabs that lose their last object go to ended. */
 void *sy__slqb_take(struct sy__slqb_cache *, struct sy__slqb_list *);
+void *sy__slqb_take_slab(struct sy__slqb_cache *, struct sy__slqb_list *);
 void sy__slqb_adopt(struct sy__slqb_list *, struct sy__slqb_slab *);
 void sy__slqb_claim(struct sy__slqb_cache *, struct sy__slqb_list *);
 void sy__slqb_flush(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *, uint32_t count,

@@ -46,7 +46,7 @@ void sy__slqb_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 		count_list(counts, cache, &cache->nodes[i].list);
 		sy__unlock(&cache->nodes[i].lock);
 	}
-	for (unsigned slot = 0; slot < common->heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(common->heap); slot++) {
 		struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
 
 		if (!sy__slot_reachable(common, slot) || !sy__slqb_started(own))
@@ -191,7 +191,7 @@ static const char *check_cache(struct sy__slqb_cache *cache)
 		return "slqb: a cache's objects are not laid out within their size and alignment";
 	if (common->constructor && cache->offset < common->object_size)
 		return "slqb: a free pointer would destroy a constructed object";
-	for (unsigned slot = 0; !wrong && slot < common->heap->slots; slot++)
+	for (unsigned slot = 0; !wrong && slot < sy__slots_used(common->heap); slot++)
 		if (sy__slot_reachable(common, slot))
 			wrong = check_slot(cache, sy__slqb_look(cache, slot));
 	for (unsigned node = 0; !wrong && node < common->heap->nodes; node++)
@@ -201,7 +201,7 @@ static const char *check_cache(struct sy__slqb_cache *cache)
 
 static void forget_seen(struct sy__slqb_cache *cache)
 {
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
 
 		if (sy__slot_reachable(&cache->cache, slot) && sy__slqb_started(own))

@@ -41,6 +41,29 @@ void *sy__slqb_take(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 	return object;
 }
 
+/* The same in a heap of threads, where each object that is not on the freelist costs a slow call: what else is free in that slab
+ * goes to the freelist, which is empty, unless that would then be too long. */
+void *sy__slqb_take_slab(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
+{
+	void *object = sy__slqb_take(cache, list);
+	struct sy__slqb_slab *slab;
+	uint32_t rest;
+
+	if (!object)
+		return NULL;
+	slab = sy__slqb_slab(sy__head_of(cache->cache.heap, object));
+	rest = (uint32_t)cache->objects - slab->out;
+	if (!rest || rest > list->hiwater)
+		return object;
+	list->freelist = slab->freelist;
+	list->count = rest;
+	slab->freelist = NULL;
+	slab->out = cache->objects;
+	sy__list_remove(&slab->link);
+	list->partial_slabs--;
+	return object;
+}
+
 /* Makes a new slab the list's own. */
 void sy__slqb_adopt(struct sy__slqb_list *list, struct sy__slqb_slab *slab)
 {
@@ -277,7 +300,7 @@ static uint64_t trim_node(struct sy__slqb_cache *cache, unsigned slot, unsigned 
 uint64_t sy__slqb_shrink(struct sy_cache *common)
 {
 	struct sy__slqb_cache *cache = sy__slqb_cache(common);
-	unsigned slots = common->heap->slots;
+	unsigned slots = sy__slots_used(common->heap);
 	uint64_t pages = 0;
 
 	for (unsigned i = 0; i < 2 * slots; i++)

@@ -36,7 +36,7 @@ static void mark(struct sy__walk *walk, const void *context)
 	const struct sy__slqb_cache *cache = view->cache;
 
 	mark_chain(walk, cache, sy__slqb_slab(view->page)->freelist, SY_PART_FREE, "freelist of the slab", 0);
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		const struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
 
 		if (!sy__slot_reachable(&cache->cache, slot))
@@ -54,7 +54,7 @@ static void find_owner(const struct sy__slqb_cache *cache, const struct sy__slqb
 {
 	seen->owner_kind = SY_OWNER_NODE;
 	seen->owner = (unsigned)list->node;
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		if (list == &sy__slqb_look(cache, slot)->list) {
 			seen->owner_kind = SY_OWNER_SLOT;
 			seen->owner = slot;
