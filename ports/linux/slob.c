@@ -383,6 +383,16 @@ EXPORT_SYMBOL(kmalloc_size_roundup);
 
 /* ---- Life of caches --------------------------------------------------------------------------------------------- */
 
+/* As Linux's allocators take it; theirs, in slab_common.c, is known there alone. */
+static bool no_merging;
+
+static int __init set_no_merging(char *text)
+{
+	no_merging = true;
+	return 0;
+}
+early_param("slab_nomerge", set_no_merging);
+
 static unsigned cache_flags_of(const struct kmem_cache *s)
 {
 	unsigned flags = 0;
@@ -399,7 +409,7 @@ static unsigned cache_flags_of(const struct kmem_cache *s)
 		flags |= SY_CACHE_DMA;
 	if (s->flags & SLAB_CACHE_DMA32)
 		flags |= SY_CACHE_DMA32;
-	if (s->usersize || s->flags & SLAB_NOLEAKTRACE)
+	if (no_merging || s->usersize || s->flags & SLAB_NOLEAKTRACE)
 		flags |= SY_CACHE_NO_MERGE;
 	return flags;
 }
