@@ -111,7 +111,7 @@ static void slab_free(struct sy_cache *cache, unsigned slot, void *object)
 	free_object(sy__slab_cache(cache), slot, object);
 }
 
-static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
 

@@ -113,7 +113,7 @@ static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t si
 	return NULL;
 }
 
-static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	struct sy_cache *cache = sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags);
 

@@ -35,7 +35,19 @@
 struct kmem {
 	struct kmem_cache common; /* first: the kernel's pointer is to this */
 	struct sy_cache *cache;
+	/* What calls go to: the policy's functions, two loads nearer, with the cache; or those that log, with this structure. */
+	void *(*alloc)(void *target, unsigned slot, unsigned flags, int node);
+	void (*free)(void *target, unsigned slot, void *object);
+	void *target;
 };
+
+/* The same for general allocation. */
+static struct {
+	struct sy_heap *heap;
+	void *(*alloc)(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
+	void (*free)(struct sy_heap *, unsigned slot, void *object);
+	size_t most; /* bytes; beyond this it is pages, and no matter of the policy's */
+} general __ro_after_init;
 
 static struct kmem kmem_cache_boot = {
 	.common = {
@@ -56,10 +68,55 @@ static inline struct kmem *kmem_of(struct kmem_cache *s)
 	return container_of(s, struct kmem, common);
 }
 
+/* ---- Calls that log ---------------------------------------------------------------------------------------------- */
+
+/* In place of the policy's, so that kernels that don't log look for nothing. */
+static void *logged_alloc(void *target, unsigned slot, unsigned flags, int node)
+{
+	struct kmem *kmem = target;
+	void *object = kmem->cache->policy->cache_alloc(kmem->cache, slot, flags, node);
+
+	if (object)
+		sy__log_write(SY__LOG_ALLOC, object, (uintptr_t)kmem, __this_cpu_read(sy__call.gfp), node);
+	return object;
+}
+
+static void logged_free(void *target, unsigned slot, void *object)
+{
+	struct kmem *kmem = target;
+
+	sy__log_write(SY__LOG_FREE, object, (uintptr_t)kmem, 0, NUMA_NO_NODE);
+	kmem->cache->policy->cache_free(kmem->cache, slot, object);
+}
+
+static void *logged_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	void *object = heap->policy->kmalloc(heap, slot, size, flags, node);
+
+	if (object)
+		sy__log_write(SY__LOG_KMALLOC, object, size, __this_cpu_read(sy__call.gfp), node);
+	return object;
+}
+
+static void logged_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	sy__log_write(SY__LOG_KFREE, object, 0, 0, NUMA_NO_NODE);
+	heap->policy->kfree(heap, slot, object);
+}
+
+/* The policy's functions take their cache for what it is: a pointer, whatever it is called. */
+static void aim_calls(struct kmem *kmem)
+{
+	const struct sy_policy *policy = kmem->cache->policy;
+
+	kmem->target = sy__log_is_on ? (void *)kmem : (void *)kmem->cache;
+	kmem->alloc = sy__log_is_on ? logged_alloc : (void *(*)(void *, unsigned, unsigned, int))(void *)policy->cache_alloc;
+	kmem->free = sy__log_is_on ? logged_free : (void (*)(void *, unsigned, void *))(void *)policy->cache_free;
+}
+
 /* ---- Calls of the core ------------------------------------------------------------------------------------------ */
 
 struct request {
-	struct sy_heap *heap;
 	struct kmem *kmem;      /* whose object is wanted; NULL: a kmalloc of `size` bytes */
 	size_t size;
 	gfp_t gfp;
@@ -84,31 +141,13 @@ static inline void end(unsigned long flags)
 /* Of calls that take no memory, or can do without. */
 #define GFP_NONE (GFP_NOWAIT | __GFP_NOWARN)
 
-static __always_inline void *take_object(struct kmem *kmem, unsigned slot, unsigned flags, gfp_t gfp, int node)
-{
-	void *object = kmem->cache->policy->cache_alloc(kmem->cache, slot, flags, node);
-
-	if (likely(object))
-		sy__log(SY__LOG_ALLOC, object, (uintptr_t)kmem, gfp, node);
-	return object;
-}
-
-static __always_inline void *take_bytes(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, gfp_t gfp, int node)
-{
-	void *object = heap->policy->kmalloc(heap, slot, size, flags, node);
-
-	if (likely(object))
-		sy__log(SY__LOG_KMALLOC, object, size, gfp, node);
-	return object;
-}
-
 static inline void *ask(const struct request *request, unsigned slot)
 {
 	if (request->creation)
-		return sy_cache_create(request->heap, request->creation);
+		return sy_cache_create(general.heap, request->creation);
 	if (request->kmem)
-		return take_object(request->kmem, slot, request->flags, request->gfp, request->node);
-	return take_bytes(request->heap, slot, request->size, request->flags, request->gfp, request->node);
+		return request->kmem->alloc(request->kmem->target, slot, request->flags, request->node);
+	return general.alloc(general.heap, slot, request->size, request->flags, request->node);
 }
 
 static void *attempt(const struct request *request, struct sy__stash *stash, struct sy__call *lacking)
@@ -141,6 +180,20 @@ static noinline void *wait_for(const struct request *request)
 	while (!result && lacking.lacks && sy__stash_fill(&stash, &lacking));
 	sy__stash_empty(&stash);
 	return result;
+}
+
+static noinline void *wait_for_object(struct kmem *kmem, gfp_t gfp, unsigned flags, int node)
+{
+	const struct request request = { .kmem = kmem, .gfp = gfp, .flags = flags, .node = node };
+
+	return wait_for(&request);
+}
+
+static noinline void *wait_for_bytes(size_t size, gfp_t gfp, unsigned flags, int node)
+{
+	const struct request request = { .size = size, .gfp = gfp, .flags = flags, .node = node };
+
+	return wait_for(&request);
 }
 
 static inline unsigned flags_of(gfp_t gfp)
@@ -181,12 +234,10 @@ static __always_inline void *cache_alloc(struct kmem_cache *s, gfp_t gfp, int no
 	if (unlikely(!wanted(s, gfp)))
 		return NULL;
 	slot = begin(&flags, gfp);
-	object = take_object(kmem, slot, flags_of(gfp), gfp, node);
+	object = kmem->alloc(kmem->target, slot, flags_of(gfp), node);
 	end(flags);
 	if (unlikely(!object)) {
-		const struct request request = { .kmem = kmem, .gfp = gfp, .flags = flags_of(gfp), .node = node };
-
-		object = wait_for(&request);
+		object = wait_for_object(kmem, gfp, flags_of(gfp), node);
 		if (!object)
 			return NULL;
 	}
@@ -225,14 +276,13 @@ EXPORT_SYMBOL(kmem_cache_alloc_node);
 
 static __always_inline void cache_free(struct kmem_cache *s, void *object)
 {
-	struct sy_cache *cache = kmem_of(s)->cache;
+	struct kmem *kmem = kmem_of(s);
 	unsigned long flags;
 	unsigned slot;
 
 	kmemleak_free_recursive(object, s->flags);
 	slot = begin(&flags, GFP_NONE);
-	sy__log(SY__LOG_FREE, object, (uintptr_t)s, 0, NUMA_NO_NODE);
-	cache->policy->cache_free(cache, slot, object);
+	kmem->free(kmem->target, slot, object);
 	end(flags);
 }
 
@@ -268,15 +318,8 @@ EXPORT_SYMBOL(kmem_cache_alloc_bulk);
 
 /* ---- General allocation ----------------------------------------------------------------------------------------- */
 
-/* Beyond the largest class, and not a matter of the policy's. */
-static inline bool is_pages(const struct sy_heap *heap, size_t size)
-{
-	return heap->policy->serves_classes && size > 2 * PAGE_SIZE;
-}
-
 static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, unsigned long caller)
 {
-	struct sy_heap *heap = sy__linux_heap;
 	unsigned flags = kmalloc_flags_of(gfp);
 	unsigned long interrupts;
 	unsigned slot;
@@ -285,18 +328,15 @@ static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, uns
 	gfp &= gfp_allowed_mask;
 	if (unlikely(!size))
 		return ZERO_SIZE_PTR;
-	if (unlikely(is_pages(heap, size)))
+	if (unlikely(size > general.most))
 		return kmalloc_large_node(size, gfp, node);
 	if (unlikely(!wanted(NULL, gfp)))
 		return NULL;
 	slot = begin(&interrupts, gfp);
-	object = take_bytes(heap, slot, size, flags, gfp, node);
+	object = general.alloc(general.heap, slot, size, flags, node);
 	end(interrupts);
-	if (unlikely(!object)) {
-		const struct request request = { .heap = heap, .size = size, .gfp = gfp, .flags = flags, .node = node };
-
-		object = wait_for(&request);
-	}
+	if (unlikely(!object))
+		object = wait_for_bytes(size, gfp, flags, node);
 	kmemleak_alloc(object, size, 1, gfp);
 	if (trace_kmalloc_enabled())
 		trace_kmalloc(caller, object, size, object ? __ksize(object) : 0, gfp, node);
@@ -332,7 +372,6 @@ static noinline void free_pages_of_large(struct page *page)
 
 void kfree(const void *object)
 {
-	struct sy_heap *heap = sy__linux_heap;
 	unsigned long flags;
 	struct page *page;
 	unsigned slot;
@@ -347,15 +386,14 @@ void kfree(const void *object)
 		return;
 	}
 	slot = begin(&flags, GFP_NONE);
-	sy__log(SY__LOG_KFREE, object, 0, 0, NUMA_NO_NODE);
-	heap->policy->kfree(heap, slot, (void *)object);
+	general.free(general.heap, slot, (void *)object);
 	end(flags);
 }
 EXPORT_SYMBOL(kfree);
 
 size_t __ksize(const void *object)
 {
-	struct sy_heap *heap = sy__linux_heap;
+	struct sy_heap *heap = general.heap;
 	struct page *page;
 	unsigned long flags;
 	size_t bytes;
@@ -373,7 +411,7 @@ size_t __ksize(const void *object)
 
 size_t kmalloc_size_roundup(size_t size)
 {
-	const struct sy_heap *heap = sy__linux_heap;
+	const struct sy_heap *heap = general.heap;
 
 	if (!heap->policy->serves_classes || heap->sizing.classes != SY_CLASSES_LINUX)
 		return size;
@@ -424,14 +462,16 @@ int __kmem_cache_create(struct kmem_cache *s, slab_flags_t flags)
 		/* The size that ours get besides goes into a register that the kernel's don't look at. */
 		.constructor = (void (*)(void *, size_t))(void *)s->ctor,
 	};
-	const struct request request = { .heap = sy__linux_heap, .gfp = GFP_KERNEL, .creation = &creation };
+	const struct request request = { .gfp = GFP_KERNEL, .creation = &creation };
+	struct kmem *kmem = kmem_of(s);
 	struct sy_cache *cache;
 
 	sy__log_creation(&creation, (uintptr_t)s);
 	cache = wait_for(&request);
 	if (!cache)
 		return -ENOMEM;
-	kmem_of(s)->cache = cache;
+	kmem->cache = cache;
+	aim_calls(kmem);
 	s->size = cache->size;
 	s->align = cache->align;
 	return 0;
@@ -525,7 +565,10 @@ void __init kmem_cache_init(void)
 	unsigned long flags;
 
 	begin(&flags, GFP_NOWAIT);
-	sy__linux_boot();
+	general.heap = sy__linux_boot();
+	general.alloc = sy__log_is_on ? logged_kmalloc : general.heap->policy->kmalloc;
+	general.free = sy__log_is_on ? logged_kfree : general.heap->policy->kfree;
+	general.most = general.heap->policy->serves_classes ? 2 * PAGE_SIZE : SIZE_MAX;
 	end(flags);
 	kmem_cache = &kmem_cache_boot.common;
 	BUG_ON(__kmem_cache_create(kmem_cache, kmem_cache->flags));
