@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,7 @@ int main(int argc, char **argv)
 	const char **wanted = zeroed((size_t)argc, sizeof *wanted);
 	uint32_t wanted_count = 0;
 	unsigned shift = 0;
+	signal(SIGXFSZ, SIG_IGN); /* a file that gets too large is an error like a full disk */
 	for (int i = 1; i < argc; i++) {
 		if (i + 1 == argc)
 			die("unknown or incomplete option '%s'", argv[i]);

@@ -25,6 +25,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #include "layout.h"
@@ -278,6 +279,7 @@ int main(int count, char **words)
 {
 	struct fault fault;
 
+	signal(SIGXFSZ, SIG_IGN); /* a file that gets too large is an error like a full disk */
 	if (run(count, words, &fault))
 		return 0;
 	fprintf(stderr, "slabyard-replay: %s\n", fault.text);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -17,9 +18,14 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import programs
-from .errors import DONE, INTERRUPTED, USAGE, UserError
+from .errors import DONE, INTERRUPTED, MISSING, USAGE, UserError
 from .output import describe_os_error
 from .parsers import parser
+
+OUT_OF_MEMORY = "out of memory; close other programs, raise a limit (ulimit -v, ulimit -u), or use a smaller trace"
+# What libraries say that has no exception of its own: memory for a library, for a thread.
+LACKING = ("failed to map segment", "cannot allocate memory", "Failed to launch worker thread", "can't start new thread")
+LEAST_ADDRESSES = 384 << 20  # bytes; with less, numpy or Arrow end the process themselves
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -29,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _take_signals()
         _occupy_closed_streams()
-        status = _run(list(sys.argv[1:] if argv is None else argv))
+        try:
+            status = _run(list(sys.argv[1:] if argv is None else argv))
+        except SystemExit as done:  # --help and --version have printed
+            status = int(done.code or DONE)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
@@ -43,15 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except MemoryError:
-        return _fail("out of memory; close other programs, or use a smaller trace", USAGE)
+        return _fail(OUT_OF_MEMORY, USAGE)
     except OSError as error:
         if os.environ.get("SLABYARD_DEBUG"):
             raise
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # of tempfile; nothing else of ours has no name
+            return _fail("no folder takes temporary files, as none has room or may be written; have TMPDIR name one that does", USAGE)
         return _fail(describe_os_error(error, error.filename or "standard output"), USAGE)
     except Exception as error:
         if os.environ.get("SLABYARD_DEBUG"):
             raise
         text = " ".join(str(error).split()) or "no message"
+        if any(words in text for words in LACKING):
+            return _fail(OUT_OF_MEMORY, USAGE)
+        if isinstance(error, ModuleNotFoundError):
+            return _fail(f"{text}; install slabyard again (pip install .), which brings it", MISSING)
         return _fail(f"unexpected {type(error).__name__}: {text[:200]} (a bug; SLABYARD_DEBUG=1 shows where)", USAGE)
 
 
@@ -103,5 +118,14 @@ def _run(argv: list[str]) -> int:
         raise UserError(f"{options.verb} takes no command after --; see slabyard {options.verb} --help")
     if sys.stdout is None and options.verb not in ("record", "import", "run"):
         raise UserError("standard output is closed, and the result goes there; send it to a file or a pipe")
+    if options.verb != "run":  # has its command load what it likes
+        _check_limit()
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)
+
+
+def _check_limit() -> None:
+    """UserError where the process may not have the addresses that loading what it needs takes."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESSES:
+        raise UserError(f"ulimit -v of {limit >> 10} is too little; slabyard needs {LEAST_ADDRESSES >> 10} (KiB) to begin with")

@@ -116,11 +116,15 @@ def record(command: Sequence[str], beside: Path, stdout: int | None = None) -> I
         shutil.rmtree(folder, ignore_errors=True)
 
 
+_NO_SPACE = "No space left"
+
+
 class _Session:
     """A perf that obeys our control descriptors."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: int, answers: int, errors: Path) -> None:
-        self.process, self.control, self.answers, self.errors = process, control, answers, errors
+    def __init__(self, process: subprocess.Popen[bytes], control: int, answers: int, messages: int, folder: Path) -> None:
+        self.process, self.control, self.answers = process, control, answers
+        self._messages, self._folder = messages, folder
 
     def tell(self, word: str) -> None:
         """Sends a command and waits for perf's acknowledgement. UserError when perf has ended."""
@@ -131,7 +135,7 @@ class _Session:
             if select.select([self.answers], [], [], 0.1)[0] and b"ack" in os.read(self.answers, 64):
                 return
             if self.process.poll() is not None:
-                raise UserError(f"perf record failed: {self.reason()}", MISSING)
+                raise self.failure("perf record failed")
         raise UserError(f"perf record does not answer; it was told to {word}", MISSING)
 
     def stop(self) -> None:
@@ -139,17 +143,23 @@ class _Session:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         self.process.wait()
-        text = self.errors.read_text(errors="replace")
-        if "No space left" in text:
-            raise UserError("no space left on the disk for perf's recording; free some, or write the trace to another disk")
-        if self.process.returncode not in (0, -signal.SIGINT):
-            raise UserError(f"perf record failed: {self.reason()}", MISSING)
+        if _NO_SPACE in self.said() or self.process.returncode not in (0, -signal.SIGINT):
+            raise self.failure("perf record failed")
 
-    def reason(self) -> str:
-        """perf's own words, on one line."""
-        lines = [line.strip() for line in self.errors.read_text(errors="replace").splitlines()]
+    def said(self) -> str:
+        """All that perf has printed so far."""
+        return os.pread(self._messages, os.fstat(self._messages).st_size, 0).decode(errors="replace")
+
+    def failure(self, what: str) -> UserError:
+        """What to tell of a perf that has failed: its own words, on one line."""
+        text = self.said()
+        if self.process.returncode == -signal.SIGXFSZ:
+            return UserError("perf's recording is larger than a file may be here; raise the limit (ulimit -f)")
+        if _NO_SPACE in text or (not text and os.statvfs(self._folder).f_bavail == 0):  # of its header perf says nothing
+            return UserError("no space left on the disk for perf's recording; free some, or write the trace to another disk")
+        lines = [line.strip() for line in text.splitlines()]
         said = [line for line in lines if line and not line.startswith(("[", "Error:", "Usage:"))]
-        return said[0] if said else f"it ended with status {self.process.returncode}"
+        return UserError(f"{what}: {said[0] if said else f'it ended with status {self.process.returncode}'}", MISSING)
 
 
 def _start(perf: str, names: Sequence[str], data: Path, stack: contextlib.ExitStack) -> _Session:
@@ -161,8 +171,8 @@ def _start(perf: str, names: Sequence[str], data: Path, stack: contextlib.ExitSt
             session.tell("disable")  # already are they; the answer shows that perf has mapped its buffers
             return session
         except UserError:
-            refused = session.process.poll() is not None and "mmap" in session.errors.read_text(errors="replace").lower()
-            unknown = "unknown option `control" in session.errors.read_text(errors="replace")
+            refused = session.process.poll() is not None and "mmap" in session.said().lower()
+            unknown = "unknown option `control" in session.said()
             if unknown:
                 raise UserError("perf is too old; recording needs perf of Linux 5.10 or newer", MISSING) from None
             if not refused or ring <= SMALLEST_RING:
@@ -173,25 +183,26 @@ def _start(perf: str, names: Sequence[str], data: Path, stack: contextlib.ExitSt
 def _try(perf: str, names: Sequence[str], data: Path, ring: int, stack: contextlib.ExitStack) -> _Session:
     read_control, write_control = os.pipe()
     read_answers, write_answers = os.pipe()
-    errors = data.parent / "perf.messages"
+    messages = os.memfd_create("perf's messages")  # the disk may be full
+    stack.callback(os.close, messages)
     argv = [
         perf, "record", "--all-cpus", "--delay=-1", f"--control=fd:{read_control},{write_answers}", f"--mmap-pages={ring >> 10}K",
         "--count=1", "--no-buildid", "--no-buildid-cache", "--clockid=CLOCK_MONOTONIC", "--output", str(data),
         *(word for name in names for word in ("--event", f"kmem:{name}")),
     ]  # fmt: skip
     try:
-        with errors.open("wb") as out:
-            process = stack.enter_context(
-                programs.child(
-                    argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(read_control, write_answers), start_new_session=True
-                )
+        process = stack.enter_context(
+            programs.child(
+                argv, stdin=subprocess.DEVNULL, stdout=messages, stderr=messages, pass_fds=(read_control, write_answers),
+                start_new_session=True,
             )
+        )  # fmt: skip
     finally:
         os.close(read_control)
         os.close(write_answers)
     stack.callback(os.close, write_control)
     stack.callback(os.close, read_answers)
-    return _Session(process, write_control, read_answers, errors)
+    return _Session(process, write_control, read_answers, messages, data.parent)
 
 
 def _ring_bytes() -> int:
@@ -212,7 +223,7 @@ def _run(command: Sequence[str], stdout: int | None, session: _Session) -> int:
                 except subprocess.TimeoutExpired:
                     if session.process.poll() is not None:
                         session.stop()
-                        raise UserError(f"perf record ended before the command: {session.reason()}", MISSING) from None
+                        raise session.failure("perf record ended before the command") from None
     except OSError as error:
         raise UserError(f"{command[0]}: cannot be run: {error.strerror}") from error
     return status if status >= 0 else 128 - status

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from . import programs
 from .errors import MISSING, UserError
-from .output import Table, render, show, to_json, whole_file
+from .output import Table, note, render, show, to_json, whole_file
 
 LIBRARY = Path(__file__).parent / "lib" / "libslabyard-malloc.so"
 MOST_PROCESSES = 20  # shown; all are counted
@@ -57,8 +57,9 @@ def environment(spec: str) -> dict[str, str]:
 def replace(command: Sequence[str], spec: str) -> NoReturn:
     """The command in our place."""
     variables = environment(spec)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
     for number in (*PASSED_ON, *OF_THE_TERMINAL, signal.SIGPIPE):
         if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGPIPE:
             signal.signal(number, signal.SIG_DFL)
@@ -74,12 +75,24 @@ def measure(command: Sequence[str], spec: str, export: Path | None) -> int:
         lines = Path(directory) / "reports"
         variables = {**environment(spec), "SLABYARD_STATS": str(lines)}
         status = _wait(command, variables)
-        reports = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
+        reports = _whole_reports(lines.read_text()) if lines.exists() else []
     if export is not None:
         with whole_file(export) as part:
             part.write_text(to_json(reports))
     print(render(tables(reports), "text") if reports else _nothing(command), file=sys.stderr, end="")
     return status
+
+
+def _whole_reports(text: str) -> list[Report]:
+    """The reports, one a line. A full disk cuts some of them off."""
+    reports, lines = [], text.splitlines()
+    for line in lines:
+        with contextlib.suppress(json.JSONDecodeError):
+            reports.append(json.loads(line))
+    if len(reports) < len(lines):
+        cut = f"{len(lines) - len(reports)} of {len(lines)} reports are cut off"
+        note(f"{cut}, for want of room in {tempfile.gettempdir()}; have TMPDIR name another folder")
+    return reports
 
 
 def end_as(status: int) -> int:
@@ -125,8 +138,8 @@ def _refusal(command: Sequence[str], error: OSError) -> UserError:
 
 def _nothing(command: Sequence[str]) -> str:
     return (
-        f"slabyard: nothing is known of {command[0]}: a program reports when it ends by exit(), not by _exit() or a signal, "
-        "and only if it is linked dynamically and not set-user-ID\n"
+        f"slabyard: nothing is known of {command[0]}: a program reports if it asks for memory and ends by exit(), not by "
+        "_exit() or a signal, and only if it is linked dynamically and not set-user-ID\n"
     )
 
 

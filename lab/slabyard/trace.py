@@ -15,7 +15,10 @@ from their allocation to their free. recorded_curve() adds them up.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import types
+import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,9 +195,24 @@ class Metadata:
 
 
 def _build(kind: type[T], values: dict[str, Any]) -> T:
-    """A dataclass from a JSON object; fields that a newer writer added are left out."""
-    known = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    return kind(**{key: value for key, value in values.items() if key in known})
+    """A dataclass from a JSON object; fields that a newer writer added are left out. TypeError for a value of another type."""
+    wanted = _types(kind)  # type: ignore[arg-type]
+    known = {key: value for key, value in values.items() if key in wanted}
+    for key, value in known.items():
+        if not isinstance(value, wanted[key]) or (isinstance(value, bool) and bool not in wanted[key]):
+            raise TypeError(f"{key} cannot be {value!r}")
+    return kind(**known)
+
+
+@functools.cache
+def _types(kind: type) -> dict[str, tuple[type, ...]]:
+    """What JSON has for each field of a dataclass."""
+    found = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        plain = [typing.get_origin(option) or option for option in options]
+        found[name] = tuple(dict if dataclasses.is_dataclass(one) else one for one in plain) + ((int,) if float in plain else ())
+    return found
 
 
 def never_merged(name: str, attributes: dict[str, str]) -> bool:
@@ -232,6 +250,10 @@ class Trace:
         if not set(SCHEMA.names) <= set(self._file.schema_arrow.names):
             missing = sorted(set(SCHEMA.names) - set(self._file.schema_arrow.names))
             raise UserError(f"{path}: not a whole trace, column {missing[0]} is missing")
+        for column in SCHEMA:
+            found = self._file.schema_arrow.field(column.name).type
+            if column.type != _TEXT and found != column.type:
+                raise UserError(f"{path}: column {column.name} is of type {found}, not {column.type}; import the capture again")
 
     @property
     def rows(self) -> int:

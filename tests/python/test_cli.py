@@ -13,11 +13,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import handmade
+import pyarrow.parquet as pq
 import pytest
 from handmade import complaint, slabyard
-from slabyard.trace import Trace
+from slabyard.trace import METADATA_KEY, Trace
 
 VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
 
@@ -201,6 +203,23 @@ def test_files_that_are_no_traces(busy: Path, tmp_path: Path) -> None:
             complaint(slabyard(*words), 2)
 
 
+def test_metadata_that_is_no_metadata(busy: Path, tmp_path: Path) -> None:
+    table = pq.read_table(busy)
+    about = json.loads(table.schema.metadata[METADATA_KEY])
+    wrong: list[tuple[Any, str]] = [
+        ([1], "damaged"), (about | {"cpus": "many"}, "damaged"), (about | {"cpus": True}, "damaged"), (about | {"caches": {}}, "damaged"),
+        (about | {"caches": [{"name": "a", "object_size": None}]}, "damaged"), (about | {"version": 99}, "version 99"),
+        (about | {"caches": []}, "a cache that its list of caches lacks"),
+    ]  # fmt: skip
+    path = tmp_path / "t.parquet"
+    for metadata, says in wrong:
+        pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(metadata).encode()}), path)
+        assert says in complaint(slabyard("replay", path, "--allocator", "slub"), 2)
+    place = table.schema.get_field_index("time")
+    pq.write_table(table.set_column(place, "time", table["time"].cast("string")), path)
+    assert "column time is of type string" in complaint(slabyard("replay", path, "--allocator", "slub"), 2)
+
+
 def test_damage_in_the_middle(busy: Path, tmp_path: Path) -> None:
     data = bytearray(busy.read_bytes())
     data[200:2200] = bytes(2000)
@@ -240,6 +259,43 @@ def test_a_full_disk_is_one_line(busy: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "slabyard", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "no space left" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "replay --help", "threads --list", "geometry --allocator slub 64"])
+def test_a_full_disk_is_noticed_by_all(words: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "slabyard", *words.split()]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert "no space left" in complaint(subprocess.CompletedProcess([], done.returncode, "", done.stderr), 2)
+
+
+def limited(limit: str, *words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command line under a limit of the shell's."""
+    shell = ["sh", "-c", f'ulimit {limit}; exec "$@"', "sh", sys.executable, "-m", "slabyard", *map(str, words)]
+    return subprocess.run(shell, capture_output=True, text=True, check=False, **options)
+
+
+def test_limits_are_one_line(busy: Path, tmp_path: Path) -> None:
+    """No memory, and files that get too large: nothing half-written stays."""
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    out.mkdir()
+    scratch.mkdir()
+    env = {**os.environ, "TMPDIR": str(scratch)}
+    capture = tmp_path / "capture.txt"
+    line = "x-1 [000] ..... 1.{:06}: kfree: call_site=f+0x1/0x2 ptr=00000000abcdef01\n"
+    capture.write_text("".join(line.format(n) for n in range(9999)))
+    script = tmp_path / "script"
+    script.write_text("cache a 100\nalloc a..z a\n")
+    assert "ulimit -v" in complaint(limited("-v 100000", "info", busy), 2)
+    assert "ulimit -v" in complaint(limited("-v 3000000", "replay", busy, "--allocator", "slub", "--memory", "64G"), 2)
+    for words in (
+        ["import", capture, "-o", out / "t.parquet"],
+        ["replay", busy, "--allocator", "slub"],
+        ["layout", "--allocator", "slub", script, "--svg", out / "s.svg"],
+    ):
+        assert "too large" in complaint(limited("-f 1", *words, env=env), 2).lower()
+        assert not list(out.iterdir()) and not list(scratch.iterdir())
+    assert "TMPDIR" in complaint(limited("-f 0", "replay", busy, "--allocator", "slub", env=env), 2)
 
 
 def test_a_bug_is_one_line_and_tells_how_to_see_more(busy: Path, tmp_path: Path) -> None:

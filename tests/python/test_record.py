@@ -82,6 +82,7 @@ live = pytest.mark.skipif(_missing() is not None, reason=f"cannot record here: {
         ("echo 'Error:' >&2; echo 'No permission to enable kmem:kmalloc event.' >&2; exit 255", "No permission to enable"),
         ("echo ' Error: unknown option `control=fd:3,6`' | sed 's/=fd.*//' >&2; echo \"unknown option \\`control'\" >&2; exit 129", "5.10"),
         ("echo 'failed to mmap with 12 (Cannot allocate memory)' >&2; exit 1", "Cannot allocate memory"),
+        ("exit 255", "it ended with status 255"),
     ],
 )
 def test_a_perf_that_fails(tmp_path: Path, script: str, says: str) -> None:
@@ -89,6 +90,25 @@ def test_a_perf_that_fails(tmp_path: Path, script: str, says: str) -> None:
     out.mkdir()
     done = slabyard("record", "-o", out / "t.parquet", "--", "true", env=pretended_perf(tmp_path, script))
     assert says in complaint(done, 4)
+    assert not list(out.iterdir())
+
+
+@live
+def test_a_full_disk_under_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what it writes at the end perf tells; of its header it doesn't."""
+    out = tmp_path / "out"
+    out.mkdir()
+    env = pretended_perf(tmp_path, "echo 'failed to write perf data, error: No space left on device' >&2; exit 255")
+    done = slabyard("record", "-o", out / "t.parquet", "--", "true", env=env)
+    assert "no space left" in complaint(done, 2) and not list(out.iterdir())
+    (tmp_path / "bin" / "perf").write_text("#!/bin/sh\nexit 255\n")
+    monkeypatch.setenv("PATH", env["PATH"])
+    monkeypatch.setattr(record.os, "statvfs", lambda _: type("Full", (), {"f_bavail": 0}))
+    with pytest.raises(UserError, match="no space left"), record.record(["true"], out / "part"):
+        pass
+    (tmp_path / "bin" / "perf").write_text("#!/bin/sh\nkill -XFSZ $$\n")
+    with pytest.raises(UserError, match="ulimit -f"), record.record(["true"], out / "part"):
+        pass
     assert not list(out.iterdir())
 
 

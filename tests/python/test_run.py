@@ -85,6 +85,20 @@ def test_every_process_reports_its_own() -> None:
     assert "of 3 processes" in done.stderr or "of 2 processes" in done.stderr
 
 
+def test_a_report_that_is_cut_off_is_told() -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *SLABYARD, "run", "--stats", "--", "sh", "-c", "exec ls /dev/null"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout == "/dev/null\n"
+    assert "1 of 1 reports are cut off" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_closed_output_is_the_commands_business() -> None:
+    line = " ".join([*SLABYARD, "run", "--", sys.executable, "-c", "'import sys; sys.exit(5 if sys.stdout is None else 6)'"])
+    assert subprocess.run(["sh", "-c", f"{line} >&-"], capture_output=True, text=True, check=False).returncode == 5
+
+
 def test_a_command_that_reports_nothing_is_explained() -> None:
     done = run("--stats", "--", "sh", "-c", "kill -KILL $$")
     assert done.returncode == -signal.SIGKILL
