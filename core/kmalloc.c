@@ -227,7 +227,7 @@ struct run {
 	void *none;     /* a kernel keeps a bit of its own in the first word, and wants it clear */
 	uint32_t pages; /* that the row of blocks has */
 };
-SY_ASSERT_SLAB_STATE(struct run);
+SY_ASSERT_SLAB_STATE(struct run, none);
 
 /* Pages that a request keeps of its block. */
 static uint32_t pages_kept(const struct sy_heap *heap, size_t size, unsigned order)

@@ -28,7 +28,7 @@
 struct page_link {
 	struct sy_list link; /* in sy_metadata.pages */
 };
-SY_ASSERT_SLAB_STATE(struct page_link);
+SY_ASSERT_SLAB_STATE(struct page_link, link.next);
 
 static size_t largest_listed(void)
 {

@@ -102,10 +102,14 @@ enum sy_page_use {
  * large allocation, `state` is the policy's; the lowest bit of its first word stays clear, as a kernel keeps its own there. */
 struct sy_page;
 
-/* The policy's state in the head page of a slab, as TYPE *; asserts that it fits. */
+/* The policy's state in the head page of a slab, as TYPE *; SY_ASSERT_SLAB_STATE asserts that it fits, and
+ * begins with the pointer FIRST. */
 #define SY_SLAB_STATE(TYPE, page) ((TYPE *)(void *)(page)->state)
-#define SY_ASSERT_SLAB_STATE(TYPE) \
-	sy__static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves")
+#define SY_ASSERT_SLAB_STATE(TYPE, FIRST)                                                                                \
+	sy__static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves"); \
+	sy__static_assert(offsetof(TYPE, FIRST) == 0 && __builtin_classify_type(((TYPE *)0)->FIRST) == SY__POINTER_CLASS,      \
+	                  "the lowest bit of the first word is a kernel's, so a pointer stands there")
+#define SY__POINTER_CLASS 5 /* of the compiler's */
 
 /* ---- Lists ---------------------------------------------------------------------------------------------------- */
 

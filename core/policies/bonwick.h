@@ -51,7 +51,7 @@ struct sy__bonwick_page {
 	struct sy__bonwick_cache *cache;
 	struct sy__bonwick_slab *slab;
 };
-SY_ASSERT_SLAB_STATE(struct sy__bonwick_page);
+SY_ASSERT_SLAB_STATE(struct sy__bonwick_page, cache);
 
 /* Buffers of large objects that are out. See bonwick_hash.c. */
 struct sy__bonwick_hash {

@@ -49,7 +49,7 @@ struct bsd44_page {
 	struct sy__general_page general;
 	uint8_t bucket;
 };
-SY_ASSERT_SLAB_STATE(struct bsd44_page);
+SY_ASSERT_SLAB_STATE(struct bsd44_page, general.map);
 
 struct bsd44_heap {
 	struct sy__general_heap general;

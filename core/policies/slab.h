@@ -48,7 +48,7 @@ struct sy__slab_slab {
 	uint16_t active; /* objects that have left the slab */
 	uint16_t waiting; /* 1: for a grace period */
 };
-SY_ASSERT_SLAB_STATE(struct sy__slab_slab);
+SY_ASSERT_SLAB_STATE(struct sy__slab_slab, cache);
 
 /* Free objects, taken from and put at the end: a slot's, a node's shared ones, or those that go to another node. */
 struct sy__slab_array {

@@ -31,7 +31,7 @@ struct sy__slob_page {
 	uint16_t known_want;  /* key of the last request that best fit looked for in all its blocks */
 	uint16_t known_least; /* units of the smallest block that this request can have; 0: not known any more */
 };
-SY_ASSERT_SLAB_STATE(struct sy__slob_page);
+SY_ASSERT_SLAB_STATE(struct sy__slob_page, link.next);
 _Static_assert(SY__SLOB_PAGE_UNITS <= 1 << 14, "a key has room for the units of a request");
 
 /* What tells a request of the first kinds from all others: 14 bits hold less than the units of a page. */

@@ -24,7 +24,7 @@ struct sy__slqb_slab {
 	uint16_t out; /* objects that are not on freelist */
 	uint16_t waiting; /* 1: for a grace period */
 };
-SY_ASSERT_SLAB_STATE(struct sy__slqb_slab);
+SY_ASSERT_SLAB_STATE(struct sy__slqb_slab, list);
 
 /* Objects linked through their free pointers, from the first to go to the last. */
 struct sy__slqb_chain {

@@ -40,7 +40,7 @@ struct sy__slub_slab {
 	uint16_t held_objects; /* on held.freelist */
 	uint16_t filler;       /* the slot that handed out its last free object; a hint */
 };
-SY_ASSERT_SLAB_STATE(struct sy__slub_slab);
+SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
 #define SY__SLUB_DUMMY UINT32_MAX
 #define SY__SLUB_NOBODY 0u

@@ -45,7 +45,7 @@ static const struct sy_tunable tunables[TUNABLES] = {
 	                  "what memory grows by (pages: 2^order); requests of more than half of it go straight to pages" },
 };
 
-SY_ASSERT_SLAB_STATE(struct sy__general_page);
+SY_ASSERT_SLAB_STATE(struct sy__general_page, map);
 
 /* The chunk around a block. */
 struct chunk {

@@ -46,7 +46,7 @@ static const struct sy_tunable tunables[TUNABLES] = {
 	                 "size of a pool (pages: 2^order); requests of more than half of it go straight to pages" },
 };
 
-SY_ASSERT_SLAB_STATE(struct sy__general_page);
+SY_ASSERT_SLAB_STATE(struct sy__general_page, map);
 
 /* A block, with what is needed to join and split it. */
 struct place {
