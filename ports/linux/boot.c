@@ -20,6 +20,7 @@
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/shrinker.h>
+#include <linux/slab.h>
 #include <linux/topology.h>
 #include <linux/workqueue.h>
 
@@ -117,6 +118,7 @@ struct sy_heap *__init sy__linux_boot(void)
 	config.slots = nr_cpu_ids;
 	config.apart = true;
 	config.slot_nodes = slot_nodes;
+	config.sizing.align = ARCH_KMALLOC_MINALIGN > sizeof(void *) ? ARCH_KMALLOC_MINALIGN : 0;
 	sy__linux_pages_init();
 	sy__linux_heap = sy_heap_create(&sy__linux_pages, &config);
 	if (!sy__linux_heap)
