@@ -148,7 +148,9 @@ def _kinds(
         size_class = snapshots.class_of(line.name)
         cached = _cached(line, attributes.get(line.name, {}), cpus)
         base = line.active_objects - cached
-        slabs = (_partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
+        # Where caches share pages, slabinfo has no slabs of theirs: as if each object had one.
+        own = max(1, line.objects_per_slab), per_slab, max(1, line.pages_per_slab)
+        slabs = (_partial_slabs(line, attributes.get(line.name, {})), *own)
         if size_class:
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)

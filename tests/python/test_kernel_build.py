@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -57,6 +58,12 @@ def test_everything_is_every_allocator() -> None:
     assert found[:3] == ["slub", "slab", "slob"] and {"slabyard:slub", "slabyard:slob:fit=best", "slabyard:sunos4"} <= set(found)
     texts = [spec.text for spec in commands._specs("slub,slabyard:slub:cpu_partial=8,min_partial=2,slabyard:slqb,slob")]
     assert texts == ["slub", "slabyard:slub:cpu_partial=8,min_partial=2", "slabyard:slqb", "slob"]
+
+
+def test_the_slow_functions_of_slabyard_are_there() -> None:
+    texts = b"\n".join(content for path, content in ports.slabyard().items() if path.endswith(".c")).decode()
+    missing = [name for name in kinds.KINDS["slabyard"].slow if not re.search(rf"(?m)^\w.*\b{name}\(", texts)]
+    assert missing == []
 
 
 def test_a_kernel_on_slabyard_is_built_from_core_and_port() -> None:
