@@ -244,11 +244,11 @@ uint64_t sy_pages_release(struct sy_pages *pages, unsigned min_order)
 	return 0;
 }
 
-void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy_page *head), void *context)
+static bool walk_frames(unsigned long from, unsigned long to, bool (*visit)(void *context, struct sy_page *head), void *context)
 {
 	unsigned long step;
 
-	for (unsigned long pfn = 0; pfn < max_pfn; pfn += step) {
+	for (unsigned long pfn = from; pfn < to; pfn += step) {
 		struct page *page = pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
 
 		step = 1;
@@ -256,6 +256,16 @@ void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy
 			continue;
 		step = 1ul << compound_order(page);
 		if (!visit(context, sy__page_of_linux(page)))
-			return;
+			return false;
 	}
+	return true;
+}
+
+void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy_page *head), void *context)
+{
+	struct pglist_data *node;
+
+	for_each_online_pgdat(node)
+		if (!walk_frames(node->node_start_pfn, pgdat_end_pfn(node), visit, context))
+			return;
 }
