@@ -73,7 +73,7 @@ def older_objects(
     translation: Translation, snapshot: Snapshot, opens: bool, unseen_pages: int, caches: list[Cache], cpus: int, layout_cpus: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Older objects of the first snapshot. `opens`: it was taken before the first event. `unseen_pages`: what the recorded allocator
-    held before the trace, used where slabinfo is missing.
+    held before the trace, used where slabinfo is missing or tells of no slabs.
 
     `caches` is the metadata's list; caches that only slabinfo knows are appended to it. `cpus` are those of the recorded kernel,
     `layout_cpus` those of the replay. Returns the objects (dtype OLDER), the handle of each older free (uint32, in the order of the
@@ -81,7 +81,7 @@ def older_objects(
     """
     lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
     frees = translation.traffic.frees
-    if not lines:
+    if not any(line.objects_per_slab for line in lines):  # none, or of an allocator whose caches share pages: it tells no slabs
         return _large(unseen_pages >> LARGE_ORDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
     kinds = _kinds(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
     owner = _owners(frees, kinds, translation.traffic.page_classes)
@@ -148,9 +148,7 @@ def _kinds(
         size_class = snapshots.class_of(line.name)
         cached = _cached(line, attributes.get(line.name, {}), cpus)
         base = line.active_objects - cached
-        # Where caches share pages, slabinfo has no slabs of theirs: as if each object had one.
-        own = max(1, line.objects_per_slab), per_slab, max(1, line.pages_per_slab)
-        slabs = (_partial_slabs(line, attributes.get(line.name, {})), *own)
+        slabs = (_partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
         if size_class:
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)

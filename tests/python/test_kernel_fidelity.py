@@ -18,7 +18,8 @@ def relive(tmp_path: Path, lines: list[str], allocator: str = "slub", records: i
     log = tmp_path / "log"
     log.write_text("".join(f"{line}\n" for line in lines))
     argv = [programs.program("slabyard-replay"), "--relive", str(log), "--records", str(len(lines) if records is None else records)]
-    return programs.run_json([*argv, "--allocator", allocator, *more])
+    told = programs.run_json([*argv, "--allocator", allocator, *more])
+    return {**told, **told["held"][0], "later": [one["slab_pages"] for one in told["held"][1:]]}
 
 
 OBJECTS = [f"{2000 + i} 0 alloc c0 {0x1000 + 64 * i:x} cc0 -1" for i in range(65)]
@@ -28,7 +29,7 @@ CREATE = "1000 0 create c0 64 8 0 0 of_64"
 @pytest.mark.parametrize("allocator", ["slub", "slab", "slqb", "bonwick", "sunos4"])
 def test_a_log_is_lived_again(tmp_path: Path, allocator: str) -> None:
     held = relive(tmp_path, [CREATE, *OBJECTS], allocator)
-    assert held["records"] == 66 and held["unknown_frees"] == 0 and held["slab_pages"] >= 2
+    assert held["unknown_frees"] == 0 and held["slab_pages"] >= 2
     frees = [line.replace("alloc", "free").rsplit(" ", 2)[0] for line in OBJECTS]
     emptied = [CREATE, *OBJECTS, *frees, "3000 0 tick", "3001 0 give", "3002 0 shrink c0", "3003 0 destroy c0"]
     assert relive(tmp_path, emptied, allocator)["slab_pages"] <= held["slab_pages"]
@@ -37,7 +38,8 @@ def test_a_log_is_lived_again(tmp_path: Path, allocator: str) -> None:
 def test_what_a_log_counts_to_the_page(tmp_path: Path) -> None:
     assert relive(tmp_path, [CREATE, *OBJECTS[:64]])["slab_pages"] == 1
     assert relive(tmp_path, [CREATE, *OBJECTS[:64], *OBJECTS[64:]])["slab_pages"] == 2
-    assert relive(tmp_path, [CREATE, *OBJECTS], records=65)["slab_pages"] == 1
+    told = relive(tmp_path, [CREATE, *OBJECTS, "9 0 tick", "end 67 0 2 0 4"], records=64)
+    assert told["slab_pages"] == 1 and told["later"] == [2]
     general = [*(f"{i} 1 kmalloc 4096 {i + 1:x}000 cc0 -1" for i in range(8)), "9 0 kmalloc 40000 f000 cc0 -1"]
     general += ["10 1 kfree f000", "11 0 kfree 77"]
     told = relive(tmp_path, general, "slub", None, "--cpus", "2")
