@@ -17,7 +17,7 @@
  *	grace ADDRESS        tick        give             the slab that was waiting, or a place in the object
  *
  * The last line is `end RECORDS LOST SLAB LARGE METADATA`: how many records, how many were lost, and the pages that the heap
- * holds at that moment. Bulk calls are as many single ones. What slab_common.c takes from the page allocator by itself, beyond
+ * held when the log was opened. Bulk calls are as many single ones. What slab_common.c takes from the page allocator by itself, beyond
  * the largest class, is no call of the core's.
  */
 #include "port.h"
@@ -134,11 +134,16 @@ void sy__log_creation(const struct sy_cache_config *config, uint64_t cache)
 	sy__log_write(SY__LOG_CREATE, creation, cache, 0, NUMA_NO_NODE);
 }
 
+/* Where the log ended when it was opened, and what the heap held. */
+struct end {
+	uint64_t count, lost, slab_pages, large_pages, metadata_pages;
+};
+
 /* ---- /proc/slabyard_log ------------------------------------------------------------------------------------------- */
 
 static void *start(struct seq_file *file, loff_t *position)
 {
-	return *position <= *(uint64_t *)file->private ? position : NULL;
+	return *position <= ((const struct end *)file->private)->count ? position : NULL;
 }
 
 static void *next(struct seq_file *file, void *at, loff_t *position)
@@ -197,26 +202,31 @@ static void show_record(struct seq_file *file, const struct record *record)
 
 static int show(struct seq_file *file, void *at)
 {
-	const struct sy_heap_counters *counters = &sy__linux_heap->counters;
-	uint64_t number = *(loff_t *)at, count = *(uint64_t *)file->private;
+	const struct end *end = file->private;
+	uint64_t number = *(loff_t *)at;
 
-	if (number < count)
+	if (number < end->count)
 		show_record(file, &logged.blocks[number / BLOCK_RECORDS][number % BLOCK_RECORDS]);
 	else
-		seq_printf(file, "end %llu %llu %llu %llu %llu\n", count, logged.lost, counters->slab_pages, counters->large_pages,
-		           counters->metadata_pages);
+		seq_printf(file, "end %llu %llu %llu %llu %llu\n", end->count, end->lost, end->slab_pages, end->large_pages,
+		           end->metadata_pages);
 	return 0;
 }
 
 static const struct seq_operations lines = { .start = start, .next = next, .stop = stop, .show = show };
 
+/* With interrupts off, no call of this CPU is between what it does and what is logged of it. */
 static int open(struct inode *inode, struct file *file)
 {
-	uint64_t *count = __seq_open_private(file, &lines, sizeof(*count));
+	const struct sy_heap_counters *counters = &sy__linux_heap->counters;
+	struct end *end = __seq_open_private(file, &lines, sizeof(*end));
+	unsigned long flags;
 
-	if (!count)
+	if (!end)
 		return -ENOMEM;
-	*count = READ_ONCE(logged.count);
+	local_irq_save(flags);
+	*end = (struct end){ logged.count, logged.lost, counters->slab_pages, counters->large_pages, counters->metadata_pages };
+	local_irq_restore(flags);
 	return 0;
 }
 
