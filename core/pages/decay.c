@@ -26,8 +26,9 @@
  * begun, down to HURRIED_PAGES and to what is held. That is a bet; a program by which it was lost MOST_REGRETS times is not
  * hurried any more.
  *
- * How much at once. Blocks of less than LEAST_ORDER stay, as so little would come of each. At most PAGES_AT_ONCE go in one
- * visit, so that no caller waits for long; the next one goes on.
+ * How much at once. At most PAGES_AT_ONCE go in one visit, so that no caller waits for long; the next one goes on. Blocks of less than
+ * LARGE_ORDER, of which so little comes that a call of the kernel for each is dear, go last, never in a hurry, and at most
+ * SMALL_BATCHES batches of them in one visit. But they do go: where what lives on is scattered there are no others.
  *
  * How to find them. A free list has what became free last in front, near enough, and blocks that were discarded behind. A look
  * starts in front and ends where it has met CLEAN_IN_A_ROW blocks with nothing to discard.
@@ -37,7 +38,7 @@
  */
 #include "pages.h"
 
-#define LEAST_ORDER 4u
+#define LARGE_ORDER 4u
 #define LEAST_PAGES (((size_t)256 << 10) / SY_PAGE_SIZE) /* less is not worth a look */
 #define PAUSE 4u
 #define REGRET_PAGES 64u
@@ -52,6 +53,15 @@
 #define PAGES_AT_ONCE (((size_t)64 << 20) / SY_PAGE_SIZE)
 #define CLEAN_IN_A_ROW 16u
 #define BLOCKS 32u /* off their lists at once */
+#define SMALL_BATCHES 32u
+
+/* Blocks to look for: of which orders, free since when, how many pages of them at most. */
+struct wanted {
+	unsigned most_order, least_order;
+	uint64_t before;
+	size_t pages;
+	unsigned batches;
+};
 
 struct batch {
 	unsigned count;
@@ -101,22 +111,28 @@ static size_t discard(struct sy__zone *zone, const struct batch *batch)
 	return count;
 }
 
-/* Pages given back: of blocks that are free since then, as many as may go. */
-static size_t decay_zone(struct sy__zone *zone, uint64_t before, size_t most)
+static void gather_orders(struct sy__zone *zone, const struct wanted *wanted, size_t most, struct batch *batch)
 {
+	batch->count = 0;
+	batch->pages = 0;
+	for (unsigned order = wanted->most_order + 1; order-- > wanted->least_order && batch->count < BLOCKS;)
+		for (unsigned type = 0; type < SY__CPU_TYPES && batch->count < BLOCKS; type++)
+			gather(zone, order, type, wanted->before, most, batch);
+}
+
+/* Pages given back. */
+static size_t decay_zone(struct sy__zone *zone, const struct wanted *wanted)
+{
+	unsigned batches = 0;
 	struct batch batch;
 	size_t given = 0;
 
 	do {
-		batch.count = 0;
-		batch.pages = 0;
 		sy__lock(&zone->lock);
-		for (unsigned order = SY_MAX_ORDER; order >= LEAST_ORDER && batch.count < BLOCKS; order--)
-			for (unsigned type = 0; type < SY__CPU_TYPES && batch.count < BLOCKS; type++)
-				gather(zone, order, type, before, most - given, &batch);
+		gather_orders(zone, wanted, wanted->pages - given, &batch);
 		sy__unlock(&zone->lock);
 		given += discard(zone, &batch);
-	} while (batch.count == BLOCKS && given < most);
+	} while (batch.count == BLOCKS && given < wanted->pages && ++batches < wanted->batches);
 	return given;
 }
 
@@ -137,17 +153,35 @@ static void forget(struct sy_pages *pages, size_t given)
 	sy__unlock(&pages->account_lock);
 }
 
-static size_t give(struct sy_pages *pages, uint64_t now, uint64_t age, size_t most)
+static size_t give_wanted(struct sy_pages *pages, uint64_t now, struct wanted wanted)
 {
 	size_t given = 0;
 
-	for (unsigned i = 0; now > age && i < pages->zone_count && given < most; i++)
-		given += decay_zone(&pages->zones[i], now - age, most - given);
+	for (unsigned i = 0; i < pages->zone_count && wanted.pages; i++) {
+		size_t zone = decay_zone(&pages->zones[i], &wanted);
+
+		given += zone;
+		wanted.pages -= zone;
+	}
 	if (!given)
 		return 0;
 	forget(pages, given);
 	pages->decay.given = now;
 	return given;
+}
+
+static size_t give_large(struct sy_pages *pages, uint64_t now, uint64_t age, size_t most)
+{
+	const struct wanted wanted = { SY_MAX_ORDER, LARGE_ORDER, now - age, most, UINT_MAX };
+
+	return now > age ? give_wanted(pages, now, wanted) : 0;
+}
+
+static size_t give_small(struct sy_pages *pages, uint64_t now, uint64_t age, size_t most)
+{
+	const struct wanted wanted = { LARGE_ORDER - 1, 0, now - age, most, SMALL_BATCHES };
+
+	return now > age ? give_wanted(pages, now, wanted) : 0;
 }
 
 /* ---- In due time -------------------------------------------------------------------------------------------------- */
@@ -230,7 +264,8 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 
 	if (most < LEAST_PAGES)
 		return;
-	given = give(pages, now, patience(pages), most);
+	given = give_large(pages, now, patience(pages), most);
+	given += give_small(pages, now, patience(pages), less(most, given));
 	decay->due = given ? less(decay->due, given) : 0;
 	if (given && !in_a_hurry(pages))
 		decay->hurried = false;
@@ -246,7 +281,7 @@ static void give_hurried(struct sy_pages *pages, uint64_t now)
 	if (now < decay->looked + age / HURRIED_LOOKS)
 		return;
 	decay->looked = now;
-	if (give(pages, now, age, PAGES_AT_ONCE))
+	if (give_large(pages, now, age, PAGES_AT_ONCE))
 		decay->hurried = true;
 }
 
