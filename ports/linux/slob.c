@@ -173,7 +173,8 @@ static noinline void *wait_for(const struct request *request)
 	struct sy__call lacking;
 	void *result;
 
-	if (!gfpflags_allow_blocking(request->gfp))
+	/* A cache's creation comes here at once. The mask of early boot is applied by the page allocator elsewhere. */
+	if (!request->creation && !gfpflags_allow_blocking(request->gfp & gfp_allowed_mask))
 		return NULL;
 	do
 		result = attempt(request, &stash, &lacking);
@@ -217,7 +218,7 @@ static inline unsigned kmalloc_flags_of(gfp_t gfp)
 
 static inline bool wanted(struct kmem_cache *s, gfp_t gfp)
 {
-	might_alloc(gfp);
+	might_alloc(gfp & gfp_allowed_mask);
 	return !IS_ENABLED(CONFIG_FUNCTION_ERROR_INJECTION) || !should_failslab(s, gfp);
 }
 
@@ -230,7 +231,6 @@ static __always_inline void *cache_alloc(struct kmem_cache *s, gfp_t gfp, int no
 	unsigned slot;
 	void *object;
 
-	gfp &= gfp_allowed_mask;
 	if (unlikely(!wanted(s, gfp)))
 		return NULL;
 	slot = begin(&flags, gfp);
@@ -325,7 +325,6 @@ static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, uns
 	unsigned slot;
 	void *object;
 
-	gfp &= gfp_allowed_mask;
 	if (unlikely(!size))
 		return ZERO_SIZE_PTR;
 	if (unlikely(size > general.most))
