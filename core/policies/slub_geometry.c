@@ -11,7 +11,7 @@
  * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
  * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
  * on. What still finds no order gets one that holds a single object, above the largest order if it must be. In heaps of
- * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of THREADS_SLAB bytes are wanted.
+ * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of THREADS_SLAB bytes and THREADS_OBJECTS are wanted.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
@@ -24,7 +24,8 @@
 #define WORD sizeof(void *)
 #define MIN_PARTIAL_LEAST 5u
 #define MIN_PARTIAL_MOST 10u
-#define THREADS_SLAB ((size_t)16 << 10) /* bytes that a slab should have in heaps of threads */
+#define THREADS_SLAB ((size_t)16 << 10) /* bytes that a slab should have in heaps of threads, */
+#define THREADS_OBJECTS 32u             /* and objects, within the largest order */
 #define FOREIGN_BYTES ((size_t)64 << 10) /* what a thread keeps of a cache, in slabs that others filled */
 #define EMPTY_BYTES ((size_t)64 << 10)   /* and in slabs without an object in use */
 
@@ -58,9 +59,13 @@ static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
 /* In heaps of threads, where untouched pages of a slab cost nothing: see above. */
 static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size)
 {
-	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus), fit = (uint32_t)(THREADS_SLAB / size);
+	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus), objects = (uint32_t)(THREADS_SLAB / size);
 
-	return heap->tunables[SLUB_MIN_OBJECTS] > 0 || fit < wanted ? wanted : fit;
+	if (heap->tunables[SLUB_MIN_OBJECTS] > 0)
+		return wanted;
+	if (objects < THREADS_OBJECTS)
+		objects = THREADS_OBJECTS;
+	return objects > wanted ? objects : wanted;
 }
 
 /* Order of slabs that should hold so many objects of this final size; more than SY_MAX_ORDER: impossible. */
