@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define MOST_USUAL ((uint64_t)1 << 43) /* bytes; slub's threads number pages by 32 bits */
 #define LEAST_RESERVE ((size_t)16 << 20)
 #define BLOCK (SY_PAGE_SIZE << SY_MAX_ORDER)
 #define PAGEBLOCK_ORDER 9
@@ -42,19 +43,19 @@ static size_t machine_memory(void)
 	return pages > 0 && bytes > 0 && (size_t)pages < SIZE_MAX / 8 / (size_t)bytes ? (size_t)pages * (size_t)bytes : SIZE_MAX / 16;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Whole blocks. */
 static size_t to_reserve(const struct sy_heap_options *options)
 {
-	size_t bytes = options->reserve ? options->reserve : 2 * machine_memory();
+	size_t bytes = options->reserve ? options->reserve : (size_t)least(2 * (uint64_t)machine_memory(), least(MOST_USUAL, SIZE_MAX));
 
 	if (bytes < options->limit)
 		bytes = options->limit;
 	return bytes < SIZE_MAX / 4 ? (bytes + BLOCK - 1) & ~(BLOCK - 1) : SIZE_MAX / 4 & ~(BLOCK - 1);
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static struct sy_pages_config pages_config(const struct sy_heap_options *options, size_t reserve)

@@ -27,6 +27,7 @@
 #define THREADS_SLAB ((size_t)16 << 10) /* bytes that a slab should have in heaps of threads, */
 #define THREADS_OBJECTS 32u             /* and objects, within the largest order */
 #define FOREIGN_BYTES ((size_t)64 << 10) /* what a thread keeps of a cache, in slabs that others filled */
+#define MOST_FOREIGN 32767u              /* such slabs, whatever is asked for: what a slot counts, and more than a visit to a node adds */
 #define EMPTY_BYTES ((size_t)64 << 10)   /* and in slabs without an object in use */
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
@@ -164,10 +165,13 @@ static uint32_t slabs_of(const struct sy__slub_cache *slub, size_t bytes)
 static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 {
 	const struct sy_heap *heap = slub->cache.heap;
+	uint32_t limit = (slot_objects(slub) * 2 + objects - 1) / objects;
 
-	if (heap->threads && heap->tunables[SLUB_CPU_PARTIAL] == SY_TUNABLE_AUTO)
+	if (!heap->threads)
+		return limit;
+	if (heap->tunables[SLUB_CPU_PARTIAL] == SY_TUNABLE_AUTO)
 		return slabs_of(slub, FOREIGN_BYTES);
-	return (slot_objects(slub) * 2 + objects - 1) / objects;
+	return limit < MOST_FOREIGN ? limit : MOST_FOREIGN;
 }
 
 /* Nodes, then the slots, unless they are threads'. */
