@@ -141,12 +141,13 @@ static unsigned long flags_for(enum sy_page_use use, unsigned flags)
 	return SY__PAGE_OURS | SY__PAGE_NOT_MOVABLE | (flags & SY_RECLAIMABLE ? SY__PAGE_OTHER : 0);
 }
 
+/* Without the protection from interrupts that every call of ours has already. */
 static void tell_kernel(struct sy_page *page, long pages)
 {
 	bool reclaimable = (sy__page_flags_of(page) & (SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER)) == SY__PAGE_OTHER;
 
-	mod_node_page_state(page_pgdat(sy__linux_page(page)), reclaimable ? NR_SLAB_RECLAIMABLE_B : NR_SLAB_UNRECLAIMABLE_B,
-	                    pages * (long)PAGE_SIZE);
+	__mod_node_page_state(page_pgdat(sy__linux_page(page)), reclaimable ? NR_SLAB_RECLAIMABLE_B : NR_SLAB_UNRECLAIMABLE_B,
+	                      pages * (long)PAGE_SIZE);
 }
 
 static uint64_t *counter_of(struct sy_heap_counters *counters, enum sy_page_use use)
