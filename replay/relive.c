@@ -9,10 +9,7 @@
  * Objects are known by their addresses in the kernel, which a table maps to those here. Memory waits for a grace period in the
  * order in which it was freed, on both sides, so each `grace` of the log ends the longest wait; the heap is never told by time
  * that one is over. The clock stands at the time of the line; a tick finds something due, as it did in the kernel, whose own clock is
- * finer than that of the log.
- *
- * The kernel counts its pages when somebody has read the log to its end, a few calls after the last one that he was shown. So what is
- * held is told for the calls behind it too, each time that it changes. Slots are the kernel's CPUs; what several CPUs did at once is done in
+ * finer than that of the log. Slots are the kernel's CPUs; what several CPUs did at once is done in
  * the order of the log, so that to the page two runs agree on one CPU alone.
  */
 #include "relive.h"
@@ -29,7 +26,6 @@
 #define GFP_RECLAIMABLE 0x10u
 #define GFP_THISNODE 0x200000u
 #define MOST_WORDS 8u
-#define BEHIND 256u /* calls that may pass until the kernel has counted */
 
 /* ---- A table from the kernel's addresses to ours ------------------------------------------------------------------ */
 
@@ -114,10 +110,6 @@ static void *take(struct table *table, uint64_t key)
 
 /* ---- The machine -------------------------------------------------------------------------------------------------- */
 
-struct pages {
-	uint64_t slab, large;
-};
-
 struct relive {
 	const struct spec *spec;
 	struct sy_pages *pages;
@@ -125,8 +117,6 @@ struct relive {
 	struct table objects, caches;
 	unsigned slots, nodes;
 	uint64_t lines, unknown; /* unknown: frees of what the log has not seen allocated */
-	struct pages held[BEHIND + 1]; /* after the lines that count, and behind them each time that it changed */
-	unsigned held_count;
 };
 
 static uint64_t now;
@@ -354,29 +344,15 @@ static bool run_line(struct relive *relive, char *text, struct fault *fault)
 	return refuse(fault, "line %" PRIu64 " of the log: %s is nothing that a kernel logs so", relive->lines, line.words[0]);
 }
 
-static void note_pages(struct relive *relive)
-{
-	const struct pages held = { relive->heap->counters.slab_pages, relive->heap->counters.large_pages };
-	const struct pages *last = relive->held_count ? &relive->held[relive->held_count - 1] : NULL;
-
-	if (!last || last->slab != held.slab || last->large != held.large)
-		relive->held[relive->held_count++] = held;
-}
-
-/* Up to the `records` lines that count, and BEHIND more if there are; the log's own last line, `end`, is none. */
+/* The `records` lines that count; the kernel has logged more since. */
 static bool run_log(struct relive *relive, FILE *log, uint64_t records, struct fault *fault)
 {
 	char *text = NULL;
 	size_t room = 0;
 	bool good = true;
 
-	if (!records)
-		note_pages(relive);
-	while (good && relive->lines < records + BEHIND && getline(&text, &room, log) >= 0 && strncmp(text, "end ", 4) != 0) {
+	while (good && relive->lines < records && getline(&text, &room, log) >= 0)
 		good = run_line(relive, text, fault);
-		if (good && relive->lines >= records)
-			note_pages(relive);
-	}
 	free(text);
 	if (good && relive->lines < records)
 		return refuse(fault, "the log has %" PRIu64 " lines, not %" PRIu64 ": it was cut off", relive->lines, records);
@@ -387,19 +363,14 @@ static bool run_log(struct relive *relive, FILE *log, uint64_t records, struct f
 
 static bool print(const struct relive *relive, FILE *out, struct fault *fault)
 {
+	const struct sy_heap_counters *counters = &relive->heap->counters;
 	struct json json;
 
 	json_begin(&json, out);
 	json_object(&json, NULL);
 	json_count(&json, "unknown_frees", relive->unknown);
-	json_array(&json, "held");
-	for (unsigned i = 0; i < relive->held_count; i++) {
-		json_object(&json, NULL);
-		json_count(&json, "slab_pages", relive->held[i].slab);
-		json_count(&json, "large_pages", relive->held[i].large);
-		json_object_end(&json);
-	}
-	json_array_end(&json);
+	json_count(&json, "slab_pages", counters->slab_pages);
+	json_count(&json, "large_pages", counters->large_pages);
 	json_object_end(&json);
 	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
 }

@@ -84,10 +84,7 @@ class Relived:
 
 
 def relive(plan: run.Plan) -> Relived:
-    """Boots a kernel on slabyard that logs its calls, and makes them again. UserError where some were lost.
-
-    The kernel counts a few calls behind the last one of the log that it shows: its figures agree where the replay held the same then.
-    """
+    """Boots a kernel on slabyard that logs its calls, and makes them again. UserError where some were lost."""
     found: list[dict[str, Any]] = []
     hardware = plan.hardware
     about = ["--allocator", replay_spec(plan.spec.text), "--cpus", str(hardware.cpus), "--nodes", str(hardware.nodes)]
@@ -102,9 +99,8 @@ def relive(plan: run.Plan) -> Relived:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: the log lost {lost:,} calls; give the guest more with --memory")
     if found[0]["unknown_frees"]:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: the log frees {found[0]['unknown_frees']:,} objects that it never allocated")
-    held = [(one["slab_pages"], one["large_pages"]) for one in found[0]["held"]]
-    slab, large = next((one for one in held if one == (kernel[0], kernel[1])), held[0])
-    return Relived(plan.spec.text, plan.job.name, records, (kernel[0], slab), (kernel[1], large))
+    pages = [(there, found[0][kind]) for there, kind in zip(kernel, ("slab_pages", "large_pages"), strict=False)]
+    return Relived(plan.spec.text, plan.job.name, records, *pages)
 
 
 def _end(outcome: machine.Outcome) -> list[str]:

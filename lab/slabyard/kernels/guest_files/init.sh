@@ -21,7 +21,7 @@ snapshot() {
 	return 0
 }
 
-# Its last line has what the heap holds; getting it takes and leaves nothing in the kernel, where getting the whole log does.
+# Its last line has what the heap held then. The whole log comes out later, and is longer.
 end_of_calls() {
 	[ "$TRACE" = calls ] && tail -n 1 /proc/slabyard_log >/run/calls
 }
