@@ -86,8 +86,8 @@ static bool node_serves(int *node, unsigned flags)
 
 static struct page *take(struct sy__call *call, unsigned order, unsigned flags, int node)
 {
-	gfp_t kind = kind_of_pages(flags, order), effort = call->gfp & EFFORT;
-	bool may_wait = gfpflags_allow_blocking(call->gfp) && !(flags & SY_NO_RECLAIM);
+	gfp_t kind = kind_of_pages(flags, order), effort = call->gfp & gfp_allowed_mask & EFFORT;
+	bool may_wait = gfpflags_allow_blocking(effort) && !(flags & SY_NO_RECLAIM);
 	struct page *page;
 
 	if (!node_serves(&node, flags))
