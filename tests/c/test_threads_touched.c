@@ -98,7 +98,7 @@ static void slots_touch_little(void)
 	for (unsigned i = 0; i < THREADS; i++)
 		CHECK(!pthread_create(&threads[i], NULL, use, NULL));
 	pthread_barrier_wait(&all_there);
-	slabs = shared->counters.slab_pages * (SY_PAGE_SIZE / 1024);
+	slabs = (size_t)shared->counters.slab_pages * (SY_PAGE_SIZE / 1024);
 	CHECK(!before || anonymous() <= before + slabs + (size_t)THREADS * THREAD_KIB);
 	pthread_barrier_wait(&all_counted);
 	for (unsigned i = 0; i < THREADS; i++)
