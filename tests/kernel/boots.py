@@ -24,7 +24,7 @@ OURS = [spec for spec in ALLOCATORS if spec.startswith("slabyard")]
 ARCHES = os.environ.get("SLABYARD_KERNEL_ARCHES", "um,x86_64").split(",")
 UM = pytest.mark.skipif("um" not in ARCHES, reason="not asked for")
 X86_64 = pytest.mark.skipif("x86_64" not in ARCHES, reason="not asked for")
-AGREES = 0.03  # of the kernel's own figure
+AGREES = 0.05  # of the kernel's own figure
 
 
 def plan(
