@@ -78,6 +78,7 @@ static void test_large_sizes(void)
 
 static void test_impossible_sizes(void)
 {
+	const unsigned half = CHAR_BIT * sizeof(size_t) / 2;
 	size_t huge = no_size - 1;
 
 	CHECK_REFUSED(malloc(huge));
@@ -85,7 +86,7 @@ static void test_impossible_sizes(void)
 	CHECK_REFUSED(malloc((size_t)PTRDIFF_MAX - 100));
 	CHECK_REFUSED(calloc(huge, 1));
 	CHECK_REFUSED(calloc(huge / 2, 3));
-	CHECK_REFUSED(calloc((huge >> 31) + 1, (huge >> 33) + 1));
+	CHECK_REFUSED(calloc((huge >> half) + 1, (huge >> half) + 1));
 	CHECK_REFUSED(realloc(NULL, huge));
 	CHECK_REFUSED(reallocarray(NULL, huge / 4, 5));
 	CHECK_REFUSED(aligned_alloc(64, huge - 63));
@@ -155,6 +156,7 @@ static void test_steps(void)
 
 static void test_refused_growth(void)
 {
+	const unsigned less = CHAR_BIT * sizeof(size_t) / 2 - 4;
 	char *volatile small = malloc(100), *volatile large = malloc(5000000);
 
 	fill(small, 100, 1);
@@ -162,7 +164,7 @@ static void test_refused_growth(void)
 	CHECK_REFUSED(realloc(small, no_size - 1));
 	CHECK_REFUSED(realloc(large, no_size - 1));
 	CHECK_REFUSED(realloc(small, (no_size - 1) / 9 * 8 + 10)); /* an eighth more would be nothing */
-	CHECK_REFUSED(reallocarray(large, (no_size - 1) >> 20, (no_size - 1) >> 20));
+	CHECK_REFUSED(reallocarray(large, (no_size - 1) >> less, (no_size - 1) >> less)); /* more than there are addresses */
 	CHECK(is_filled(small, 100, 1) && is_filled(large, 1000, 2));
 	free(small);
 	free(large);
@@ -211,7 +213,7 @@ static void test_wrong_alignments(void)
 	CHECK(memalign(no_size - 1, 8) == NULL);
 	CHECK_EQUAL(errno, EINVAL);
 	errno = 0;
-	CHECK_EQUAL(posix_memalign(&object, 4, 8), EINVAL);
+	CHECK_EQUAL(posix_memalign(&object, sizeof(void *) / 2, 8), EINVAL);
 	CHECK_EQUAL(posix_memalign(&object, 24, 8), EINVAL);
 	CHECK_EQUAL(posix_memalign(&object, no_size, 8), EINVAL);
 	CHECK_EQUAL(posix_memalign(&object, 64, no_size - 64), ENOMEM);
