@@ -1,0 +1,30 @@
+/*
+ * The malloc family under other names, for the library's sources and its tests in builds with sanitizers, which bring a malloc of
+ * their own: the program's own code then runs on this library, the sanitizer's and the C library's on that. Included before
+ * everything else.
+ */
+#ifndef SLABYARD_MALLOC_RENAMED_H
+#define SLABYARD_MALLOC_RENAMED_H
+
+#define malloc slabyard_malloc
+#define free slabyard_free
+#define calloc slabyard_calloc
+#define realloc slabyard_realloc
+#define reallocarray slabyard_reallocarray
+#define aligned_alloc slabyard_aligned_alloc
+#define memalign slabyard_memalign
+#define posix_memalign slabyard_posix_memalign
+#define valloc slabyard_valloc
+#define pvalloc slabyard_pvalloc
+#define cfree slabyard_cfree
+#define free_sized slabyard_free_sized
+#define free_aligned_sized slabyard_free_aligned_sized
+#define malloc_usable_size slabyard_malloc_usable_size
+#define mallinfo slabyard_mallinfo
+#define mallinfo2 slabyard_mallinfo2
+#define mallopt slabyard_mallopt
+#define malloc_trim slabyard_malloc_trim
+#define malloc_stats slabyard_malloc_stats
+#define malloc_info slabyard_malloc_info
+
+#endif
