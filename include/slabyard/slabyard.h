@@ -112,6 +112,8 @@ void sy_pages_drain(struct sy_pages *, unsigned slot);
 /* Returns the memory of whole free blocks of at least min_order to the source; pages returned. The blocks stay free. */
 uint64_t sy_pages_release(struct sy_pages *, unsigned min_order);
 
+/* Tells the state of each zone, and what was asked for since creation. At any time, from any thread: each zone is told as of one moment,
+ * not all as of the same. Costs a look at each free list. Linux: /proc/buddyinfo, pagetypeinfo, zoneinfo. */
 void sy_pages_count(struct sy_pages *, struct sy_pages_counts *);
 
 /* Called at every fallback event, with no lock held that the callee could need; NULL: none. */
@@ -120,6 +122,7 @@ void sy_pages_on_fallback(struct sy_pages *, void (*fn)(void *context, const str
 /* NULL, or the first invariant of the page allocator that does not hold. Walks every grown page. */
 const char *sy_pages_check(struct sy_pages *);
 
+/* The page frame number of a page: one subtraction. Cannot fail. Linux: page_to_pfn(). */
 uint64_t sy_page_number(const struct sy_pages *, const struct sy_page *);
 
 /* ---- Policies ------------------------------------------------------------------------------------------------- */
@@ -220,18 +223,24 @@ struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config 
 /* Refused (false, nothing changed, *alive set when not NULL) while objects are in use. */
 bool sy_cache_destroy(struct sy_cache *, uint64_t *alive);
 
-/* Node is SY_ANY_NODE or a memory node. NULL: no memory. */
+/* An object, constructed if the cache has a constructor. Node is SY_ANY_NODE or a memory node. NULL: no memory. Costs what the policy
+ * costs, called by a pointer. Linux: kmem_cache_alloc_node(). */
 static inline void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	return cache->policy->cache_alloc(cache, slot, flags, node);
 }
 
+/* Gives an object, not NULL, back to the cache that it is from, in constructed state if that has a constructor; on any slot. Costs what
+ * the policy costs. Linux: kmem_cache_free(). */
 static inline void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 {
 	cache->policy->cache_free(cache, slot, object);
 }
 
+/* Gives back every slab of the cache that holds no object, in per-CPU state too; pages given back. Linux: kmem_cache_shrink(). */
 uint64_t sy_cache_shrink(struct sy_cache *);
+
+/* Tells how many slabs and objects there are: in use, and free in whose keeping. Linux: a line of /proc/slabinfo. */
 void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
 
 /* ---- Heaps of threads ----------------------------------------------------------------------------------------- */
@@ -269,7 +278,8 @@ void sy_heap_close(struct sy_heap *);
 /*
  * On a heap of threads (sy_heap_open, or sy_heap_config.threads): from any thread, at any time, at once. On any other heap they
  * are calls on slot 0. An object may be freed by another thread than the one that got it. NULL: no memory; freeing NULL
- * does nothing. Not from signal handlers; nor from constructors and destructors, where they return NULL or leave the object
+ * does nothing. Costs by policy: docs/cost.md; a hot pair under slub is a few instructions on the thread's own slot, without a lock or an
+ * atomic read-modify-write. Not from signal handlers; nor from constructors and destructors, where they return NULL or leave the object
  * alone.
  */
 void *sy_alloc(struct sy_cache *, unsigned flags);
