@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <sys/time.h>
 
-#define GUARD_SECONDS 60
+#define GUARD_SECONDS 240
 
 static const int guarded[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPROF };
 
