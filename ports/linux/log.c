@@ -117,12 +117,15 @@ static struct creation *creation_room(void)
 	return creation;
 }
 
+/* Comes from outside of calls, hence with interrupts on. */
 void sy__log_creation(const struct sy_cache_config *config, uint64_t cache)
 {
 	struct creation *creation;
+	unsigned long flags;
 
 	if (!sy__log_is_on)
 		return;
+	local_irq_save(flags);
 	sy__lock(&logged.lock);
 	creation = creation_room();
 	sy__unlock(&logged.lock);
@@ -132,6 +135,7 @@ void sy__log_creation(const struct sy_cache_config *config, uint64_t cache)
 		strscpy(creation->name, config->name, sizeof(creation->name));
 	}
 	sy__log_write(SY__LOG_CREATE, creation, cache, 0, NUMA_NO_NODE);
+	local_irq_restore(flags);
 }
 
 /* Where the log ended when it was opened, and what the heap held. */
@@ -225,7 +229,9 @@ static int open(struct inode *inode, struct file *file)
 	if (!end)
 		return -ENOMEM;
 	local_irq_save(flags);
+	sy__lock(&logged.lock);
 	*end = (struct end){ logged.count, logged.lost, counters->slab_pages, counters->large_pages, counters->metadata_pages };
+	sy__unlock(&logged.lock);
 	local_irq_restore(flags);
 	return 0;
 }
