@@ -35,6 +35,7 @@ struct sy_page {
 	unsigned char kernel[sizeof(struct page) - SY_SLAB_STATE_BYTES - sizeof(unsigned long)];
 };
 
+static_assert(SY_PAGE_SHIFT == PAGE_SHIFT, "the core's pages are the kernel's");
 static_assert(sizeof(struct sy_page) == sizeof(struct page), "descriptors stand in the kernel's arrays");
 static_assert(offsetof(struct sy_page, flags) == offsetof(struct page, flags), "flags are the kernel's");
 static_assert(offsetof(struct sy_page, state) == offsetof(struct page, compound_head), "the first word says whether a page is inner");
