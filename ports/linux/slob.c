@@ -241,7 +241,7 @@ static __always_inline void *cache_alloc(struct kmem_cache *s, gfp_t gfp, int no
 		if (!object)
 			return NULL;
 	}
-	if (unlikely(want_init_on_alloc(gfp)) && !s->ctor)
+	if (unlikely(slab_want_init_on_alloc(gfp, s)))
 		memset(object, 0, s->object_size);
 	kmemleak_alloc_recursive(object, s->object_size, 1, s->flags, gfp);
 	return object;
@@ -412,7 +412,7 @@ size_t kmalloc_size_roundup(size_t size)
 {
 	const struct sy_heap *heap = general.heap;
 
-	if (!heap->policy->serves_classes || heap->sizing.classes != SY_CLASSES_LINUX)
+	if (!size || size > KMALLOC_MAX_SIZE || !heap->policy->serves_classes || heap->sizing.classes != SY_CLASSES_LINUX)
 		return size;
 	return sy__kmalloc_linux_size(size) ?: PAGE_SIZE << get_order(size);
 }
