@@ -22,16 +22,19 @@
  *
  * median, 10% and 90% quantile over the rounds, and the median of the allocation's part (0 for pairs, which are not divided). A
  * kernel should be booted with slab_nomerge, else the caches here are those of kmalloc, with other people's objects in their slabs.
- * "slabyard.bench: done" is the last line; a measurement that found no memory is a line that says so, and has no figures.
+ * Before it ends, a cache whose slabs wait for a grace period (SLAB_TYPESAFE_BY_RCU) is used and destroyed, and waited for: an
+ * allocator that gets this wrong ends the kernel here. "slabyard.bench: done" is the last line; a measurement that found no memory is a line that says so, and has no figures.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
+#include <linux/workqueue.h>
 
 enum { PAIRS = 1000, OBJECTS = 512, WARM = 3, FEWEST = 11, MOST = 201 };
 #define BUDGET 40000000ull
@@ -206,6 +209,20 @@ static void __init draw_orders(void)
 	}
 }
 
+/* The kernel releases the cache in a work item, a grace period after this. What that leaves to RCU ends in the one behind it. */
+static void __init end_typesafe_cache(void)
+{
+	struct kmem_cache *cache = kmem_cache_create("slabyard-bench-typesafe", 192, 0, SLAB_TYPESAFE_BY_RCU, NULL);
+	const struct subject subject = { cache, 192 };
+	u64 unused;
+
+	if (!cache || !batch_of_cache(&subject, drawn, &unused, &unused))
+		pr_warn("slabyard.bench: no memory for a cache that waits for grace periods\n");
+	kmem_cache_destroy(cache);
+	__flush_workqueue(system_wq);
+	rcu_barrier();
+}
+
 static int __init bench(void)
 {
 	if (!wanted)
@@ -229,6 +246,7 @@ static int __init bench(void)
 		kmem_cache_destroy(of_cache.cache);
 	}
 	migrate_enable();
+	end_typesafe_cache();
 	pr_info("slabyard.bench: done\n");
 	return 0;
 }

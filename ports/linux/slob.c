@@ -12,8 +12,9 @@
  * All slots. Counting and destroying a cache look at every CPU's slot. They run while the others wait (stop_machine), as they are
  * rare; shrinking runs on each CPU for its own slot.
  *
- * Grace periods. A cache of type SLAB_TYPESAFE_BY_RCU is only known to be empty when it is shut down; it is destroyed when the
- * kernel has waited for all callbacks, as slab_common.c does before it releases one.
+ * Grace periods. A cache of type SLAB_TYPESAFE_BY_RCU that is shut down while it has no object in use gives its slabs to RCU at once.
+ * slab_common.c waits for all callbacks, then releases the cache, which has no slab left by then: one that it gave to RCU only now
+ * would come back to a cache that is gone.
  *
  * Large allocations beyond the largest class go to the page allocator by slab_common.c, as those do whose size the compiler knows:
  * they are pages without PG_slab, which kfree gives back itself.
@@ -481,15 +482,24 @@ struct ending {
 	uint64_t alive; /* objects in use */
 };
 
-static int look(void *context)
+/* Leaves an unused cache without slabs, as far as the cache itself can see: they wait for a grace period. */
+static int empty(void *context)
 {
 	struct ending *ending = context;
+	struct sy_cache *cache = ending->kmem->cache;
 	struct sy_cache_counts counts = { 0 };
+	unsigned long flags;
 
+	begin(&flags, GFP_NONE);
 	WRITE_ONCE(sy__everybody_waits, true);
-	ending->kmem->cache->policy->counts(ending->kmem->cache, &counts);
+	cache->policy->counts(cache, &counts);
 	ending->alive = counts.objects_in_use;
+	if (!ending->alive && cache->policy->shrink) {
+		sy__log(SY__LOG_SHRINK, NULL, (uintptr_t)ending->kmem, 0, NUMA_NO_NODE);
+		cache->policy->shrink(cache);
+	}
 	WRITE_ONCE(sy__everybody_waits, false);
+	end(flags);
 	return 0;
 }
 
@@ -512,7 +522,7 @@ int __kmem_cache_shutdown(struct kmem_cache *s)
 {
 	struct ending ending = { .kmem = kmem_of(s) };
 
-	stop_machine_cpuslocked(s->flags & SLAB_TYPESAFE_BY_RCU ? look : destroy, &ending, NULL);
+	stop_machine_cpuslocked(s->flags & SLAB_TYPESAFE_BY_RCU ? empty : destroy, &ending, NULL);
 	return ending.alive != 0;
 }
 
