@@ -135,6 +135,15 @@ static void tear_down(struct sy_heap *heap)
 	give_up_house(heap);
 }
 
+/* The end of a heap that is whole, but that nobody else knows any more. */
+static void unmake(struct sy_heap *heap)
+{
+	free_caches(heap);
+	if (heap->policy->heap_fini)
+		heap->policy->heap_fini(heap);
+	tear_down(heap);
+}
+
 static unsigned at_least(unsigned value, unsigned least)
 {
 	return value > least ? value : least;
@@ -172,7 +181,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	}
 	if (heap->threads && !sy__here_attach(heap)) {
 		heap->threads = heap->apart = false;
-		tear_down(heap);
+		unmake(heap);
 		return NULL;
 	}
 	sy__pages_attach(pages, heap);
@@ -196,10 +205,7 @@ void sy_heap_destroy(struct sy_heap *heap)
 	if (threads)
 		end_threads(heap);
 	sy__pages_detach(heap->pages, heap);
-	free_caches(heap);
-	if (heap->policy->heap_fini)
-		heap->policy->heap_fini(heap);
-	tear_down(heap);
+	unmake(heap);
 	if (threads)
 		sy__call_leave();
 }

@@ -23,6 +23,7 @@
  *      sy_heap.metadata.lock  the free lists of heap metadata
  *      sy_heap.planes_lock    lines of slots (core/lines.c)
  *   4. per-CPU page list      one for each zone and slot (core/pages/)
+ *      decay                  giving memory back after a while (core/pages/decay.c): one thread at a time
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
  *

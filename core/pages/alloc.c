@@ -131,6 +131,15 @@ static void count_rescue(struct sy_pages *pages)
 	sy__unlock(&pages->account_lock);
 }
 
+/* Blocks on their way back to the memory source are free, but on no list until they are there (decay.c). */
+static void await_decay(struct sy_pages *pages)
+{
+	if (!pages->decay_ns)
+		return;
+	sy__lock(&pages->decay.lock);
+	sy__unlock(&pages->decay.lock);
+}
+
 /* Stage 4. */
 static struct sy_page *take_last(struct sy_pages *pages, struct sy__request *request)
 {
@@ -143,6 +152,7 @@ static struct sy_page *take_last(struct sy_pages *pages, struct sy__request *req
 	for (i = 0; i < pages->zone_count; i++)
 		while (sy__highatomic_unreserve(&pages->zones[i], request->migrate))
 			;
+	await_decay(pages);
 	page = take_above(pages, request, SY__MARK_MIN);
 	if (page && given)
 		count_rescue(pages);

@@ -48,6 +48,7 @@
 #define _GNU_SOURCE /* syscall, sched_getaffinity */
 #include "../types.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -83,9 +84,14 @@ enum { ASLEEP, WAKING, AWAKE };
 /* ---- The fence for all threads ----------------------------------------------------------------------------------- */
 
 #ifdef __NR_membarrier
+/* Leaves errno alone, as free does, which may come here. */
 static bool membarrier(int command)
 {
-	return syscall(__NR_membarrier, command, 0) == 0;
+	int before = errno;
+	bool done = syscall(__NR_membarrier, command, 0) == 0;
+
+	errno = before;
+	return done;
 }
 #else
 static bool membarrier(int command)

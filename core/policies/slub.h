@@ -256,12 +256,18 @@ static inline struct sy_page *sy__slub_numbered(const struct sy__slub_cache *cac
 	return number ? cache->table + (number - 1) : NULL;
 }
 
+/* Whether slots own slabs: in a heap of threads, to its end, when it has no threads any more. */
+static inline bool sy__slub_slots_own(const struct sy__slub_cache *cache)
+{
+	return cache->stride == SY_SLOT_STRIDE;
+}
+
 /* Behind a slab on a slot's list. */
 static inline struct sy_page *sy__slub_behind(const struct sy__slub_cache *cache, struct sy_page *page)
 {
 	const struct sy__slub_slab *slab = sy__slub_slab(page);
 
-	return cache->cache.heap->threads ? sy__slub_numbered(cache, slab->held.next) : slab->next;
+	return sy__slub_slots_own(cache) ? sy__slub_numbered(cache, slab->held.next) : slab->next;
 }
 
 /* Gives an object to an owned slab that is not active, as its owner; whether nothing of it is in use any more. The word counts what

@@ -219,7 +219,8 @@ static bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 }
 
 /* Puts the objects that the active slab held itself on the slot's freelist. If nothing is in use, nobody else has an object to
- * free, so what others have freed may be forgotten as well. */
+ * free, so what others have freed may be forgotten as well. Nothing is in use only if the exchange says so: where words of 64
+ * bits are read by halves, a push may come in between. */
 static void take_held(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
@@ -229,7 +230,7 @@ static void take_held(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	own->freelist = slab->held.freelist;
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
-	if (empty && (sy__slub_word_full(word) || sy__swap64(&slab->word, &word, sy__slub_word_take(word))))
+	if (empty && sy__swap64(&slab->word, &word, sy__slub_word_take(word)))
 		carve_all(cache, own);
 }
 

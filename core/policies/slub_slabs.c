@@ -283,6 +283,18 @@ static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, stru
 	return pages;
 }
 
+/* The pages of a slab without an object in use go: no mark stays in their descriptor, which may be a large allocation's next,
+ * and what other slots did to the objects that they freed is done (the exchange acquires what their pushes released). */
+static void disown_empty(struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+
+	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+	while (!sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN))
+		;
+}
+
 /* One of a heap of threads without an object in use: if it goes, without a look at its objects. */
 static uint64_t unfreeze_empty(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
@@ -292,7 +304,10 @@ static uint64_t unfreeze_empty(struct sy__slub_cache *cache, unsigned slot, stru
 	sy__lock(&node->lock);
 	discard = surplus(cache, node, page, 0);
 	sy__unlock(&node->lock);
-	return discard ? sy__slub_discard(cache, slot, page) : unfreeze(cache, slot, page, held_chain(page));
+	if (!discard)
+		return unfreeze(cache, slot, page, held_chain(page));
+	disown_empty(page);
+	return sy__slub_discard(cache, slot, page);
 }
 
 /* Gives back empty slabs of a slot of a heap of threads, but for so many. */
@@ -348,7 +363,7 @@ static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 	sy__local_begin(slot);
 	if (own->slab)
 		pages += sy__slub_deactivate(cache, slot, own);
-	if (cache->cache.heap->threads)
+	if (sy__slub_slots_own(cache))
 		pages += unfreeze_owned(cache, slot);
 	else
 		pages += unfreeze_chain(cache, slot, take_slot_partial(own));
@@ -449,6 +464,6 @@ void sy__slub_cache_fini(struct sy_cache *cache)
 	sy__slub_shrink(cache);
 	sy__deferred_finish(cache->heap, belongs_to, cache);
 	sy__metadata_give(cache->heap, slub->nodes, slub->state_bytes);
-	if (slub->stride == SY_SLOT_STRIDE)
+	if (sy__slub_slots_own(slub))
 		sy__lines_give(cache->heap, slub->slots, sizeof(*slub->slots));
 }
