@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernel_support import make_tarball, make_tree
+from slabyard import cli
 from slabyard.errors import UserError
 from slabyard.kernels import build, cache, commands, config, edits, kinds, ports, source, tools
 
@@ -31,8 +32,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prepare(found: source.Source, kind: kinds.Kind = SLUB) -> Path:
-    with source.prepared(found, kind) as (copy, _):
+    with source.prepared(found, kind, source.own_files(kind)) as (copy, _):
         return copy
+
+
+def key(request: build.Request) -> str:
+    return build._key(request, source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug))
 
 
 def copy_of(tree: Path) -> Path:
@@ -167,7 +172,8 @@ def test_a_copy_that_is_built_from_is_not_changed(tmp_path: Path, capsys: pytest
         prepare(found, kind)
         changed.set()
 
-    with source.prepared(found, kind) as (copy, _), source.prepared(found, kind):  # two builds of the same files
+    own = source.own_files(kind)
+    with source.prepared(found, kind, own) as (copy, _), source.prepared(found, kind, own):  # two builds of the same files
         thread = threading.Thread(target=change)
         thread.start()
         assert not changed.wait(0.5) and (copy / "mm/own.c").read_bytes() == b"first"
@@ -215,13 +221,25 @@ def test_a_kind_brings_files_of_its_own(tmp_path: Path) -> None:
     copy = prepare(found, kind)
     assert copy != prepare(found)
     assert (copy / "mm/own.c").read_bytes() == b"first" and "SUBLEVEL = 8" in (copy / "Makefile").read_text()
-    first = build._key(build.Request(found, "um", kind))
+    first = key(build.Request(found, "um", kind))
     stamp = (copy / "mm/own.c").stat().st_mtime_ns
     prepare(found, kind)
     assert (copy / "mm/own.c").stat().st_mtime_ns == stamp  # make has nothing to do
     contents["mm/own.c"] = b"second"
     assert prepare(found, kind) == copy and (copy / "mm/own.c").read_bytes() == b"second"
-    assert build._key(build.Request(found, "um", kind)) != first
+    assert key(build.Request(found, "um", kind)) != first
+
+
+def test_a_file_that_is_ours_no_more_is_removed(tmp_path: Path) -> None:
+    contents = {f"{ports.OURS}/core/policies/kept.c": b"1", f"{ports.OURS}/core/policies/gone.c": b"2"}
+    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: dict(contents))
+    found = source.find(make_tree(tmp_path / "tree"))
+    policies = prepare(found, kind) / ports.OURS / "core/policies"
+    stamp = (policies / "kept.c").stat().st_mtime_ns
+    del contents[f"{ports.OURS}/core/policies/gone.c"]
+    (policies / ".kept.c.part").write_bytes(b"of an interruption")
+    prepare(found, kind)
+    assert [path.name for path in policies.iterdir()] == ["kept.c"] and (policies / "kept.c").stat().st_mtime_ns == stamp
 
 
 # ---- Building ----------------------------------------------------------------------------------------------------------------
@@ -250,7 +268,7 @@ def test_debug_and_outlined_kernels_are_others(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     found = source.find(tree)
     flags = ((False, False), (True, False), (False, True))
-    keys = {build._key(build.Request(found, arch, SLUB, *these)) for arch in config.ARCHITECTURES for these in flags}
+    keys = {key(build.Request(found, arch, SLUB, *these)) for arch in config.ARCHITECTURES for these in flags}
     assert len(keys) == 6
 
 
@@ -259,6 +277,61 @@ def test_an_outlined_kernel_starts_from_the_plain_one(tmp_path: Path) -> None:
     build.build(request(tree))
     kernel = build.build(build.Request(source.find(tree), "um", SLUB, outlined=True))
     assert kernel.about["outlined"] and len(built_objects(tree)) == 3
+
+
+def test_a_kernel_is_built_from_the_files_of_its_key(tmp_path: Path) -> None:
+    contents = iter([b"first", *[b"changed meanwhile"] * 9])
+    kind = kinds.Kind("own", "", ("CONFIG_SLOB=y",), {}, (), files=lambda: {"mm/own.c": next(contents)})
+    wanted = build.Request(source.find(make_tree(tmp_path / "tree")), "um", kind)
+    kernel = build.build(wanted)
+    own = {**ports.common(), "mm/own.c": b"first"}
+    assert kernel.key == build._key(wanted, own, config.fragment("um", kind, False))
+    assert (source.copy_of(wanted.source, kind) / "mm/own.c").read_bytes() == b"first"
+
+
+def test_a_copy_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = make_tree(tmp_path / "tree")
+    build.build(request(tree))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/cp").write_text("#!/bin/sh\nmkdir $4; echo 'cp: No space left on device' >&2; exit 1\n")
+    (tmp_path / "bin/cp").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    with pytest.raises(UserError, match="cannot be copied: cp: No space left on device; XDG_CACHE_HOME names another"):
+        build.build(build.Request(source.find(tree), "um", SLUB, outlined=True))
+    assert not list(cache.folder("builds").glob("*.part"))
+
+
+def test_a_kernel_that_was_half_removed_is_built_again(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree")
+    kernel = build.build(request(tree))
+    (kernel.folder / "kernel.json").unlink()
+    assert build.built() == []
+    assert build.build(request(tree)).image.exists() and len(build.built()) == 1
+
+
+def test_clean_removes_what_interruptions_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = build.build(request(make_tree(tmp_path / "tree")))
+    copy = next(path for path in cache.folder("sources").iterdir() if path.is_dir())
+    for left in (copy.with_name("half.part"), copy.with_name(f"{copy.name}.part"), cache.folder("builds") / "half.part"):
+        left.mkdir()
+        (left / "file").touch()
+    kernels = cache.folder("kernels")
+    (kernels / "half.part").mkdir()
+
+    def interrupted(path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(cache.shutil, "rmtree", interrupted)
+        cache.remove(kernel.folder)
+    assert not kernel.folder.exists()  # what is left has another name
+    kernel.folder.with_name(f"{kernel.key}.part").rename(kernel.folder)
+    assert cli.main(["kernel", "clean"]) == 0
+    assert {path.suffix for part in ("builds", "sources") for path in cache.folder(part).iterdir()} == {".lock"}
+    assert build.built() == [kernel]
+    assert cli.main(["kernel", "clean", "--all"]) == 0
+    assert {path.suffix for path in kernels.iterdir()} == {".lock"}
 
 
 def test_a_failed_build_says_why_and_goes_on_later(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@
                         kernels/KEY: image, symbols, configuration, what it was made from
 
 The key is a hash of everything that the kernel is made from: source, architecture, configuration, compiler, flags, and the files
-that its kind brings. make's folder has a coarser name, without those files, so that a change of one of them compiles what depends
-on it alone. make runs at low priority in a process group of its own (cache.py), so Ctrl-C ends every compiler; what it has finished
-stays, and the next build goes on from there. Objects are counted as make names them, against their number in the last whole build
-(the first: in one of ours), for the progress bar.
+that its kind brings, which are read once, for the key and for the build. make's folder has a coarser name, without those files, so
+that a change of one of them compiles what depends on it alone. make runs at low priority in a process group of its own (cache.py),
+so Ctrl-C ends every compiler; what it has finished stays, and the next build goes on from there. Objects are counted as make names
+them, against their number in the last whole build (the first: in one of ours), for the progress bar.
 
 An outlined kernel, for flame graphs, is built from a copy of the plain one's folder: three files are compiled anew.
 """
@@ -26,6 +26,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ class Kernel:
 
 def build(request: Request, progress: Progress | None = None, jobs: int | None = None) -> Kernel:
     """The kernel, built where it is not there yet. UserError when a tool is missing or the build fails."""
-    key = _key(request)
+    own, wanted = source.own_files(request.kind), config.fragment(request.arch, request.kind, request.debug)
+    key = _key(request, own, wanted)
     place = cache.folder("kernels") / key
     if (ready := load(place)) is not None:
         return ready
@@ -100,7 +102,7 @@ def build(request: Request, progress: Progress | None = None, jobs: int | None =
     tools.require((*tools.BUILD, *tools.ARCHITECTURES[request.arch]), f"building a kernel for {request.arch}")
     folder = cache.folder("builds") / _name(request)
     with (
-        source.prepared(request.source, request.kind) as (tree, of_copy),
+        source.prepared(request.source, request.kind, own) as (tree, of_copy),
         cache.locked(folder, f"the kernel {request.title}") as of_folder,
     ):
         if (ready := load(place)) is not None:
@@ -108,7 +110,7 @@ def build(request: Request, progress: Progress | None = None, jobs: int | None =
         if request.outlined and not folder.is_dir():
             _seed(request, folder)
         folder.mkdir(exist_ok=True)
-        make = _Make(request, tree, folder, (of_copy, of_folder), jobs or os.cpu_count() or 1)
+        make = _Make(request, wanted, tree, folder, (of_copy, of_folder), jobs or os.cpu_count() or 1)
         make.configure()
         started = time.monotonic()
         steps = make.compile(progress)
@@ -136,16 +138,16 @@ def _check_machine(arch: str) -> None:
         raise UserError(f"kernels for {arch} are built on x86-64; this machine is {machine}")
 
 
-def _key(request: Request) -> str:
+def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:
     made_of = [
         request.source.ident,
         request.arch,
-        config.fragment(request.arch, request.kind, request.debug),
+        wanted,
         tools.compiler_version(),
         FLAGS[request.arch],
         " ".join(_UNINLINED if request.outlined else ()),
         *(f"{edit}" for edit in source.changes(request.kind)),
-        *(f"{path} {hashlib.sha256(content).hexdigest()}" for path, content in sorted(source.own_files(request.kind).items())),
+        *(f"{path} {hashlib.sha256(content).hexdigest()}" for path, content in sorted(own.items())),
     ]
     return f"{request.arch}-{request.kind.name}-{hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]}"
 
@@ -163,15 +165,19 @@ def _seed(request: Request, folder: Path) -> None:
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     with cache.locked(plain, "the kernel that this one differs little from"):
-        subprocess.run(["cp", "-a", "--reflink=auto", str(plain), str(part)], check=True)
+        done = subprocess.run(["cp", "-a", "--reflink=auto", str(plain), str(part)], capture_output=True, check=False)
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["cp failed"]
+        shutil.rmtree(part, ignore_errors=True)
+        raise UserError(f"{plain}: cannot be copied: {lines[0]}; XDG_CACHE_HOME names another folder to keep kernels in")
     part.rename(folder)
 
 
 class _Make:
     """make at work on one kernel."""
 
-    def __init__(self, request: Request, tree: Path, folder: Path, locks: tuple[int, ...], jobs: int) -> None:
-        self.request, self.tree, self.folder, self.locks, self.jobs = request, tree, folder, locks, jobs
+    def __init__(self, request: Request, wanted: str, tree: Path, folder: Path, locks: tuple[int, ...], jobs: int) -> None:
+        self.request, self.wanted, self.tree, self.folder, self.locks, self.jobs = request, wanted, tree, folder, locks, jobs
         self.log = folder.with_name(f"{folder.name}.log")
 
     def _argv(self, *targets: str) -> list[str]:
@@ -191,7 +197,7 @@ class _Make:
 
     def configure(self) -> None:
         """Makes `.config`, unless it is there for just these lines already."""
-        wanted = config.fragment(self.request.arch, self.request.kind, self.request.debug)
+        wanted = self.wanted
         stamp = self.folder / ".slabyard-config"
         if stamp.is_file() and stamp.read_text() == wanted and (self.folder / ".config").is_file():
             return
@@ -250,7 +256,15 @@ def _reason(log: Path) -> str:
 
 
 def _keep(request: Request, place: Path, folder: Path, make: _Make, figures: dict[str, Any]) -> Kernel:
-    """Copies what a kernel is to its final place."""
+    """Copies what a kernel is to its final place, in stead of what may be left there of one that was half removed."""
+    with cache.locked(place, place.name):
+        _fill(request, place, folder, make, figures)
+    kernel = load(place)
+    assert kernel is not None
+    return kernel
+
+
+def _fill(request: Request, place: Path, folder: Path, make: _Make, figures: dict[str, Any]) -> None:
     part = place.with_name(f"{place.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
@@ -273,7 +287,5 @@ def _keep(request: Request, place: Path, folder: Path, make: _Make, figures: dic
         **figures,
     }
     (part / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")
+    shutil.rmtree(place, ignore_errors=True)
     part.rename(place)
-    kernel = load(place)
-    assert kernel is not None
-    return kernel

@@ -8,10 +8,12 @@ Kernels take minutes to build, so what was built is kept, for all invocations of
         kernels/KEY/        finished kernels, never changed; KEY stands for everything that they were made from
         guests/KEY          programs of ours, compiled for guests
 
-Whatever appears under its final name is whole: it is made beside it and renamed. Two invocations that want the same thing meet at
-its lock file, and the second finds it done. A lock belongs to an open file (flock), which the processes started under it inherit:
-if an invocation is killed with no chance to tidy up, its compilers keep the lock until the last of them has ended, and never meet
-those of the next one.
+Whatever appears under its final name is whole: it is made beside it (`NAME.part`) and renamed, and renamed back before it is removed.
+What an interruption leaves under that other name goes with the next attempt, or with `slabyard kernel clean`.
+
+Two invocations that want the same thing meet at its lock file, and the second finds it done. A lock belongs to an open file (flock),
+which the processes started under it inherit: if an invocation is killed with no chance to tidy up, its compilers keep the lock until
+the last of them has ended, and never meet those of the next one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -82,6 +85,20 @@ def alone(descriptor: int, what: str) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def remove(entry: Path) -> None:
+    """Removes a file or folder of the cache, whole or in part, once nobody works on it; never a part of it under its final name."""
+    whole = entry.with_name(entry.name.removesuffix(".part"))
+    with locked(whole, whole.name):
+        if not entry.is_dir():
+            entry.unlink(missing_ok=True)
+            return
+        part = whole.with_name(f"{whole.name}.part")
+        if entry != part:
+            shutil.rmtree(part, ignore_errors=True)
+            entry.rename(part)
+        shutil.rmtree(part)
 
 
 @contextlib.contextmanager

@@ -8,8 +8,6 @@ has never seen one. What takes long to load is loaded by the verb that needs it:
 from __future__ import annotations
 
 import argparse
-import contextlib
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -383,12 +381,6 @@ def _clean(options: argparse.Namespace) -> int:
 
     for part in ("builds", "sources", *(("kernels", "guests") if options.all else ())):
         for entry in sorted(cache.folder(part).iterdir()):
-            if entry.suffix in (".lock", ".part"):
-                continue
-            with cache.locked(entry, entry.name):
-                if entry.is_dir():
-                    shutil.rmtree(entry)
-                else:
-                    with contextlib.suppress(FileNotFoundError):
-                        entry.unlink()
+            if entry.suffix != ".lock":
+                cache.remove(entry)
     return DONE

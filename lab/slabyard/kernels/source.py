@@ -7,7 +7,8 @@ the old one is not mistaken for the new.
 
 A copy is made under another name and renamed when it is whole. Files of ours (ports.py, `Kind.files`) and changes are brought up to
 date before every build, those that changed alone, so that make builds what depends on them and no more; a kind with files or changes
-of its own has a copy of its own. Whoever builds from a copy shares its lock until the build is over, and whoever has something to
+of its own has a copy of its own. What lies in our folder there and is none of our files is removed, as makefiles take what they find.
+Whoever builds from a copy shares its lock until the build is over, and whoever has something to
 change in it must have the lock alone: so builds of the same files may go on side by side, and nobody changes under one what it is
 built from.
 """
@@ -21,7 +22,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,24 +136,29 @@ def copy_of(source: Source, kind: Kind) -> Path:
 
 
 @contextlib.contextmanager
-def prepared(source: Source, kind: Kind) -> Iterator[tuple[Path, int]]:
-    """The private copy, whole and up to date as long as the block lasts, and the descriptor of its lock."""
+def prepared(source: Source, kind: Kind, own: Mapping[str, bytes]) -> Iterator[tuple[Path, int]]:
+    """The private copy, whole and with these files of ours as long as the block lasts, and the descriptor of its lock."""
     copy = copy_of(source, kind)
     with cache.shared(copy) as lock:
-        while not _is_up_to_date(copy, kind):
+        while not _is_up_to_date(copy, kind, own):
             with cache.alone(lock, "the copy of the kernel source"):
-                _prepare(source, kind, lock)
+                _prepare(source, kind, own, lock)
         yield copy, lock
 
 
-def _is_up_to_date(copy: Path, kind: Kind) -> bool:
-    wanted = {**edits.changed(copy, changes(kind)), **own_files(kind)}
-    return all(edit.path in wanted for edit in changes(kind)) and all(
-        (copy / path).is_file() and (copy / path).read_bytes() == content for path, content in wanted.items()
-    )
+def _is_up_to_date(copy: Path, kind: Kind, own: Mapping[str, bytes]) -> bool:
+    wanted = {**edits.changed(copy, changes(kind)), **own}
+    if not all(edit.path in wanted for edit in changes(kind)) or _stale(copy, own):
+        return False
+    return all((copy / path).is_file() and (copy / path).read_bytes() == content for path, content in wanted.items())
 
 
-def _prepare(source: Source, kind: Kind, lock: int) -> None:
+def _stale(copy: Path, own: Mapping[str, bytes]) -> list[Path]:
+    """Files in our folder of a copy that are none of ours any more."""
+    return [path for path in (copy / ports.OURS).rglob("*") if not path.is_dir() and str(path.relative_to(copy)) not in own]
+
+
+def _prepare(source: Source, kind: Kind, own: Mapping[str, bytes], lock: int) -> None:
     copy = copy_of(source, kind)
     if not copy.is_dir():
         part = copy.with_name(f"{copy.name}.part")
@@ -162,7 +168,9 @@ def _prepare(source: Source, kind: Kind, lock: int) -> None:
         edits.apply(part, changes(kind))
         part.rename(copy)
     edits.apply(copy, changes(kind))
-    for path, content in own_files(kind).items():
+    for left in _stale(copy, own):
+        left.unlink()
+    for path, content in own.items():
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
         edits.write(copy / path, content)
 
