@@ -34,6 +34,10 @@ for word; do case $word in uml_dir=*) host=${word#uml_dir=} ;; esac; done
 case "$*" in *panic=now*) echo "Kernel panic - not syncing: asked for"; sleep 30 ;; esac
 case "$*" in *hang=now*) echo "starting"; sleep 30 ;; esac
 case "$*" in *die=now*) echo "[    0.1] init: not found"; exit 1 ;; esac
+case "$*" in *unprepared=now*)
+	printf '@@slabyard unprepared\nmke2fs: out of space\n@@slabyard end\n' >"$host/results"
+	exit ;;
+esac
 echo "slabyard: begins"
 echo "slabyard: ends"
 cat >"$host/results" <<'END'
@@ -80,6 +84,8 @@ x [000] 0.3: mm_page_alloc_extfrag: b
 x [000] 0.4: mm_page_alloc_extfrag: c
 @@slabyard end
 END
+echo "slabyard: done"
+case "$*" in *stay=now*) sleep 30 ;; esac
 """
 
 REGISTERS = "int have_xstate_support;\nvoid init(void)\n{\n\tif (have_xstate_support)\n\t\treturn;\n\thave_xstate_support = 1;\n}\n"

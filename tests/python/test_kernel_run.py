@@ -131,6 +131,7 @@ def test_a_boot_becomes_figures(plan: run.Plan) -> None:
     ("word", "complaint"),
     [
         ("panic=now", "nothing on slub: Kernel panic - not syncing: asked for"),
+        ("unprepared=now", "nothing on slub: could not be prepared in the guest: mke2fs: out of space"),
         ("die=now", "the guest ended before it was done: init: not found"),
         ("hang=now", "not done after 0.5 s; --timeout gives it longer. Its last words: starting"),
     ],
@@ -138,6 +139,13 @@ def test_a_boot_becomes_figures(plan: run.Plan) -> None:
 def test_a_boot_that_fails_is_told(plan: run.Plan, word: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         run.once(with_parameter(plan, word, 0.5 if word == "hang=now" else 10))
+
+
+def test_a_kernel_that_does_not_switch_itself_off_is_ended(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "SILENCE", 1)
+    done = run.once(with_parameter(plan, "stay=now", 20))
+    assert done.figures["seconds"] == 0.25 and done.trouble[-1] == "the kernel did not switch itself off"
+    assert "the kernel did not switch itself off" not in run.once(plan).trouble
 
 
 def test_hardware_that_cannot_be() -> None:
@@ -166,6 +174,35 @@ def test_kvm_needs_a_processor_that_has_it(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_guests_first_program_is_a_script() -> None:
     subprocess.run(["sh", "-n"], input=guest._resource("init.sh"), check=True)
+
+
+def first_program(tmp_path: Path, prepare: str, load: str) -> dict[str, str]:
+    """What the guest's first program hands out, run as a script of this machine with folders of its own."""
+    places = {"/run": "run", "/sys/kernel/tracing": "tracing", "/slabyard/job": "job"}
+    text = guest._resource("init.sh").decode()
+    for place, name in places.items():
+        text = text.replace(place, str(tmp_path / name))
+    for name in ("run", "tracing"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "tracing/trace").touch()
+    functions = f"prepare() {{ {prepare}; }}\nload() {{ {load}; }}\nafter() {{ :; }}\n"
+    (tmp_path / "job").write_text(f"OUT=hostfs\nTRACE=none\nHOST=x\n{functions}")
+    privileged = "".join(f"{name}() {{ :; }}\n" for name in ("mount", "poweroff", "sleep", "dmesg"))
+    done = subprocess.run(["sh", "-c", privileged + text], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "slabyard: done"
+    return machine.split(machine._results(tmp_path / "run/host/results"))
+
+
+def test_what_cannot_be_prepared_is_not_measured(tmp_path: Path) -> None:
+    texts = first_program(tmp_path, "echo mke2fs: out of space; false", "echo loaded")
+    assert texts["unprepared"] == "mke2fs: out of space\n" and "measured" not in texts and "end" in texts
+
+
+@pytest.mark.parametrize("said", [r"a\0b\n", r"\0ab\0", "ab", r"a\0b"])
+def test_what_a_workload_prints_ends_no_stream(tmp_path: Path, said: str) -> None:
+    texts = first_program(tmp_path, "true", f"echo status 0; printf '{said}' >&2")
+    assert (texts["measured"], texts["output"]) == ("status 0\n", "ab\n")
+    assert {"log", "extfrag", "before/meminfo", "after/vmstat", "end"} <= texts.keys() and "unprepared" not in texts
 
 
 def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: run.Plan) -> None:

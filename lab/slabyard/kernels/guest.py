@@ -27,8 +27,8 @@ from .workloads import Job
 
 FOLDERS = ("bin", "dev", "etc", "lib", "lib64", "mnt", "proc", "run", "slabyard", "sys", "tmp", "usr", "usr/bin", "sbin", "usr/sbin")
 APPLETS = (
-    "sh", "cat", "cut", "dd", "dmesg", "echo", "false", "find", "grep", "ls", "mkdir", "mke2fs", "mount", "poweroff", "rm", "seq", "sleep",
-    "sync", "tail", "tar", "true", "umount",
+    "sh", "cat", "cut", "dd", "dmesg", "echo", "false", "find", "grep", "ls", "mkdir", "mke2fs", "mount", "mv", "poweroff", "rm", "seq",
+    "sleep", "sync", "tail", "tar", "tr", "true", "umount",
 )  # fmt: skip
 _CFLAGS = ("-O2", "-std=gnu11", "-static")
 

@@ -7,8 +7,8 @@
 
 Every boot has a folder of its own in the temporary folder, and all its processes are one group that ends with us (cache.py). A
 user-mode kernel keeps its memory in a file there, and its guest's processes are processes of this machine, stopped and resumed by
-ptrace; they are of the group, too. The console is read all the time: a panic ends the boot at once, silence for longer than the
-limit as well.
+ptrace; they are of the group, too. The console is read all the time: a panic ends the boot at once, and so does the limit of its
+time. A guest that has said that it is done has handed out everything; where its kernel then falls silent and stays, it is ended.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .workloads import Job
 EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag")
 FALLBACK = "mm_page_alloc_extfrag"
 PERIOD = 20  # milliseconds between two looks at the memory that slabs hold
+SILENCE = 10  # seconds, at the end, after which a kernel will not switch itself off any more
 PANICS = (b"Kernel panic", b"---[ end Kernel panic")
 _BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
 _NO_ROOM = "slabyard: no room for the trace"
@@ -89,6 +90,7 @@ class Outcome:
     began: float = 0.0
     ended: float = 0.0
     accelerator: str = ""
+    stayed: bool = False  # the kernel had to be ended after it was done
 
 
 def default_hardware(arch: str) -> Hardware:
@@ -198,7 +200,12 @@ def _wait(argv: Sequence[str], what: Boot, folder: Path, outcome: Outcome) -> No
         assert process.stdout is not None
         selector.register(process.stdout, selectors.EVENT_READ)
         try:
-            while _read(selector, process.stdout.fileno(), console, outcome):
+            silence = 0
+            while (piece := _read(selector, process.stdout.fileno(), console, outcome)) != b"":
+                silence = 0 if piece else silence + 1
+                if silence >= SILENCE and _DONE in console and not what.prefix:  # a prefix may have to write for longer
+                    outcome.stayed = True
+                    return
                 if any(word in console for word in PANICS):
                     raise UserError(f"{what.job.name} on {what.kernel.kind}: {_last_words(_text(console))}")
                 if time.monotonic() > deadline:
@@ -211,10 +218,10 @@ def _wait(argv: Sequence[str], what: Boot, folder: Path, outcome: Outcome) -> No
             outcome.console = _text(console)
 
 
-def _read(selector: selectors.BaseSelector, descriptor: int, console: bytearray, outcome: Outcome) -> bool:
-    """Reads what there is of the console; False at its end, or once the guest has said that it is done and nothing more comes."""
+def _read(selector: selectors.BaseSelector, descriptor: int, console: bytearray, outcome: Outcome) -> bytes | None:
+    """Reads what there is of the console: None after a second of silence, nothing at its end."""
     if not selector.select(timeout=1.0):
-        return True
+        return None
     piece = os.read(descriptor, 1 << 16)
     before = max(0, len(console) - 64)
     console += piece
@@ -223,7 +230,7 @@ def _read(selector: selectors.BaseSelector, descriptor: int, console: bytearray,
         outcome.began = now
     if not outcome.ended and console.find(_ENDS, before) >= 0:
         outcome.ended = now
-    return bool(piece)
+    return piece
 
 
 def _text(console: bytes | bytearray) -> str:

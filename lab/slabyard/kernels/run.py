@@ -81,6 +81,9 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     measured = {name: int(value) for name, value in (line.split() for line in outcome.texts.get("measured", "").splitlines())}
     output = outcome.texts.get("output", "").strip()
     last = output.splitlines()[-1] if output else "it said nothing"
+    if "unprepared" in outcome.texts:
+        said = outcome.texts["unprepared"].strip().splitlines() or ["it said nothing"]
+        raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be prepared in the guest: {said[-1]}")
     if not measured:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be measured: {last}")
     if measured["status"]:
@@ -99,7 +102,8 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def _trouble(plan: Plan, outcome: Outcome) -> list[str]:
-    return trouble(outcome.texts.get("log", ""), plan.job.workload.expected)
+    stayed = ["the kernel did not switch itself off"] if outcome.stayed else []
+    return [*trouble(outcome.texts.get("log", ""), plan.job.workload.expected), *stayed]
 
 
 def fallbacks(outcome: Outcome) -> dict[str, int]:

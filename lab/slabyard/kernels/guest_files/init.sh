@@ -3,7 +3,8 @@
 #
 # /slabyard/job defines OUT (a folder of the host, or a disk), TRACE (what is handed out besides: none, all, the trace; calls, the log of a kernel on slabyard), PERIOD, and the functions
 # prepare, load and after. What is handed out is one stream: a line `@@slabyard NAME`, and that file's content. A disk gets the same bytes as a
-# file, from its start; text has no zero byte, so the host knows where it ends.
+# file, from its start; text has no zero byte, so the host knows where it ends: those that a workload prints are left out. Where the job
+# cannot be prepared there is no load, and what was said about it is handed out in stead of figures.
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/ TERM=dumb
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -27,20 +28,22 @@ end_of_calls() {
 }
 
 hand_out() {
-	for file in /run/before/* /run/after/* /run/measured /run/output /run/samples /run/calls /run/attributes /run/log /run/extfrag; do
+	for file in /run/before/* /run/after/* /run/measured /run/output /run/unprepared /run/samples /run/calls /run/attributes /run/log /run/extfrag; do
 		[ -f "$file" ] || continue
 		echo "@@slabyard ${file#/run/}"
-		cat "$file"
+		tr -d '\0' <"$file" >/run/text
+		cat /run/text
+		[ -z "$(tail -c 1 /run/text)" ] || echo
 	done
 	echo "@@slabyard end"
 }
 
 cd /tmp
-prepare >/run/prepared 2>&1 || { cat /run/prepared; echo "slabyard: the workload cannot be prepared"; }
+prepare >/run/prepared 2>&1 || mv /run/prepared /run/unprepared
 echo "slabyard: begins"
 snapshot before
 echo before >/sys/kernel/tracing/trace_marker
-load >/run/measured 2>/run/output
+[ -f /run/unprepared ] || load >/run/measured 2>/run/output
 sleep 1
 end_of_calls
 echo 0 >/sys/kernel/tracing/tracing_on
