@@ -9,7 +9,7 @@ Statuses (documented in README.md and in `slabyard --help`):
     0  done
     1  a regression was found, where asked to look for one
     2  wrong usage or wrong input
-    3  done, but the trace was incomplete: events were lost while it was recorded
+    3  done, but the trace was incomplete: events were lost while it was recorded; or a booted kernel's log tells of trouble
     4  a privilege or a tool is missing; the message says which, and how to get it
     130  interrupted: Ctrl-C, SIGTERM or SIGHUP
 """

@@ -16,7 +16,7 @@ import pytest
 from kernel_support import make_tree
 from slabyard import cli, report
 from slabyard.errors import UserError
-from slabyard.kernels import bench, build, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
+from slabyard.kernels import bench, build, commands, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
 from slabyard.output import Progress
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -269,14 +269,15 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch:
 def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree = str(tmp_path / "tree")
     argv = ["kernel", "run", "--allocator", "slub", "--workload", "boot", "--source", tree]
-    assert cli.main([*argv, "-o", str(tmp_path / "out")]) == 0
-    out = capsys.readouterr().out
+    assert cli.main([*argv, "-o", str(tmp_path / "out")]) == 3  # its log has a warning
+    out, err = capsys.readouterr()
+    assert "slabyard: boot on slub: the kernel's log tells of trouble: WARNING: CPU: 0 PID: 1 at mm/slub.c:1\n" in err
     assert "slub on boot: Linux 6.1.7 for um (native), 1 CPU, 512 MiB" in out and "8,000  KiB" in out and "WARNING" in out
     assert (tmp_path / "out/meminfo.before").read_text().startswith("MemTotal") and (tmp_path / "out/log").exists()
-    assert cli.main([*argv, "--format", "json"]) == 0
+    assert cli.main([*argv, "--format", "json"]) == 3
     assert json.loads(capsys.readouterr().out)["run"]["kernel"] == "6.1.7"
     both = "slub,slub:max_order=0"
-    assert cli.main(["kernel", "compare", "--allocators", both, "--workloads", "boot", "--runs", "1", "--source", tree]) == 0
+    assert cli.main(["kernel", "compare", "--allocators", both, "--workloads", "boot", "--runs", "1", "--source", tree]) == 3
     assert "slub:max_order=0" in capsys.readouterr().out
     assert cli.main(["kernel", "list", "--format", "csv"]) == 0
     assert "um,slub,6.1.7" in capsys.readouterr().out
@@ -287,14 +288,24 @@ def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.Capture
         (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--cpus", "4"], "one CPU"),
         (["kernel", "compare", "--allocators", "slub,slub"], "twice"),
         (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--trace", "t", "--trace-buffer", "400M"], "less than half"),
+        (["kernel", "fidelity", "--allocators", "slub", "--trace-buffer", "400M"], "less than half"),
+        (["kernel", "fidelity", "--allocators", "slub", "--workloads", ","], "--workloads names no workload"),
+        (["kernel", "compare", "--allocators", "slub", "--workloads", ""], "--workloads names no workload"),
     ):
         assert cli.main(wrong) == 2
         assert words in capsys.readouterr().err
 
 
+def test_only_trouble_in_the_log_changes_the_status(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"run": {"allocator": spec, "workload": "boot"}, "kernel": {"trouble": lines}} for spec, lines in
+               (("slub", []), ("slab", ["BUG: a", "BUG: a", "Oops: b"]))]  # fmt: skip
+    assert [commands._worst(found) for found in (records[:1], records)] == [0, 3]
+    assert capsys.readouterr().err == "slabyard: boot on slab: the kernel's log tells of trouble: BUG: a (and 1 more)\n"
+
+
 def test_the_benchmark_becomes_records_and_tables(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["kernel", "bench", "--allocators", "slub,slub:max_order=0", "--runs", "2", "--source", str(tmp_path / "tree")]
-    assert cli.main([*argv, "--export-json", str(tmp_path / "b.json")]) == 0
+    assert cli.main([*argv, "--export-json", str(tmp_path / "b.json")]) == 3  # the log of the kernel that is none has a warning
     out = capsys.readouterr().out
     assert "bytes             8  4096\n" in out and "slub:max_order=0  8  4096\n" in out and out.count("\nbytes") == 8
     records = json.loads((tmp_path / "b.json").read_text())
@@ -303,7 +314,7 @@ def test_the_benchmark_becomes_records_and_tables(plan: run.Plan, tmp_path: Path
     assert "cache_pair_8_allocation" not in timed and timed["samples"]["cache_pair_8"] == [8.1, 8.1]
     assert records[1]["kernel"]["parameters"] == ["slub_max_order=0", "slabyard.bench=1", "slab_nomerge"]
     assert records[0]["run"]["workload"] == "bench"
-    assert cli.main([*argv, "--format", "csv"]) == 0
+    assert cli.main([*argv, "--format", "csv"]) == 3
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + 2 * 16 and lines[1].startswith("slub,cache,pair,8,8.1,30")
 

@@ -18,6 +18,7 @@ from ..output import Progress, Table, note, render, to_json, whole_file
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
+    from ..records import Record
     from . import build, machine, run
 
 TRACE_BUFFER = 64 << 20
@@ -193,6 +194,34 @@ def _specs(text: str | None) -> list[kinds.Spec]:
     return [kinds.parse(spec) for spec in found]
 
 
+def _jobs(names: Sequence[str]) -> list[workloads.Job]:
+    found = [workloads.parse(name) for name in names if name]
+    if not found:
+        raise UserError("--workloads names no workload")
+    return found
+
+
+def _check_buffer(size: int, hardware: machine.Hardware) -> None:
+    """UserError for a trace's buffer that would leave the guest too little memory."""
+    if size >= hardware.memory // 2:
+        raise UserError("--trace-buffer must be less than half the guest's memory; give it more with --memory")
+
+
+def _status(allocator: str, workload: str, trouble: Sequence[str]) -> int:
+    """INCOMPLETE, and a note, where a kernel's log tells of trouble: its figures may be those of a kernel that no longer works."""
+    if not trouble:
+        return DONE
+    lines = list(dict.fromkeys(trouble))
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    note(f"{workload} on {allocator}: the kernel's log tells of trouble: {lines[0]}{more}")
+    return INCOMPLETE
+
+
+def _worst(found: Sequence[Record]) -> int:
+    """The worst status of several records' logs."""
+    return max(_status(one["run"]["allocator"], one["run"]["workload"], one["kernel"]["trouble"]) for one in found)
+
+
 # ---- Verbs -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -207,9 +236,10 @@ def _run(options: argparse.Namespace) -> int:
     from . import compare, run
 
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
-    if options.trace is not None and options.trace_buffer >= hardware.memory // 2:
-        raise UserError("--trace-buffer must be less than half the guest's memory; give it more with --memory")
+    if options.trace is not None:
+        _check_buffer(options.trace_buffer, hardware)
     found: list[run.Run] = []
+    trouble: list[str] = []
     incomplete = None
     with Progress(options.runs + (options.trace is not None)) as progress:
         kernel = _kernel(options, spec, progress)
@@ -222,6 +252,7 @@ def _run(options: argparse.Namespace) -> int:
             traced = run.once(run.Plan(spec, kernel, job, hardware, options.timeout, options.trace_buffer), options.trace)
             assert traced.metadata is not None
             incomplete = traced.metadata.incomplete
+            trouble += traced.trouble
             note(f"{options.trace}: {sum(traced.metadata.events.values()):,} events of {traced.metadata.span_seconds:,.2f} s")
     record = run.record(plan, found)
     if options.output is not None:
@@ -232,10 +263,11 @@ def _run(options: argparse.Namespace) -> int:
         print(render([compare.flat([record])], "csv"), end="")
     else:
         print(render(compare.details(record, options.caches), options.format), end="")
+    status = _status(spec.text, job.name, [*record["kernel"]["trouble"], *trouble])
     if incomplete:
         note(f"{options.trace} is incomplete: {incomplete} (--trace-buffer makes room for more)")
         return INCOMPLETE
-    return DONE
+    return status
 
 
 def _write(done: run.Run, folder: Path) -> None:
@@ -253,10 +285,8 @@ def _compare(options: argparse.Namespace) -> int:
     from . import compare, run
 
     specs, hardware = _specs(options.allocators), _machine(options)
-    names = [options.workload] if options.workload else [name for name in options.workloads.split(",") if name]
-    jobs = [workloads.parse(name) for name in names]
-    if not jobs:
-        raise UserError("--workloads names no workload")
+    names = [options.workload] if options.workload else options.workloads.split(",")
+    jobs = _jobs(names)
     with Progress(len(specs) * len(jobs) * (options.warmup + options.runs)) as progress:
         kernels = [_kernel(options, spec, progress) for spec in specs]
         plans = [
@@ -277,7 +307,7 @@ def _compare(options: argparse.Namespace) -> int:
         print(render([compare.flat(found)], "csv"), end="")
     else:
         print(render(compare.tables(found), options.format), end="")
-    return DONE
+    return _worst(found)
 
 
 def _bench(options: argparse.Namespace) -> int:
@@ -296,7 +326,7 @@ def _bench(options: argparse.Namespace) -> int:
         print(render([bench.flat(found)], "csv"), end="")
     else:
         print(render(bench.tables(found), options.format), end="")
-    return DONE
+    return _worst(found)
 
 
 def _fidelity(options: argparse.Namespace) -> int:
@@ -305,7 +335,8 @@ def _fidelity(options: argparse.Namespace) -> int:
     from . import fidelity, run
 
     specs, hardware = _specs(options.allocators), _machine(options)
-    jobs = [workloads.parse(name) for name in options.workloads.split(",") if name]
+    jobs = _jobs(options.workloads.split(","))
+    _check_buffer(options.trace_buffer, hardware)
     agreements: list[fidelity.Agreement] = []
     relived: list[fidelity.Relived] = []
     ours = sum(bool(spec.kind.chooser) for spec in specs)
