@@ -128,7 +128,8 @@ def load(place: Path) -> Kernel | None:
 
 def built() -> list[Kernel]:
     """The finished kernels of the cache, by their names."""
-    found = [kernel for place in sorted(cache.folder("kernels").iterdir()) if (kernel := load(place)) is not None]
+    places = sorted(place for place in cache.folder("kernels").iterdir() if place.suffix not in (".part", ".lock"))
+    found = [kernel for place in places if (kernel := load(place)) is not None]
     return sorted(found, key=lambda kernel: (kernel.arch, kernel.kind, kernel.key))
 
 
