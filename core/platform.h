@@ -37,6 +37,8 @@
  *   sy__slots_release()
  *   sy__slots_high()               slots from here on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
+ *   sy__construct(f, object, bytes)   calls a cache's constructor with an object and its size; not needed (the macro) where a
+ *                                  constructor is what it is declared to be
  *   sy__caller()                   an address that is different for each thread that calls
  *   sy__cpus()                     CPUs that threads may run on
  *                                  (where threads come and go, the shim calls the core's sy__here_slot_ends(slot) when one
@@ -73,6 +75,10 @@
 #define SY_PLATFORM_SHIM "platform/user.h"
 #endif
 #include SY_PLATFORM_SHIM
+
+#ifndef sy__construct
+#define sy__construct(constructor, object, bytes) (constructor)(object, bytes)
+#endif
 
 /* The core's part, see here.c. */
 void sy__here_slot_ends(unsigned slot);

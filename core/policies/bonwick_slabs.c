@@ -189,7 +189,7 @@ static void construct(const struct sy__bonwick_cache *cache, struct sy__bonwick_
 	char *buffer = sy__bonwick_first(cache, slab);
 
 	for (uint32_t i = 0; common->constructor && i < cache->objects; i++)
-		common->constructor(buffer + (size_t)i * common->size, common->object_size);
+		sy__construct(common->constructor, buffer + (size_t)i * common->size, common->object_size);
 }
 
 /* Makes a new slab the cache's last complete one. */

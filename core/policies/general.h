@@ -153,7 +153,7 @@ static inline void *sy__general_cache_alloc(struct sy_cache *cache, unsigned slo
 	else
 		object = sy__general_pages(general, slot, cache->size, flags, node, &own->live);
 	if (cache->constructor && object)
-		cache->constructor(object, cache->object_size);
+		sy__construct(cache->constructor, object, cache->object_size);
 	return object;
 }
 

@@ -220,7 +220,7 @@ static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 	sy__slab_index_t *numbers = slab->freelist;
 
 	for (uint32_t i = 0; common->constructor && i < cache->objects; i++)
-		common->constructor(object_at(cache, slab, i), common->object_size);
+		sy__construct(common->constructor, object_at(cache, slab, i), common->object_size);
 	for (uint32_t i = 0, count = cache->objects; i < count; i++)
 		numbers[i] = (sy__slab_index_t)i;
 }

@@ -552,7 +552,7 @@ static void *slob_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned fl
 	else
 		object = pages_alloc(slob, slot, cache->size, flags, node, &own->live);
 	if (object && cache->constructor)
-		cache->constructor(object, cache->object_size);
+		sy__construct(cache->constructor, object, cache->object_size);
 	return object;
 }
 

@@ -191,7 +191,7 @@ static void *string_objects(struct sy__slqb_cache *cache, char *first)
 
 	for (uint32_t i = 1; i <= cache->objects; i++, object += common->size) {
 		if (common->constructor)
-			common->constructor(object, common->object_size);
+			sy__construct(common->constructor, object, common->object_size);
 		*sy__slqb_next(cache, object) = i < cache->objects ? object + common->size : NULL;
 	}
 	return first;

@@ -76,7 +76,7 @@ void sy__slub_link_row(const struct sy__slub_cache *cache, char *first, uint32_t
 static void construct_objects(const struct sy_cache *cache, char *memory, uint32_t objects)
 {
 	for (uint32_t i = 0; i < objects; i++)
-		cache->constructor(memory + (size_t)i * cache->size, cache->object_size);
+		sy__construct(cache->constructor, memory + (size_t)i * cache->size, cache->object_size);
 }
 
 /* A slab for whoever asked: frozen and counted, with every object taken off the slab's own freelist, and linked from the first

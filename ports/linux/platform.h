@@ -117,6 +117,9 @@ static inline void sy__claim_leave(void)
 {
 }
 
+/* A kernel's constructor takes the object alone; kernels that check the type of what is called (CFI) insist on it. */
+#define sy__construct(constructor, object, bytes) (((void (*)(void *))(void *)(constructor))(object), (void)(bytes))
+
 /* Others' slots are reached by the adapter, before the call. */
 static inline bool sy__slots_claim_try(void)
 {
