@@ -103,6 +103,17 @@ static bool __init read_spec(struct sy_heap_config *config, const char *text)
 	return true;
 }
 
+/* A node may have CPUs and no memory: its slots count as the nearest one's that has. */
+static int __init nearest_memory(int node)
+{
+	int nearest = node_state(node, N_NORMAL_MEMORY) ? node : first_node(node_states[N_NORMAL_MEMORY]), other;
+
+	for_each_node_state(other, N_NORMAL_MEMORY)
+		if (node_distance(node, other) < node_distance(node, nearest))
+			nearest = other;
+	return nearest;
+}
+
 struct sy_heap *__init sy__linux_boot(void)
 {
 	static uint8_t slot_nodes[SY_MAX_SLOTS] __initdata;
@@ -113,8 +124,10 @@ struct sy_heap *__init sy__linux_boot(void)
 		sy_heap_defaults(sy_policy_find("slub"), &config);
 	if (nr_cpu_ids > SY_MAX_SLOTS)
 		panic("slabyard serves at most %u CPUs; boot with nr_cpus=%u\n", SY_MAX_SLOTS, SY_MAX_SLOTS);
+	if (nr_node_ids > SY_MAX_NODES)
+		panic("slabyard serves at most %u memory nodes, here are %u; boot with numa=off\n", SY_MAX_NODES, nr_node_ids);
 	for_each_possible_cpu(cpu)
-		slot_nodes[cpu] = max(cpu_to_node(cpu), 0);
+		slot_nodes[cpu] = nearest_memory(max(cpu_to_node(cpu), 0));
 	config.slots = nr_cpu_ids;
 	config.apart = true;
 	config.slot_nodes = slot_nodes;

@@ -84,6 +84,12 @@ static bool node_serves(int *node, unsigned flags)
 	return !(flags & SY_THISNODE);
 }
 
+/* Where the node is all the same, the caller's memory policy has a say. */
+static struct page *take_from(int node, gfp_t gfp, unsigned order)
+{
+	return node == NUMA_NO_NODE ? alloc_pages(gfp, order) : alloc_pages_node(node, gfp, order);
+}
+
 static struct page *take(struct sy__call *call, unsigned order, unsigned flags, int node)
 {
 	gfp_t kind = kind_of_pages(flags, order), effort = call->gfp & gfp_allowed_mask & EFFORT;
@@ -97,7 +103,7 @@ static struct page *take(struct sy__call *call, unsigned order, unsigned flags, 
 		return page;
 	if (flags & SY_NO_RECLAIM)
 		effort |= __GFP_NOWARN | __GFP_NORETRY;
-	page = alloc_pages_node(node, kind | (effort & ~(__GFP_DIRECT_RECLAIM | __GFP_NOFAIL)) | (may_wait ? __GFP_NOWARN : 0), order);
+	page = take_from(node, kind | (effort & ~(__GFP_DIRECT_RECLAIM | __GFP_NOFAIL)) | (may_wait ? __GFP_NOWARN : 0), order);
 	if (!page && may_wait) {
 		call->lacks = true;
 		call->lacks_gfp = kind | effort;
@@ -113,7 +119,7 @@ bool sy__stash_fill(struct sy__stash *stash, const struct sy__call *lacking)
 
 	if (stash->count == SY__STASH_BLOCKS)
 		return false;
-	page = alloc_pages_node(lacking->lacks_node, lacking->lacks_gfp, lacking->lacks_order);
+	page = take_from(lacking->lacks_node, lacking->lacks_gfp, lacking->lacks_order);
 	if (!page)
 		return false;
 	stash->blocks[stash->count].page = page;
@@ -245,15 +251,16 @@ uint64_t sy_pages_release(struct sy_pages *pages, unsigned min_order)
 	return 0;
 }
 
-static bool walk_frames(unsigned long from, unsigned long to, bool (*visit)(void *context, struct sy_page *head), void *context)
+/* Nodes' frames may lie among each other's. */
+static bool walk_node(struct pglist_data *node, bool (*visit)(void *context, struct sy_page *head), void *context)
 {
-	unsigned long step;
+	unsigned long step, end = pgdat_end_pfn(node);
 
-	for (unsigned long pfn = from; pfn < to; pfn += step) {
+	for (unsigned long pfn = node->node_start_pfn; pfn < end; pfn += step) {
 		struct page *page = pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
 
 		step = 1;
-		if (!page || PageTail(page) || !(page->flags & SY__PAGE_OURS))
+		if (!page || page_to_nid(page) != node->node_id || PageTail(page) || !(page->flags & SY__PAGE_OURS))
 			continue;
 		step = 1ul << compound_order(page);
 		if (!visit(context, sy__page_of_linux(page)))
@@ -267,6 +274,6 @@ void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy
 	struct pglist_data *node;
 
 	for_each_online_pgdat(node)
-		if (!walk_frames(node->node_start_pfn, pgdat_end_pfn(node), visit, context))
+		if (!walk_node(node, visit, context))
 			return;
 }

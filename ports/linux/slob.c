@@ -36,10 +36,11 @@
 struct kmem {
 	struct kmem_cache common; /* first: the kernel's pointer is to this */
 	struct sy_cache *cache;
-	/* What calls go to: the policy's functions, two loads nearer, with the cache; or those that log, with this structure. */
-	void *(*alloc)(void *target, unsigned slot, unsigned flags, int node);
-	void (*free)(void *target, unsigned slot, void *object);
-	void *target;
+	/* What calls go to: the policy's functions, two loads nearer, with the cache; or those that log, with this structure in its
+	 * place, which they alone look at. Kernels may check the types of what is called (CFI), so those are the same. */
+	void *(*alloc)(struct sy_cache *target, unsigned slot, unsigned flags, int node);
+	void (*free)(struct sy_cache *target, unsigned slot, void *object);
+	struct sy_cache *target;
 };
 
 /* The same for general allocation. */
@@ -47,10 +48,11 @@ static struct {
 	struct sy_heap *heap;
 	void *(*alloc)(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 	void (*free)(struct sy_heap *, unsigned slot, void *object);
-	size_t most; /* bytes; beyond this it is pages, and no matter of the policy's */
+	size_t most;      /* bytes; beyond this it is pages, and no matter of the policy's */
+	bool no_dma;      /* the policy's classes have none of DMA memory: such a request is pages too */
 } general __ro_after_init;
 
-static struct kmem kmem_cache_boot = {
+static struct kmem first_cache = {
 	.common = {
 		.name = "kmem_cache",
 		.object_size = sizeof(struct kmem),
@@ -72,9 +74,9 @@ static inline struct kmem *kmem_of(struct kmem_cache *s)
 /* ---- Calls that log ---------------------------------------------------------------------------------------------- */
 
 /* In place of the policy's, so that kernels that don't log look for nothing. */
-static void *logged_alloc(void *target, unsigned slot, unsigned flags, int node)
+static void *logged_alloc(struct sy_cache *target, unsigned slot, unsigned flags, int node)
 {
-	struct kmem *kmem = target;
+	struct kmem *kmem = (struct kmem *)target;
 	void *object = kmem->cache->policy->cache_alloc(kmem->cache, slot, flags, node);
 
 	if (object)
@@ -82,9 +84,9 @@ static void *logged_alloc(void *target, unsigned slot, unsigned flags, int node)
 	return object;
 }
 
-static void logged_free(void *target, unsigned slot, void *object)
+static void logged_free(struct sy_cache *target, unsigned slot, void *object)
 {
-	struct kmem *kmem = target;
+	struct kmem *kmem = (struct kmem *)target;
 
 	sy__log_write(SY__LOG_FREE, object, (uintptr_t)kmem, 0, NUMA_NO_NODE);
 	kmem->cache->policy->cache_free(kmem->cache, slot, object);
@@ -105,14 +107,13 @@ static void logged_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	heap->policy->kfree(heap, slot, object);
 }
 
-/* The policy's functions take their cache for what it is: a pointer, whatever it is called. */
 static void aim_calls(struct kmem *kmem)
 {
 	const struct sy_policy *policy = kmem->cache->policy;
 
-	kmem->target = sy__log_is_on ? (void *)kmem : (void *)kmem->cache;
-	kmem->alloc = sy__log_is_on ? logged_alloc : (void *(*)(void *, unsigned, unsigned, int))(void *)policy->cache_alloc;
-	kmem->free = sy__log_is_on ? logged_free : (void (*)(void *, unsigned, void *))(void *)policy->cache_free;
+	kmem->target = sy__log_is_on ? (struct sy_cache *)kmem : kmem->cache;
+	kmem->alloc = sy__log_is_on ? logged_alloc : policy->cache_alloc;
+	kmem->free = sy__log_is_on ? logged_free : policy->cache_free;
 }
 
 /* ---- Calls of the core ------------------------------------------------------------------------------------------ */
@@ -217,6 +218,12 @@ static inline unsigned kmalloc_flags_of(gfp_t gfp)
 	return flags | (want_init_on_alloc(gfp) ? SY_ZERO : 0);
 }
 
+/* A node without memory has no slabs to look for: as good as none, as Linux's allocators have it. */
+static inline int node_with_memory(int node)
+{
+	return node == NUMA_NO_NODE || node_state(node, N_NORMAL_MEMORY) ? node : NUMA_NO_NODE;
+}
+
 static inline bool wanted(struct kmem_cache *s, gfp_t gfp)
 {
 	might_alloc(gfp & gfp_allowed_mask);
@@ -268,7 +275,7 @@ EXPORT_SYMBOL(kmem_cache_alloc_lru);
 
 void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfp, int node)
 {
-	void *object = cache_alloc(s, gfp, node);
+	void *object = cache_alloc(s, gfp, node_with_memory(node));
 
 	trace_kmem_cache_alloc(_RET_IP_, object, s, gfp, node);
 	return object;
@@ -328,7 +335,7 @@ static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, uns
 
 	if (unlikely(!size))
 		return ZERO_SIZE_PTR;
-	if (unlikely(size > general.most))
+	if (unlikely(size > general.most || (flags & SY_DMA && general.no_dma)))
 		return kmalloc_large_node(size, gfp, node);
 	if (unlikely(!wanted(NULL, gfp)))
 		return NULL;
@@ -351,13 +358,13 @@ EXPORT_SYMBOL(__kmalloc);
 
 void *__kmalloc_node(size_t size, gfp_t gfp, int node)
 {
-	return general_alloc(size, gfp, node, _RET_IP_);
+	return general_alloc(size, gfp, node_with_memory(node), _RET_IP_);
 }
 EXPORT_SYMBOL(__kmalloc_node);
 
 void *__kmalloc_node_track_caller(size_t size, gfp_t gfp, int node, unsigned long caller)
 {
-	return general_alloc(size, gfp, node, caller);
+	return general_alloc(size, gfp, node_with_memory(node), caller);
 }
 EXPORT_SYMBOL(__kmalloc_node_track_caller);
 
@@ -459,7 +466,7 @@ int __kmem_cache_create(struct kmem_cache *s, slab_flags_t flags)
 		.size = s->object_size,
 		.align = s->align,
 		.flags = (s->flags = flags, cache_flags_of(s)),
-		/* The size that ours get besides goes into a register that the kernel's don't look at. */
+		/* Called as what it is, see sy__construct in platform.h. */
 		.constructor = (void (*)(void *, size_t))(void *)s->ctor,
 	};
 	const struct request request = { .gfp = GFP_KERNEL, .creation = &creation };
@@ -578,8 +585,9 @@ void __init kmem_cache_init(void)
 	general.alloc = sy__log_is_on ? logged_kmalloc : general.heap->policy->kmalloc;
 	general.free = sy__log_is_on ? logged_kfree : general.heap->policy->kfree;
 	general.most = general.heap->policy->serves_classes ? 2 * PAGE_SIZE : SIZE_MAX;
+	general.no_dma = !general.heap->policy->serves_classes || general.heap->sizing.classes != SY_CLASSES_LINUX;
 	end(flags);
-	kmem_cache = &kmem_cache_boot.common;
+	kmem_cache = &first_cache.common;
 	BUG_ON(__kmem_cache_create(kmem_cache, kmem_cache->flags));
 	slab_state = UP;
 }
