@@ -18,7 +18,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,13 @@ def to_json(value: Any) -> str:
     return _one_line_lists(value, 0) + "\n"
 
 
+def results(found: Any, form: str, flat: Callable[[Any], Table], tables: Callable[[Any], Sequence[Table]]) -> str:
+    """Result records (or one) as `json`, as `csv` of the one table that `flat` makes of them, or as text or md of `tables`."""
+    if form == "json":
+        return to_json(found)
+    return render([flat(found)] if form == "csv" else tables(found), form)
+
+
 def _one_line_lists(value: Any, depth: int) -> str:
     pad, inner = "  " * depth, "  " * (depth + 1)
     if isinstance(value, dict) and value:
@@ -152,6 +159,13 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise UserError(describe_os_error(error, path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def export_json(path: Path | None, found: Any) -> None:
+    """Writes result records to a file; None: to none. UserError as whole_file."""
+    if path is not None:
+        with whole_file(path) as part:
+            part.write_text(to_json(found))
 
 
 def is_special(path: Path) -> bool:

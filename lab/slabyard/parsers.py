@@ -232,7 +232,7 @@ def _kernel(parent: Any) -> None:
         parent, "kernel", "Linux itself, built on an allocator and booted", verbs.no_kernel_verb,
         "slabyard kernel run --allocator slub --workload hackbench\n  slabyard kernel compare",
     )  # fmt: skip
-    commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser), add_verb, count, size, FORMATS)
+    commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser), add_verb, count, size, specs, FORMATS)
 
 
 # ---- What several have -------------------------------------------------------------------------------------------

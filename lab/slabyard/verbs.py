@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import programs
 from .errors import DONE, INCOMPLETE, UserError
-from .output import Progress, Table, is_special, note, render, to_json, whole_file
+from .output import Progress, Table, export_json, is_special, note, render, results, to_json, whole_file
 
 if TYPE_CHECKING:
     from . import threads
@@ -181,12 +181,7 @@ def replay_trace(options: argparse.Namespace) -> int:
         latency = workload.latency(options.allocator)
         record = workload.record(options.allocator, exact, records.summarise(samples, latency))
         incomplete = workload.metadata.incomplete
-    if options.format == "json":
-        _print(to_json(record))
-    elif options.format == "csv":
-        _print(render([compare.flat([record])], "csv"))
-    else:
-        _print(render(compare.details(record, options.caches), options.format))
+    _print(results(record, options.format, lambda one: compare.flat([one]), lambda one: compare.details(one, options.caches)))
     return _completeness({str(options.trace): incomplete})
 
 
@@ -294,19 +289,12 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path])
             incomplete[str(path)] = trace.metadata.incomplete
     with Progress(compare.steps(len(traces), plan)) as progress:
         found = compare.compare(traces, plan, progress)
-    if options.export_json:
-        with whole_file(options.export_json) as part:
-            part.write_text(to_json(found))
+    export_json(options.export_json, found)
     if options.report:
         from .report import write_report
 
         write_report(found, options.report)
-    if options.format == "json":
-        _print(to_json(found))
-    elif options.format == "csv":
-        _print(render([compare.flat(found)], "csv"))
-    else:
-        _print(render(compare.tables(found), options.format))
+    _print(results(found, options.format, compare.flat, compare.tables))
     if options.report:
         note(f"wrote {options.report}")
     return _completeness(incomplete)
@@ -321,15 +309,8 @@ def run_threads(options: argparse.Namespace) -> int:
     plan = _thread_plan(options, [one["name"] for one in known])
     with Progress(threads.steps(plan)) as progress:
         found = threads.run(plan, progress)
-    if options.export_json:
-        with whole_file(options.export_json) as part:
-            part.write_text(to_json(found))
-    if options.format == "json":
-        _print(to_json(found))
-    elif options.format == "csv":
-        _print(render([threads.flat(found)], "csv"))
-    else:
-        _print(render(threads.tables(found), options.format))
+    export_json(options.export_json, found)
+    _print(results(found, options.format, threads.flat, threads.tables))
     return DONE
 
 

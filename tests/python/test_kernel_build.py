@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernel_support import make_tarball, make_tree
-from slabyard import cli
+from slabyard import cli, parsers
 from slabyard.errors import UserError
 from slabyard.kernels import build, cache, commands, config, edits, kinds, ports, source, tools
 
@@ -61,7 +61,7 @@ def test_a_spec_gives_kernel_parameters() -> None:
 def test_everything_is_every_allocator() -> None:
     found = kinds.everything()
     assert found[:3] == ["slub", "slab", "slob"] and {"slabyard:slub", "slabyard:slob:fit=best", "slabyard:sunos4"} <= set(found)
-    texts = [spec.text for spec in commands._specs("slub,slabyard:slub:cpu_partial=8,min_partial=2,slabyard:slqb,slob")]
+    texts = [spec.text for spec in commands._specs(parsers.specs("slub,slabyard:slub:cpu_partial=8,min_partial=2,slabyard:slqb,slob"))]
     assert texts == ["slub", "slabyard:slub:cpu_partial=8,min_partial=2", "slabyard:slqb", "slob"]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..output import Progress, Table, note, render, to_json, whole_file
+from ..output import Progress, Table, export_json, note, render, results, to_json, whole_file
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
@@ -23,11 +23,19 @@ if TYPE_CHECKING:
 
 TRACE_BUFFER = 64 << 20
 
+ALLOCATORS = "specs, separated by commas (default: Linux's own, and every policy of slabyard)"
 AddVerb = Callable[..., argparse.ArgumentParser]
 
 
-def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable[[str], int], formats: Sequence[str]) -> None:
-    """Adds the verbs. `add_verb`, `count`, `size`: the command line's own ways to make a parser, and to read numbers and sizes."""
+def add(
+    verbs: Any,
+    add_verb: AddVerb,
+    count: Callable[..., Any],
+    size: Callable[[str], int],
+    specs: Callable[[str], list[str]],
+    formats: Sequence[str],
+) -> None:
+    """Adds the verbs. `add_verb`, `count`, `size`, `specs`: the command line's own ways to make a parser, and to read words."""
     verb = add_verb(
         verbs, "build", "build a kernel on an allocator, once", _build,
         "slabyard kernel build --allocator slub\n  slabyard kernel build --allocator slab --arch x86_64 --source linux-6.1.tar.xz",
@@ -63,9 +71,7 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
         "slabyard kernel compare\n  slabyard kernel compare --allocators slub,slabyard:slqb --workloads hackbench,spike --runs 10",
         "Boots them in turn, interleaved, and ranks them.",
     )  # fmt: skip
-    verb.add_argument(
-        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: Linux's own, and every policy of slabyard)"
-    )
+    verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
@@ -81,9 +87,7 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
         "slabyard kernel bench\n  slabyard kernel bench --allocators slub,slabyard:slub --runs 6 --export-json bench.json",
         "Boots kernels in turn, each of which measures its own allocator before any program runs.",
     )  # fmt: skip
-    verb.add_argument(
-        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: Linux's own, and every policy of slabyard)"
-    )
+    verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     _hardware(verb, count, size)
@@ -96,9 +100,7 @@ def add(verbs: Any, add_verb: AddVerb, count: Callable[..., Any], size: Callable
         "Boots each kernel with a trace, replays it, and compares memory at the end; one on slabyard also logs its calls, and there "
         "the replay must hold the same pages (exit status 1: it does not).",
     )  # fmt: skip
-    verb.add_argument(
-        "--allocators", metavar="A,B,...", help="specs, separated by commas (default: Linux's own, and every policy of slabyard)"
-    )
+    verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory (default: 64M)")
     _hardware(verb, count, size)
@@ -176,22 +178,9 @@ def _machine(options: argparse.Namespace) -> machine.Hardware:
     return hardware
 
 
-def _specs(text: str | None) -> list[kinds.Spec]:
-    """Specs out of a list separated by commas, which also separate a spec's tunables; None: all that there are."""
-    if text is None:
-        return [kinds.parse(spec) for spec in kinds.everything()]
-    found: list[str] = []
-    for item in text.split(","):
-        if found and ":" in found[-1] and item not in kinds.KINDS and ":" not in item:
-            found[-1] += f",{item}"
-        elif item:
-            found.append(item)
-    if not found:
-        raise UserError("--allocators names no allocator")
-    repeated = [spec for at, spec in enumerate(found) if spec in found[:at]]
-    if repeated:
-        raise UserError(f"--allocators names {repeated[0]} twice")
-    return [kinds.parse(spec) for spec in found]
+def _specs(texts: Sequence[str] | None) -> list[kinds.Spec]:
+    """The specs; None: all that there are."""
+    return [kinds.parse(spec) for spec in (kinds.everything() if texts is None else texts)]
 
 
 def _jobs(names: Sequence[str]) -> list[workloads.Job]:
@@ -257,12 +246,8 @@ def _run(options: argparse.Namespace) -> int:
     record = run.record(plan, found)
     if options.output is not None:
         _write(found[-1], options.output)
-    if options.format == "json":
-        print(to_json(record), end="")
-    elif options.format == "csv":
-        print(render([compare.flat([record])], "csv"), end="")
-    else:
-        print(render(compare.details(record, options.caches), options.format), end="")
+    tables = results(record, options.format, lambda one: compare.flat([one]), lambda one: compare.details(one, options.caches))
+    print(tables, end="")
     status = _status(spec.text, job.name, [*record["kernel"]["trouble"], *trouble])
     if incomplete:
         note(f"{options.trace} is incomplete: {incomplete} (--trace-buffer makes room for more)")
@@ -293,20 +278,13 @@ def _compare(options: argparse.Namespace) -> int:
             run.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
         ]
         found = compare.compare(plans, options.runs, options.warmup, progress)
-    if options.export_json:
-        with whole_file(options.export_json) as part:
-            part.write_text(to_json(found))
+    export_json(options.export_json, found)
     if options.report:
         from ..report import write_report
 
         write_report(found, options.report)
         note(f"wrote {options.report}")
-    if options.format == "json":
-        print(to_json(found), end="")
-    elif options.format == "csv":
-        print(render([compare.flat(found)], "csv"), end="")
-    else:
-        print(render(compare.tables(found), options.format), end="")
+    print(results(found, options.format, compare.flat, compare.tables), end="")
     return _worst(found)
 
 
@@ -317,15 +295,8 @@ def _bench(options: argparse.Namespace) -> int:
     with Progress(len(specs) * options.runs) as progress:
         plans = [bench.plan(spec, _kernel(options, spec, progress), hardware, options.timeout) for spec in specs]
         found = bench.bench(plans, options.runs, progress)
-    if options.export_json:
-        with whole_file(options.export_json) as part:
-            part.write_text(to_json(found))
-    if options.format == "json":
-        print(to_json(found), end="")
-    elif options.format == "csv":
-        print(render([bench.flat(found)], "csv"), end="")
-    else:
-        print(render(bench.tables(found), options.format), end="")
+    export_json(options.export_json, found)
+    print(results(found, options.format, bench.flat, bench.tables), end="")
     return _worst(found)
 
 
