@@ -3,8 +3,8 @@
  *
  * A record is 32 bytes, written with interrupts off right behind the call, in one order for all CPUs: on one CPU it is the order in
  * which things happened, on several it is that for each of them. Records are in blocks of pages of the log's own, so logging
- * changes nothing of what it logs but the kernel's free memory. Where there is no memory for another block, records are lost;
- * they are counted.
+ * changes nothing of what it logs but the kernel's free memory. It takes half of all memory at most, so that what it logs can go
+ * on; where that is full, or there is no memory for another block, records are lost. The kernel's log says so once, and they are counted.
  *
  * /proc/slabyard_log shows them as text, one to a line, up to what there was when it was opened: nanoseconds, CPU, what was done
  * and to what. Caches and objects are known by their addresses:
@@ -72,6 +72,12 @@ static void *pages(unsigned order)
 	return page ? page_address(page) : NULL;
 }
 
+/* Blocks that the log may have. */
+static uint64_t most_blocks(void)
+{
+	return min_t(uint64_t, MOST_BLOCKS, totalram_pages() / 2 >> BLOCK_ORDER);
+}
+
 /* Where the next record goes; NULL: it is lost. Under the lock. */
 static struct record *room(void)
 {
@@ -79,7 +85,7 @@ static struct record *room(void)
 
 	if (!logged.blocks)
 		logged.blocks = pages(TABLE_ORDER);
-	if (!logged.blocks || block >= MOST_BLOCKS)
+	if (!logged.blocks || block >= most_blocks())
 		return NULL;
 	if (!logged.blocks[block])
 		logged.blocks[block] = pages(BLOCK_ORDER);
@@ -101,6 +107,9 @@ void sy__log_write(enum sy__log_operation operation, const void *object, uint64_
 		logged.lost++;
 	}
 	sy__unlock(&logged.lock);
+	if (!record) /* deferred: the caller may have what a console needs */
+		printk_deferred_once(KERN_NOTICE "slabyard: log: no room for more calls after %llu; give the guest more memory\n",
+		                     logged.count);
 }
 
 static struct creation *creation_room(void)

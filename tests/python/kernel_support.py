@@ -70,6 +70,16 @@ case "$*" in *slabyard.bench=1*)
 	done; done; done
 	case "$*" in *short*) ;; *) echo "[    0.200000] slabyard.bench: done" >>"$host/results" ;; esac
 esac
+case "$*" in *kmem:kmalloc,*)
+	event="           cat-27      [000] ....."
+	{
+		echo "$event 0.100000: kmalloc: call_site=a ptr=0000000085283000 bytes_req=64 bytes_alloc=64 gfp_flags=GFP_KERNEL node=-1"
+		echo "$event 0.200000: tracing_mark_write: before"
+		case "$*" in *lossy*) echo "CPU:0 [LOST 7 EVENTS]" ;; esac
+		echo "$event 0.300000: kmalloc: call_site=a ptr=0000000085283040 bytes_req=64 bytes_alloc=64 gfp_flags=GFP_KERNEL node=-1"
+		echo "$event 0.400000: tracing_mark_write: end"
+	} >"$host/trace.txt"
+esac
 case "$*" in *slabyard.log=1*)
 	lost=0
 	case "$*" in *lossy*) lost=7 ;; esac

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernel_support import make_tree
-from slabyard import programs
+from slabyard import cli, programs
 from slabyard.errors import UserError
 from slabyard.kernels import build, fidelity, guest, kinds, machine, run, source, tools, workloads
 
@@ -99,13 +99,18 @@ def test_a_kernel_is_held_against_its_replay() -> None:
     assert fidelity.replay_spec("slabyard:slob:fit=best") == "slob:fit=best" and fidelity.replay_spec("slab") == "slab"
 
 
-def test_a_boot_that_logs_its_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
     monkeypatch.setattr(guest, "archive", lambda job, settings, samples: json.dumps(settings).encode())
     source._ident.cache_clear()
+    return make_tree(tmp_path / "tree")
+
+
+def test_a_boot_that_logs_its_calls(tree: Path) -> None:
     spec = kinds.parse("slabyard:slub")
-    kernel = build.build(build.Request(source.find(make_tree(tmp_path / "tree")), "um", spec.kind))
+    kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
     plan = run.Plan(spec, kernel, workloads.parse("boot"), machine.Hardware(), 10)
     found = fidelity.relive(plan)
     assert (found.calls, found.slab, found.large) == (2, (1, 1), (0, 0)) and found.agrees
@@ -116,3 +121,28 @@ def test_a_boot_that_logs_its_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         fidelity.relive(lossy)
     with pytest.raises(UserError, match="is none on slabyard"):
         fidelity._end(machine.Outcome({}, "", []))
+
+
+WARNING = "WARNING: CPU: 0 PID: 1 at mm/slub.c:1"  # in the log of every kernel that is none
+
+
+def test_trouble_in_a_log_and_events_that_were_lost_are_told(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["kernel", "fidelity", "--allocators", "slub,slabyard:slub", "--workloads", "boot", "--source", str(tree)]
+    assert cli.main(argv) == 3
+    out, err = capsys.readouterr()
+    assert out.count(f"The log of slabyard:slub under boot has: {WARNING}") == 2 and "incomplete" not in out
+    assert f"slabyard: boot on slub: the kernel's log tells of trouble: {WARNING}\n" in err
+    assert cli.main([*argv, "--format", "json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert [one["trouble"] for kind in ("traces", "calls") for one in found[kind]] == [[WARNING]] * 3
+
+
+def test_half_a_trace_is_told_and_ends_nothing(tree: Path, tmp_path: Path) -> None:
+    spec = kinds.parse("slub")
+    kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
+    found = []
+    for parameters in ((), ("lossy",)):
+        plan = run.Plan(kinds.Spec("slub", spec.kind, parameters), kernel, workloads.parse("boot"), machine.Hardware(), 10)
+        found.append(fidelity.measure(plan, 64 << 20, tmp_path / "t.parquet"))
+    assert [one.incomplete for one in found] == [None, "7 events were lost while it was recorded"]
+    assert fidelity.tables(found)[0].notes[-1] == "The trace of slub under boot is incomplete: 7 events were lost while it was recorded"

@@ -381,6 +381,22 @@ def test_a_guests_addresses_get_their_names() -> None:
     assert "7 samples were lost." in flame.tables(profile, (), "x", [flame.shares(profile, ())])[0].notes
 
 
+def test_a_flame_graph_tells_of_trouble(
+    plan: run.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(flame, "prefix", lambda data: [])
+    monkeypatch.setattr(flame, "read", lambda data, outcome: flame.collect(PERF.splitlines(), 11, 12))
+    argv = ["kernel", "flame", "--allocator", "slub", "--workload", "boot", "--runs", "2", "--source", str(tmp_path / "tree")]
+    assert cli.main(argv) == 3
+    out, err = capsys.readouterr()
+    assert out.count("The log has: WARNING: CPU: 0 PID: 1 at mm/slub.c:1") == 1
+    assert "slabyard: boot on slub: the kernel's log tells of trouble: WARNING" in err
+    symbols = tmp_path / "System.map"
+    symbols.write_text("1000 T start\n")
+    monkeypatch.setattr(build.Kernel, "map", symbols)
+    assert flame._by_guest(plan).trouble == ["WARNING: CPU: 0 PID: 1 at mm/slub.c:1"]
+
+
 def test_speedscope_has_every_sample() -> None:
     made = json.loads(flame.speedscope_text(flame.collect(PERF.splitlines(), 11, 12), "x"))
     frames = [frame["name"] for frame in made["shared"]["frames"]]

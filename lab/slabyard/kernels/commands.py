@@ -206,6 +206,14 @@ def _status(allocator: str, workload: str, trouble: Sequence[str]) -> int:
     return INCOMPLETE
 
 
+def _lacking(trace: str, incomplete: str | None) -> int:
+    """INCOMPLETE, and a note, for a trace that lacks events."""
+    if not incomplete:
+        return DONE
+    note(f"{trace} is incomplete: {incomplete} (--trace-buffer makes room for more)")
+    return INCOMPLETE
+
+
 def _worst(found: Sequence[Record]) -> int:
     """The worst status of several records' logs."""
     return max(_status(one["run"]["allocator"], one["run"]["workload"], one["kernel"]["trouble"]) for one in found)
@@ -248,11 +256,7 @@ def _run(options: argparse.Namespace) -> int:
         _write(found[-1], options.output)
     tables = results(record, options.format, lambda one: compare.flat([one]), lambda one: compare.details(one, options.caches))
     print(tables, end="")
-    status = _status(spec.text, job.name, [*record["kernel"]["trouble"], *trouble])
-    if incomplete:
-        note(f"{options.trace} is incomplete: {incomplete} (--trace-buffer makes room for more)")
-        return INCOMPLETE
-    return status
+    return max(_status(spec.text, job.name, [*record["kernel"]["trouble"], *trouble]), _lacking(str(options.trace), incomplete))
 
 
 def _write(done: run.Run, folder: Path) -> None:
@@ -326,7 +330,10 @@ def _fidelity(options: argparse.Namespace) -> int:
         print(to_json({"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in relived]}), end="")
     else:
         print(render([*fidelity.tables(agreements), *fidelity.relived_tables(relived)], options.format), end="")
-    return DONE if all(one.agrees for one in relived) else REGRESSION
+    both: list[fidelity.Agreement | fidelity.Relived] = [*agreements, *relived]
+    statuses = [_status(one.allocator, one.workload, one.trouble) for one in both]
+    statuses += [_lacking(f"the trace of {one.workload} on {one.allocator}", one.incomplete) for one in agreements]
+    return max(*statuses, DONE if all(one.agrees for one in relived) else REGRESSION)
 
 
 def _flame(options: argparse.Namespace) -> int:
@@ -351,11 +358,11 @@ def _flame(options: argparse.Namespace) -> int:
     _write_text(options.report, icicle.page(profile, spec.kind.slow, title))
     if options.format == "json":
         about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples}
-        about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost}
+        about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost, "trouble": profile.trouble}
         print(to_json({**about, "shares": flame.shares(profile, spec.kind.slow), "boots": boots}), end="")
     else:
         print(render(flame.tables(profile, spec.kind.slow, title, boots), options.format), end="")
-    return INCOMPLETE if profile.lost else DONE
+    return max(_status(spec.text, job.name, profile.trouble), INCOMPLETE if profile.lost else DONE)
 
 
 def _write_text(path: Path | None, text: str) -> None:

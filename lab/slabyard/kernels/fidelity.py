@@ -36,6 +36,8 @@ class Agreement:
     pages: tuple[int, int]
     by_size: dict[int, tuple[int, int]] = field(default_factory=dict)
     free: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+    trouble: list[str] = field(default_factory=list)  # lines of the kernel's log
+    incomplete: str | None = None  # what the trace lacks
 
     @property
     def difference(self) -> float:
@@ -54,17 +56,16 @@ def replay_spec(spec: str) -> str:
 
 
 def measure(plan: run.Plan, buffer: int, trace: Path) -> Agreement:
-    """Boots with a trace (its buffer in bytes), which is left in a file, and replays it. UserError where it is incomplete."""
+    """Boots with a trace (its buffer in bytes), which is left in a file, and replays it."""
     from ..replay import Options, Workload
 
     done = run.once(dataclasses.replace(plan, trace=buffer), trace)
     assert done.metadata is not None
-    if done.metadata.incomplete:
-        raise UserError(f"{plan.job.name} on {plan.spec.text}: its trace is incomplete: {done.metadata.incomplete}")
     with Workload(trace, Options()) as workload:
         exact = workload.exact(replay_spec(plan.spec.text))
     events = sum(done.metadata.events.values())
-    return compare(plan.spec.text, plan.job.name, events, done.texts, exact)
+    found = compare(plan.spec.text, plan.job.name, events, done.texts, exact)
+    return dataclasses.replace(found, trouble=done.trouble, incomplete=done.metadata.incomplete)
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Relived:
     calls: int
     slab: tuple[int, int]
     large: tuple[int, int]
+    trouble: list[str] = field(default_factory=list)  # lines of the kernel's log
 
     @property
     def agrees(self) -> bool:
@@ -100,7 +102,7 @@ def relive(plan: run.Plan) -> Relived:
     if found[0]["unknown_frees"]:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: the log frees {found[0]['unknown_frees']:,} objects that it never allocated")
     pages = [(there, found[0][kind]) for there, kind in zip(kernel, ("slab_pages", "large_pages"), strict=False)]
-    return Relived(plan.spec.text, plan.job.name, records, *pages)
+    return Relived(plan.spec.text, plan.job.name, records, pages[0], pages[1], done.trouble)
 
 
 def _end(outcome: machine.Outcome) -> list[str]:
@@ -142,8 +144,12 @@ def relived_tables(found: Sequence[Relived]) -> list[Table]:
     """A row for each boot whose calls were made again; no table where there was none."""
     columns = ["allocator", "workload", "calls", "slab pages", "replay", "large pages", "replay"]
     rows: list[list[Cell]] = [[one.allocator, one.workload, one.calls, *one.slab, *one.large] for one in found]
-    notes = ["Every call that the kernel logged, made again: what it held then, in pages, and what the replay holds."]
+    notes = ["Every call that the kernel logged, made again: what it held then, in pages, and what the replay holds.", *_logs(found)]
     return [Table("", columns, rows, notes=notes)] if rows else []
+
+
+def _logs(found: Sequence[Agreement | Relived]) -> list[str]:
+    return [f"The log of {one.allocator} under {one.workload} has: {line}" for one in found for line in dict.fromkeys(one.trouble)]
 
 
 LEGEND = (
@@ -157,7 +163,8 @@ def tables(found: Sequence[Agreement]) -> list[Table]:
     """A row for each boot; and by size and order where there is but one."""
     columns = ["allocator", "workload", "pages", "replay", "", "sizes", "equal", "apart", "free", "replay", "blocks apart"]
     rows: list[list[Cell]] = [_row(one) for one in found]
-    out = [Table("", columns, rows, notes=list(LEGEND))]
+    lacking = [f"The trace of {one.allocator} under {one.workload} is incomplete: {one.incomplete}" for one in found if one.incomplete]
+    out = [Table("", columns, rows, notes=[*LEGEND, *_logs(found), *lacking])]
     if len(found) == 1:
         out += _details(found[0])
     return out

@@ -51,11 +51,12 @@ Stack = tuple[str, ...]
 
 @dataclass
 class Profile:
-    """Stacks of the kernel, outermost function first, with how many samples found each."""
+    """Stacks of the kernel, outermost function first, with how many samples found each; lines of its log that tell of trouble."""
 
     stacks: Counter[Stack] = field(default_factory=Counter)
     of_programs: int = 0
     lost: int = 0
+    trouble: list[str] = field(default_factory=list)
 
     @property
     def samples(self) -> int:
@@ -67,6 +68,7 @@ class Profile:
         self.stacks += other.stacks
         self.of_programs += other.of_programs
         self.lost += other.lost
+        self.trouble += other.trouble
 
 
 def sample(plan: run.Plan) -> Profile:
@@ -78,13 +80,14 @@ def _by_perf(plan: run.Plan) -> Profile:
     found: list[Profile] = []
     with tempfile.TemporaryDirectory(prefix="slabyard-flame-") as folder:
         data = Path(folder) / "perf.data"
-        run.once(dataclasses.replace(plan, prefix=prefix(data)), look=lambda outcome: found.append(read(data, outcome)))
-    return found[0]
+        done = run.once(dataclasses.replace(plan, prefix=prefix(data)), look=lambda outcome: found.append(read(data, outcome)))
+    return dataclasses.replace(found[0], trouble=done.trouble)
 
 
 def _by_guest(plan: run.Plan) -> Profile:
     done = run.once(dataclasses.replace(plan, samples=GUEST_FREQUENCY))
-    return name_stacks(done.texts.get("samples", "").splitlines(), Symbols(plan.kernel.map.read_text()))
+    found = name_stacks(done.texts.get("samples", "").splitlines(), Symbols(plan.kernel.map.read_text()))
+    return dataclasses.replace(found, trouble=done.trouble)
 
 
 class Symbols:
@@ -251,6 +254,7 @@ def tables(profile: Profile, slow: Sequence[str], title: str, per_boot: Sequence
         rows.append([words, round(100 * found[name], 2), f"{100 * bounds[0]:.2f}-{100 * bounds[1]:.2f}" if bounds else "-"])
     notes = [f"{profile.samples:,} samples in the kernel, {profile.of_programs:,} in programs of the guest, which are left out."]
     notes += [f"{profile.lost:,} samples were lost."] if profile.lost else []
+    notes += [f"The log has: {line}" for line in dict.fromkeys(profile.trouble)]
     out = [Table(title, ["where", "% of kernel time", "95%"], rows, notes=notes)]
     total = max(1, profile.samples)
     functions: list[list[Cell]] = [
