@@ -104,6 +104,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
     monkeypatch.setattr(guest, "archive", lambda job, settings, samples: json.dumps(settings).encode())
+    monkeypatch.setattr(tools, "boot", lambda arch: None)
     source._ident.cache_clear()
     return make_tree(tmp_path / "tree")
 

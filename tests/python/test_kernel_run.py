@@ -33,6 +33,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> run.Plan:
     monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
     monkeypatch.setattr(guest, "archive", lambda job, settings, samples: b"")
+    monkeypatch.setattr(tools, "boot", lambda arch: None)
     tree = make_tree(tmp_path / "tree")
     spec = kinds.parse("slub")
     kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
@@ -71,6 +72,20 @@ def test_libraries_are_those_of_the_loader() -> None:
     found = guest.libraries(Path(sys.executable).resolve())
     assert any("libc.so" in path.name for path in found) and all(path.is_absolute() for path in found)
     assert guest.libraries(Path(__file__)) == []
+
+
+def test_what_boots_is_looked_for_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "busybox").write_bytes(b"\x7fELF with /lib64/ld-linux-x86-64.so.2")
+    monkeypatch.setattr(tools, "which", lambda name: str(tmp_path / name) if name == "busybox" else None)
+    with pytest.raises(UserError, match="booting a kernel for x86_64 needs qemu-system-x86_64, which is missing"):
+        tools.boot("x86_64")
+    with pytest.raises(UserError, match=r"needs a static busybox, and .*/busybox is none"):
+        tools.boot("um")
+    (tmp_path / "busybox").write_bytes(b"\x7fELF")
+    tools.boot("um")
+    monkeypatch.setattr(tools, "which", lambda name: None)
+    with pytest.raises(UserError, match=r"needs busybox, qemu-system-x86_64, which are missing .*busybox-static qemu-system-x86;"):
+        tools.boot("x86_64")
 
 
 @needs_gcc
@@ -131,6 +146,7 @@ def test_a_boot_becomes_figures(plan: run.Plan) -> None:
     ("word", "complaint"),
     [
         ("panic=now", "nothing on slub: Kernel panic - not syncing: asked for"),
+        ("full=now", "no room for the guest's memory in .*; have TMPDIR name"),
         ("unprepared=now", "nothing on slub: could not be prepared in the guest: mke2fs: out of space"),
         ("die=now", "the guest ended before it was done: init: not found"),
         ("hang=now", "not done after 0.5 s; --timeout gives it longer. Its last words: starting"),
@@ -154,6 +170,7 @@ def test_hardware_that_cannot_be() -> None:
         (machine.Hardware(cpus=2), "um", "one CPU and one node"),
         (machine.Hardware(1 << 30, 1, 2), "x86_64", "cannot be shared evenly by 2 nodes"),
         (machine.Hardware(32 << 20), "um", "at least 64M"),
+        (machine.Hardware(1 << 60), "um", "must be less than this machine's own, "),
     ):
         with pytest.raises(UserError, match=complaint):
             hardware.check(arch)

@@ -168,13 +168,15 @@ def _kernel(options: argparse.Namespace, spec: kinds.Spec, progress: Progress | 
 
 
 def _machine(options: argparse.Namespace) -> machine.Hardware:
-    from . import machine
+    """The machine to boot on. UserError where there can be none like it, or this one lacks what boots it."""
+    from . import machine, tools
 
     default = machine.default_hardware(options.arch)
     nodes = options.nodes or default.nodes
     cpus = options.cpus or (default.cpus if options.arch == "um" else max(default.cpus, nodes))
     hardware = machine.Hardware(options.memory or default.memory, cpus, nodes, options.accelerator)
     hardware.check(options.arch)
+    tools.boot(options.arch)
     return hardware
 
 

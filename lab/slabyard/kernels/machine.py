@@ -36,6 +36,7 @@ PERIOD = 20  # milliseconds between two looks at the memory that slabs hold
 SILENCE = 10  # seconds, at the end, after which a kernel will not switch itself off any more
 PANICS = (b"Kernel panic", b"---[ end Kernel panic")
 _BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
+_NO_MEMORY = b"Kernel mode signal 7"  # the host's SIGBUS: the file that is its memory could not grow
 _NO_ROOM = "slabyard: no room for the trace"
 # The guest's C library keeps off AVX, whose registers a user-mode kernel does not move (edits.py).
 _NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
@@ -60,6 +61,9 @@ class Hardware:
             raise UserError(f"{self.cpus} CPUs cannot be shared evenly by {self.nodes} nodes; give --cpus {self.nodes} or a multiple of it")
         if self.memory < (64 << 20) * self.nodes:
             raise UserError(f"--memory must be at least {64 * self.nodes}M")
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if self.memory > there:
+            raise UserError(f"--memory must be less than this machine's own, {there >> 20}M")
 
 
 @dataclass(frozen=True)
@@ -206,6 +210,8 @@ def _wait(argv: Sequence[str], what: Boot, folder: Path, outcome: Outcome) -> No
                 if silence >= SILENCE and _DONE in console and not what.prefix:  # a prefix may have to write for longer
                     outcome.stayed = True
                     return
+                if what.kernel.arch == "um" and _NO_MEMORY in console:
+                    raise UserError(f"no room for the guest's memory in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
                 if any(word in console for word in PANICS):
                     raise UserError(f"{what.job.name} on {what.kernel.kind}: {_last_words(_text(console))}")
                 if time.monotonic() > deadline:

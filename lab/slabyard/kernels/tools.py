@@ -85,6 +85,15 @@ def path_of(tool: Tool, purpose: str) -> str:
     return found
 
 
+def boot(arch: str) -> None:
+    """UserError where this machine lacks what boots a kernel with a guest: QEMU, and a busybox that needs no libraries."""
+    purpose = f"booting a kernel for {arch}"
+    require((BUSYBOX, QEMU) if arch == "x86_64" else (BUSYBOX,), purpose)
+    busybox = path_of(BUSYBOX, purpose)
+    if not is_static(Path(busybox)):
+        raise UserError(f"{purpose} needs a static busybox, and {busybox} is none (Debian: apt install busybox-static)", MISSING)
+
+
 def _compiles(header: str) -> bool:
     compiler = which("gcc")
     if compiler is None:
