@@ -168,7 +168,7 @@ static bool stays(size_t room, size_t size)
 
 static void *grown(size_t size)
 {
-	void *object = size < PTRDIFF_MAX / 2 ? mapping_reuse(size + size / 8) : NULL;
+	void *object = size < PTRDIFF_MAX / 2 ? mapping_reuse_to_grow(size + size / 8) : NULL;
 
 	if (!object && size < PTRDIFF_MAX / 2)
 		object = mapping_create(size + size / 8, ALIGNMENT);
@@ -210,7 +210,7 @@ EXPORT void *realloc(void *object, size_t size)
 	room = usable_bytes(object);
 	if (stays(room, size))
 		return object;
-	if (sy__holds(service.heap, object) || size < MOVED_FROM)
+	if (sy__holds(service.heap, object) || size < MOVED_FROM || !mapping_resizes(object))
 		return move(object, room, size);
 	return resize_mapping(object, size);
 }

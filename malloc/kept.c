@@ -4,8 +4,13 @@
  * Why. The kernel zeroes each page of a new mapping at its first use, by a fault. A program that allocates and frees large
  * objects would spend more time there than in its own work. Hence what it freed a moment ago is used again: always, whatever the
  * sizes, so that keeping doesn't add to the peak. The smallest kept range that suffices is taken; what it has too much, from
- * LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest grows by mremap:
- * its pages move, and only what is added will fault.
+ * LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest grows by mremap,
+ * and others are moved to its end, by mremap too: their pages move, at a hundredth of what faults would cost, and only what
+ * nobody has will fault.
+ *
+ * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So
+ * what was joined comes back in the parts that it was joined from (kept_joints, which its user keeps for that time), each a range again.
+ * What is going to grow, and be moved for that, is not joined.
  *
  * How much. At most RANGES ranges, of at most KEPT_MOST bytes each and MOST_BYTES in all, for KEPT_MS. Old ones are given back
  * by whoever comes by: mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all,
@@ -30,8 +35,8 @@
 
 #include "core/platform.h"
 
-#define RANGES 32u
-#define MOST_BYTES ((size_t)64 << 20)
+#define RANGES 128u
+#define MOST_BYTES ((size_t)128 << 20)
 #define LEAST_REST ((size_t)128 << 10)
 #define AGE_MS 25u /* between two looks at all entries */
 
@@ -128,40 +133,105 @@ static struct entry *best(size_t wanted, char **start)
 	return found;
 }
 
-static char *cut(char *start, size_t have, size_t *bytes)
-{
-	size_t rest = have - *bytes;
+struct range {
+	char *start;
+	size_t bytes;
+};
 
-	if (rest < LEAST_REST)
-		*bytes = have;
-	else
-		kept_give(start + *bytes, rest);
-	return start;
+static bool take_best(size_t wanted, struct range *range)
+{
+	char *start = NULL;
+	struct entry *entry = best(wanted, &start);
+
+	if (!entry || !own(entry, start))
+		return false;
+	*range = (struct range){ start, leave(entry) };
+	return true;
 }
 
-static char *grow(char *start, size_t have, size_t bytes)
+/* What the range has too much stays here. */
+static void cut(struct range *range, size_t bytes)
 {
-	char *grown = mremap(start, have, bytes, MREMAP_MAYMOVE);
+	if (range->bytes < bytes + LEAST_REST)
+		return;
+	kept_give(range->start + bytes, range->bytes - bytes);
+	range->bytes = bytes;
+}
 
-	if (grown != MAP_FAILED)
+static void end(const struct range *ranges, uint32_t count)
+{
+	for (uint32_t each = 0; each < count; each++)
+		munmap(ranges[each].start, ranges[each].bytes);
+}
+
+/* Ranges that make up for missing bytes, as far as there are any; how many. */
+static uint32_t collect(struct range *ranges, size_t missing)
+{
+	uint32_t count = 0;
+
+	while (missing >= LEAST_REST && count < KEPT_JOINED && take_best(missing, &ranges[count])) {
+		cut(&ranges[count], missing);
+		missing -= ranges[count].bytes < missing ? ranges[count].bytes : missing;
+		count++;
+	}
+	return count;
+}
+
+/* Moves ranges to where there is room for them, one behind the other; how many of them the kernel has moved. */
+static uint32_t move_there(char *to, const struct range *ranges, uint32_t count)
+{
+	for (uint32_t each = 0; each < count; each++) {
+		size_t bytes = ranges[each].bytes;
+
+		if (mremap(ranges[each].start, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+			return each;
+		to += bytes;
+	}
+	return count;
+}
+
+/* A range with new pages at its end and, of so many bytes, others behind them. NULL: the kernel refuses, and all are given up. */
+static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
+{
+	char *grown = mremap(range->start, range->bytes, bytes, MREMAP_MAYMOVE);
+	uint32_t moved = grown == MAP_FAILED ? 0 : move_there(grown + bytes - joined, others, count);
+
+	if (grown != MAP_FAILED && moved == count)
 		return grown;
-	munmap(start, have);
+	end(others + moved, count - moved);
+	if (grown == MAP_FAILED)
+		end(range, 1);
+	else
+		munmap(grown, bytes);
 	return NULL;
 }
 
-char *kept_take(size_t *bytes)
+static char *join(const struct range *range, size_t *bytes, struct kept_joints *joints)
 {
-	struct entry *entry;
-	char *start = NULL;
-	size_t have;
+	struct range others[KEPT_JOINED];
+	size_t joined = 0;
 
-	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
+	joints->count = collect(others, *bytes - range->bytes);
+	for (uint32_t each = 0; each < joints->count; each++)
+		joined += joints->bytes[each] = (uint32_t)others[each].bytes;
+	if (*bytes < range->bytes + joined)
+		*bytes = range->bytes + joined;
+	return grow(range, *bytes, others, joints->count, joined);
+}
+
+char *kept_take(size_t *bytes, struct kept_joints *joints)
+{
+	struct range range;
+
+	if (joints)
+		joints->count = 0;
+	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(*bytes, &range))
 		return NULL;
-	entry = best(*bytes, &start);
-	if (!entry || !own(entry, start))
-		return NULL;
-	have = leave(entry);
-	return have >= *bytes ? cut(start, have, bytes) : grow(start, have, *bytes);
+	if (range.bytes < *bytes)
+		return joints ? join(&range, bytes, joints) : grow(&range, *bytes, NULL, 0, 0);
+	cut(&range, *bytes);
+	*bytes = range.bytes;
+	return range.start;
 }
 
 /* ---- Giving ------------------------------------------------------------------------------------------------------- */
@@ -171,6 +241,15 @@ void kept_give(char *start, size_t bytes)
 	kept_age();
 	if (!keep(start, bytes))
 		munmap(start, bytes);
+}
+
+void kept_give_joined(char *start, size_t bytes, const struct kept_joints *joints)
+{
+	for (uint32_t left = joints->count; left--;) {
+		bytes -= joints->bytes[left];
+		kept_give(start + bytes, joints->bytes[left]);
+	}
+	kept_give(start, bytes);
 }
 
 /* Gives back what has been here for so long; bytes. */

@@ -3,16 +3,26 @@
 #define SLABYARD_MALLOC_KEPT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define KEPT_MOST ((size_t)32 << 20) /* bytes: larger ones are not kept */
 #define KEPT_MS 200u
 
-/* Whole pages from a mapping that ended, with anything in them: *bytes, or somewhat more, which *bytes then says. NULL: there
- * are none. */
-char *kept_take(size_t *bytes);
+#define KEPT_JOINED 7u
+
+/* Of what was joined from several mappings of the kernel's: the sizes of all but the first, in order of address. */
+struct kept_joints {
+	uint32_t count;
+	uint32_t bytes[KEPT_JOINED];
+};
+
+/* Whole pages from mappings that ended, with anything in them: *bytes, or somewhat more, which *bytes then says. Without
+ * joints, of one mapping only. NULL: there are none. */
+char *kept_take(size_t *bytes, struct kept_joints *);
 
 /* Keeps whole pages, or gives them back to the operating system. */
 void kept_give(char *start, size_t bytes);
+void kept_give_joined(char *start, size_t bytes, const struct kept_joints *);
 
 /* Gives back what has been here for KEPT_MS; cheap when called often. */
 void kept_age(void);

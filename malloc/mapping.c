@@ -13,7 +13,8 @@
  * its end.
  *
  * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that ends is
- * kept for KEPT_MS (kept.c), and serves the next request, whatever its size.
+ * kept for KEPT_MS (kept.c), and serves the next request, whatever its size. What was joined of several can't be moved by
+ * one mremap; objects that have grown before are never joined.
  *
  * No locks: a mapping belongs to whoever holds the object, and the counters are relaxed atomics.
  */
@@ -34,7 +35,9 @@ struct header {
 	_Alignas(64) uint64_t mark;
 	char *start;  /* of the mapping */
 	size_t bytes; /* of the mapping */
+	struct kept_joints joints;
 };
+_Static_assert(sizeof(struct header) == 64, "a cache line");
 
 static struct mapping_counts counts;
 
@@ -89,6 +92,16 @@ static char *place(char *start, size_t align)
 	return (char *)align_up((uintptr_t)start + sizeof(struct header), align);
 }
 
+/* The object behind a header at the start of its mapping. */
+static void *begin(char *start, size_t bytes, const struct kept_joints *joints)
+{
+	struct header *header = (struct header *)(void *)start;
+
+	*header = (struct header){ MARK, start, bytes, *joints };
+	count(1, bytes);
+	return header + 1;
+}
+
 static char *map(size_t bytes)
 {
 	char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -98,22 +111,29 @@ static char *map(size_t bytes)
 	return start;
 }
 
+static void *reuse(size_t size, struct kept_joints *joints)
+{
+	static const struct kept_joints none;
+	size_t bytes = size;
+	char *start = NULL;
+
+	if (size <= KEPT_MOST) {
+		bytes = align_up(size + sizeof(struct header), page_bytes());
+		start = kept_take(&bytes, joints);
+	}
+	return start ? begin(start, bytes, joints ? joints : &none) : NULL;
+}
+
 void *mapping_reuse(size_t size)
 {
-	struct header *header;
-	size_t bytes;
-	char *start;
+	struct kept_joints joints;
 
-	if (size > KEPT_MOST)
-		return NULL;
-	bytes = align_up(size + sizeof(struct header), page_bytes());
-	start = kept_take(&bytes);
-	if (!start)
-		return NULL;
-	header = (struct header *)(void *)start;
-	*header = (struct header){ MARK, start, bytes };
-	count(1, bytes);
-	return header + 1;
+	return reuse(size, &joints);
+}
+
+void *mapping_reuse_to_grow(size_t size)
+{
+	return reuse(size, NULL);
 }
 
 void *mapping_create(size_t size, size_t align)
@@ -133,7 +153,7 @@ void *mapping_create(size_t size, size_t align)
 	before = (size_t)((char *)header - start) & ~(page - 1);
 	if (before)
 		munmap(start, before);
-	*header = (struct header){ MARK, start + before, bytes - before };
+	*header = (struct header){ .mark = MARK, .start = start + before, .bytes = bytes - before };
 	count(1, header->bytes);
 	return object;
 }
@@ -141,11 +161,13 @@ void *mapping_create(size_t size, size_t align)
 void mapping_end(void *object)
 {
 	struct header *header = header_of(object);
+	struct kept_joints joints;
 	int error = errno;
 
 	count((size_t)-1, (size_t)-header->bytes);
 	header->mark = 0;
-	kept_give(header->start, header->bytes);
+	joints = header->joints;
+	kept_give_joined(header->start, header->bytes, &joints);
 	errno = error;
 }
 
@@ -154,6 +176,11 @@ size_t mapping_usable(const void *object)
 	const struct header *header = header_of(object);
 
 	return header->bytes - (size_t)((const char *)object - header->start);
+}
+
+bool mapping_resizes(const void *object)
+{
+	return !header_of(object)->joints.count;
 }
 
 void *mapping_resize(void *object, size_t size)

@@ -22,11 +22,14 @@ void *mapping_create(size_t size, size_t align);
 
 /* The same with anything in it, aligned to ALIGNMENT, from mappings that ended a moment ago; NULL: there are none. */
 void *mapping_reuse(size_t size);
+void *mapping_reuse_to_grow(size_t size); /* so that it resizes */
 
 void mapping_end(void *object);
 size_t mapping_usable(const void *object);
 
-/* The object with another size, perhaps elsewhere; NULL: no memory, and it is as it was. */
+/* The object with another size, perhaps elsewhere; NULL: no memory, and it is as it was. Only of an object that resizes: of
+ * others that is for the caller to do, by copying. */
+bool mapping_resizes(const void *object);
 void *mapping_resize(void *object, size_t size);
 
 struct mapping_counts {

@@ -374,6 +374,44 @@ static void test_kept(void)
 	CHECK_EQUAL(malloc_trim(0), 0);
 }
 
+static void free_some_mappings(size_t bytes)
+{
+	char *objects[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		objects[i] = memset(malloc(bytes), 'a', bytes);
+	for (unsigned i = 0; i < 4; i++)
+		free(objects[i]);
+}
+
+/* Of several mappings that ended one for a larger request, with their pages; it may change its size, and end, as any. */
+static void test_joined(void)
+{
+	const size_t bytes = 5000000, most = 4 * bytes - 500000;
+
+	for (unsigned round = 0; round < 3; round++) {
+		char *joined, *resized;
+		size_t old = 0;
+
+		malloc_trim(0);
+		free_some_mappings(bytes);
+		joined = malloc(most);
+		for (size_t i = 0; i < most; i++)
+			old += joined[i] == 'a';
+		CHECK(old > most - 100000);
+		memset(joined, 'b', malloc_usable_size(joined));
+		fill(joined, 5000, round);
+		resized = realloc(joined, round == 1 ? bytes : 2 * most);
+		CHECK(resized && is_filled(resized, 5000, round) && resized[bytes - 1] == 'b');
+		CHECK(round == 1 || resized[most - 1] == 'b');
+		free(resized);
+	}
+	free_some_mappings(bytes);
+	free(malloc(most));
+	CHECK_EQUAL(malloc_trim(0), 1);
+	CHECK_EQUAL(malloc_trim(0), 0);
+}
+
 int main(void)
 {
 	test_sizes();
@@ -393,5 +431,6 @@ int main(void)
 	test_figures();
 	test_trim();
 	test_kept();
+	test_joined();
 	return check_result();
 }
