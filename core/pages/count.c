@@ -6,6 +6,10 @@
  *
  * Releasing goes through the free lists. A page whose memory was handed to a heap since it was last given back carries a
  * mark; runs of such pages are discarded. The blocks stay free, and their memory reads zero when it is used again.
+ *
+ * Of a maximal block that is free as a whole and has no memory left, only the head's descriptor means anything, and the others
+ * may read zero as if they had never been written (zone.c). So their memory goes too, a sixty-fourth of the block's; the
+ * marks that were in it live on as one for the block, in sy_pages.committed.
  */
 #include "pages.h"
 
@@ -82,12 +86,18 @@ void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 	sy__unlock(&pages->source_lock);
 }
 
+static unsigned committed_of(const struct sy_pages *pages, uint64_t number)
+{
+	return __atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED);
+}
+
 uint64_t sy__block_discard(struct sy_pages *pages, struct sy_page *block, unsigned order)
 {
 	uint64_t number = sy__number(pages, block), released = 0;
 	size_t size = (size_t)1 << order, from, to;
+	unsigned committed = committed_of(pages, number);
 
-	if (pages->in_buffer || !__atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED))
+	if (pages->in_buffer || committed == SY__UNCOMMITTED || (committed == SY__BARE && order == SY_MAX_ORDER))
 		return 0;
 	for (from = 0; from < size; from = to + 1) {
 		for (to = from; to < size && block[to].flags & SY__PAGE_BACKED; to++)
@@ -98,6 +108,20 @@ uint64_t sy__block_discard(struct sy_pages *pages, struct sy_page *block, unsign
 		released += to - from;
 	}
 	return released;
+}
+
+void sy__descriptors_discard(struct sy_pages *pages, struct sy_page *head)
+{
+	uintptr_t mask = SY_PAGE_SIZE - 1, from = ((uintptr_t)(head + 1) + mask) & ~mask;
+	uintptr_t to = (uintptr_t)(head + SY__MAX_BLOCK) & ~mask;
+	unsigned committed = committed_of(pages, sy__number(pages, head));
+
+	if (pages->in_buffer || committed == SY__UNCOMMITTED || committed == SY__BARE)
+		return;
+	sy__source_discard((void *)from, to - from);
+	sy__lock(&pages->source_lock);
+	__atomic_store_n(&pages->committed[sy__number(pages, head) >> SY_MAX_ORDER], SY__BARE, __ATOMIC_RELAXED);
+	sy__unlock(&pages->source_lock);
 }
 
 void sy__count_discarded(struct sy_pages *pages, uint64_t count)
@@ -116,8 +140,11 @@ static uint64_t release_zone(struct sy__zone *zone, unsigned min_order)
 	sy__lock(&zone->lock);
 	for (order = min_order; order < SY_ORDERS; order++)
 		for (type = 0; type < SY_MIGRATE_TYPES; type++)
-			for (block = zone->free[order][type].first; block; block = block->free.next)
+			for (block = zone->free[order][type].first; block; block = block->free.next) {
 				released += sy__block_discard(zone->pages, block, order);
+				if (order == SY_MAX_ORDER)
+					sy__descriptors_discard(zone->pages, block);
+			}
 	sy__unlock(&zone->lock);
 	return released;
 }

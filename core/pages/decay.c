@@ -93,6 +93,15 @@ static void gather(struct sy__zone *zone, unsigned order, unsigned type, uint64_
 	}
 }
 
+/* The descriptors of the maximal block that this one is in, if all of that is free and discarded. With the zone's lock held. */
+static void discard_descriptors(struct sy_pages *pages, const struct sy_page *page)
+{
+	struct sy_page *head = sy__page(pages, sy__number(pages, page) & ~(SY__MAX_BLOCK - 1));
+
+	if (sy__use(head) == SY_USE_FREE && head->order == SY_MAX_ORDER && !head->bytes)
+		sy__descriptors_discard(pages, head);
+}
+
 static size_t discard(struct sy__zone *zone, const struct batch *batch)
 {
 	struct sy_pages *pages = zone->pages;
@@ -106,6 +115,7 @@ static size_t discard(struct sy__zone *zone, const struct batch *batch)
 		struct sy_page *page = batch->blocks[i];
 
 		sy__zone_free_aged(zone, page, page->order, sy__pageblock_type(pages, sy__number(pages, page)), 0);
+		discard_descriptors(pages, page);
 	}
 	sy__unlock(&zone->lock);
 	return count;

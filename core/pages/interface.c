@@ -117,10 +117,16 @@ static SY__COLD struct sy_page *refused(struct sy_heap *heap)
 	return NULL;
 }
 
-static SY__COLD void count_committed(struct sy_pages *pages, unsigned fresh)
+static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, struct fresh *fresh)
 {
+	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];
+
 	sy__lock(&pages->source_lock);
-	sy__add(&pages->committed_pages, fresh);
+	sy__add(&pages->committed_pages, fresh->pages);
+	if (__atomic_load_n(committed, __ATOMIC_RELAXED) != SY__COMMITTED) {
+		fresh->discarded = fresh->pages;
+		__atomic_store_n(committed, SY__REUSED, __ATOMIC_RELAXED);
+	}
 	sy__unlock(&pages->source_lock);
 }
 
@@ -149,7 +155,7 @@ static inline struct sy_page *take(struct sy_heap *heap, unsigned slot, unsigned
 	if (sy__unlikely(count < 1u << order))
 		give_rest(pages, slot, head, count, order);
 	if (sy__unlikely(fresh.pages))
-		count_committed(pages, fresh.pages);
+		count_committed(pages, sy__number(pages, head), &fresh);
 	count_taken(heap, use, count, fresh.discarded);
 	return head;
 }

@@ -51,6 +51,14 @@ _Static_assert(SY_UNMOVABLE < SY__CPU_TYPES && SY_MOVABLE_TYPE < SY__CPU_TYPES &
 /* ... or was discarded, and not handed to a heap since. */
 #define SY__PAGE_DISCARDED 2u
 
+/* Whether a maximal block has memory, and all of its descriptors. */
+enum sy__committed {
+	SY__UNCOMMITTED,
+	SY__COMMITTED,
+	SY__BARE,   /* memory and descriptors have gone back to the source, and no page was handed to a heap since */
+	SY__REUSED, /* ... some were since: a page without a mark is one that was discarded */
+};
+
 /* Which requests a zone may serve: those whose own kind is at least as high. From the zone's name. */
 enum sy__kind { SY__KIND_DMA, SY__KIND_DMA32, SY__KIND_NORMAL, SY__KIND_HIGHMEM, SY__KIND_MOVABLE, SY__KINDS };
 
@@ -136,7 +144,7 @@ struct sy_pages {
 
 	/* tables over the whole range; zero where nothing happened */
 	uint8_t *pageblock_types; /* [r] migrate type ^ SY_MOVABLE_TYPE, so that zero is movable; zone lock */
-	uint8_t *committed;       /* [r] of maximal blocks: whether the memory is; source_lock */
+	uint8_t *committed;       /* [r] of maximal blocks: enum sy__committed; source_lock */
 	uint64_t *older_gone;     /* a bit per page: not older any more; zone lock */
 	uint8_t *older_limit;     /* of maximal blocks: no aligned older block above SY_MAX_ORDER - this; zone lock */
 
@@ -314,6 +322,7 @@ void sy__older_remove(struct sy__zone *, uint64_t number, uint64_t count); /* th
 
 uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* a free block that nobody else can find; pages */
 void sy__count_discarded(struct sy_pages *, uint64_t count);
+void sy__descriptors_discard(struct sy_pages *, struct sy_page *); /* of a maximal block, free and discarded; zone's lock held */
 
 /* ---- decay.c ------------------------------------------------------------------------------------------------------- */
 

@@ -57,8 +57,8 @@ bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 	done = pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED) ||
 	       sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT),
 	                         (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT) == 0;
-	if (done)
-		__atomic_store_n(committed, 1, __ATOMIC_RELEASE);
+	if (done && !__atomic_load_n(committed, __ATOMIC_RELAXED))
+		__atomic_store_n(committed, SY__COMMITTED, __ATOMIC_RELEASE);
 	sy__unlock(&pages->source_lock);
 	return done;
 }

@@ -5,7 +5,8 @@
  * charges nothing for it, and a stray access faults instead of growing memory. Committing is mprotect, which touches
  * nothing either: pages appear when they are written. Discarding is MADV_DONTNEED, after which the pages read zero again.
  * The operating system's pages may be larger than ours (arm64 has 16 and 64 KiB pages), hence a discarded range is rounded
- * inwards: what shares a page with something that is in use stays.
+ * inwards: what shares a page with something that is in use stays. So does memory that the program has locked (mlock). What
+ * stays is cleared, as it is taken to be zero.
  *
  * Only this file, among the core's, includes headers of the operating system.
  */
@@ -118,12 +119,13 @@ int sy__source_commit(void *p, size_t bytes)
 void sy__source_discard(void *p, size_t bytes)
 {
 	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-	uintptr_t start = ((uintptr_t)p + mask) & ~mask, end = ((uintptr_t)p + bytes) & ~mask;
-
+	uintptr_t start = (uintptr_t)p, end = start + bytes, from = (start + mask) & ~mask, to = end & ~mask;
 	int error = errno; /* who frees memory wants to keep it */
 
-	if (start < end)
-		madvise((void *)start, end - start, MADV_DONTNEED);
+	if (from >= to || madvise((void *)from, to - from, MADV_DONTNEED))
+		from = to = end;
+	sy__fill(p, 0, from - start);
+	sy__fill((void *)to, 0, end - to);
 	errno = error;
 }
 

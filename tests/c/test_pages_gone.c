@@ -1,0 +1,138 @@
+/*
+ * Memory that went back to the operating system: that it did, descriptors included; that what comes again reads zero, even where the
+ * system kept the memory because the program has locked it; and that taking it again is noticed.
+ *
+ * Residency is the system's own account of it (mincore), which an emulator of another processor does not keep.
+ */
+#define _DEFAULT_SOURCE /* mincore, mlock */
+#include <slabyard/slabyard.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "pages/pages.h"
+
+#define MIB ((size_t)1 << 20)
+#define COUNT 32u /* objects of a maximal block each */
+#define SIZE (4 * MIB)
+#define AN_OPERATION 1000000 /* nanoseconds */
+
+static uint64_t now = 1000000000;
+
+static uint64_t clock_of_test(void)
+{
+	return now;
+}
+
+static bool is_zero(const unsigned char *memory, size_t bytes)
+{
+	return !memory[0] && !memcmp(memory, memory + 1, bytes - 1);
+}
+
+static void take(struct sy_heap *heap, unsigned char **objects, unsigned flags)
+{
+	for (unsigned i = 0; i < COUNT; i++) {
+		objects[i] = sy_malloc(heap, SIZE, flags);
+		CHECK(objects[i] != NULL);
+		CHECK(!(flags & SY_ZERO) || is_zero(objects[i], SIZE));
+		memset(objects[i], 0xee, SIZE);
+		now += AN_OPERATION;
+	}
+}
+
+static void give(struct sy_heap *heap, unsigned char **objects)
+{
+	for (unsigned i = 0; i < COUNT; i++) {
+		sy_mfree(heap, objects[i]);
+		now += AN_OPERATION;
+	}
+}
+
+/* Resident pages of the descriptors of those maximal blocks. */
+static size_t resident(const struct sy_heap *heap, unsigned char **objects)
+{
+	unsigned char pages[SY__MAX_BLOCK * sizeof(struct sy_page) / SY_PAGE_SIZE];
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		CHECK(!mincore(sy__page_of(heap, objects[i]), SY__MAX_BLOCK * sizeof(struct sy_page), pages));
+		for (size_t at = 0; at < sizeof(pages); at++)
+			sum += pages[at] & 1;
+	}
+	return sum;
+}
+
+static bool has_residency(void)
+{
+	return !getenv("SLABYARD_EMULATED") && sysconf(_SC_PAGESIZE) == SY_PAGE_SIZE && sizeof(struct sy_page) == 64;
+}
+
+static void trimmed(void)
+{
+	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .keep = true }, NULL);
+	unsigned char *objects[COUNT];
+
+	for (unsigned round = 0; round < 3; round++) {
+		take(heap, objects, round ? SY_ZERO : 0);
+		give(heap, objects);
+		CHECK(sy_heap_trim(heap) >= COUNT * SIZE);
+		CHECK_EQUAL(sy_heap_trim(heap), 0);
+		CHECK(!has_residency() || resident(heap, objects) <= COUNT);
+		CHECK_FINE(sy_heap_check(heap));
+	}
+	sy_heap_close(heap);
+}
+
+/* By itself, after a while; taking it again so soon is what decay.c regrets. */
+static void decayed(void)
+{
+	struct sy_heap *heap = sy_heap_open("slub", NULL, NULL);
+	unsigned char *objects[COUNT];
+	size_t regretted;
+
+	take(heap, objects, 0);
+	give(heap, objects);
+	for (unsigned passed = 0; passed < 1000; passed++) {
+		void *object = sy_malloc(heap, 64 * SY_PAGE_SIZE, 0);
+
+		now += AN_OPERATION;
+		sy_mfree(heap, object);
+	}
+	CHECK(!has_residency() || resident(heap, objects) <= 2 * COUNT);
+	CHECK_FINE(sy_heap_check(heap));
+	regretted = heap->pages->decay.regretted;
+	sy_mfree(heap, sy_malloc(heap, SIZE, 0));
+	CHECK(heap->pages->decay.regretted - regretted >= SIZE / SY_PAGE_SIZE - 64);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
+/* Memory that is locked does not go; nobody must see what was in it. */
+static void locked(void)
+{
+	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .reserve = 4 * SIZE, .keep = true }, NULL);
+	const size_t bytes = 4 * SY_PAGE_SIZE;
+	unsigned char *object = sy_malloc(heap, bytes, 0);
+
+	memset(object, 0xee, bytes);
+	if (mlock(object, bytes))
+		fprintf(stderr, "no memory can be locked here: how that is given back was not tested\n");
+	sy_mfree(heap, object);
+	sy_heap_trim(heap);
+	for (unsigned i = 0; i < SIZE / bytes; i++) {
+		unsigned char *again = sy_malloc(heap, bytes, SY_ZERO);
+
+		CHECK(again && is_zero(again, bytes));
+	}
+	sy_heap_close(heap);
+}
+
+int main(void)
+{
+	sy_platform_set_clock(clock_of_test);
+	trimmed();
+	decayed();
+	locked();
+	return check_result();
+}
