@@ -65,6 +65,8 @@ typedef unsigned slab_flags_t;
 #define __GFP_HARDWALL ((gfp_t)1 << 27)
 #define __GFP_WRITE ((gfp_t)1 << 28)
 #define __GFP_COMP ((gfp_t)1 << 29)
+#define __GFP_ZEROTAGS ((gfp_t)1 << 30)
+#define __GFP_NOLOCKDEP ((gfp_t)0)
 
 #define GFP_KERNEL (__GFP_RECLAIM | __GFP_IO | __GFP_FS)
 #define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
@@ -74,12 +76,25 @@ typedef unsigned slab_flags_t;
 #define GFP_NOFS (__GFP_RECLAIM | __GFP_IO)
 #define GFP_USER (GFP_KERNEL | __GFP_HARDWALL)
 #define GFP_HIGHUSER (GFP_USER | __GFP_HIGHMEM)
+#define GFP_HIGHUSER_MOVABLE (GFP_HIGHUSER | __GFP_MOVABLE)
+#define GFP_TRANSHUGE_LIGHT ((GFP_HIGHUSER_MOVABLE | __GFP_COMP | __GFP_NOMEMALLOC | __GFP_NOWARN) & ~__GFP_RECLAIM)
+#define GFP_TRANSHUGE (GFP_TRANSHUGE_LIGHT | __GFP_DIRECT_RECLAIM)
 #define GFP_DMA __GFP_DMA
 #define GFP_DMA32 __GFP_DMA32
 
 static inline bool gfpflags_allow_blocking(gfp_t flags)
 {
 	return !(flags & (gfp_t)SY_NO_RECLAIM);
+}
+
+static inline bool gfpflags_normal_context(gfp_t flags)
+{
+	return (flags & (__GFP_DIRECT_RECLAIM | __GFP_MEMALLOC)) == __GFP_DIRECT_RECLAIM;
+}
+
+static inline bool gfp_has_io_fs(gfp_t flags)
+{
+	return (flags & (__GFP_IO | __GFP_FS)) == (__GFP_IO | __GFP_FS);
 }
 
 #define SLAB_HWCACHE_ALIGN ((slab_flags_t)SY_CACHE_HWCACHE_ALIGN)
@@ -110,9 +125,15 @@ static inline bool gfpflags_allow_blocking(gfp_t flags)
 #define ZERO_SIZE_PTR ((void *)16)
 #define ZERO_OR_NULL_PTR(p) ((uintptr_t)(p) <= (uintptr_t)ZERO_SIZE_PTR)
 
+#define KMALLOC_SHIFT_LOW 3
+#define KMALLOC_SHIFT_HIGH (SY_PAGE_SHIFT + 1)
+#define KMALLOC_SHIFT_MAX (SY_PAGE_SHIFT + SY_MAX_ORDER)
 #define KMALLOC_MAX_SIZE (SY_PAGE_SIZE << SY_MAX_ORDER)
 #define KMALLOC_MAX_CACHE_SIZE ((size_t)8192)
+#define KMALLOC_MAX_ORDER SY_MAX_ORDER
 #define KMALLOC_MIN_SIZE 8
+#define SLAB_OBJ_MIN_SIZE KMALLOC_MIN_SIZE
+#define ARCH_DMA_MINALIGN 8
 #define ARCH_KMALLOC_MINALIGN 8
 #define ARCH_SLAB_MINALIGN 8
 
@@ -246,8 +267,22 @@ static inline void kfree_bulk(size_t count, void **objects)
 	kmem_cache_free_bulk(NULL, count, objects);
 }
 
+/* A size to ask for in place of this one, whose object has no more room than that. */
+static inline size_t kmalloc_size_roundup(size_t size)
+{
+	return size;
+}
+
+static inline bool slab_is_available(void)
+{
+	return true;
+}
+
 #define kzfree(object) kfree_sensitive(object)
+#define __kmalloc(size, flags) kmalloc(size, flags)
+#define __kmalloc_node(size, flags, node) kmalloc_node(size, flags, node)
 #define kmalloc_track_caller(size, flags) kmalloc(size, flags)
+#define kmalloc_node_track_caller(size, flags, node) kmalloc_node(size, flags, node)
 
 /* ---- Any size --------------------------------------------------------------------------------------------------- */
 
@@ -299,6 +334,41 @@ void *kmemdup(const void *memory, size_t size, gfp_t);
 char *kmemdup_nul(const char *memory, size_t size, gfp_t);
 char *kvasprintf(gfp_t, const char *format, va_list) __attribute__((format(printf, 2, 0)));
 char *kasprintf(gfp_t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Constants are copied too, as nothing tells where a program has them. */
+#define kstrdup_const(string, flags) kstrdup(string, flags)
+#define kfree_const(string) kfree(string)
+
+/* ---- Pages ------------------------------------------------------------------------------------------------------ */
+
+/* 2^order pages, aligned to their size; their address as a number. 0: no memory, or an order beyond KMALLOC_MAX_ORDER. */
+static inline unsigned long __get_free_pages(gfp_t flags, unsigned order)
+{
+	return order > KMALLOC_MAX_ORDER ? 0 : (unsigned long)(uintptr_t)kmalloc(SY_PAGE_SIZE << order, flags);
+}
+
+/* 0 does nothing. */
+static inline void free_pages(unsigned long address, unsigned order)
+{
+	(void)order;
+	kfree((const void *)(uintptr_t)address);
+}
+
+#define __get_free_page(flags) __get_free_pages(flags, 0)
+#define get_zeroed_page(flags) __get_free_pages((flags) | __GFP_ZERO, 0)
+#define free_page(address) free_pages(address, 0)
+
+/* Page-aligned, of whole pages. */
+static inline void *alloc_pages_exact(size_t size, gfp_t flags)
+{
+	return kmalloc((size + SY_PAGE_SIZE - 1) & ~(SY_PAGE_SIZE - 1), flags);
+}
+
+static inline void free_pages_exact(void *address, size_t size)
+{
+	(void)size;
+	kfree(address);
+}
 
 /* ---- The heap behind it ----------------------------------------------------------------------------------------- */
 

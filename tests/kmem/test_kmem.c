@@ -5,11 +5,16 @@
 #include "check.h"
 #include "names.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <slabyard/kmem.h>
+#include <linux/mempool.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
 
 #define THREADS 4
 #define NAMES 400
@@ -159,9 +164,120 @@ static void caches(void)
 	CHECK(gfpflags_allow_blocking(GFP_KERNEL) && !gfpflags_allow_blocking(GFP_ATOMIC));
 }
 
+/* ---- Sums of sizes, pages ---------------------------------------------------------------------------------------- */
+
+struct row {
+	size_t count;
+	uint32_t cells[];
+};
+
+static void sums(void)
+{
+	struct row *row;
+
+	CHECK_EQUAL(struct_size(row, cells, 10), sizeof(*row) + 40);
+	CHECK_EQUAL(struct_size(row, cells, SIZE_MAX / 2), SIZE_MAX);
+	CHECK_EQUAL(array3_size(3, SIZE_MAX / 2, 1), SIZE_MAX);
+	CHECK_EQUAL(size_sub(size_add(SIZE_MAX, 1), 5), SIZE_MAX);
+	CHECK(kmalloc(struct_size(row, cells, SIZE_MAX / 2), GFP_KERNEL) == NULL);
+	row = kzalloc(struct_size(row, cells, 10), GFP_KERNEL);
+	CHECK(row && all_zero(row, struct_size(row, cells, 10)));
+	kfree(row);
+	CHECK(vmalloc(array_size(SIZE_MAX, 2)) == NULL && vmalloc(0) == NULL);
+}
+
+static void pages(void)
+{
+	for (unsigned order = 0; order <= 3; order++) {
+		unsigned long address = __get_free_pages(GFP_KERNEL | __GFP_ZERO, order);
+
+		CHECK(address && address % (SY_PAGE_SIZE << order) == 0);
+		CHECK(all_zero((void *)address, SY_PAGE_SIZE << order));
+		memset((void *)address, 1, SY_PAGE_SIZE << order);
+		free_pages(address, order);
+	}
+	CHECK_EQUAL(__get_free_pages(GFP_KERNEL, 40), 0);
+	free_page(0);
+	for (size_t size = 1; size < 50000; size += 3001) {
+		void *exact = alloc_pages_exact(size, GFP_KERNEL), *mapped = vzalloc(size);
+
+		CHECK(exact && (uintptr_t)exact % SY_PAGE_SIZE == 0);
+		CHECK(mapped && (uintptr_t)mapped % SY_PAGE_SIZE == 0 && all_zero(mapped, size));
+		free_pages_exact(exact, size);
+		vfree(mapped);
+	}
+}
+
+/* ---- Elements kept aside ----------------------------------------------------------------------------------------- */
+
+#define KEPT 4
+
+static bool dry; /* no element is to be had, but those kept aside */
+static int made;
+
+static void *make(gfp_t flags, void *cache)
+{
+	void *element = __atomic_load_n(&dry, __ATOMIC_ACQUIRE) ? NULL : mempool_alloc_slab(flags, cache);
+
+	made += element != NULL;
+	return element;
+}
+
+static void unmake(void *element, void *cache)
+{
+	made--;
+	mempool_free_slab(element, cache);
+}
+
+static void *wait_for_one(void *pool)
+{
+	return mempool_alloc(pool, GFP_NOIO);
+}
+
+static void elements(void)
+{
+	struct kmem_cache *cache = kmem_cache_create("element", 72, 0, 0, NULL);
+	mempool_t *pool = mempool_create(KEPT, make, unmake, cache);
+	void *taken[KEPT + 1], *late;
+	pthread_t waiter;
+
+	CHECK_EQUAL(made, KEPT);
+	taken[KEPT] = mempool_alloc(pool, GFP_KERNEL);
+	CHECK_EQUAL(made, KEPT + 1);
+	__atomic_store_n(&dry, true, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < KEPT; i++)
+		CHECK((taken[i] = mempool_alloc(pool, GFP_ATOMIC)) != NULL);
+	CHECK(mempool_alloc(pool, GFP_NOWAIT) == NULL);
+	CHECK(!pthread_create(&waiter, NULL, wait_for_one, pool));
+	mempool_free(taken[0], pool);
+	pthread_join(waiter, &late);
+	CHECK(late == taken[0]);
+	for (unsigned i = 0; i <= KEPT; i++)
+		mempool_free(taken[i], pool);
+	mempool_free(NULL, pool);
+	CHECK_EQUAL(made, KEPT); /* the pool is full again, the one too many was freed */
+	CHECK_EQUAL(mempool_resize(pool, KEPT + 1), -ENOMEM);
+	CHECK_EQUAL(mempool_resize(pool, 1), 0);
+	CHECK_EQUAL(made, 1);
+	__atomic_store_n(&dry, false, __ATOMIC_RELEASE);
+	CHECK_EQUAL(mempool_resize(pool, KEPT + 1), 0);
+	mempool_destroy(pool);
+	mempool_destroy(NULL);
+	CHECK_EQUAL(made, 0);
+	kmem_cache_destroy(cache);
+	pool = mempool_create_kmalloc_pool(KEPT, 300);
+	late = mempool_alloc(pool, GFP_KERNEL);
+	CHECK(ksize(late) >= 300);
+	mempool_free(late, pool);
+	mempool_destroy(pool);
+}
+
 int main(void)
 {
 	module_in_threads();
+	sums();
+	pages();
+	elements();
 	sizes();
 	resizing();
 	copies();

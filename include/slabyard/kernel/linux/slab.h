@@ -2,6 +2,7 @@
 #ifndef SLABYARD_KERNEL_LINUX_SLAB_H
 #define SLABYARD_KERNEL_LINUX_SLAB_H
 
-#include <slabyard/kmem.h>
+#include <linux/gfp.h>
+#include <linux/overflow.h>
 
 #endif

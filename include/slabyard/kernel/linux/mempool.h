@@ -1,0 +1,91 @@
+/*
+ * <linux/mempool.h> for kernel code that is compiled into a program: a number of elements kept aside, so that who may wait always
+ * gets one. See mempool_create(3).
+ *
+ * Thread safety: mempool_alloc and mempool_free from any thread at any time; the others not beside anything else on the same pool.
+ */
+#ifndef SLABYARD_KERNEL_LINUX_MEMPOOL_H
+#define SLABYARD_KERNEL_LINUX_MEMPOOL_H
+
+#include <slabyard/kmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef void *(mempool_alloc_t)(gfp_t, void *pool_data);
+typedef void(mempool_free_t)(void *element, void *pool_data);
+
+/* Zeroed memory is a pool that was never made: mempool_exit does nothing with it. */
+typedef struct mempool_s {
+	sy__lock_t lock;
+	int min_nr, curr_nr; /* elements to keep aside; that are */
+	void **elements;
+	void *pool_data;
+	mempool_alloc_t *alloc;
+	mempool_free_t *free;
+} mempool_t;
+
+/* A pool that keeps min_nr elements of alloc(flags, pool_data). NULL, or -ENOMEM: no memory for them. */
+mempool_t *mempool_create(int min_nr, mempool_alloc_t *, mempool_free_t *, void *pool_data);
+int mempool_init(mempool_t *, int min_nr, mempool_alloc_t *, mempool_free_t *, void *pool_data);
+
+/* Frees what is kept aside; everything else must have come back. NULL does nothing. */
+void mempool_destroy(mempool_t *);
+void mempool_exit(mempool_t *);
+
+/* Keeps another number aside, at least 1. -ENOMEM: as many as there was memory for. */
+int mempool_resize(mempool_t *, int new_min_nr);
+
+/* An element: a new one, else one of those kept aside, else, with flags that may block, the next that is given back. NULL: there is
+ * none and the flags forbid to wait. */
+void *mempool_alloc(mempool_t *, gfp_t);
+
+/* Keeps an element aside if too few are, else frees it. NULL does nothing. */
+void mempool_free(void *element, mempool_t *);
+
+/* Elements of a cache, of kmalloc. */
+void *mempool_alloc_slab(gfp_t, void *cache);
+void mempool_free_slab(void *element, void *cache);
+void *mempool_kmalloc(gfp_t, void *size);
+void mempool_kfree(void *element, void *size);
+
+static inline bool mempool_initialized(const mempool_t *pool)
+{
+	return pool->elements != NULL;
+}
+
+static inline mempool_t *mempool_create_node(int min_nr, mempool_alloc_t *alloc, mempool_free_t *free, void *pool_data,
+                                             gfp_t flags, int node)
+{
+	(void)flags;
+	(void)node;
+	return mempool_create(min_nr, alloc, free, pool_data);
+}
+
+static inline mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
+{
+	return mempool_create(min_nr, mempool_alloc_slab, mempool_free_slab, cache);
+}
+
+static inline int mempool_init_slab_pool(mempool_t *pool, int min_nr, struct kmem_cache *cache)
+{
+	return mempool_init(pool, min_nr, mempool_alloc_slab, mempool_free_slab, cache);
+}
+
+static inline mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
+{
+	return mempool_create(min_nr, mempool_kmalloc, mempool_kfree, (void *)(uintptr_t)size);
+}
+
+static inline int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, size_t size)
+{
+	return mempool_init(pool, min_nr, mempool_kmalloc, mempool_kfree, (void *)(uintptr_t)size);
+}
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,8 @@
+/* <linux/string.h> for kernel code that is compiled into a program: the C library's, with kstrdup and its kind. */
+#ifndef SLABYARD_KERNEL_LINUX_STRING_H
+#define SLABYARD_KERNEL_LINUX_STRING_H
+
+#include <slabyard/kmem.h>
+#include <string.h>
+
+#endif
