@@ -346,7 +346,7 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 			sy__list_remove(link);
 			sy__slub_count_partial(node, -1);
 		}
-		sy__slub_count_out(node, page);
+		sy__slub_count_out(cache, node, page);
 		return true;
 	}
 	if (sy__slub_word_full(old)) {
@@ -429,7 +429,7 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size" },
+	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, with threads 1" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };

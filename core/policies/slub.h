@@ -86,6 +86,8 @@ struct sy__slub_cache {
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
+	uint8_t first_order;   /* of the first slabs, in heaps of threads */
+	uint8_t next_order;    /* of the next slab, from there to `order`; read by anyone */
 	const char *memory;    /* of the page allocator: address and descriptor of page 0; here as they are nearer so */
 	struct sy_page *table;
 	struct sy__slub_node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
@@ -308,7 +310,7 @@ void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page 
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 uint64_t sy__slub_deactivate(struct sy__slub_cache *, unsigned slot, struct sy__slub_slot *);
 void sy__slub_keep(struct sy__slub_cache *, unsigned slot, struct sy_page *);
-void sy__slub_count_out(struct sy__slub_node *, struct sy_page *);
+void sy__slub_count_out(struct sy__slub_cache *, struct sy__slub_node *, struct sy_page *);
 uint64_t sy__slub_discard(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_link_row(const struct sy__slub_cache *, char *first, uint32_t objects);
 void sy__slub_give_empties(struct sy__slub_cache *, unsigned slot, uint32_t keep);

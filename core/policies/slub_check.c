@@ -135,12 +135,17 @@ static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 	return true;
 }
 
+static bool is_slab_order(const struct sy__slub_cache *cache, unsigned order)
+{
+	return order == cache->least_order || (order >= cache->first_order && order <= cache->order);
+}
+
 static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	uint32_t objects = sy__slub_objects(page), free;
 	void *last;
 
-	if (sy__page_order(page) != cache->order && sy__page_order(page) != cache->least_order)
+	if (!is_slab_order(cache, sy__page_order(page)))
 		return "slub: a slab is of an order that its cache does not use";
 	if (sy__page_node(page) >= cache->cache.heap->nodes)
 		return "slub: a slab is on a node that the heap does not have";

@@ -11,7 +11,8 @@
  * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
  * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
  * on. What still finds no order gets one that holds a single object, above the largest order if it must be. In heaps of
- * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of THREADS_SLAB bytes and THREADS_OBJECTS are wanted.
+ * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of FIRST_SLAB bytes are wanted, and of LARGE_SLAB
+ * by a cache that has many; empty ones go back to the page allocator early, whose lists serve all caches.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
@@ -24,11 +25,12 @@
 #define WORD sizeof(void *)
 #define MIN_PARTIAL_LEAST 5u
 #define MIN_PARTIAL_MOST 10u
-#define THREADS_SLAB ((size_t)16 << 10) /* bytes that a slab should have in heaps of threads, */
-#define THREADS_OBJECTS 32u             /* and objects, within the largest order */
-#define FOREIGN_BYTES ((size_t)64 << 10) /* what a thread keeps of a cache, in slabs that others filled */
-#define MOST_FOREIGN 32767u              /* such slabs, whatever is asked for: what a slot counts, and more than a visit to a node adds */
-#define EMPTY_BYTES ((size_t)64 << 10)   /* and in slabs without an object in use */
+#define MIN_PARTIAL_THREADS 1u /* an empty slab serves one cache, free pages serve all */
+#define FIRST_SLAB ((size_t)16 << 10) /* bytes that a cache's first slabs should have in heaps of threads, */
+#define LARGE_SLAB ((size_t)32 << 10) /* and those of a cache that has many, within the largest order */
+#define FOREIGN_SLABS 1u /* what a thread keeps of a cache that others filled, */
+#define EMPTY_SLABS 2u   /* and without an object in use */
+#define MOST_FOREIGN 32767u /* such slabs, whatever is asked for: what a slot counts, and more than a visit to a node adds */
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
 
@@ -57,15 +59,13 @@ static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
 	return 4 * (sy__highest_bit(cpus) + 1);
 }
 
-/* In heaps of threads, where untouched pages of a slab cost nothing: see above. */
-static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size)
+/* In heaps of threads, where untouched pages of a slab cost nothing: see above. For slabs of so many bytes. */
+static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size, size_t bytes)
 {
-	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus), objects = (uint32_t)(THREADS_SLAB / size);
+	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus), objects = (uint32_t)(bytes / size);
 
 	if (heap->tunables[SLUB_MIN_OBJECTS] > 0)
 		return wanted;
-	if (objects < THREADS_OBJECTS)
-		objects = THREADS_OBJECTS;
 	return objects > wanted ? objects : wanted;
 }
 
@@ -133,6 +133,8 @@ static uint32_t min_partial(const struct sy__slub_cache *slub)
 
 	if (tunable != SY_TUNABLE_AUTO)
 		return (uint32_t)tunable;
+	if (slub->cache.heap->threads)
+		return MIN_PARTIAL_THREADS;
 	if (automatic < MIN_PARTIAL_LEAST)
 		return MIN_PARTIAL_LEAST;
 	return automatic < MIN_PARTIAL_MOST ? automatic : MIN_PARTIAL_MOST;
@@ -154,13 +156,6 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 	return slub->cache.size >= 256 ? 52 : 120;
 }
 
-static uint32_t slabs_of(const struct sy__slub_cache *slub, size_t bytes)
-{
-	uint32_t slabs = (uint32_t)(bytes >> SY_PAGE_SHIFT >> slub->order);
-
-	return slabs ? slabs : 1;
-}
-
 /* Slabs on a slot's partial list: each is taken to be half full. In heaps of threads, those that others have filled. */
 static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 {
@@ -170,7 +165,7 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 	if (!heap->threads)
 		return limit;
 	if (heap->tunables[SLUB_CPU_PARTIAL] == SY_TUNABLE_AUTO)
-		return slabs_of(slub, FOREIGN_BYTES);
+		return FOREIGN_SLABS;
 	return limit < MOST_FOREIGN ? limit : MOST_FOREIGN;
 }
 
@@ -208,22 +203,37 @@ static bool make_state(struct sy__slub_cache *slub)
 	return true;
 }
 
+/* The largest slabs, of which the result tells, and the first ones. */
+static bool lay_out_slabs(struct sy__slub_cache *slub, struct sy_geometry *largest)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+	size_t size = slub->cache.size;
+	struct sy_geometry first;
+	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus);
+
+	if (!lay_out_slab(heap->tunables, heap->threads ? wanted_by_threads(heap, size, LARGE_SLAB) : wanted, size, largest))
+		return false;
+	first = *largest;
+	if (heap->threads && !lay_out_slab(heap->tunables, wanted_by_threads(heap, size, FIRST_SLAB), size, &first))
+		return false;
+	slub->order = (uint8_t)largest->order;
+	slub->first_order = slub->next_order = (uint8_t)first.order;
+	return true;
+}
+
 bool sy__slub_cache_init(struct sy_cache *cache)
 {
 	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)cache->heap->pages;
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
 	struct sy_geometry geometry;
-	uint32_t wanted;
 
 	lay_out_object(slub);
-	wanted = cache->heap->threads ? wanted_by_threads(cache->heap, cache->size) : wanted_objects(cache->heap->tunables, cache->heap->cpus);
-	if (!lay_out_slab(cache->heap->tunables, wanted, cache->size, &geometry))
+	if (!lay_out_slabs(slub, &geometry))
 		return false;
-	slub->order = (uint8_t)geometry.order;
 	slub->least_order = (uint8_t)sy__order_of(cache->size);
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
-	slub->empty_limit = slabs_of(slub, EMPTY_BYTES);
+	slub->empty_limit = EMPTY_SLABS;
 	slub->page_flags = sy__page_flags(cache->flags);
 	slub->memory = base->memory;
 	slub->table = base->table;

@@ -26,6 +26,7 @@
 #include "slub.h"
 
 #define SHRINK_BUCKETS 32
+#define SLABS_TO_GROW 64u /* slabs of an order that a node has the memory of before it gets the first */
 
 static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
 {
@@ -36,17 +37,29 @@ static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const s
 
 static struct sy_page *take_pages(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
+	unsigned order = __atomic_load_n(&cache->next_order, __ATOMIC_RELAXED);
 	struct sy_heap *heap = cache->cache.heap;
 	struct sy_page *page;
 
 	flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
-	if (cache->order > cache->least_order) {
+	if (order > cache->least_order) {
 		/* Nobody should give up memory for the comfort of a large slab. */
-		page = sy__pages_take(heap, slot, cache->order, flags | SY_NO_RECLAIM, node, SY_USE_SLAB);
+		page = sy__pages_take(heap, slot, order, flags | SY_NO_RECLAIM, node, SY_USE_SLAB);
 		if (page)
 			return page;
 	}
 	return sy__pages_take(heap, slot, cache->least_order, flags, node, SY_USE_SLAB);
+}
+
+/* How large the next slab is to be, as the node's pages have become more or fewer: the larger slabs are, the more of them may
+ * have to be there for a few objects. With the node's lock held; where there are several nodes the last change counts. */
+static void set_next_order(struct sy__slub_cache *cache, const struct sy__slub_node *node)
+{
+	unsigned order = cache->first_order;
+
+	while (order < cache->order && node->pages >> (order + 1) >= SLABS_TO_GROW)
+		order++;
+	__atomic_store_n(&cache->next_order, (uint8_t)order, __ATOMIC_RELAXED);
 }
 
 /* Two at a time, as that is most of what a new slab costs. */
@@ -110,6 +123,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	home->slabs++;
 	home->objects += objects;
 	home->pages += (uint64_t)1 << sy__page_order(page);
+	set_next_order(cache, home);
 	sy__unlock(&home->lock);
 	return page;
 }
@@ -117,11 +131,12 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 /* ---- Death ---------------------------------------------------------------------------------------------------- */
 
 /* Takes a slab that is to be discarded out of the node's figures. With the node's lock held. */
-void sy__slub_count_out(struct sy__slub_node *node, struct sy_page *page)
+void sy__slub_count_out(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page)
 {
 	node->slabs--;
 	node->objects -= sy__slub_objects(page);
 	node->pages -= (uint64_t)1 << sy__page_order(page);
+	set_next_order(cache, node);
 }
 
 static uint64_t give_back(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
@@ -223,8 +238,40 @@ static bool surplus(struct sy__slub_cache *cache, struct sy__slub_node *node, st
 {
 	if (in_use || node->partial_slabs < cache->min_partial)
 		return false;
-	sy__slub_count_out(node, page);
+	sy__slub_count_out(cache, node, page);
 	return true;
+}
+
+/* The pages of a slab without an object in use go: no mark stays in their descriptor, which may be a large allocation's next,
+ * and what other slots did to the objects that they freed is done (the exchange acquires what their pushes released). */
+static void disown_empty(struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+
+	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+	while (!sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN))
+		;
+}
+
+/* Whether no object of the slot's active slab is in use, while some are on no list yet: only slots of heaps of threads have such. To keep
+ * it, all of them would have to be linked, so it goes to the pages. */
+static bool is_unused(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return own->uncarved && own->uncarved + chain_of(cache, own->freelist).count == sy__slub_in_use(own->slab);
+}
+
+static uint64_t discard_unused(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)
+{
+	struct sy_page *page = own->slab;
+	struct sy__slub_node *node = node_of(cache, page);
+
+	sy__lock(&node->lock);
+	sy__slub_count_out(cache, node, page);
+	sy__unlock(&node->lock);
+	disown_empty(page);
+	sy__slub_forget(own);
+	return sy__slub_discard(cache, slot, page);
 }
 
 /* Takes the active slab away from a slot. In the slot's local section. */
@@ -236,6 +283,8 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	struct change change;
 	bool discard;
 
+	if (is_unused(cache, own))
+		return discard_unused(cache, slot, own);
 	sy__slub_end_carving(cache, own);
 	sy__lock(&node->lock);
 	change = release(cache, page, chain_of(cache, own->freelist));
@@ -281,18 +330,6 @@ static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, stru
 		pages += unfreeze(cache, slot, page, (struct chain){ 0 });
 	}
 	return pages;
-}
-
-/* The pages of a slab without an object in use go: no mark stays in their descriptor, which may be a large allocation's next,
- * and what other slots did to the objects that they freed is done (the exchange acquires what their pushes released). */
-static void disown_empty(struct sy_page *page)
-{
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint64_t old = sy__load64(&slab->word);
-
-	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-	while (!sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN))
-		;
 }
 
 /* One of a heap of threads without an object in use: if it goes, without a look at its objects. */
@@ -395,7 +432,7 @@ static void splice_to_head(struct sy_list *list, struct sy_list *from)
 }
 
 /* Sorts the node's list, and takes the empty slabs off it into empties. */
-static void sort_partial(struct sy__slub_node *node, struct sy_list *empties)
+static void sort_partial(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_list *empties)
 {
 	struct sy_list buckets[SHRINK_BUCKETS], *next;
 
@@ -411,7 +448,7 @@ static void sort_partial(struct sy__slub_node *node, struct sy_list *empties)
 		if (!in_use) {
 			move_to_head(empties, at);
 			sy__slub_count_partial(node, -1);
-			sy__slub_count_out(node, page);
+			sy__slub_count_out(cache, node, page);
 		} else if (free <= SHRINK_BUCKETS) {
 			move_to_head(&buckets[free - 1], at);
 		}
@@ -427,7 +464,7 @@ static uint64_t shrink_node(struct sy__slub_cache *cache, struct sy__slub_node *
 	uint64_t pages = 0;
 
 	sy__list_init(&empties);
-	sort_partial(node, &empties);
+	sort_partial(cache, node, &empties);
 	while (!sy__list_empty(&empties)) {
 		struct sy_list *link = empties.next;
 
