@@ -97,38 +97,44 @@ static void foreign(void *object, struct sy_heap *heap)
 
 /* ---- The first call ----------------------------------------------------------------------------------------------- */
 
-/* By the first thread: before there is a second one, making it asked for memory. */
-static void serve(struct sy_heap *heap)
-{
-	struct service served = { heap, heap->malloc_here, heap->free_here };
+static struct service ready; /* what the heap serves by; there as soon as service.heap is */
 
+/* Other threads may read service in the middle of a change: where there are any, as there was no memory for a heap until
+ * now, the functions below stay between the callers and what serves them. */
+void serve(struct sy_heap *heap, bool alone)
+{
+	ready = (struct service){ heap, heap->malloc_here, heap->free_here };
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
-	report_start(&served);
-	service = served;
+	report_start(&ready);
+	__atomic_store_n(&service.heap, heap, __ATOMIC_RELEASE);
+	if (alone)
+		service = ready;
 }
 
 static bool start(void)
 {
-	struct sy_heap *heap = service.heap ? service.heap : process_heap();
-
-	if (heap && !service.heap)
-		serve(heap);
-	return heap != NULL;
+	return __atomic_load_n(&service.heap, __ATOMIC_ACQUIRE) || process_heap();
 }
 
 static void *first_malloc(size_t size, struct sy_heap *none)
 {
 	(void)none;
-	return start() ? allocate(size) : no_memory();
+	return start() ? ready.malloc(size, ready.heap) : no_memory();
 }
 
 static void first_free(void *object, struct sy_heap *none)
 {
 	(void)none;
 	if (object && start())
-		release(object);
+		ready.free(object, ready.heap);
+}
+
+/* So that no thread is there before. */
+__attribute__((constructor(101))) static void start_early(void)
+{
+	start();
 }
 
 /* ---- Zeroed memory ------------------------------------------------------------------------------------------------ */

@@ -49,6 +49,9 @@ struct service {
 
 extern struct service service;
 
+/* Has the heap serve from now on; once. Alone: nobody has asked for memory before, so there are no threads. */
+void serve(struct sy_heap *, bool alone);
+
 /* malloc under another name, as compilers believe to know things of malloc that are not true inside of it. */
 static inline void *allocate(size_t size)
 {

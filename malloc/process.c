@@ -10,7 +10,7 @@
  * nothing; where a resource limit (ulimit -v) leaves less, half of what it leaves, so that the program's own mappings, stacks
  * and libraries find the rest.
  *
- * Nothing in here asks for memory by malloc, nor does anything that it calls.
+ * Nothing that runs with the lock asks for memory by malloc.
  */
 #define _GNU_SOURCE
 #include "parts.h"
@@ -93,13 +93,20 @@ static struct sy_heap *make(void)
 struct sy_heap *process_heap(void)
 {
 	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);
+	static bool failed;
+	unsigned slot;
 
 	if (sy__likely(heap))
 		return heap;
+	/* The thread's first call may allocate, and come here for it: not with the lock. */
+	if (sy__call_enter(&slot))
+		sy__call_leave();
 	sy__lock(&starting);
-	if (!the_heap)
-		__atomic_store_n(&the_heap, make(), __ATOMIC_RELEASE);
-	heap = the_heap;
+	heap = the_heap ? the_heap : make();
+	if (heap && !the_heap)
+		serve(heap, !failed);
+	failed = !heap;
+	__atomic_store_n(&the_heap, heap, __ATOMIC_RELEASE);
 	sy__unlock(&starting);
 	return heap;
 }

@@ -39,7 +39,13 @@
  * lock as well.
  *
  * Fork. Before it, the forking thread claims every slot; so no other thread is in a call, and holds no lock of ours. In the
- * child the slots of the threads that it does not have are free again, with whatever is in them for the next owner.
+ * child the slots of the threads that it does not have are free again, with whatever is in them for the next owner. After our
+ * half and before it forks, glibc takes the lock of its list of streams; whoever has that (fflush(NULL)) and waits for
+ * memory waits for us. So we take it first: it may be taken again by the thread that has it.
+ *
+ * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of those destructors, or
+ * that leaves by the bare system call. What its slot's owner points to may then be anything. So every claim asks
+ * the kernel first whether the owners still live, and sets the slots of those who don't free, with whatever is in them.
  *
  * Without membarrier (an old kernel; a sandbox that forbids it) steps 3 and 4 are not possible: the slots of other threads are
  * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
@@ -71,15 +77,21 @@ static struct {
 	sy__lock_t lock;
 	unsigned high; /* slots from here on never had an owner */
 	struct sy__thread *owners[SY_THREAD_SLOTS]; /* NULL: nobody. Of SHARED always */
+	long ids[SY_THREAD_SLOTS]; /* the kernel's, of owners */
 	bool claimed[SY_THREAD_SLOTS]; /* by whoever holds the lock: nobody else touches them */
 	bool lost[SY_THREAD_SLOTS]; /* never to be used again */
 } table = { .high = SHARED + 1 };
 
 static sy__lock_t shared_lock;
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
-static unsigned library; /* ASLEEP, … */
+static int library; /* ASLEEP, AWAKE, or the process in which a thread is waking it */
 
-enum { ASLEEP, WAKING, AWAKE };
+enum { AWAKE = -1, ASLEEP };
+
+/* glibc's, of its list of streams; recursive. */
+void lock_streams(void) __asm__("_IO_list_lock") __attribute__((weak));
+void unlock_streams(void) __asm__("_IO_list_unlock") __attribute__((weak));
+void reset_streams_lock(void) __asm__("_IO_list_resetlock") __attribute__((weak));
 
 /* ---- The fence for all threads ----------------------------------------------------------------------------------- */
 
@@ -157,20 +169,28 @@ static void after_fork_parent(void);
 static void after_fork_child(void);
 
 /* Whether there is all that slots need. Setting it up may allocate memory, by malloc, which may be this library: such a call
- * finds it waking, as other threads' calls do in the meantime, and goes on without a slot. */
+ * finds it waking, as other threads' calls do in the meantime, and goes on without a slot. The child of a fork that came while
+ * a thread was at it begins anew. */
 static bool awake(void)
 {
-	unsigned expected = ASLEEP;
+	int seen = __atomic_load_n(&library, __ATOMIC_ACQUIRE), here;
 
-	if (sy__likely(__atomic_load_n(&library, __ATOMIC_ACQUIRE) == AWAKE))
+	if (sy__likely(seen == AWAKE))
 		return true;
-	if (!__atomic_compare_exchange_n(&library, &expected, WAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	here = (int)getpid();
+	if (seen == here || !__atomic_compare_exchange_n(&library, &seen, here, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
 	if (pthread_key_create(&at_end, thread_ends) || pthread_atfork(before_fork, after_fork_parent, after_fork_child))
 		return false;
 	__atomic_store_n(&library, AWAKE, __ATOMIC_RELEASE);
 	return true;
+}
+
+/* Before there are other threads, so that none of them forks meanwhile; and while the kernel has nobody to wait for. */
+__attribute__((constructor)) static void wake(void)
+{
+	awake();
 }
 
 /* The lowest slot without an owner, so that few are ever in use; or NO_SLOT. */
@@ -181,8 +201,10 @@ static unsigned take_free_slot(struct sy__thread *self)
 	sy__lock(&table.lock);
 	while (slot < SY_THREAD_SLOTS && (table.owners[slot] || table.lost[slot]))
 		slot++;
-	if (slot < SY_THREAD_SLOTS)
+	if (slot < SY_THREAD_SLOTS) {
 		table.owners[slot] = self;
+		table.ids[slot] = syscall(SYS_gettid);
+	}
 	if (slot >= table.high && slot < SY_THREAD_SLOTS)
 		__atomic_store_n(&table.high, slot + 1, __ATOMIC_RELAXED);
 	sy__unlock(&table.lock);
@@ -302,11 +324,24 @@ static bool fast_call_ended(const struct sy__thread *victim, unsigned patience)
 	return true;
 }
 
+/* With the table's lock held. */
+static void forget_the_dead(const struct sy__thread *self)
+{
+	int before = errno;
+
+	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
+		if (table.owners[slot] && table.owners[slot] != self && syscall(SYS_tgkill, getpid(), table.ids[slot], 0) &&
+		    errno == ESRCH)
+			table.owners[slot] = NULL;
+	errno = before;
+}
+
 /* With the table's lock held. Slots that nobody owns are claimed by that alone. */
 static void claim_all(struct sy__thread *self, unsigned patience)
 {
 	bool fenced;
 
+	forget_the_dead(self);
 	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
 		table.claimed[slot] = !table.lost[slot] && table.owners[slot] != self &&
 		                      (!table.owners[slot] || stop_slow_calls(table.owners[slot], patience));
@@ -408,10 +443,12 @@ static void before_fork(void)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (!self->claims && !in_call(self)) {
-		claim_outside(self);
-		self->forking = true;
-	}
+	if (self->claims || in_call(self))
+		return;
+	if (lock_streams)
+		lock_streams();
+	claim_outside(self);
+	self->forking = true;
 }
 
 static void after_fork_parent(void)
@@ -422,6 +459,8 @@ static void after_fork_parent(void)
 		return;
 	self->forking = false;
 	sy__slots_release();
+	if (unlock_streams)
+		unlock_streams();
 }
 
 static void after_fork_child(void)
@@ -431,13 +470,17 @@ static void after_fork_child(void)
 	if (!self->forking)
 		return;
 	for (unsigned slot = SHARED + 1; slot < table.high; slot++) {
-		if (table.owners[slot] == self)
+		if (table.owners[slot] == self) {
+			table.ids[slot] = syscall(SYS_gettid);
 			continue;
+		}
 		table.lost[slot] = !table.claimed[slot];
 		table.owners[slot] = NULL;
 	}
 	self->forking = false;
 	sy__slots_release();
+	if (reset_streams_lock)
+		reset_streams_lock();
 }
 
 unsigned sy__cpus(void)
