@@ -105,10 +105,10 @@ test-conformance: $(VENV)/.slabyard $(VENV)/.test
 	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/conformance
 
 test-kernel: $(VENV)/.slabyard $(VENV)/.test
-	@$(BIN)/python -m pytest -q tests/kernel/boots.py
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations 10 tests/kernel/boots.py
 
 test-kernel-smoke: $(VENV)/.slabyard $(VENV)/.test
-	@$(BIN)/python -m pytest -q tests/kernel/boots.py -k smoke
+	@$(BIN)/python -m pytest -q -n 2 tests/kernel/boots.py -k smoke
 
 CROSS := aarch64-linux-gnu arm-linux-gnueabihf
 

@@ -33,6 +33,7 @@ FAKE_LINUX = """\
 for word; do case $word in uml_dir=*) host=${word#uml_dir=} ;; esac; done
 case "$*" in *panic=now*) echo "Kernel panic - not syncing: asked for"; sleep 30 ;; esac
 case "$*" in *full=now*) echo "Kernel panic - not syncing: Kernel mode signal 7"; sleep 30 ;; esac
+case "$*" in *noroom=now*) echo "slabyard: no room"; exit ;; esac
 case "$*" in *hang=now*) echo "starting"; sleep 30 ;; esac
 case "$*" in *die=now*) echo "[    0.1] init: not found"; exit 1 ;; esac
 case "$*" in *unprepared=now*)

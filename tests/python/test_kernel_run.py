@@ -146,6 +146,7 @@ def test_a_boot_becomes_figures(plan: run.Plan) -> None:
     ("word", "complaint"),
     [
         ("panic=now", "nothing on slub: Kernel panic - not syncing: asked for"),
+        ("noroom=now", "no room for what the guest hands out in .*; have TMPDIR name"),
         ("full=now", "no room for the guest's memory in .*; have TMPDIR name"),
         ("unprepared=now", "nothing on slub: could not be prepared in the guest: mke2fs: out of space"),
         ("die=now", "the guest ended before it was done: init: not found"),

@@ -37,7 +37,7 @@ SILENCE = 10  # seconds, at the end, after which a kernel will not switch itself
 PANICS = (b"Kernel panic", b"---[ end Kernel panic")
 _BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
 _NO_MEMORY = b"Kernel mode signal 7"  # the host's SIGBUS: the file that is its memory could not grow
-_NO_ROOM = "slabyard: no room for the trace"
+_NO_ROOM = "slabyard: no room"
 # The guest's C library keeps off AVX, whose registers a user-mode kernel does not move (edits.py).
 _NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
 _MARK = re.compile(r"^@@slabyard (\S+)\n", re.MULTILINE)
@@ -113,12 +113,12 @@ def boot(what: Boot) -> Iterator[Outcome]:
         _wait([*what.prefix, *argv], what, folder, outcome)
         text = _results(folder / "results")
         outcome.texts = split(text)
+        if _NO_ROOM in outcome.console:
+            raise UserError(f"no room for what the guest hands out in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
         if "end" not in outcome.texts:
             raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
         trace = folder / "trace.txt"
         if what.trace is not None or what.calls:
-            if _NO_ROOM in outcome.console:
-                raise UserError(f"no room for the trace in {tempfile.gettempdir()}; have TMPDIR name a folder on another disk")
             _cut(trace)
             outcome.trace, outcome.calls = (None, trace) if what.calls else (trace, None)
         yield outcome
@@ -166,7 +166,7 @@ def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
         argv += ["-object", f"memory-backend-ram,id=m{node},size={share}M"]
         argv += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={node * cpus}-{(node + 1) * cpus - 1}"]
     for name in disks:
-        argv += ["-drive", f"file={folder / name},if=virtio,format=raw,cache=unsafe"]
+        argv += ["-drive", f"file={folder / name},if=virtio,format=raw,cache=unsafe,werror=report"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
     argv += ["-append", " ".join(["console=ttyS0", "panic=-1", *command_line(what)])]
     return argv, accelerator

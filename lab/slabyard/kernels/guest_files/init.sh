@@ -61,18 +61,18 @@ hand_out_trace() {
 	case "$TRACE" in
 	all) cat /sys/kernel/tracing/trace >"$1" ;;
 	calls) cat /proc/slabyard_log >"$1" ;;
-	esac || echo "slabyard: no room for the trace"
+	esac || echo "slabyard: no room"
 }
 
 if [ "$OUT" = hostfs ]; then
 	mkdir /run/host
 	mount -t hostfs -o "$HOST" host /run/host
-	hand_out >/run/host/results
+	hand_out >/run/host/results || echo "slabyard: no room"
 	hand_out_trace /run/host/trace.txt
 else
 	hand_out >/dev/vda
 	hand_out_trace /dev/vdb
-	sync
+	sync /dev/vda /dev/vdb || echo "slabyard: no room"
 fi
 echo "slabyard: done"
 poweroff -f
