@@ -10,7 +10,8 @@
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
 #   make test-kernel  builds and boots real kernels (Linux 6.1 on each of its allocators and of ours), and holds replays against
-#                  them; of it, make test-kernel-smoke: one kernel with all policies of ours, each booted once
+#                  them (docs/kernels.md tells how long that takes); of it, make test-kernel-smoke: one kernel with all policies
+#                  of ours, each booted once
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)

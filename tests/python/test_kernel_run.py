@@ -246,6 +246,16 @@ def test_streams_are_cut_and_split(tmp_path: Path) -> None:
     assert machine.split("") == {}
 
 
+def test_a_user_mode_kernel_that_complains_of_itself_is_no_trouble() -> None:
+    ruler, complaint = "[    0.37] =============================", "[    0.37] WARNING: suspicious RCU usage"
+    own = [ruler, complaint, "[    0.37] lib/maple_tree.c:860 suspicious", "[    0.37]  [<60026f4e>] force_flush_all+0x5e/0x90"]
+    others = [ruler, complaint, "[    0.37]  [<60026f4e>] kmem_cache_free+0x5e/0x90"]
+    assert run.trouble("\n".join([*own, *own])) == []
+    for log in ([*others, *own], [*own, *others], others):
+        assert run.trouble("\n".join(log)) == ["WARNING: suspicious RCU usage"]
+    assert run.trouble("\n".join([*own, "[    0.38] BUG: x"])) == ["BUG: x"]
+
+
 def test_attributes_are_those_of_every_name() -> None:
     text = "/sys/kernel/slab/:0000064/align:8\n/sys/kernel/slab/filp/align:64\n/sys/kernel/slab/filp/object_size:256\n"
     assert run.attributes(text) == {"filp": {"align": "64", "object_size": "256"}}
