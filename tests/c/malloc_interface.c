@@ -10,6 +10,12 @@
 void free_sized(void *object, size_t size);
 void free_aligned_sized(void *object, size_t align, size_t size);
 void cfree(void *object);
+void *__libc_malloc(size_t size);
+void __libc_free(void *object);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *object, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+void *__libc_pvalloc(size_t size);
 
 /* Sizes that no machine has, and the errno that goes with them. */
 #define CHECK_REFUSED(call)             \
@@ -303,6 +309,28 @@ static void test_sized_frees(void)
 	cfree(malloc(10));
 }
 
+static void test_internal_names(void)
+{
+	char *object = __libc_malloc(100);
+
+	fill(object, 100, 1);
+	object = realloc(object, 5000);
+	CHECK(is_filled(object, 100, 1));
+	object = __libc_realloc(object, 9000000);
+	CHECK(is_filled(object, 100, 1));
+	free(object);
+	__libc_free(malloc(10));
+	object = __libc_calloc(10, 1000);
+	CHECK(is_zero(object, 10000));
+	free(object);
+	object = __libc_memalign(512, 100);
+	CHECK(is_aligned(object, 512));
+	free(object);
+	object = __libc_pvalloc(1);
+	CHECK(malloc_usable_size(object) >= 4096);
+	free(object);
+}
+
 static void test_figures(void)
 {
 	struct mallinfo2 before = mallinfo2(), after;
@@ -428,6 +456,7 @@ int main(void)
 	test_random();
 	test_free_keeps_errno();
 	test_sized_frees();
+	test_internal_names();
 	test_figures();
 	test_trim();
 	test_kept();

@@ -26,5 +26,14 @@
 #define malloc_trim slabyard_malloc_trim
 #define malloc_stats slabyard_malloc_stats
 #define malloc_info slabyard_malloc_info
+#define __libc_malloc slabyard_libc_malloc
+#define __libc_free slabyard_libc_free
+#define __libc_cfree slabyard_libc_cfree
+#define __libc_calloc slabyard_libc_calloc
+#define __libc_realloc slabyard_libc_realloc
+#define __libc_memalign slabyard_libc_memalign
+#define __libc_valloc slabyard_libc_valloc
+#define __libc_pvalloc slabyard_libc_pvalloc
+#define __posix_memalign slabyard_posix_memalign
 
 #endif
