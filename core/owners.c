@@ -6,11 +6,15 @@
  * other CPUs write to when they free into the slab. So heaps of threads keep one more word for each page, which only changes
  * when the page changes hands: the array of slots itself. Eight pages share a cache line, as against one descriptor.
  *
+ * Beside the word is a number: how many pages the first one of the block is back. The descriptor says so too, but to ask the
+ * descriptors of all pages of a slab, for the way to one of them, is to wait for another cache line in each free. Of the
+ * numbers a line has those of 32 pages.
+ *
  * Whoever takes pages for objects that kfree may get says whom they belong to, before any such object is handed out; words of
  * other pages are never looked at, so nothing is undone when pages are given back. What has no fast path (a large
  * allocation, an object with its free pointer elsewhere) belongs to an array in which nothing is ever found.
  *
- * The words are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
+ * Both are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
  * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk usable at
  * once: that is no harm. Writes are plain: who frees an object got it from somebody who got it after the word was written.
  */
@@ -18,18 +22,21 @@
 
 #include "page_interface.h"
 
-#define CHUNK ((size_t)8 << SY_MAX_ORDER) /* words */
-#define CHUNK_BYTES (CHUNK * sizeof(void *))
+#define CHUNK ((size_t)32 << SY_MAX_ORDER) /* pages: of numbers this is as much memory as the largest pages of machines are */
+#define WORDS_BYTES (CHUNK * sizeof(void *))
+#define BACKS_BYTES (CHUNK * sizeof(uint16_t))
 
-/* Whole chunks. */
-static size_t words_bytes(const struct sy__owners *owners)
+_Static_assert(1u << SY_MAX_ORDER <= 0xffff, "a number is large enough for every page of a block");
+
+static size_t chunks(const struct sy__owners *owners)
 {
-	return (owners->pages + CHUNK - 1) / CHUNK * CHUNK_BYTES;
+	return (owners->pages + CHUNK - 1) / CHUNK;
 }
 
+/* Words, numbers, and a byte for each chunk. */
 static size_t reserved(const struct sy__owners *owners)
 {
-	return words_bytes(owners) + words_bytes(owners) / CHUNK_BYTES;
+	return chunks(owners) * (WORDS_BYTES + BACKS_BYTES + 1);
 }
 
 bool sy__owners_create(struct sy__owners *owners, const struct sy_heap *heap)
@@ -41,8 +48,10 @@ bool sy__owners_create(struct sy__owners *owners, const struct sy_heap *heap)
 	owners->words = sy__source_reserve(reserved(owners));
 	if (!owners->words)
 		return false;
-	owners->there = (uint8_t *)owners->words + words_bytes(owners);
-	if (sy__source_commit(owners->there, reserved(owners) - words_bytes(owners)) != 0) {
+	owners->backs = (uint16_t *)(void *)((char *)owners->words + chunks(owners) * WORDS_BYTES);
+	owners->table = base->table;
+	owners->there = (uint8_t *)owners->backs + chunks(owners) * BACKS_BYTES;
+	if (sy__source_commit(owners->there, chunks(owners)) != 0) {
 		sy__owners_destroy(owners);
 		return false;
 	}
@@ -59,11 +68,10 @@ void sy__owners_destroy(struct sy__owners *owners)
 
 static bool make_usable(struct sy__owners *owners, size_t chunk)
 {
-	char *words = (char *)owners->words + chunk * CHUNK_BYTES;
-
 	if (sy__likely(__atomic_load_n(&owners->there[chunk], __ATOMIC_ACQUIRE)))
 		return true;
-	if (sy__source_commit(words, CHUNK_BYTES) != 0)
+	if (sy__source_commit(owners->words + chunk * CHUNK, WORDS_BYTES) != 0 ||
+	    sy__source_commit(owners->backs + chunk * CHUNK, BACKS_BYTES) != 0)
 		return false;
 	__atomic_store_n(&owners->there[chunk], 1, __ATOMIC_RELEASE);
 	return true;
@@ -76,7 +84,9 @@ bool sy__owners_set(struct sy__owners *owners, const struct sy_heap *heap, const
 
 	if (sy__unlikely(!make_usable(owners, first / CHUNK)))
 		return false;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		owners->words[first + i] = owner;
+		owners->backs[first + i] = (uint16_t)i;
+	}
 	return true;
 }

@@ -1,18 +1,20 @@
-/* Which array of per-slot state an object's page belongs to: one word for each page. See owners.c. */
+/* Which array of per-slot state an object's page belongs to, and which page is the first of its block. See owners.c. */
 #ifndef SY_OWNERS_H
 #define SY_OWNERS_H
 
-#include "types.h"
+#include "page_interface.h"
 
 struct sy__owners {
 	uintptr_t origin; /* where the word of the page at address 0 would be */
 	uintptr_t memory; /* address of the first page */
 	size_t pages;     /* in the range */
 	void **words;     /* one for each of them; NULL: not created */
+	uint16_t *backs;  /* and one number: pages back to the first of its block */
+	struct sy_page *table; /* descriptor of the first page */
 	uint8_t *there;   /* for each CHUNK of words: whether it can be written to */
 };
 
-/* All words are undefined at first. False: no memory. */
+/* All are undefined at first. False: no memory. */
 bool sy__owners_create(struct sy__owners *, const struct sy_heap *);
 void sy__owners_destroy(struct sy__owners *);
 
@@ -23,6 +25,12 @@ bool sy__owners_set(struct sy__owners *, const struct sy_heap *, const struct sy
 static inline void *sy__owner(const struct sy__owners *owners, const void *address)
 {
 	return *(void **)(owners->origin + ((uintptr_t)address >> SY_PAGE_SHIFT) * sizeof(void *));
+}
+
+/* First page of the block that a page in the range is in. */
+static inline struct sy_page *sy__owners_head(const struct sy__owners *owners, size_t page)
+{
+	return owners->table + (page - owners->backs[page]);
 }
 
 /* Of any address: the number of its page in the range, or at least `pages`. */

@@ -37,7 +37,7 @@ struct sy__slub_slab {
 	_Alignas(8) uint64_t word; /* free objects, how many are in use, whether a slot owns the slab; see slub_word.h */
 	/* Of heaps of threads, see slub_owned.c: */
 	uint32_t owner;        /* sy__slub_mark of the slot that owns it; SY__SLUB_NOBODY: no slot does */
-	uint16_t held_objects; /* on held.freelist */
+	uint16_t held_objects; /* on held.freelist; of an active slab this means nothing */
 	uint16_t filler;       /* the slot that handed out its last free object; a hint */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
@@ -49,16 +49,17 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
 	char *start;             /* of the active slab, */
-	size_t bytes;            /* and its size: what lies within is freed here. 0: there is none */
+	size_t bytes;            /* and its size: what lies within is freed here. 0: there is none, or see slub_owned.c */
 	struct sy_page *slab;    /* the active slab, or NULL */
-	int node;                /* of the active slab */
-	uint32_t partial_slabs;  /* in partial; SY__SLUB_DUMMY: this is the dummy slot */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
+	void *last;              /* in heaps of threads: the object handed out last, if it is of the active slab; or NULL */
+	uint32_t partial_slabs;  /* in partial; SY__SLUB_DUMMY: this is the dummy slot */
 	/* Of heaps of threads, see slub_owned.c: */
-	struct sy_page *empty;   /* more of them, without an object in use */
+	uint32_t empty;          /* more of them, without an object in use: sy__slub_number of the newest */
 	uint16_t empty_slabs;    /* in empty */
 	uint16_t foreign_slabs;  /* in partial, which other slots have filled */
-	uint32_t uncarved;       /* objects at the end of the active slab that are on no list yet */
+	uint16_t uncarved;       /* objects at the end of the active slab that are on no list yet */
+	int16_t node;            /* of the active slab */
 };
 _Static_assert(sizeof(struct sy__slub_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
 
@@ -192,6 +193,7 @@ static inline void sy__slub_forget(struct sy__slub_slot *own)
 	own->slab = NULL;
 	own->bytes = 0;
 	own->freelist = NULL;
+	own->last = NULL;
 	own->uncarved = 0;
 }
 
@@ -201,8 +203,9 @@ static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct 
 	own->slab = page;
 	own->start = sy__page_address(cache->cache.heap, page);
 	own->bytes = SY_PAGE_SIZE << sy__page_order(page);
-	own->node = sy__page_node(page);
+	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
+	own->last = NULL;
 	own->uncarved = 0;
 }
 
@@ -219,6 +222,12 @@ static inline void *sy__slub_pop(const struct sy__slub_cache *cache, struct sy__
 static inline bool sy__slub_is_active(const struct sy__slub_slot *own, const void *object)
 {
 	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
+}
+
+/* In heaps of threads, of an object in use: whether the fast path gives it back to the slot's freelist. */
+static inline bool sy__slub_is_first_choice(const struct sy__slub_slot *own, const void *object)
+{
+	return object == own->last || sy__slub_is_active(own, object);
 }
 
 /* Puts a frozen slab on the slot's partial list. In its local section. */
@@ -264,6 +273,12 @@ static inline bool sy__slub_slots_own(const struct sy__slub_cache *cache)
 	return cache->stride == SY_SLOT_STRIDE;
 }
 
+/* The first of a slot's empty slabs. */
+static inline struct sy_page *sy__slub_first_empty(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return sy__slub_numbered(cache, own->empty);
+}
+
 /* Behind a slab on a slot's list. */
 static inline struct sy_page *sy__slub_behind(const struct sy__slub_cache *cache, struct sy_page *page)
 {
@@ -272,13 +287,28 @@ static inline struct sy_page *sy__slub_behind(const struct sy__slub_cache *cache
 	return sy__slub_slots_own(cache) ? sy__slub_numbered(cache, slab->held.next) : slab->next;
 }
 
-/* Gives an object to an owned slab that is not active, as its owner; whether nothing of it is in use any more. The word counts what
- * others gave back, and may be about to say more; that is then noticed later. */
-static inline bool sy__slub_push_owned(struct sy__slub_slab *slab, void *object, size_t offset)
+/* Of the word, its number of objects in use alone. */
+static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 {
-	*(void **)(void *)((char *)object + offset) = slab->held.freelist;
-	slab->held.freelist = object;
-	return ++slab->held_objects == sy__slub_word_in_use(sy__load64(&slab->word));
+	typedef uint16_t __attribute__((may_alias)) part;
+
+	return __atomic_load_n((const part *)(const void *)&slab->word + SY__SLUB_IN_USE_PART, __ATOMIC_RELAXED);
+}
+
+/* Gives an object of a slab that is the slot's back, active or not: which list it goes to is chosen without a branch, as no processor
+ * could foresee that one. Whether nothing of a slab that is not active is in use any more. The word counts what others gave
+ * back, and may be about to say more; that is then noticed later. */
+static inline bool sy__slub_push_owned(struct sy__slub_slot *own, struct sy_page *page, void *object, size_t offset)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	void **list = &own->freelist;
+
+	if (page != own->slab)
+		list = &slab->held.freelist;
+	__asm__("" : "+r"(list)); /* keeps the choice apart from the stores, or compilers branch after all */
+	*(void **)(void *)((char *)object + offset) = *list;
+	*list = object;
+	return ++slab->held_objects == sy__slub_in_use_now(slab);
 }
 
 /* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
@@ -303,7 +333,7 @@ void sy__slub_hold_owned(struct sy__slub_cache *, struct sy__slub_slot *, struct
 struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *, struct sy__slub_slot *);
 struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *, struct sy__slub_slot *);
 void sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
-bool sy__slub_free_here(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, void *object);
+bool sy__slub_free_foreign(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, void *object);
 void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 
 /* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */

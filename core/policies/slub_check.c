@@ -57,7 +57,7 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cac
 		count_slot_slab(counts, cache, own->slab, length(cache, own->freelist) + own->uncarved);
 	for (struct sy_page *page = own->partial; page; page = sy__slub_behind(cache, page))
 		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
-	for (struct sy_page *page = own->empty; page; page = sy__slub_behind(cache, page))
+	for (struct sy_page *page = sy__slub_first_empty(cache, own); page; page = sy__slub_behind(cache, page))
 		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
 	sy__local_end(slot);
 }
@@ -201,6 +201,12 @@ static bool is_owned(const struct sy__slub_cache *cache, const struct sy__slub_s
 	       sy__slub_owner(SY_SLAB_STATE(const struct sy__slub_slab, page)) == sy__slub_mark(own, cache->offset);
 }
 
+/* In a heap of threads the fast path may have been told to leave objects of the active slab to others. */
+static bool is_range(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
+{
+	return own->bytes == SY_PAGE_SIZE << sy__page_order(page) || (sy__slub_slots_own(cache) && !own->bytes);
+}
+
 static const char *check_active(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
 	struct sy_heap *heap = cache->cache.heap;
@@ -209,13 +215,15 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 	uint32_t free;
 
 	if (!page)
-		return own->freelist || own->bytes || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
+		return own->freelist || own->bytes || own->last || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
+	if (own->start != sy__page_address(heap, page) || !is_range(cache, own, page))
 		return "slub: a slot's range is not that of its active slab";
+	if (own->last && !in_slab(cache, page, own->last))
+		return "slub: the object that a slot handed out last is not in its active slab";
 	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
-	if (!is_owned(cache, own, page) || sy__slub_slab(page)->held_objects)
+	if (!is_owned(cache, own, page) || (sy__slub_slots_own(cache) && sy__slub_slab(page)->held.freelist))
 		return "slub: a slot's active slab is another slot's, or has objects that nobody will look for";
 	free = sound_length(cache, page, own->freelist, &slot_last);
 	if (free > sy__slub_in_use(page) || own->uncarved > sy__slub_in_use(page) - free)
@@ -278,7 +286,7 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 
 	if (!wrong)
 		wrong = check_kept(cache, own, own->partial, own->partial_slabs, UINT32_MAX);
-	return wrong ? wrong : check_kept(cache, own, own->empty, own->empty_slabs, 0);
+	return wrong ? wrong : check_kept(cache, own, sy__slub_first_empty(cache, own), own->empty_slabs, 0);
 }
 
 static const char *check_node(struct sy__slub_cache *cache, unsigned index)
@@ -317,7 +325,7 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	return dummy->freelist || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs != SY__SLUB_DUMMY ? "slub: something is in the slot in which nothing may ever be" : NULL;
+	return dummy->freelist || dummy->last || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs != SY__SLUB_DUMMY ? "slub: something is in the slot in which nothing may ever be" : NULL;
 }
 
 static const char *check_cache(struct sy__slub_cache *cache)

@@ -4,15 +4,16 @@
  * Instructions by bench/count_instructions (64 bytes, x86-64, gcc -O3), each with the jump that leads here from the library's
  * entry:
  *
- *   kmem_cache_alloc 15   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5),
- *                         SY_ZERO? (2), jump and return (3, with a move)
- *   kmem_cache_free  14   the slot's address (3), begin and end (2), within the active slab? (4), the push (3), jump and
+ *   kmem_cache_alloc 16   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
+ *                         object that was (1), SY_ZERO? (2), jump and return (3, with a move)
+ *   kmem_cache_free  12   the slot's address (3), begin and end (2), the object handed out last? (2), the push (3), jump and
  *                         return (2)
- *   kmalloc 21, kfree 20  as these, with the class of the size (7) in place of the cache, and the page's owner (4)
+ *   kmalloc 21, kfree 18  as these, with the class of the size in place of the cache, and the page's owner
  *
  * A free object's link is at its start here (slub_geometry.c), and nothing but the slot's own line and the object is written.
  *
- * A free into another slab that the slot owns takes 21 instructions more, none of them atomic (slub_owned.c). Into a slab of
+ * A free of another object than the last one takes 5 instructions more where the active slab is the only one with objects in use, and
+ * about 25 more into any slab that the slot owns, none of them atomic (slub_owned.c). Into a slab of
  * somebody else, or nobody, it takes one compare-and-exchange: it pushes the object onto the slab's
  * own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on whatever slot; and whether the
  * slab is a slot's, or partial and not about to become empty, is told by the word itself. A full slab that is nobody's
@@ -20,7 +21,8 @@
  * within the fast call. What needs the node or the page allocator, one call in hundreds, is a slow call.
  * Filling a cache with 10,000 objects and freeing them in any order costs less than three times as much as hot pairs do.
  *
- * kfree finds the slots of the object's cache by one look at the page's word (core/owners.h), without the page's descriptor. A page
+ * kfree finds the slots of the object's cache by one look at the page's word (core/owners.h), without the page's descriptor; every
+ * free finds its slab by one at the page's number beside it, without the descriptors of the slab's other pages. A page
  * that it can't serve so, of a cache whose links are behind the objects or of a large allocation, belongs to `nowhere`: slots
  * in which nothing is ever found.
  *
@@ -50,6 +52,7 @@ static inline void *take_here(struct sy__slub_slot *own, size_t offset)
 	if (sy__unlikely(!object))
 		return NULL;
 	own->freelist = *link_at(object, offset);
+	own->last = object;
 	sy__call_end();
 	return object;
 }
@@ -76,7 +79,7 @@ static inline void *refilled(struct sy__slub_cache *cache)
 
 	if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()) || !sy__slub_refill(cache, own))
 		return NULL;
-	object = sy__slub_pop(cache, own);
+	object = own->last = sy__slub_pop(cache, own);
 	sy__call_end();
 	return object;
 }
@@ -130,20 +133,6 @@ static SY__OUT_OF_LINE void give_empties_here(struct sy__slub_cache *cache)
 	sy__here_leave(cache->cache.heap);
 }
 
-/* A free after which one more slab may be the slot's, on one list or another, or the node's. Begins the call anew. */
-static SY__OUT_OF_LINE void place_here(struct sy__slub_cache *cache, void *object)
-{
-	struct sy__slub_slot *own = slot_here(cache->slots, sy__call_begin());
-	struct sy_page *page = sy__slub_head(cache, object);
-
-	if (own->partial_slabs == SY__SLUB_DUMMY || !sy__slub_free_here(cache, own, page, object))
-		move_here(cache, page, object);
-	else if (own->empty_slabs > cache->empty_limit)
-		give_empties_here(cache);
-	else
-		sy__call_end();
-}
-
 /* A slab of the slot's that has no object in use any more, in a call that ends. */
 static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, struct sy__slub_slot *own)
 {
@@ -159,45 +148,35 @@ static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, struct sy__slub_s
 /* In a call, which ends: an object of a slab that the slot owns, which is not its active one. */
 static inline void put_owned(struct sy__slub_slot *own, struct sy_page *page, void *object, size_t offset)
 {
-	if (sy__unlikely(sy__slub_push_owned(sy__slub_slab(page), object, offset)))
+	if (sy__unlikely(sy__slub_push_owned(own, page, object, offset)))
 		emptied_here(page, own);
 	else
 		sy__call_end();
 }
 
-/* Whether a free into a slab of somebody else, or nobody, was possible by the slab's word alone. */
-static inline bool push(struct sy__slub_slab *slab, void *object, size_t offset)
+/* Into a slab of somebody else, or nobody, in a call that ends. */
+static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object,
+                                              struct sy__slub_slot *own)
 {
-	uint64_t old = sy__load64(&slab->word);
-
-	do {
-		if (sy__unlikely(!sy__slub_word_stays(old)))
-			return false;
-		*link_at(object, offset) = sy__slub_word_first(old, object);
-	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1))));
-	return true;
-}
-
-static SY__OUT_OF_LINE void push_here(struct sy__slub_cache *cache, struct sy_page *page, void *object,
-                                       const struct sy__slub_slot *own)
-{
-	bool done = own->partial_slabs != SY__SLUB_DUMMY && push(sy__slub_slab(page), object, cache->offset);
-
-	sy__call_end();
-	if (sy__unlikely(!done))
-		place_here(cache, object);
+	if (sy__unlikely(own->partial_slabs == SY__SLUB_DUMMY || !sy__slub_free_foreign(cache, own, page, object)))
+		move_here(cache, page, object);
+	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
+		give_empties_here(cache);
+	else
+		sy__call_end();
 }
 
 /* Frees into slabs that are not the slot's active one. Where the call began on the dummy, it stays on that: the slab might be the
  * slot's active one by now. */
 static inline void free_other(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own, size_t offset)
 {
-	struct sy_page *page = sy__slub_head(cache, object);
+	const struct sy__owners *owners = &sy__slub_heap(cache->cache.heap)->owners;
+	struct sy_page *page = sy__owners_head(owners, sy__owners_index(owners, object));
 
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(own, offset)))
 		put_owned(own, page, object, offset);
 	else
-		push_here(cache, page, object, own);
+		put_foreign_here(cache, page, object, own);
 }
 
 static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own)
@@ -219,7 +198,7 @@ static void free_here(struct sy_cache *cache, void *object)
 {
 	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
 
-	if (sy__unlikely(!sy__slub_is_active(own, object)))
+	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
 		free_other_here(sy__slub_cache(cache), object, own);
 	else
 		put_here(own, object, 0);
@@ -234,7 +213,7 @@ static void free_behind_here(struct sy_cache *cache, void *object)
 {
 	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
 
-	if (sy__unlikely(!sy__slub_is_active(own, object)))
+	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
 		free_other_behind_here(sy__slub_cache(cache), object, own);
 	else
 		put_here(own, object, sy__slub_cache(cache)->offset);
@@ -292,19 +271,19 @@ static void *malloc_here(size_t size, struct sy_heap *heap)
 
 /* What is in no slab with links at the start of objects. */
 static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *heap, struct sy_page *page,
-                                                const struct sy__slub_slot *own)
+                                                struct sy__slub_slot *own)
 {
 	if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
-		push_here(sy__slub_slab(page)->cache, page, object, own);
+		put_foreign_here(sy__slub_slab(page)->cache, page, object, own);
 	else
 		sy__here_kfree(object, heap);
 }
 
 /* Of an object that is not in its cache's active slab, or of one that the fast path knows nothing of: the state of a large
  * allocation's pages has no mark of a slot. */
-static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, struct sy__slub_slot *own)
+static inline void kfree_other(void *object, struct sy_heap *heap, size_t at, struct sy__slub_slot *own)
 {
-	struct sy_page *page = sy__head_of(heap, object);
+	struct sy_page *page = sy__owners_head(&sy__slub_heap(heap)->owners, at);
 
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(own, 0)))
 		put_owned(own, page, object, 0);
@@ -312,11 +291,16 @@ static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap,
 		kfree_foreign_here(object, heap, page, own);
 }
 
+static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, struct sy__slub_slot *own)
+{
+	kfree_other(object, heap, sy__owners_index(&sy__slub_heap(heap)->owners, object), own);
+}
+
 static void kfree_here(void *object, struct sy_heap *heap)
 {
 	struct sy__slub_slot *own = slot_here(sy__owner(&sy__slub_heap(heap)->owners, object), sy__call_begin());
 
-	if (sy__unlikely(!sy__slub_is_active(own, object)))
+	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
 		kfree_other_here(object, heap, own);
 	else
 		put_here(own, object, 0);
@@ -333,8 +317,8 @@ static void free_any_here(void *object, struct sy_heap *heap)
 		return;
 	}
 	own = slot_here(owners->words[page], sy__call_begin());
-	if (sy__unlikely(!sy__slub_is_active(own, object)))
-		kfree_other_here(object, heap, own);
+	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
+		kfree_other(object, heap, page, own);
 	else
 		put_here(own, object, 0);
 }

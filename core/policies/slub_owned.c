@@ -11,6 +11,13 @@
  * when the word has no more objects in use than are held; the owner looks at each free. A last object that another slot frees
  * is not noticed at once, but when the slab becomes active, or is given to its node.
  *
+ * The active slab has no held list: all that its owner frees goes to the slot's freelist. But which of the two it is, active or not,
+ * is not decided by a branch where processors could not foresee it: of a class with several slabs in use a free meets the active
+ * one at random, and half of such branches would be taken wrongly, at the cost of a free each. So the list is chosen (a conditional
+ * move) and the count of held objects goes up in either case; of an active slab it means nothing. Only two tests come before, which the
+ * same program passes, or fails, again and again: is it the object that was handed out last (what hot pairs do), and is it in the slot's
+ * range, which is that of the active slab as long as there is no other with objects in use on the slot's list, and else nothing.
+ *
  * Whose a slab is. slab.owner says so, by a mark that only this slot has. Whoever frees an object compares it with the own mark:
  * one load and a comparison. It may change at any time, but not from or to the reader's own mark, as nobody else sets
  * that; thus no order is needed. (A claimer that takes a slab from a slot has stopped its thread, which sees what
@@ -47,18 +54,19 @@
 
 /* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
 
-static void put_first(const struct sy__slub_cache *cache, struct sy_page **list, struct sy_page *page)
+/* In front of the first one of a list, if it has one. */
+static void link_first(const struct sy__slub_cache *cache, struct sy_page *first, struct sy_page *page)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(page);
+	struct sy__slub_held *held = &sy__slub_slab(page)->held;
 
-	slab->held.prev = 0;
-	slab->held.next = sy__slub_number(cache, *list);
-	if (*list)
-		sy__slub_slab(*list)->held.prev = sy__slub_number(cache, page);
-	*list = page;
+	held->prev = 0;
+	held->next = sy__slub_number(cache, first);
+	if (first)
+		sy__slub_slab(first)->held.prev = sy__slub_number(cache, page);
 }
 
-static void take_out(const struct sy__slub_cache *cache, struct sy_page **list, struct sy_page *page)
+/* From anywhere on the list of partial slabs. */
+static void take_out(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	const struct sy__slub_held *held = &sy__slub_slab(page)->held;
 	struct sy_page *next = sy__slub_numbered(cache, held->next), *prev = sy__slub_numbered(cache, held->prev);
@@ -68,56 +76,75 @@ static void take_out(const struct sy__slub_cache *cache, struct sy_page **list, 
 	if (prev)
 		sy__slub_slab(prev)->held.next = held->next;
 	else
-		*list = next;
+		own->partial = next;
 }
 
-static unsigned slot_of(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+/* What is first on a list from which the first is taken. */
+static struct sy_page *behind_first(const struct sy__slub_cache *cache, struct sy_page *first)
 {
-	return (unsigned)((size_t)((const char *)own - (const char *)cache->slots) / cache->stride);
+	struct sy_page *next = sy__slub_numbered(cache, sy__slub_slab(first)->held.next);
+
+	if (next)
+		sy__slub_slab(next)->held.prev = 0;
+	return next;
 }
 
-static bool is_foreign(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
+/* What slab.filler says of a slot: the number of its page in the address space, as far as there is room for it. */
+static uint16_t tag(const struct sy__slub_slot *own)
 {
-	const struct sy__slub_slab *slab = SY_SLAB_STATE(const struct sy__slub_slab, page);
-
-	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != slot_of(cache, own);
+	return (uint16_t)((uintptr_t)own / SY_SLOT_STRIDE);
 }
 
-/* A slab that the slot has just frozen, with nothing on its own list. */
-void sy__slub_hold_owned(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+static bool is_foreign(const struct sy__slub_slot *own, const struct sy__slub_slab *slab)
+{
+	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != tag(own);
+}
+
+/* A slab that the slot has just frozen, with one object on its own list, or none. */
+static inline void hold(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 
 	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
-	slab->held.freelist = NULL;
-	slab->held_objects = 0;
-	put_first(cache, &own->partial, page);
+	slab->held.freelist = object;
+	slab->held_objects = object != NULL;
+	link_first(cache, own->partial, page);
+	own->partial = page;
 	own->partial_slabs++;
-	own->foreign_slabs += is_foreign(cache, own, page);
+	own->bytes = 0;
+	own->foreign_slabs += is_foreign(own, slab);
 }
 
-static void take_partial(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+void sy__slub_hold_owned(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	take_out(cache, &own->partial, page);
-	own->partial_slabs--;
-	own->foreign_slabs -= is_foreign(cache, own, page);
+	hold(cache, own, page, NULL);
 }
 
-/* A slab of the slot's partial list has no object in use any more. */
+static void count_out_partial(struct sy__slub_slot *own, const struct sy_page *page)
+{
+	own->partial_slabs--;
+	own->foreign_slabs -= is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
+}
+
+/* A slab of the slot's has no object in use any more. Of the active slab that may not be so. */
 void sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	take_partial(cache, own, page);
-	put_first(cache, &own->empty, page);
+	if (page == own->slab)
+		return;
+	take_out(cache, own, page);
+	count_out_partial(own, page);
+	link_first(cache, sy__slub_first_empty(cache, own), page);
+	own->empty = sy__slub_number(cache, page);
 	own->empty_slabs++;
 }
 
 /* Off the slot's lists, but still its own; NULL: it has none. */
 struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	struct sy_page *page = own->empty;
+	struct sy_page *page = sy__slub_first_empty(cache, own);
 
 	if (page) {
-		take_out(cache, &own->empty, page);
+		own->empty = sy__slub_number(cache, behind_first(cache, page));
 		own->empty_slabs--;
 	}
 	return page;
@@ -128,9 +155,10 @@ struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *cache, struct s
 {
 	struct sy_page *page = own->partial;
 
-	if (!page)
+	if (sy__unlikely(!page))
 		return sy__slub_next_empty(cache, own);
-	take_partial(cache, own, page);
+	own->partial = behind_first(cache, page);
+	count_out_partial(own, page);
 	return page;
 }
 
@@ -151,7 +179,7 @@ static void carve(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	objects = objects < own->uncarved ? objects : own->uncarved;
 	sy__slub_link_row(cache, first, objects);
 	own->freelist = first;
-	own->uncarved -= objects;
+	own->uncarved = (uint16_t)(own->uncarved - objects);
 }
 
 /* All that is left, in front of the slot's freelist: the slab is about to be no longer the slot's. */
@@ -174,7 +202,7 @@ static void carve_all(const struct sy__slub_cache *cache, struct sy__slub_slot *
 {
 	if (cache->cache.constructor)
 		return;
-	own->uncarved = sy__slub_objects(own->slab);
+	own->uncarved = (uint16_t)sy__slub_objects(own->slab);
 	carve(cache, own);
 }
 
@@ -209,7 +237,7 @@ static bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 			return true;
 		}
 		sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-		__atomic_store_n(&slab->filler, (uint16_t)slot_of(cache, own), __ATOMIC_RELAXED);
+		__atomic_store_n(&slab->filler, tag(own), __ATOMIC_RELAXED);
 		if (sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN)) {
 			sy__slub_forget(own);
 			return false;
@@ -242,6 +270,8 @@ static bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *ow
 	if (!page)
 		return false;
 	sy__slub_activate(cache, own, page);
+	if (own->partial)
+		own->bytes = 0; /* see above */
 	take_held(cache, own);
 	return true;
 }
@@ -271,63 +301,58 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */
 
-static bool may_adopt(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
+static bool may_adopt(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy__slub_slab *slab)
 {
-	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !is_foreign(cache, own, page));
+	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !is_foreign(own, slab));
 }
 
-/* Pushes an object onto the list of a slab that is not the slot's, or makes that the slot's. False: what is to be done needs the
- * node. */
-static bool push_or_adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object,
-                          bool *adopted)
+static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+{
+	*sy__slub_next(cache, object) = NULL;
+	hold(cache, own, page, object);
+	if (sy__unlikely(sy__slub_in_use(page) == 1))
+		sy__slub_emptied(cache, own, page);
+}
+
+/* Gives an object of a slab that is not the slot's back: pushes it onto the slab's list, or makes the slab the slot's. False: what
+ * is to be done needs the node. In the slot's local section, or a call; not of the dummy. */
+bool sy__slub_free_foreign(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word);
 
-	*adopted = false;
 	for (;;) {
 		if (sy__slub_word_stays(old)) {
 			*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
-			if (sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1)))
+			if (sy__likely(sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1))))
 				return true;
-		} else if (!sy__slub_word_full(old) || !may_adopt(cache, own, page)) {
+		} else if (!sy__slub_word_full(old) || !may_adopt(cache, own, slab)) {
 			return false;
-		} else if (sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN)) {
-			*adopted = true;
+		} else if (sy__likely(sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))) {
+			adopt(cache, own, page, object);
 			return true;
 		}
 	}
 }
 
-/* Gives an object of any slab back on this slot, which is not the dummy; false: that needs the node. In its local section, or a
- * call. */
-bool sy__slub_free_here(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+/* The same of any slab. */
+static bool free_here(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-	bool owned = sy__slub_owner(slab) == sy__slub_mark(own, cache->offset);
+	const struct sy__slub_slab *slab = sy__slub_slab(page);
 
-	if (sy__slub_is_active(own, object)) {
-		*sy__slub_next(cache, object) = own->freelist;
-		own->freelist = object;
-		return true;
-	}
-	if (!owned) {
-		if (!push_or_adopt(cache, own, page, object, &owned))
-			return false;
-		if (owned)
-			sy__slub_hold_owned(cache, own, page);
-	}
-	if (owned && sy__slub_push_owned(slab, object, cache->offset))
+	if (sy__slub_owner(slab) != sy__slub_mark(own, cache->offset))
+		return sy__slub_free_foreign(cache, own, page, object);
+	if (sy__slub_push_owned(own, page, object, cache->offset))
 		sy__slub_emptied(cache, own, page);
 	return true;
 }
 
-/* The same in a slow call, whatever it needs. */
+/* The same in a slow call, whatever that needs. */
 void sy__slub_free_owned(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
-	if (!sy__slub_free_here(cache, own, page, object))
+	if (!free_here(cache, own, page, object))
 		sy__slub_free_moving(cache, slot, page, object);
 	if (own->empty_slabs > cache->empty_limit)
 		sy__slub_give_empties(cache, slot, cache->empty_limit / 2);

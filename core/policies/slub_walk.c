@@ -72,7 +72,7 @@ static const char *slots_list(const struct sy__slub_cache *cache, const struct s
 		return "active";
 	if (is_kept(cache, own->partial, page, place))
 		return "partial";
-	return is_kept(cache, own->empty, page, place) ? "empty" : NULL;
+	return is_kept(cache, sy__slub_first_empty(cache, own), page, place) ? "empty" : NULL;
 }
 
 /* Whether a slot has the slab, and as what. */

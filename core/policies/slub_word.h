@@ -51,6 +51,7 @@
 #define SY__SLUB_FIRST ((uint64_t)UINT32_MAX)
 #define SY__SLUB_ONE_IN_USE ((uint64_t)1 << 32)
 #define SY__SLUB_OBJECTS_SHIFT 48
+#define SY__SLUB_IN_USE_PART (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 2 : 1) /* of four parts of 16 bits, in memory */
 #define SY__SLUB_FROZEN ((uint64_t)1 << 63)
 
 _Static_assert((uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER < UINT32_MAX, "all addresses of a slab have the same upper half");

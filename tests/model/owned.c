@@ -5,7 +5,8 @@
  * slot, as a claimer does. Every access to what they share is a step: the word, the mark of the owner, the node's lock. Objects
  * are linked by memory, not kept as sets, so that a push onto a list that has changed meanwhile goes as wrong as it would.
  * The search visits every state that can be reached within so many calls, from a slab in each of its places. Where the
- * code's way depends on how full other lists are (may a slot adopt a slab, has the node enough empty ones), both are tried.
+ * code's way depends on how full other lists are (may a slot adopt a slab, has the node enough empty ones), or on what was handed out
+ * last, both are tried.
  *
  * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
  * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it
@@ -79,7 +80,7 @@ struct state {
 
 enum fault {
 	SOUND, NO_MARK, MARK_LATE, LEFT_BY_STORE, ADOPTED_BY_STORE, TAKEN_BY_STORE, EMPTY_EARLY, CARVED_EARLY, DRAIN_FORGETS,
-	DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, FAULTS
+	DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
 };
 
 struct model {
@@ -165,15 +166,29 @@ static void own(struct state *state, struct thread *thread, unsigned index)
 	store(state, thread, COUNT, 0);
 }
 
-/* sy__slub_push_owned, and sy__slub_emptied */
+static void push_active(struct state *state, struct thread *thread, struct slot *slot)
+{
+	store(state, thread, NEXT + thread->object, slot->freelist);
+	slot->freelist = thread->object;
+}
+
+static void push_held(struct state *state, struct thread *thread)
+{
+	store(state, thread, NEXT + thread->object, load(state, thread, HELD));
+	store(state, thread, HELD, thread->object);
+}
+
+/* sy__slub_push_owned, and sy__slub_emptied. What is counted of an active slab means nothing. */
 static void push_owned(struct model *model, struct state *state, struct thread *thread, struct slot *slot)
 {
 	unsigned count = load(state, thread, COUNT) + 1;
 
-	store(state, thread, NEXT + thread->object, load(state, thread, HELD));
-	store(state, thread, HELD, thread->object);
+	if (slot->active)
+		push_active(state, thread, slot);
+	else
+		push_held(state, thread);
 	store(state, thread, COUNT, count);
-	if (count + (model->fault == EMPTY_EARLY) == state->word.in_use)
+	if (count + (model->fault == EMPTY_EARLY) == state->word.in_use && (!slot->active || model->fault == ACTIVE_LISTED))
 		slot->list = EMPTY;
 	finish(thread);
 }
@@ -196,10 +211,9 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 	switch (thread->at) {
 	case FREE:
 		thread->at = FREE_OWNER;
-		if (!slot->active)
+		if (!slot->active || !choice)
 			return true;
-		store(state, thread, NEXT + thread->object, slot->freelist);
-		slot->freelist = thread->object;
+		push_active(state, thread, slot);
 		finish(thread);
 		return true;
 	case FREE_OWNER:
@@ -515,7 +529,7 @@ static bool make_step(struct model *model, struct state *state, unsigned index, 
 /* Whether a call may change where the slab is. */
 static bool depends_on_lists(const struct thread *thread)
 {
-	return thread->at == FREE_PUSH || thread->at == FREE_SETTLE || thread->at == NODE_LOCK || thread->at == DRAIN_RELEASE ||
+	return thread->at == FREE || thread->at == FREE_PUSH || thread->at == FREE_SETTLE || thread->at == NODE_LOCK || thread->at == DRAIN_RELEASE ||
 	       thread->at == DRAIN_SETTLE;
 }
 
@@ -607,6 +621,8 @@ static const char *verify(const struct state *state)
 		if (!slot->active && slot->list == NO_LIST)
 			continue;
 		owners++;
+		if (slot->active && slot->list != NO_LIST)
+			return "a slot's slab is active and on a list";
 		if (!count_list(state, slot->active ? slot->freelist : state->memory[HELD], places, &count))
 			return "an object is in two places";
 		if (state->memory[OWNER] != i + 1 || (!slot->active && count != state->memory[COUNT]))
@@ -688,6 +704,7 @@ static const struct {
 	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a slab goes that is in use" },
 	[LIST_UNLOCKED] = { "a slab comes onto the node's list without the lock", "an object is in two places" },
 	[STALE_FIRST] = { "a push is tried again with the old link", "the word tells no truth" },
+	[ACTIVE_LISTED] = { "an active slab is listed as empty", "a slot's slab is active and on a list" },
 };
 
 int main(void)
