@@ -34,6 +34,6 @@
 #define __libc_memalign slabyard_libc_memalign
 #define __libc_valloc slabyard_libc_valloc
 #define __libc_pvalloc slabyard_libc_pvalloc
-#define __posix_memalign slabyard_posix_memalign
+#define __posix_memalign slabyard_internal_posix_memalign
 
 #endif
