@@ -79,28 +79,40 @@ static struct sy_pages_config pages_config(const struct sy_heap_options *options
 	};
 }
 
-static struct sy_pages *open_pages(const struct sy_heap_options *options)
+/* A heap with so many bytes of addresses; NULL: *had_pages tells which of the two there was no memory for. */
+static struct sy_heap *open_within(const struct sy_heap_config *config, const struct sy_heap_options *options, size_t reserve,
+                                   bool *had_pages)
+{
+	const struct sy_pages_config wanted = pages_config(options, reserve);
+	struct sy_pages *pages = sy_pages_create(&wanted);
+	struct sy_heap *heap = pages ? sy_heap_create(pages, config) : NULL;
+
+	*had_pages = pages != NULL;
+	if (pages && !heap)
+		sy_pages_destroy(pages);
+	return heap;
+}
+
+/* With less where so much is refused, or leaves no room for the heap's own tables; but for what the caller has chosen. */
+static struct sy_heap *open_where_it_fits(const struct sy_heap_config *config, const struct sy_heap_options *options,
+                                          bool *had_pages)
 {
 	size_t reserve = to_reserve(options);
-	struct sy_pages *pages = NULL;
+	struct sy_heap *heap = open_within(config, options, reserve, had_pages);
 
-	while (!pages && reserve >= LEAST_RESERVE) {
-		struct sy_pages_config config = pages_config(options, reserve);
-
-		pages = sy_pages_create(&config);
-		if (options->reserve || options->limit)
-			break;
+	while (!heap && !options->reserve && !options->limit && reserve / 2 >= LEAST_RESERVE) {
 		reserve = reserve / 2 & ~(BLOCK - 1);
+		heap = open_within(config, options, reserve, had_pages);
 	}
-	return pages;
+	return heap;
 }
 
 struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *options, const char **error)
 {
 	static const struct sy_heap_options defaults;
 	struct sy_heap_config config;
-	struct sy_pages *pages;
 	struct sy_heap *heap;
+	bool had_pages;
 
 	if (!options)
 		options = &defaults;
@@ -109,17 +121,14 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	config.threads = true;
 	config.grace_ns = options->grace_ns;
 	config.sizing = options->sizing;
-	pages = open_pages(options);
-	if (!pages && options->buffer)
-		return refuse(error, "the buffer is too small for a heap: give it some megabytes");
-	if (!pages)
-		return refuse(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
-	heap = sy_heap_create(pages, &config);
-	if (!heap) {
-		sy_pages_destroy(pages);
+	heap = open_where_it_fits(&config, options, &had_pages);
+	if (heap)
+		return heap;
+	if (had_pages)
 		return refuse(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
-	}
-	return heap;
+	if (options->buffer)
+		return refuse(error, "the buffer is too small for a heap: give it some megabytes");
+	return refuse(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
 }
 
 void sy_heap_close(struct sy_heap *heap)

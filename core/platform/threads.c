@@ -33,6 +33,8 @@
  * Waiting. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
  * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in
  * a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out those who don't come.
+ * Where all of a program's threads run out of memory at once they wait for each other in vain, in calls that none of them ends. So
+ * the moment is shorter after each time that somebody did not come, and of its full length now and then.
  *
  * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads that are past their end (destructors of thread-specific data that
  * run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer takes that
@@ -65,6 +67,8 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 #define NO_SLOT (~0u)
 #define SHARED 0u
 #define PATIENCE 4096u /* looks at one victim that a claim under memory pressure takes */
+#define MOST_HALVINGS 6u /* of that, after as many claims in vain; */
+#define FULL_EACH 32u    /* so many later it is whole again */
 #define FOREVER (~0u)
 
 /* linux/membarrier.h, which old systems lack. */
@@ -76,6 +80,7 @@ __thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .slot = NO_SLOT 
 static struct {
 	sy__lock_t lock;
 	unsigned high; /* slots from here on never had an owner */
+	unsigned in_vain; /* claims under memory pressure since one that reached everybody */
 	struct sy__thread *owners[SY_THREAD_SLOTS]; /* NULL: nobody. Of SHARED always */
 	long ids[SY_THREAD_SLOTS]; /* the kernel's, of owners */
 	bool claimed[SY_THREAD_SLOTS]; /* by whoever holds the lock: nobody else touches them */
@@ -336,10 +341,10 @@ static void forget_the_dead(const struct sy__thread *self)
 	errno = before;
 }
 
-/* With the table's lock held. Slots that nobody owns are claimed by that alone. */
-static void claim_all(struct sy__thread *self, unsigned patience)
+/* With the table's lock held. Slots that nobody owns are claimed by that alone. False: some did not come. */
+static bool claim_all(struct sy__thread *self, unsigned patience)
 {
-	bool fenced;
+	bool fenced, all = true;
 
 	forget_the_dead(self);
 	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
@@ -349,7 +354,17 @@ static void claim_all(struct sy__thread *self, unsigned patience)
 	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
 		if (table.claimed[slot] && table.owners[slot])
 			table.claimed[slot] = fenced && fast_call_ended(table.owners[slot], patience);
+	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
+		all &= table.claimed[slot] || !table.owners[slot] || table.owners[slot] == self;
 	self->claims = true;
+	return all;
+}
+
+static unsigned patience(void)
+{
+	unsigned halvings = table.in_vain % FULL_EACH ? table.in_vain : 0;
+
+	return PATIENCE >> (halvings < MOST_HALVINGS ? halvings : MOST_HALVINGS);
 }
 
 /* Step 5. */
@@ -374,7 +389,7 @@ bool sy__slots_claim_try(void)
 	if (self->claims || !in_call(self) || !sy__lock_try(&table.lock))
 		return false;
 	table.claimed[SHARED] = self->slot != SHARED && sy__lock_try(&shared_lock);
-	claim_all(self, PATIENCE);
+	table.in_vain = claim_all(self, patience()) ? 0 : table.in_vain + 1;
 	return true;
 }
 

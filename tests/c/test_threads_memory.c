@@ -4,6 +4,8 @@
  */
 #include "threads_support.h"
 
+#include <sys/resource.h>
+
 #define MIB ((size_t)1 << 20)
 #define WORKERS 3
 
@@ -285,9 +287,46 @@ static void open_wrongly(void)
 	sy_heap_close(NULL);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BOUNDED_ADDRESSES false /* sanitizers need more of them than anybody would allow */
+#else
+#define BOUNDED_ADDRESSES true
+#endif
+
+static rlim_t addresses_in_use(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	CHECK(file && fscanf(file, "%lu", &pages) == 1);
+	if (file)
+		fclose(file);
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The reserve is halved until the heap's tables have room as well, whatever the limit is. */
+static void open_within(const char *policy, rlim_t more)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	CHECK(child >= 0);
+	if (!child) {
+		rlim_t limit = addresses_in_use() + more;
+
+		if (setrlimit(RLIMIT_AS, &(struct rlimit){ limit, limit }))
+			_exit(2);
+		_exit(sy_heap_open(policy, NULL, NULL) ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	CHECK_EQUAL(status, 0);
+}
+
 int main(void)
 {
 	open_wrongly();
+	for (rlim_t more = 40 * MIB; BOUNDED_ADDRESSES && more < 800 * MIB; more += 6 * MIB)
+		open_within("slqb", more);
 	refuse_buffers();
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
