@@ -156,11 +156,18 @@ static unsigned slots_of(const struct sy_heap_config *config)
 	return config->slots ? config->slots : 1;
 }
 
+static unsigned cpus_of(const struct sy_heap_config *config, unsigned slots)
+{
+	if (config->threads)
+		return sy__cpus();
+	return config->cpus ? config->cpus : slots;
+}
+
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
 	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
-	                         .cpus = config->threads ? sy__cpus() : slots, .threads = config->threads,
+	                         .cpus = cpus_of(config, slots), .threads = config->threads,
 	                         .apart = config->apart || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
 

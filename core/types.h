@@ -185,6 +185,18 @@ struct sy_here {
 };
 
 /*
+ * The hot functions of struct sy_policy, where the slot itself has what is asked for, or room for what is given back; else they say
+ * so and have done nothing. They touch the slot's own state, the object, and at most one word that others exchange too; they take no
+ * lock. So a kernel may make them with interrupts on, if only whoever interrupts one keeps off that slot. An allocation is for any node.
+ */
+struct sy_quick {
+	void *(*cache_alloc)(struct sy_cache *, unsigned slot); /* NULL: the slot has no object, as the next */
+	void *(*kmalloc)(struct sy_heap *, unsigned slot, size_t size, unsigned flags);
+	bool (*cache_free)(struct sy_cache *, unsigned slot, void *object); /* false: it has no room, as the next */
+	bool (*kfree)(struct sy_heap *, unsigned slot, struct sy_page *head, void *object); /* head: of the object's block of pages */
+};
+
+/*
  * The policy contract. Adding an allocator is one file that defines one of these, and one line in core/policies/table.c.
  * Functions get the caller's slot; those of the slow group may be called from any slot. NULL marks what a policy
  * does not have. All but check may be called concurrently for different slots.
@@ -222,6 +234,7 @@ struct sy_policy {
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
 	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
 	const struct sy_here *here; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
+	const struct sy_quick *quick; /* fast paths that may be interrupted; NULL: there are none */
 	bool serves_classes;  /* kmalloc is from the size classes of core/kmalloc.h */
 	void (*walk)(struct sy__walk *, struct sy_page *); /* tells what is in a slab of this first page; see walk.h */
 	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* likewise of each slab of a cache with a supplier; NULL:
@@ -306,7 +319,7 @@ struct sy_heap {
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
-	unsigned cpus;   /* present CPUs, for order calculation: `slots`, but for a heap of threads */
+	unsigned cpus;   /* present CPUs, for order calculation; a kernel's may have several slots each, threads have others */
 	bool threads;    /* its slots are threads' (the platform's), reached by claims: see core/here.h */
 	bool apart;      /* its slots are driven by several processors at once, threads' or a kernel's: whoever is on one touches
 	                  * what another has only where the platform says so (sy__slot_mine) */

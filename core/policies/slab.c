@@ -52,12 +52,12 @@
 
 #define UNTOUCHED_BATCH 16u /* objects that an array gets that was not used lately */
 
-static SY__COLD void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node);
-static SY__COLD void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object);
+static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node);
+static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object);
 static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, void *object);
 
 /* Out of the fast path's sight, so that it needs no stack frame. */
-static SY__COLD void *zeroed(const struct sy__slab_cache *cache, void *object)
+static SY__OUT_OF_LINE void *zeroed(const struct sy__slab_cache *cache, void *object)
 {
 	sy__fill(object, 0, cache->cache.object_size);
 	return object;
@@ -113,7 +113,7 @@ static void slab_free(struct sy_cache *cache, unsigned slot, void *object)
 
 static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_find(&sy__slab_heap(heap)->kmalloc, size, flags);
 
 	return cache ? alloc(sy__slab_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
 }
@@ -135,6 +135,61 @@ static void slab_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	}
 	free_object(sy__slab_slab(page)->cache, slot, object);
 }
+
+/* ---- The fast path, interrupted at will ------------------------------------------------------------------------ */
+
+static inline void *take_quickly(struct sy__slab_cache *cache, unsigned slot)
+{
+	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
+
+	if (sy__unlikely(!own || !own->avail))
+		return NULL;
+	own->touched = 1;
+	return own->objects[--own->avail];
+}
+
+static inline bool put_quickly(struct sy__slab_cache *cache, unsigned slot, void *object)
+{
+	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
+
+	if (sy__unlikely(!own || own->avail == own->limit))
+		return false;
+	if (sy__unlikely(cache->many_nodes) && sy__page_node(sy__head_of(cache->cache.heap, object)) != own->node)
+		return false;
+	own->objects[own->avail++] = object;
+	return true;
+}
+
+static void *quick_alloc(struct sy_cache *cache, unsigned slot)
+{
+	return take_quickly(sy__slab_cache(cache), slot);
+}
+
+static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	return put_quickly(sy__slab_cache(cache), slot, object);
+}
+
+static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
+{
+	struct sy_cache *cache = sy__kmalloc_find(&sy__slab_heap(heap)->kmalloc, size, flags);
+	void *object = cache ? take_quickly(sy__slab_cache(cache), slot) : NULL;
+
+	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(sy__slab_cache(cache), object) : object;
+}
+
+static bool quick_kfree(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)
+{
+	(void)heap;
+	return !sy__page_is_large(head) && put_quickly(sy__slab_slab(head)->cache, slot, object);
+}
+
+static const struct sy_quick quick = {
+	.cache_alloc = quick_alloc,
+	.kmalloc = quick_kmalloc,
+	.cache_free = quick_free,
+	.kfree = quick_kfree,
+};
 
 /* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
 
@@ -279,9 +334,10 @@ static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsig
 		return NULL;
 	sy__local_begin(slot);
 	sy__lock(&node->lock);
-	sy__slab_count_in(node, cache, slab);
-	if (!own->avail) /* else somebody filled it while the page allocator worked */
-		own->avail = sy__slab_take(cache, node, slab, own->objects, wanted);
+	if (sy__likely(!own->avail))
+		own->avail = sy__slab_take_new(cache, node, slab, own->objects, wanted);
+	else /* somebody filled it while the page allocator worked */
+		sy__slab_count_in(node, cache, slab);
 	sy__unlock(&node->lock);
 	object = pop(own);
 	sy__local_end(slot);
@@ -332,8 +388,7 @@ static void *grow_by_one(struct sy__slab_cache *cache, unsigned slot, unsigned f
 		return NULL;
 	node = &cache->nodes[sy__page_node(sy__slab_page(slab))];
 	sy__lock(&node->lock);
-	sy__slab_count_in(node, cache, slab);
-	sy__slab_take(cache, node, slab, &object, 1);
+	sy__slab_take_new(cache, node, slab, &object, 1);
 	sy__unlock(&node->lock);
 	return object;
 }
@@ -373,7 +428,7 @@ static void *alloc_somewhere(struct sy__slab_cache *cache, unsigned slot, unsign
 	return alloc_anywhere(cache, slot, flags);
 }
 
-static SY__COLD void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
+static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	void *object;
 
@@ -429,7 +484,7 @@ static void free_to_array(struct sy__slab_cache *cache, unsigned slot, void *obj
 	sy__local_end(slot);
 }
 
-static SY__COLD void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object)
+static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object)
 {
 	struct sy_list surplus;
 
@@ -518,6 +573,7 @@ const struct sy_policy sy__slab = {
 	.kmalloc = slab_kmalloc,
 	.kfree = slab_kfree,
 	.here = &entries_here,
+	.quick = &quick,
 	.heap_init = slab_heap_init,
 	.cache_merge = sy__slab_merge,
 	.cache_init = sy__slab_cache_init,

@@ -35,6 +35,9 @@ typedef uint16_t sy__slab_index_t;
 #define SY__SLAB_SMALLEST sizeof(void *)
 #endif
 
+/* So many numbers take no more room than a pointer to them. */
+#define SY__SLAB_FEW (sizeof(void *) / sizeof(sy__slab_index_t))
+
 /* State of a slab, in the descriptor of its first page. Under its node's lock, but cache and start, which never
  * change. */
 struct sy__slab_slab {
@@ -43,7 +46,10 @@ struct sy__slab_slab {
 		struct sy_list link; /* in one of its node's three lists */
 		struct sy_deferred deferred; /* nothing of it is left but its pages, and a grace period has yet to pass */
 	};
-	sy__slab_index_t *freelist; /* objects by number, free from [active] on; NULL: full, and kept in no object */
+	union { /* objects by number, free from [active] on: */
+		sy__slab_index_t *freelist; /* NULL: full, and kept in no object */
+		sy__slab_index_t few[SY__SLAB_FEW]; /* where the cache's place is SY__SLAB_IN_STATE */
+	};
 	uint32_t start; /* bytes from the slab's start to its first object: its colour */
 	uint16_t active; /* objects that have left the slab */
 	uint16_t waiting; /* 1: for a grace period */
@@ -87,6 +93,7 @@ struct sy__slab_node {
 
 /* Where a slab's freelist is. */
 enum sy__slab_place {
+	SY__SLAB_IN_STATE,  /* in the slab's state: of SY__SLAB_FEW objects at most, which it could have been in */
 	SY__SLAB_IN_OBJECT, /* in the free object that will be allocated last */
 	SY__SLAB_ON_SLAB,   /* at the end of the slab, behind its objects */
 	SY__SLAB_OFF_SLAB,  /* in an object of a size class */
@@ -147,6 +154,12 @@ static inline char *sy__slab_first_object(const struct sy__slab_cache *cache, st
 	return (char *)sy__page_address(cache->cache.heap, sy__slab_page(slab)) + slab->start;
 }
 
+/* A slab's freelist; NULL: it has none, as it is full. */
+static inline sy__slab_index_t *sy__slab_numbers(const struct sy__slab_cache *cache, struct sy__slab_slab *slab)
+{
+	return cache->place == SY__SLAB_IN_STATE ? slab->few : slab->freelist;
+}
+
 /* Where it stands what array a slot has. */
 static inline struct sy__slab_array **sy__slab_entry(const struct sy__slab_cache *cache, unsigned slot)
 {
@@ -173,6 +186,7 @@ void sy__slab_drain_alien(struct sy__slab_cache *, struct sy__slab_array *, stru
 
 /* slab_slabs.c. Life and death of slabs; without locks. Functions that return pages say how many went back. */
 struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *, unsigned slot, unsigned flags, int node);
+uint32_t sy__slab_take_new(struct sy__slab_cache *, struct sy__slab_node *, struct sy__slab_slab *, void **to, uint32_t most);
 void sy__slab_count_in(struct sy__slab_node *, struct sy__slab_cache *, struct sy__slab_slab *);
 uint64_t sy__slab_destroy(struct sy__slab_cache *, unsigned slot, struct sy_list *surplus);
 uint64_t sy__slab_end_free(struct sy__slab_cache *, struct sy__slab_node *, unsigned slot, uint64_t most);

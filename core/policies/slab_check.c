@@ -7,8 +7,8 @@
  * none is missing.
  *
  * A slab's freelist is sound when from [active] on every number is one of an object and none comes twice. It must lie
- * where its cache keeps freelists: in the object that it names last, at the slab's end, or in a live object of a size
- * class.
+ * where its cache keeps freelists: in the slab's state, in the object that it names last, at the slab's end, or in a live object of a
+ * size class.
  *
  * An object in an array must be one of a slab of the cache, on the array's node, and must have left the slab: it is
  * not among the numbers from [active] on. None is twice in one array.
@@ -92,12 +92,13 @@ struct verdict {
 	const char *wrong;
 };
 
-static bool names_each_once(const struct sy__slab_cache *cache, const struct sy__slab_slab *slab)
+static bool names_each_once(const struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 {
+	const sy__slab_index_t *numbers = sy__slab_numbers(cache, slab);
 	uint64_t named[SY__SLAB_MOST_OBJECTS / 64 + 1] = { 0 };
 
 	for (uint32_t i = slab->active; i < cache->objects; i++) {
-		uint32_t number = slab->freelist[i];
+		uint32_t number = numbers[i];
 		uint64_t bit = (uint64_t)1 << number % 64;
 
 		if (number >= cache->objects || named[number / 64] & bit)
@@ -118,6 +119,8 @@ static bool freelist_in_place(const struct sy__slab_cache *cache, struct sy__sla
 	const char *start = sy__page_address(cache->cache.heap, page), *freelist = (const char *)slab->freelist;
 	size_t bytes = cache->objects * sizeof(sy__slab_index_t);
 
+	if (cache->place == SY__SLAB_IN_STATE)
+		return true;
 	if (cache->place == SY__SLAB_ON_SLAB)
 		return freelist == start + (SY_PAGE_SIZE << sy__page_order(page)) - bytes &&
 		       object_at(cache, slab, cache->objects) <= freelist;
@@ -139,7 +142,7 @@ static const char *check_slab(struct sy__slab_cache *cache, struct sy_page *page
 		return "slab: a slab starts its objects where no colour does";
 	if (slab->active > cache->objects)
 		return "slab: more objects have left a slab than it has";
-	if (!slab->freelist)
+	if (!sy__slab_numbers(cache, slab))
 		return cache->place == SY__SLAB_IN_OBJECT && slab->active == cache->objects
 		               ? NULL
 		               : "slab: a slab that needs a freelist has none";
@@ -231,10 +234,12 @@ static const char *check_lists(struct sy__slab_cache *cache, unsigned index)
 	return NULL;
 }
 
-static bool has_left(const struct sy__slab_cache *cache, const struct sy__slab_slab *slab, uint32_t number)
+static bool has_left(const struct sy__slab_cache *cache, struct sy__slab_slab *slab, uint32_t number)
 {
+	const sy__slab_index_t *numbers = sy__slab_numbers(cache, slab);
+
 	for (uint32_t i = slab->active; i < cache->objects; i++)
-		if (slab->freelist[i] == number)
+		if (numbers[i] == number)
 			return false;
 	return true;
 }
@@ -290,6 +295,8 @@ static const char *check_layout(const struct sy__slab_cache *cache)
 		return "slab: a cache's objects are not laid out within their size, alignment and slab";
 	if (lasting && cache->place == SY__SLAB_IN_OBJECT)
 		return "slab: a freelist would destroy what a free object must keep";
+	if (cache->place == SY__SLAB_IN_STATE && cache->objects > SY__SLAB_FEW)
+		return "slab: a freelist is longer than its slab's state has room for";
 	return NULL;
 }
 

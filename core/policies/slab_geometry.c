@@ -8,7 +8,8 @@
  * in this order:
  *
  *   in an object   if contents of free objects don't matter (no constructor or destructor, no readers under RCU), and
- *                  if the freelist is no larger than what a client may use of an object;
+ *                  if the freelist is no larger than what a client may use of an object; but in the slab's state if
+ *                  it is no larger than a pointer;
  *   off slab       in an object of a size class, if that takes at most half the size of one of the cache's objects;
  *                  not if the freelist would fit into what the slab has left over anyway;
  *   on the slab    behind the objects.
@@ -142,7 +143,7 @@ static bool lay_out_cache(struct sy__slab_cache *slab)
 	if (size > SY_PAGE_SIZE << SY_MAX_ORDER || !lay_out(&shape, &layout))
 		return false;
 	cache->size = (uint32_t)size;
-	slab->place = (uint8_t)layout.place;
+	slab->place = layout.place == SY__SLAB_IN_OBJECT && layout.objects <= SY__SLAB_FEW ? SY__SLAB_IN_STATE : (uint8_t)layout.place;
 	slab->order = (uint8_t)layout.order;
 	slab->objects = layout.objects;
 	slab->inverse = (uint32_t)((((uint64_t)1 << 32) + size - 1) / size);
@@ -285,11 +286,11 @@ static size_t nodes_bytes(const struct sy__slab_cache *slab)
 	return nodes * bytes;
 }
 
-static uint64_t slots_on_node(const struct sy_heap *heap, unsigned node)
+static uint64_t cpus_on_node(const struct sy_heap *heap, unsigned node)
 {
 	uint64_t count = 0;
 
-	for (unsigned slot = 0; slot < heap->slots; slot++)
+	for (unsigned slot = 0; slot < (heap->threads ? heap->slots : heap->cpus); slot++)
 		count += heap->slot_node[slot] == node;
 	return count < heap->cpus ? count : heap->cpus;
 }
@@ -302,7 +303,7 @@ static void start_node(struct sy__slab_cache *slab, char **from, unsigned index,
 	sy__list_init(&node->full);
 	sy__list_init(&node->partial);
 	sy__list_init(&node->free);
-	node->free_limit = (1 + slots_on_node(slab->cache.heap, index)) * slab->batchcount + slab->objects;
+	node->free_limit = (1 + cpus_on_node(slab->cache.heap, index)) * slab->batchcount + slab->objects;
 	node->none = cut_array(from, 0, index);
 	if (has_aliens(slab))
 		cut_aliens(slab, from, index);

@@ -56,7 +56,7 @@ static uint64_t drain_slot(struct sy__slab_cache *cache, unsigned slot)
 	return sy__slab_destroy(cache, slot, &surplus);
 }
 
-static uint64_t drain_shared(struct sy__slab_cache *cache, struct sy__slab_node *node)
+static uint64_t drain_shared(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot)
 {
 	struct sy_list surplus;
 
@@ -67,7 +67,7 @@ static uint64_t drain_shared(struct sy__slab_cache *cache, struct sy__slab_node 
 	sy__slab_put(cache, node, node->shared->objects, node->shared->avail, &surplus);
 	node->shared->avail = 0;
 	sy__unlock(&node->lock);
-	return sy__slab_destroy(cache, 0, &surplus);
+	return sy__slab_destroy(cache, slot, &surplus);
 }
 
 /* Sends home what a node has gathered for another. */
@@ -95,19 +95,29 @@ void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
 
+/* Whose array takes the freelists of slabs that end: it must be one that the caller may touch, and one always is. */
+static unsigned first_reachable(const struct sy_cache *cache)
+{
+	unsigned slot = 0;
+
+	while (!sy__slot_reachable(cache, slot))
+		slot++;
+	return slot;
+}
+
 static uint64_t shrink(struct sy__slab_cache *cache)
 {
-	unsigned slots = sy__slots_used(cache->cache.heap), nodes = cache->cache.heap->nodes;
+	unsigned slots = sy__slots_used(cache->cache.heap), nodes = cache->cache.heap->nodes, own = first_reachable(&cache->cache);
 	uint64_t pages = 0;
 
-	for (unsigned slot = 0; slot < slots; slot++)
+	for (unsigned slot = own; slot < slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
 			pages += drain_slot(cache, slot);
 	for (unsigned i = 0; i < nodes * nodes; i++)
-		pages += drain_alien(cache, &cache->nodes[i / nodes], 0, i % nodes);
+		pages += drain_alien(cache, &cache->nodes[i / nodes], own, i % nodes);
 	for (unsigned i = 0; i < nodes; i++) {
-		pages += drain_shared(cache, &cache->nodes[i]);
-		pages += sy__slab_end_free(cache, &cache->nodes[i], 0, UINT64_MAX);
+		pages += drain_shared(cache, &cache->nodes[i], own);
+		pages += sy__slab_end_free(cache, &cache->nodes[i], own, UINT64_MAX);
 	}
 	return pages;
 }

@@ -8,8 +8,9 @@
  *
  * Where objects need not keep their contents the freelist is in the one that is last in it (SY__SLAB_IN_OBJECT).
  * Taking that one makes the slab full, and a full slab needs no freelist; the first to return becomes the last again
- * and holds the new one. Other slabs carry theirs behind their objects, or it is an object of a size class
- * (slab_geometry.c chooses).
+ * and holds the new one. Of few objects it is in the slab's state (SY__SLAB_IN_STATE), where Linux has it in an object too: so moving a
+ * large object never touches it, at the price of a look at where the numbers are. Other slabs carry theirs behind their objects, or
+ * it is an object of a size class (slab_geometry.c chooses).
  *
  * Birth: pages, a colour, the freelist, constructors. The slab comes to a list with its first objects already taken.
  * Colours go round: each new slab of a node starts its objects a cache line later than the one before, as far as the
@@ -67,7 +68,7 @@ uint32_t sy__slab_take(struct sy__slab_cache *cache, struct sy__slab_node *node,
                        uint32_t most)
 {
 	uint32_t count = cache->objects - slab->active < most ? cache->objects - slab->active : most;
-	const sy__slab_index_t *numbers = slab->freelist + slab->active;
+	const sy__slab_index_t *numbers = sy__slab_numbers(cache, slab) + slab->active;
 	char *first = sy__slab_first_object(cache, slab);
 	size_t size = cache->cache.size;
 
@@ -101,15 +102,16 @@ static uint32_t put_run(struct sy__slab_cache *cache, struct sy__slab_node *node
 {
 	struct sy__slab_slab *slab = sy__slab_slab(sy__head_of(cache->cache.heap, objects[0]));
 	uint64_t inverse = cache->inverse, bytes = (uint64_t)cache->objects * cache->cache.size;
-	sy__slab_index_t *numbers = slab->freelist ? slab->freelist : objects[0];
+	sy__slab_index_t *numbers = sy__slab_numbers(cache, slab);
 	const char *first = sy__slab_first_object(cache, slab);
 	uint32_t active = slab->active, done = 0;
 	bool stays = active < cache->objects && cache->cache.heap->threads;
 
+	if (!numbers)
+		numbers = slab->freelist = objects[0];
 	do
 		numbers[--active] = number_of(first, inverse, objects[done]);
 	while (++done < count && (uintptr_t)objects[done] - (uintptr_t)first < bytes);
-	slab->freelist = numbers;
 	slab->active = (uint16_t)active;
 	if (!stays || !active)
 		place_given(node, slab);
@@ -199,25 +201,29 @@ static size_t freelist_bytes(const struct sy__slab_cache *cache)
 	return cache->objects * sizeof(sy__slab_index_t);
 }
 
-/* Memory for the freelist of a new slab; NULL: there is none. */
+/* Gives a new slab memory for its freelist; NULL: there is none. */
 static sy__slab_index_t *make_freelist(struct sy__slab_cache *cache, unsigned slot, unsigned flags,
                                        struct sy__slab_slab *slab)
 {
 	struct sy_page *page = sy__slab_page(slab);
 	struct sy_heap *heap = cache->cache.heap;
-	char *memory = sy__page_address(heap, page);
 
-	if (cache->place == SY__SLAB_IN_OBJECT)
-		return object_at(cache, slab, cache->objects - 1);
-	if (cache->place == SY__SLAB_ON_SLAB)
-		return (sy__slab_index_t *)(void *)(memory + (SY_PAGE_SIZE << sy__page_order(page)) - freelist_bytes(cache));
-	return sy_kmalloc(heap, slot, freelist_bytes(cache), flags & SY__INHERITED_FLAGS, sy__page_node(page));
+	switch (cache->place) {
+	case SY__SLAB_IN_STATE:
+		return slab->few;
+	case SY__SLAB_IN_OBJECT:
+		return slab->freelist = object_at(cache, slab, cache->objects - 1);
+	case SY__SLAB_ON_SLAB:
+		return slab->freelist = (sy__slab_index_t *)(void *)((char *)sy__page_address(heap, page) +
+		                                                     (SY_PAGE_SIZE << sy__page_order(page)) - freelist_bytes(cache));
+	default:
+		return slab->freelist = sy_kmalloc(heap, slot, freelist_bytes(cache), flags & SY__INHERITED_FLAGS, sy__page_node(page));
+	}
 }
 
-static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
+static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab, sy__slab_index_t *numbers)
 {
 	const struct sy_cache *common = &cache->cache;
-	sy__slab_index_t *numbers = slab->freelist;
 
 	for (uint32_t i = 0; common->constructor && i < cache->objects; i++)
 		sy__construct(common->constructor, object_at(cache, slab, i), common->object_size);
@@ -232,22 +238,38 @@ struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, 
 	unsigned page_flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
 	struct sy_page *page = sy__pages_take(heap, slot, cache->order, page_flags, node, SY_USE_SLAB);
 	struct sy__slab_slab *slab;
+	sy__slab_index_t *numbers;
 
 	if (!page)
 		return NULL;
 	slab = sy__slab_slab(page);
 	slab->cache = cache;
-	sy__list_init(&slab->link);
 	slab->start = next_colour(cache, &cache->nodes[sy__page_node(page)]) * cache->colour_step;
 	slab->active = 0;
 	slab->waiting = 0;
-	slab->freelist = make_freelist(cache, slot, flags, slab);
-	if (!slab->freelist) {
+	numbers = make_freelist(cache, slot, flags, slab);
+	if (!numbers) {
 		sy__pages_give(heap, slot, page);
 		return NULL;
 	}
-	fill_in(cache, slab);
+	fill_in(cache, slab, numbers);
 	return slab;
+}
+
+/* Makes a new slab one of the node's, and takes up to `most` objects out of it, at least one; how many. With the node's lock held. */
+uint32_t sy__slab_take_new(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_slab *slab, void **to,
+                           uint32_t most)
+{
+	uint32_t count = least_of(cache->objects, most);
+	char *object = sy__slab_first_object(cache, slab);
+
+	for (uint32_t i = 0; i < count; i++, object += cache->cache.size)
+		to[i] = object;
+	slab->active = (uint16_t)count;
+	node->slabs++;
+	node->free_objects += cache->objects - count;
+	place_taken(cache, node, slab);
+	return count;
 }
 
 /* Makes a new slab one of the node's, on its free list. With the node's lock held. */
@@ -261,7 +283,7 @@ void sy__slab_count_in(struct sy__slab_node *node, struct sy__slab_cache *cache,
 
 /* ---- Death ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t give_back(struct sy__slab_cache *cache, unsigned slot, struct sy__slab_slab *slab)
+static inline uint64_t give_back(struct sy__slab_cache *cache, unsigned slot, struct sy__slab_slab *slab)
 {
 	struct sy_page *page = sy__slab_page(slab);
 	uint64_t pages = (uint64_t)1 << sy__page_order(page);
@@ -286,15 +308,13 @@ static uint64_t destroy_one(struct sy__slab_cache *cache, unsigned slot, struct 
 	return 0;
 }
 
-/* Ends all slabs of a list, which no node knows any more. */
+/* Ends all slabs of a list, which no node knows any more, nor anybody else: nothing is unlinked. */
 uint64_t sy__slab_destroy(struct sy__slab_cache *cache, unsigned slot, struct sy_list *surplus)
 {
 	uint64_t pages = 0;
 
-	while (!sy__list_empty(surplus)) {
-		struct sy_list *link = surplus->next;
-
-		sy__list_remove(link);
+	for (struct sy_list *link = surplus->next, *next; link != surplus; link = next) {
+		next = link->next;
 		pages += destroy_one(cache, slot, sy__slab_linked(link));
 	}
 	return pages;

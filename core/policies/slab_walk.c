@@ -29,9 +29,10 @@ static void mark(struct sy__walk *walk, const void *context)
 	struct sy__slab_slab *slab = sy__slab_slab((struct sy_page *)(uintptr_t)context);
 	const struct sy__slab_cache *cache = slab->cache;
 	const char *first = sy__slab_first_object(cache, slab);
+	const sy__slab_index_t *numbers = sy__slab_numbers(cache, slab);
 
 	for (uint32_t i = slab->active; i < cache->objects; i++)
-		sy__walk_mark(walk, first + (size_t)slab->freelist[i] * cache->cache.size, SY_PART_FREE, "freelist of the slab", 0,
+		sy__walk_mark(walk, first + (size_t)numbers[i] * cache->cache.size, SY_PART_FREE, "freelist of the slab", 0,
 		              i - slab->active);
 	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
 		if (sy__slot_reachable(&cache->cache, slot))

@@ -149,6 +149,59 @@ static void slqb_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	free_object(sy__slqb_slab(page)->list->cache, slot, page, object);
 }
 
+/* ---- The fast path, interrupted at will ------------------------------------------------------------------------ */
+
+static inline void *take_quickly(struct sy__slqb_cache *cache, unsigned slot)
+{
+	struct sy__slqb_list *own = &sy__slqb_look(cache, slot)->list;
+
+	return sy__likely(own->freelist) ? pop(cache, own) : NULL;
+}
+
+/* A list that was never used has room for nothing. */
+static inline bool put_quickly(struct sy__slqb_cache *cache, unsigned slot, const struct sy_page *page, void *object)
+{
+	struct sy__slqb_list *own = &sy__slqb_look(cache, slot)->list;
+
+	if (sy__unlikely(own->count >= own->hiwater || sy__page_node(page) != own->node))
+		return false;
+	*sy__slqb_next(cache, object) = own->freelist;
+	own->freelist = object;
+	own->count++;
+	return true;
+}
+
+static void *quick_alloc(struct sy_cache *cache, unsigned slot)
+{
+	return take_quickly(sy__slqb_cache(cache), slot);
+}
+
+static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	return put_quickly(sy__slqb_cache(cache), slot, sy__page_of(cache->heap, object), object);
+}
+
+static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
+{
+	struct sy_cache *cache = sy__kmalloc_find(&sy__slqb_heap(heap)->kmalloc, size, flags);
+	void *object = cache ? take_quickly(sy__slqb_cache(cache), slot) : NULL;
+
+	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(sy__slqb_cache(cache), object) : object;
+}
+
+static bool quick_kfree(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)
+{
+	(void)heap;
+	return !sy__page_is_large(head) && put_quickly(sy__slqb_slab(head)->list->cache, slot, head, object);
+}
+
+static const struct sy_quick quick = {
+	.cache_alloc = quick_alloc,
+	.kmalloc = quick_kmalloc,
+	.cache_free = quick_free,
+	.kfree = quick_kfree,
+};
+
 /* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
 
 /* Fast frees between two slow calls at least. A list may serve a program for ever, but what happens by time, trimming and
@@ -429,6 +482,7 @@ const struct sy_policy sy__slqb = {
 	.kmalloc = slqb_kmalloc,
 	.kfree = slqb_kfree,
 	.here = &entries_here,
+	.quick = &quick,
 	.heap_init = slqb_heap_init,
 	.cache_init = sy__slqb_cache_init,
 	.cache_fini = sy__slqb_cache_fini,

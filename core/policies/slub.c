@@ -138,6 +138,79 @@ static void slub_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	free_object(sy__slub_slab(page)->cache, slot, object);
 }
 
+/* ---- The fast path, interrupted at will ------------------------------------------------------------------------ */
+
+static inline void *take_quickly(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	return sy__likely(own->freelist) ? sy__slub_pop(cache, own) : NULL;
+}
+
+static inline bool put_quickly(struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
+{
+	*sy__slub_next(cache, object) = own->freelist;
+	own->freelist = object;
+	return true;
+}
+
+/* Whether a free into a slab of somebody else, or nobody, was possible by the slab's word alone. */
+static inline bool push(const struct sy__slub_cache *cache, struct sy_page *page, void *object)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+
+	do {
+		if (sy__unlikely(!sy__slub_word_stays(old)))
+			return false;
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1))));
+	return true;
+}
+
+static void *quick_alloc(struct sy_cache *cache, unsigned slot)
+{
+	return take_quickly(sy__slub_cache(cache), slot);
+}
+
+/* A free into another slab than the active one is as quick where that one stays where it is. */
+static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	struct sy__slub_cache *slub = sy__slub_cache(cache);
+	struct sy__slub_slot *own = sy__slub_slot(slub, slot);
+
+	if (sy__likely(sy__slub_is_active(own, object)))
+		return put_quickly(slub, own, object);
+	return push(slub, sy__slub_head(slub, object), object);
+}
+
+static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
+{
+	struct sy_cache *cache = sy__kmalloc_find(&sy__slub_heap(heap)->kmalloc, size, flags);
+	void *object = cache ? take_quickly(sy__slub_cache(cache), slot) : NULL;
+
+	return sy__unlikely(flags & SY_ZERO) && object ? sy__slub_zeroed(sy__slub_cache(cache), object) : object;
+}
+
+static bool quick_kfree(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)
+{
+	struct sy__slub_cache *cache = sy__slub_slab(head)->cache;
+	struct sy__slub_slot *own;
+
+	(void)heap;
+	if (sy__unlikely(sy__page_is_large(head)))
+		return false;
+	own = sy__slub_slot(cache, slot);
+	return own->slab == head ? put_quickly(cache, own, object) : push(cache, head, object);
+}
+
+static const struct sy_quick quick = {
+	.cache_alloc = quick_alloc,
+	.kmalloc = quick_kmalloc,
+	.cache_free = quick_free,
+	.kfree = quick_kfree,
+};
+
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
 /* Everything that is free in the slot's active slab but not on its freelist yet; a slab with nothing free is full, and
@@ -451,6 +524,7 @@ const struct sy_policy sy__slub = {
 	.kmalloc = slub_kmalloc,
 	.kfree = slub_kfree,
 	.here = &sy__slub_here,
+	.quick = &quick,
 	.heap_init = slub_heap_init,
 	.heap_fini = sy__slub_here_fini,
 	.cache_merge = sy__slub_merge,

@@ -12,7 +12,7 @@
  * CPU that reclaims does so at once, the others by work items. It counts as one that always has a little, as what empty slabs
  * hold is known only by looking.
  *
- * A CPU that has gone offline has its slot emptied by another, before anybody else can.
+ * A CPU that has gone offline has its slots emptied by another, before anybody else can.
  */
 #include "port.h"
 
@@ -122,13 +122,15 @@ struct sy_heap *__init sy__linux_boot(void)
 
 	if (!read_spec(&config, spec))
 		sy_heap_defaults(sy_policy_find("slub"), &config);
-	if (nr_cpu_ids > SY_MAX_SLOTS)
-		panic("slabyard serves at most %u CPUs; boot with nr_cpus=%u\n", SY_MAX_SLOTS, SY_MAX_SLOTS);
+	if (nr_cpu_ids > SY_MAX_SLOTS / 2)
+		panic("slabyard serves at most %u CPUs; boot with nr_cpus=%u\n", SY_MAX_SLOTS / 2, SY_MAX_SLOTS / 2);
 	if (nr_node_ids > SY_MAX_NODES)
 		panic("slabyard serves at most %u memory nodes, here are %u; boot with numa=off\n", SY_MAX_NODES, nr_node_ids);
+	config.cpus = nr_cpu_ids;
+	config.slots = sy__quick_calls(config.policy) ? 2 * nr_cpu_ids : nr_cpu_ids;
 	for_each_possible_cpu(cpu)
-		slot_nodes[cpu] = nearest_memory(max(cpu_to_node(cpu), 0));
-	config.slots = nr_cpu_ids;
+		for (unsigned slot = cpu; slot < config.slots; slot += nr_cpu_ids)
+			slot_nodes[slot] = nearest_memory(max(cpu_to_node(cpu), 0));
 	config.apart = true;
 	config.slot_nodes = slot_nodes;
 	config.sizing.align = ARCH_KMALLOC_MINALIGN > sizeof(void *) ? ARCH_KMALLOC_MINALIGN : 0;
@@ -149,7 +151,7 @@ static void plan_tick(void)
 {
 	struct sy_heap *heap = sy__linux_heap;
 	uint64_t due = sy__time(&heap->tick_due), now = sy__now();
-	unsigned cpu = heap->tick_slot;
+	unsigned cpu = heap->tick_slot % nr_cpu_ids;
 
 	if (!cpu_online(cpu))
 		cpu = WORK_CPU_UNBOUND;
@@ -223,7 +225,8 @@ static int cpu_dead(unsigned cpu)
 
 	local_irq_save(flags);
 	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
-	heap->policy->drain(heap, cpu);
+	for (unsigned slot = cpu; slot < heap->slots; slot += nr_cpu_ids)
+		heap->policy->drain(heap, slot);
 	local_irq_restore(flags);
 	return 0;
 }

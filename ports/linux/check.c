@@ -19,6 +19,7 @@ static int check(void *context)
 	local_irq_save(flags);
 	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
 	WRITE_ONCE(sy__everybody_waits, true);
+	sy__linux_pages_count();
 	*wrong = sy_heap_check(sy__linux_heap);
 	WRITE_ONCE(sy__everybody_waits, false);
 	local_irq_restore(flags);

@@ -100,11 +100,11 @@ static inline bool sy__page_is_metadata(const struct sy_page *page)
 
 static inline enum sy_page_use sy__page_use(const struct sy_page *page)
 {
-	if (sy__page_is_metadata(page))
-		return SY_USE_METADATA;
+	if (likely(sy__page_is_slab(page)))
+		return SY_USE_SLAB;
 	if (!(sy__page_flags_of(page) & SY__PAGE_OURS))
 		return SY_USE_ENVIRONMENT;
-	return sy__page_is_large(page) ? SY_USE_LARGE : SY_USE_SLAB;
+	return sy__page_is_metadata(page) ? SY_USE_METADATA : SY_USE_LARGE;
 }
 
 static inline struct sy_heap *sy__page_heap(const struct sy_page *page)

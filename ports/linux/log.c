@@ -239,6 +239,7 @@ static int open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	local_irq_save(flags);
 	sy__lock(&logged.lock);
+	sy__linux_pages_count();
 	*end = (struct end){ logged.count, logged.lost, counters->slab_pages, counters->large_pages, counters->metadata_pages };
 	sy__unlock(&logged.lock);
 	local_irq_restore(flags);

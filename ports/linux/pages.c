@@ -10,8 +10,9 @@
  *
  * Requests with SY_NO_RECLAIM have something else to fall back on (SLUB: a smaller slab) and are never waited for.
  *
- * Counters. The kernel's NR_SLAB_… items count what we hold, in bytes, reclaimable or not; the heap's own counters are kept
- * under one lock, as core/pages/ does. Direct reclaim is told what it has won by our giving pages back.
+ * Counters. The kernel's NR_SLAB_… items count what we hold, in bytes, reclaimable or not. Of the heap's own counters, each CPU counts
+ * what pages it took more than it gave, for itself; they are added up for whoever looks (sy__linux_pages_count). How often pages were
+ * asked for, and how many were held at the most, is not counted. Direct reclaim is told what it has won by our giving pages back.
  */
 #include "port.h"
 
@@ -23,11 +24,11 @@
 
 struct sy_pages {
 	struct sy_pages_base base; /* first, as page_interface.h says */
-	sy__lock_t account_lock;   /* the heap's counters of pages */
 };
 
 struct sy_pages sy__linux_pages;
 DEFINE_PER_CPU(struct sy__call, sy__call);
+static DEFINE_PER_CPU(long, held[SY_USES]); /* pages by enum sy_page_use, taken less given */
 
 /* Of a caller's flags, those that say how hard to try and how much to say; the rest is about his object, not our pages. */
 #define EFFORT (__GFP_RECLAIM | __GFP_HIGH | __GFP_IO | __GFP_FS | __GFP_NOWARN | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL | \
@@ -49,6 +50,8 @@ static gfp_t kind_of_pages(unsigned flags, unsigned order)
 {
 	gfp_t gfp = order ? __GFP_COMP : 0;
 
+	if (likely(!flags))
+		return gfp;
 	if (flags & SY_RECLAIMABLE)
 		gfp |= __GFP_RECLAIMABLE;
 	if (flags & SY_DMA)
@@ -85,7 +88,7 @@ static bool node_serves(int *node, unsigned flags)
 }
 
 /* Where the node is all the same, the caller's memory policy has a say. */
-static struct page *take_from(int node, gfp_t gfp, unsigned order)
+static __always_inline struct page *take_from(int node, gfp_t gfp, unsigned order)
 {
 	return node == NUMA_NO_NODE ? alloc_pages(gfp, order) : alloc_pages_node(node, gfp, order);
 }
@@ -148,42 +151,31 @@ static unsigned long flags_for(enum sy_page_use use, unsigned flags)
 }
 
 /* Without the protection from interrupts that every call of ours has already. */
-static void tell_kernel(struct sy_page *page, long pages)
+static __always_inline void tell_kernel(struct sy_page *page, bool reclaimable, long pages)
 {
-	bool reclaimable = (sy__page_flags_of(page) & (SY__PAGE_NO_OBJECTS | SY__PAGE_OTHER)) == SY__PAGE_OTHER;
-
 	__mod_node_page_state(page_pgdat(sy__linux_page(page)), reclaimable ? NR_SLAB_RECLAIMABLE_B : NR_SLAB_UNRECLAIMABLE_B,
 	                      pages * (long)PAGE_SIZE);
 }
 
-static uint64_t *counter_of(struct sy_heap_counters *counters, enum sy_page_use use)
+static uint64_t held_by_all(enum sy_page_use use)
 {
-	if (use == SY_USE_SLAB)
-		return &counters->slab_pages;
-	return use == SY_USE_LARGE ? &counters->large_pages : &counters->metadata_pages;
+	uint64_t pages = 0;
+	unsigned cpu;
+
+	for_each_possible_cpu(cpu)
+		pages += per_cpu(held, cpu)[use];
+	return pages;
 }
 
-static void count_taken(struct sy_heap *heap, enum sy_page_use use, uint64_t pages)
+void sy__linux_pages_count(void)
 {
-	struct sy_heap_counters *counters = &heap->counters;
-	uint64_t held;
+	struct sy_heap_counters *counters = &sy__linux_heap->counters;
 
-	sy__lock(&heap->pages->account_lock);
-	counters->page_requests++;
-	*counter_of(counters, use) += pages;
-	counters->taken_pages += use == SY_USE_METADATA ? 0 : pages;
-	held = counters->slab_pages + counters->large_pages;
-	counters->slab_pages_peak = max(counters->slab_pages_peak, counters->slab_pages);
-	counters->held_peak = max(counters->held_peak, held);
-	sy__unlock(&heap->pages->account_lock);
-}
-
-static void count_failed(struct sy_heap *heap)
-{
-	sy__lock(&heap->pages->account_lock);
-	heap->counters.page_requests++;
-	heap->counters.page_failures++;
-	sy__unlock(&heap->pages->account_lock);
+	counters->slab_pages = held_by_all(SY_USE_SLAB);
+	counters->large_pages = held_by_all(SY_USE_LARGE);
+	counters->metadata_pages = held_by_all(SY_USE_METADATA);
+	counters->slab_pages_peak = counters->slab_pages;
+	counters->held_peak = counters->slab_pages + counters->large_pages;
 }
 
 /* ---- The interface ---------------------------------------------------------------------------------------------- */
@@ -194,14 +186,12 @@ struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned ord
 	struct page *block = take(this_cpu_ptr(&sy__call), order, flags, node);
 	struct sy_page *page = sy__page_of_linux(block);
 
-	if (!block) {
-		count_failed(heap);
+	if (!block)
 		return NULL;
-	}
 	page->flags |= flags_for(use, flags);
-	memset(page->state, 0, sizeof(page->state));
-	tell_kernel(page, 1L << order);
-	count_taken(heap, use, 1u << order);
+	page->first = page->second = page->mapping = page->fourth = page->fifth = 0;
+	tell_kernel(page, use == SY_USE_SLAB && flags & SY_RECLAIMABLE, 1L << order);
+	__this_cpu_add(held[use], 1L << order);
 	return page;
 }
 
@@ -214,16 +204,15 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 
 void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *page)
 {
+	enum sy_page_use use = sy__page_use(page);
 	unsigned order = sy__page_order(page);
 
-	BUG_ON(!(sy__page_flags_of(page) & SY__PAGE_OURS));
-	tell_kernel(page, -(1L << order));
-	sy__lock(&heap->pages->account_lock);
-	*counter_of(&heap->counters, sy__page_use(page)) -= 1u << order;
-	sy__unlock(&heap->pages->account_lock);
+	BUG_ON(use == SY_USE_ENVIRONMENT);
+	tell_kernel(page, use == SY_USE_SLAB && sy__page_flags_of(page) & SY__PAGE_OTHER, -(1L << order));
+	__this_cpu_sub(held[use], 1L << order);
 	page->flags &= ~SY__PAGE_FLAGS;
 	page->mapping = 0;
-	if (current->reclaim_state)
+	if (unlikely(current->reclaim_state))
 		current->reclaim_state->reclaimed_slab += 1ul << order;
 	__free_pages(sy__linux_page(page), order);
 }

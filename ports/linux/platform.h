@@ -1,10 +1,11 @@
 /*
  * The platform for a Linux kernel. See core/platform.h for the contract.
  *
- * Slots. A slot is a CPU. The adapter (slob.c) calls the core with interrupts off from the beginning of a call to its end, so
+ * Slots. A CPU has two slots, its own number and that plus the number of CPUs (only the first where there are no quick calls, see
+ * slob.c). The adapter calls the core with interrupts off from the beginning of a call to its end, so
  * nothing else runs on that CPU meanwhile, and the slot's state is the call's: local sections are empty. No call sleeps. What
  * works on all slots at once runs while the other CPUs wait with their interrupts off (everybody_waits), or on each CPU in
- * turn, which touches its own slot alone.
+ * turn, as a task, which touches its own slots alone.
  *
  * Locks. The kernel's spinlocks in their architecture's form, without preemption or lockdep: interrupts are off when one is
  * taken, zeroed memory is a free one, and on one processor there is none.
@@ -15,7 +16,8 @@
  *
  * Memory. Pages are the kernel's (descriptor.h, pages.c); there is no address space to reserve, so the owner words and
  * lines of heaps of threads (core/owners.h, core/lines.h) are not to be had, and a kernel's heap is none of these. The accounting of core/pages/ to the
- * page does not apply: what is free, and who else holds what, is the kernel's affair; a heap's own counters hold.
+ * page does not apply: what is free, and who else holds what, is the kernel's affair; a heap's own counters of what it holds do, when
+ * they have been brought up to date (sy__linux_pages_count).
  */
 #ifndef SY_PLATFORM_LINUX_H
 #define SY_PLATFORM_LINUX_H
@@ -76,7 +78,9 @@ extern bool sy__everybody_waits;
 
 static inline bool sy__slot_mine(unsigned slot)
 {
-	return slot == raw_smp_processor_id() || READ_ONCE(sy__everybody_waits);
+	unsigned cpu = raw_smp_processor_id();
+
+	return slot == cpu || slot == cpu + nr_cpu_ids || READ_ONCE(sy__everybody_waits);
 }
 
 static inline ptrdiff_t sy__call_begin(void)
@@ -132,7 +136,7 @@ static inline void sy__slots_release(void)
 
 static inline unsigned sy__slots_high(void)
 {
-	return nr_cpu_ids;
+	return 2 * nr_cpu_ids;
 }
 
 static inline const void *sy__caller(void)

@@ -36,6 +36,7 @@ DECLARE_PER_CPU(struct sy__call, sy__call);
 /* pages.c */
 extern struct sy_pages sy__linux_pages;
 void sy__linux_pages_init(void);
+void sy__linux_pages_count(void); /* brings the heap's counters of pages up to date, as far as CPUs that work meanwhile let it */
 /* Takes the block that the last call lacked, and may sleep for it. False: there is none, or no room in the stash. */
 bool sy__stash_fill(struct sy__stash *, const struct sy__call *lacking);
 void sy__stash_empty(struct sy__stash *);
@@ -58,6 +59,12 @@ enum sy__log_operation {
 };
 
 extern bool sy__log_is_on;
+
+/* Whether there are quick calls (slob.c): a log has all calls, in the order in which they were made, so it is of others alone. */
+static inline bool sy__quick_calls(const struct sy_policy *policy)
+{
+	return policy->quick && !sy__log_is_on;
+}
 
 /* Called inside a call, right behind what it records. */
 void sy__log_write(enum sy__log_operation, const void *object, uint64_t cache_or_bytes, gfp_t, int node);

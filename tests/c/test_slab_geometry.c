@@ -121,7 +121,7 @@ static void test_freelist_in_an_object(void)
 	start(1, NULL, 0);
 	CHECK_EQUAL(make(64, 0, 0, NULL)->place, SY__SLAB_IN_OBJECT);
 	CHECK_EQUAL(make(56, 0, 0, NULL)->place, SY__SLAB_ON_SLAB);
-	CHECK_EQUAL(make(8192, 0, 0, NULL)->place, SY__SLAB_IN_OBJECT);
+	CHECK_EQUAL(make(8192, 0, 0, NULL)->place, SY__SLAB_IN_STATE);
 	stop();
 }
 
