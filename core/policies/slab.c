@@ -10,7 +10,8 @@
  * Fast path: alloc and free_object below. An allocation pops the slot's array and a free pushes onto it. The slab is
  * not looked at, but on a machine with several memory nodes for which node it is on. Instructions of a call by
  * gcc -O3 on x86-64, by objdump: cache_alloc 16, cache_free 13, kmalloc up to 192 bytes 27, kfree 24; no call, no
- * lock, no atomic, no counter.
+ * lock, no atomic, no counter. Where a kernel may be interrupted in the middle of a call, it comes by quick_alloc and its like, which do
+ * the same and leave everything else to these.
  *
  * Allocating when the array is empty takes a batch (at most 16 if nothing was taken since the reaper's last visit)
  * from the first of these that has any: the node's shared array; the node's partial slabs, then its free slabs; a new

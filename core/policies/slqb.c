@@ -10,7 +10,8 @@
  * Fast path: alloc and free_object below. The freelist is a stack, linked through the free objects: an allocation
  * pops it, a free pushes onto it, if only the object is on the slot's memory node. It does not matter whose slab the
  * object is in. Instructions of a call by gcc -O3 on x86-64, by objdump: cache_alloc 17, cache_free 27, kmalloc up to
- * 192 bytes 29, kfree 30; no call, no lock, no atomic.
+ * 192 bytes 29, kfree 30; no call, no lock, no atomic. Where a kernel may be interrupted in the middle of a call, it comes by
+ * quick_alloc and its like.
  *
  * Calls without slots, in heaps of threads, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
  * kmem_cache_alloc 21, kmem_cache_free 31, kmalloc 29, kfree 40. A free is dearer than elsewhere, as it looks at the page's descriptor for

@@ -7,7 +7,8 @@
  * free object and 32 bytes in the page descriptor; 40 in heaps of threads.
  *
  * Fast path: slub_alloc and slub_free below. Where an object is asked of a slot with free objects, or given back to
- * the slot whose active slab it is in, nothing shared is read or written. Instructions of a call by gcc -O3 on
+ * the slot whose active slab it is in, nothing shared is read or written. (Where a kernel may be interrupted in the middle of a call,
+ * it comes by quick_alloc and its like.) Instructions of a call by gcc -O3 on
  * x86-64, by objdump: cache_alloc 15, cache_free 20, kmalloc up to 192 bytes 27, kfree 22; no call, no lock, no
  * atomic, no counter.
  *
