@@ -122,13 +122,24 @@ static bool visit(void *context, struct sy_page *page)
 	return !walk->ended;
 }
 
+static void show_caches(struct sy__walk *walk)
+{
+	const struct sy_visitor *visitor = walk->visitor;
+	struct sy_list *caches = &walk->heap->caches;
+
+	for (struct sy_list *at = caches->next; visitor->cache && at != caches && !walk->ended; at = at->next)
+		walk->ended = !visitor->cache(visitor->context, sy__entry(at, struct sy_cache, link));
+}
+
 bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
 {
 	struct sy__walk walk = { .heap = heap, .visitor = visitor };
 
 	if (!sy__alone_begin(heap))
 		return false;
-	sy__pages_walk(heap, visit, &walk);
+	show_caches(&walk);
+	if (!walk.ended)
+		sy__pages_walk(heap, visit, &walk);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches && !walk.ended; at = at->next) {
 		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
 

@@ -131,7 +131,7 @@ static void write_caches(struct writer *writer)
 void layout_snapshot(struct layout *layout, const char *title)
 {
 	struct writer writer = { .layout = layout, .json = &layout->json };
-	const struct sy_visitor visitor = { write_slab, write_part, &writer };
+	const struct sy_visitor visitor = { write_slab, write_part, &writer, NULL };
 
 	json_object(writer.json, NULL);
 	json_string(writer.json, "title", title);

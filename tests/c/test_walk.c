@@ -118,7 +118,7 @@ static struct seen walk(struct world *world, const struct held *held, unsigned c
 {
 	static bool found[OBJECTS];
 	struct seen seen = { .world = world, .held = held, .held_count = count, .found = found, .cache = cache };
-	const struct sy_visitor visitor = { see_slab, see_part, &seen };
+	const struct sy_visitor visitor = { see_slab, see_part, &seen, NULL };
 
 	memset(found, 0, sizeof(found));
 	CHECK(sy_heap_walk(world->heap, &visitor));
@@ -251,7 +251,7 @@ static bool see_state(void *context, const struct sy_slab *slab, const struct sy
 static struct states states_of(struct world *world, unsigned most, bool whole)
 {
 	struct states states = { .most = most };
-	const struct sy_visitor visitor = { see_any_slab, see_state, &states };
+	const struct sy_visitor visitor = { see_any_slab, see_state, &states, NULL };
 
 	CHECK_EQUAL(sy_heap_walk(world->heap, &visitor), whole);
 	return states;
@@ -289,6 +289,55 @@ static void test_a_visitor_may_end_the_walk(const struct sy_policy *policy)
 	CHECK_EQUAL(states_of(&world, 1, false).calls, 1);
 	sy_kfree(world.heap, 0, a);
 	sy_kfree(world.heap, 0, b);
+	end(&world);
+}
+
+struct cached {
+	const struct sy_cache *caches[3];
+	unsigned count, most, slabs;
+};
+
+static bool see_cache(void *context, const struct sy_cache *cache)
+{
+	struct cached *cached = context;
+
+	CHECK_EQUAL(cached->slabs, 0);
+	for (unsigned i = 0; i < 3; i++)
+		if (cached->caches[i] == cache)
+			CHECK_EQUAL(i, cached->count++);
+	return cached->count < cached->most;
+}
+
+static bool see_no_slab(void *context, const struct sy_slab *slab)
+{
+	(void)slab;
+	((struct cached *)context)->slabs++;
+	return false;
+}
+
+/* Those without slabs too, in order of creation, and before all slabs. */
+static void test_caches_are_shown(const struct sy_policy *policy)
+{
+	struct world world = make_tuned(policy->name, 1, 1, NULL, 0);
+	struct cached cached = { .most = 4 };
+	const struct sy_visitor visitor = { .slab = see_no_slab, .context = &cached, .cache = see_cache };
+	void *object;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct sy_cache_config config = { .name = "one", .size = 100 + 50 * i, .flags = SY_CACHE_NO_MERGE };
+
+		cached.caches[i] = there(sy_cache_create(world.heap, &config), "cache");
+	}
+	object = there(sy_kmalloc(world.heap, 0, 3000, 0, SY_ANY_NODE), "object");
+	CHECK(!sy_heap_walk(world.heap, &visitor));
+	CHECK_EQUAL(cached.count, 3);
+	CHECK_EQUAL(cached.slabs, 1);
+	cached.count = cached.slabs = 0;
+	cached.most = 2;
+	CHECK(!sy_heap_walk(world.heap, &visitor));
+	CHECK_EQUAL(cached.count, 2);
+	CHECK_EQUAL(cached.slabs, 0);
+	sy_kfree(world.heap, 0, object);
 	end(&world);
 }
 
@@ -352,6 +401,7 @@ int main(void)
 		test_walks_agree_with_counts(*at, NULL, 0);
 		test_waiting_slabs(*at);
 		test_a_visitor_may_end_the_walk(*at);
+		test_caches_are_shown(*at);
 	}
 	test_walks_agree_with_counts(sy_policy_find("bonwick"), "magazine", 7);
 	test_walks_agree_with_counts(sy_policy_find("slqb"), "freebatch", 3);

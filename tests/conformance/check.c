@@ -84,7 +84,7 @@ static bool see_part(void *context, const struct sy_slab *slab, const struct sy_
 static verdict check_walk(struct machine *machine, struct sy_heap *heap)
 {
 	struct walked walked = { .machine = machine };
-	const struct sy_visitor visitor = { see_slab, see_part, &walked };
+	const struct sy_visitor visitor = { see_slab, see_part, &walked, NULL };
 
 	sy_heap_walk(heap, &visitor);
 	if (!walked.wrong && walked.told != walked.bytes)
