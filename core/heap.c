@@ -439,7 +439,7 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 	give(heap, heap->policy->shrink);
 	for (unsigned slot = 0; slot < sy__slots_used(heap); slot++)
 		sy_pages_drain(heap->pages, slot);
-	pages = sy_pages_release(heap->pages, 0);
+	pages = sy_pages_release(heap->pages, 0) + give(heap, heap->policy->trim);
 	sy__alone_end(heap);
 	return pages << SY_PAGE_SHIFT;
 }

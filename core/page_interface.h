@@ -51,6 +51,12 @@ uint64_t sy__heap_give(struct sy_heap *, sy__giver);
  * when there is nothing to do, or the implementation never does. */
 void sy__pages_decay(struct sy_pages *);
 
+/* A page of a slab without anything in it that is needed: gives its memory back to where it came from, though the page stays the
+ * slab's (false: it can't be given back); and takes such a page into use again, with anything in it, if it was given back. With its block, it
+ * may be given back as it is. Any lock above level 4 may be held. */
+bool sy__page_empty(struct sy_heap *, struct sy_page *);
+void sy__page_refill(struct sy_heap *, struct sy_page *);
+
 /* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata; sy__page_heap tells),
  * in order of address, until it returns false. visit may give the block back that it is called with. For checks and for
  * destroying heaps: visits every grown page. */

@@ -172,6 +172,15 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 	return take(heap, slot, order, count, flags, node, use);
 }
 
+static SY__COLD unsigned emptied(const struct sy_page *head, unsigned order)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < 1u << order; i++)
+		count += !(head[i].flags & SY__PAGE_BACKED);
+	return count;
+}
+
 void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	struct sy_pages *pages = heap->pages;
@@ -181,6 +190,36 @@ void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 	sy__lock(&pages->account_lock);
 	*counter_of(heap, use) -= (uint64_t)1 << order;
 	sy__subtract(&pages->held_pages, (size_t)1 << order);
+	if (sy__unlikely(pages->emptied_pages))
+		sy__subtract(&pages->emptied_pages, emptied(head, order));
 	sy__unlock(&pages->account_lock);
 	sy__block_give(pages, slot, head, order, use);
+}
+
+bool sy__page_empty(struct sy_heap *heap, struct sy_page *page)
+{
+	struct sy_pages *pages = heap->pages;
+
+	if (!sy__block_discard(pages, page, 0))
+		return false;
+	sy__count_discarded(pages, 1);
+	sy__lock(&pages->account_lock);
+	sy__add(&pages->emptied_pages, 1);
+	sy__unlock(&pages->account_lock);
+	return true;
+}
+
+void sy__page_refill(struct sy_heap *heap, struct sy_page *page)
+{
+	struct sy_pages *pages = heap->pages;
+
+	if (page->flags & SY__PAGE_BACKED)
+		return;
+	page->flags = SY__PAGE_BACKED;
+	sy__lock(&pages->source_lock);
+	sy__add(&pages->committed_pages, 1);
+	sy__unlock(&pages->source_lock);
+	sy__lock(&pages->account_lock);
+	sy__subtract(&pages->emptied_pages, 1);
+	sy__unlock(&pages->account_lock);
 }

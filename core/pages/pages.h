@@ -169,6 +169,7 @@ struct sy_pages {
 	struct sy_time clock;     /* of decay.c; 0: there is none */
 	struct sy__decay decay;
 	size_t held_pages;        /* [r] by heaps; account_lock */
+	size_t emptied_pages;     /* [r] of these, without memory behind them; account_lock */
 
 	/* how to give everything back */
 	bool in_buffer; /* it is a caller's */
@@ -329,7 +330,8 @@ void sy__descriptors_discard(struct sy_pages *, struct sy_page *); /* of a maxim
 /* Pages that are backed and not in use. */
 static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 {
-	size_t committed = sy__read(&pages->committed_pages), held = sy__read(&pages->held_pages);
+	size_t committed = sy__read(&pages->committed_pages) + sy__read(&pages->emptied_pages);
+	size_t held = sy__read(&pages->held_pages);
 
 	return committed > held ? committed - held : 0;
 }

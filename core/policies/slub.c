@@ -39,12 +39,12 @@
  * slabs are a list of their own. slub_owned.c says how and why.
  *
  * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's
- * list if and only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab
+ * list if and only if it has free objects; in_use + length of the slab's freelist (+ what slub_trim.c took off it) = objects, where an active slab
  * counts the objects on its slot's freelist as in use, and an owned one those that it holds itself; every free object is in
  * its slab, at a multiple of the size, once.
  *
  * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_word.h (the word of
- * a slab), slub_slabs.c (its life), slub_geometry.c (layout, orders, merging), slub_check.c.
+ * a slab), slub_slabs.c (its life), slub_trim.c (pages in it that go), slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "../here.h"
 #include "slub.h"
@@ -269,8 +269,10 @@ static struct sy_page *first_partial(struct sy__slub_node *node)
 static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old;
 
+	sy__slub_refill_pages(cache, page);
+	old = sy__load64(&slab->word);
 	sy__slub_activate(cache, own, page);
 	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
 		;
@@ -282,8 +284,10 @@ static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own,
 static void keep_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old;
 
+	sy__slub_refill_pages(cache, page);
+	old = sy__load64(&slab->word);
 	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
 		;
 	if (cache->cache.heap->threads)
@@ -533,6 +537,7 @@ const struct sy_policy sy__slub = {
 	.cache_fini = sy__slub_cache_fini,
 	.usable_size = slub_usable_size,
 	.shrink = sy__slub_shrink,
+	.trim = sy__slub_trim,
 	.drain = sy__slub_drain,
 	.grace_passed = sy__slub_grace_passed,
 	.counts = sy__slub_counts,

@@ -37,7 +37,10 @@ struct sy__slub_slab {
 	_Alignas(8) uint64_t word; /* free objects, how many are in use, whether a slot owns the slab; see slub_word.h */
 	/* Of heaps of threads, see slub_owned.c: */
 	uint32_t owner;        /* sy__slub_mark of the slot that owns it; SY__SLUB_NOBODY: no slot does */
-	uint16_t held_objects; /* on held.freelist; of an active slab this means nothing */
+	union {
+		uint16_t held_objects;  /* on held.freelist; of an active slab this means nothing */
+		uint16_t emptied_pages; /* of a slab that is nobody's: a bit for each page without memory, see slub_trim.c */
+	};
 	uint16_t filler;       /* the slot that handed out its last free object; a hint */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
@@ -353,6 +356,19 @@ void sy__slub_cache_fini(struct sy_cache *);
 bool sy__slub_cache_init(struct sy_cache *);
 bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
 struct sy_cache *sy__slub_merge(struct sy_heap *, const struct sy_cache *wanted);
+
+/* slub_trim.c */
+uint64_t sy__slub_trim(struct sy_cache *);
+void sy__slub_refill_emptied(struct sy__slub_cache *, struct sy_page *);
+bool sy__slub_is_emptied(const struct sy__slub_cache *, const struct sy_page *, uint32_t object);
+uint32_t sy__slub_emptied_objects(const struct sy__slub_cache *, const struct sy_page *);
+
+/* A slab of a node's list that is about to be a slot's: all that is free in it is on its list. With the node's lock held. */
+static inline void sy__slub_refill_pages(struct sy__slub_cache *cache, struct sy_page *page)
+{
+	if (sy__unlikely(sy__slub_slab(page)->emptied_pages))
+		sy__slub_refill_emptied(cache, page);
+}
 
 /* slub_check.c */
 void sy__slub_counts(struct sy_cache *, struct sy_cache_counts *);

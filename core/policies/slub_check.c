@@ -154,7 +154,7 @@ static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page
 	free = sound_length(cache, page, sy__slub_freelist(cache->cache.heap, page), &last);
 	if (free == UINT32_MAX)
 		return "slub: a slab's freelist leaves the slab or runs in a circle";
-	if (sy__slub_in_use(page) + free != objects)
+	if (sy__slub_in_use(page) + free + sy__slub_emptied_objects(cache, page) != objects)
 		return "slub: used and free objects of a slab do not add up";
 	if (!pages_owned(cache, page))
 		return "slub: a page of a slab does not lead to the slots of its cache";

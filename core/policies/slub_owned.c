@@ -237,6 +237,7 @@ static bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 			return true;
 		}
 		sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+		slab->emptied_pages = 0;
 		__atomic_store_n(&slab->filler, tag(own), __ATOMIC_RELAXED);
 		if (sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN)) {
 			sy__slub_forget(own);

@@ -222,6 +222,7 @@ static struct change release(const struct sy__slub_cache *cache, struct sy_page 
 	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+	slab->emptied_pages = 0;
 	do {
 		new = old & ~SY__SLUB_FROZEN;
 		if (chain.first) {

@@ -42,12 +42,24 @@ static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigne
 	}
 }
 
+/* Free objects in pages without memory. */
+static void mark_emptied(struct sy__walk *walk, const struct view *view)
+{
+	const char *start = sy__page_address(view->cache->cache.heap, view->page);
+	uint64_t place = 0;
+
+	for (uint32_t i = 0; i < sy__slub_objects(view->page); i++)
+		if (sy__slub_is_emptied(view->cache, view->page, i))
+			sy__walk_mark(walk, start + (size_t)i * view->cache->cache.size, SY_PART_FREE, "given back", 0, place++);
+}
+
 static void mark(struct sy__walk *walk, const void *context)
 {
 	const struct view *view = context;
 	const struct sy__slub_cache *cache = view->cache;
 
 	mark_chain(walk, cache, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	mark_emptied(walk, view);
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
 			mark_of_slot(walk, view, slot);

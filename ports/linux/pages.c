@@ -231,6 +231,15 @@ void sy__pages_decay(struct sy_pages *pages)
 {
 }
 
+bool sy__page_empty(struct sy_heap *heap, struct sy_page *page)
+{
+	return false;
+}
+
+void sy__page_refill(struct sy_heap *heap, struct sy_page *page)
+{
+}
+
 void sy_pages_drain(struct sy_pages *pages, unsigned slot)
 {
 }
