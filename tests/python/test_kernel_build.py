@@ -275,8 +275,13 @@ def test_debug_and_outlined_kernels_are_others(tmp_path: Path) -> None:
 def test_an_outlined_kernel_starts_from_the_plain_one(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     build.build(request(tree))
+    (plain,) = (path for path in cache.folder("builds").iterdir() if path.is_dir())
+    (plain / "tools").mkdir()
+    (plain / "tools/.objtool.o.cmd").write_text(f"cmd_a := gcc -o {plain}/tools/objtool.o")
     kernel = build.build(build.Request(source.find(tree), "um", SLUB, outlined=True))
     assert kernel.about["outlined"] and len(built_objects(tree)) == 3
+    copy = plain.with_name(f"{plain.name}-outlined")
+    assert (copy / "tools/.objtool.o.cmd").read_text() == f"cmd_a := gcc -o {copy}/tools/objtool.o"
 
 
 def test_a_kernel_is_built_from_the_files_of_its_key(tmp_path: Path) -> None:

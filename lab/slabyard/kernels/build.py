@@ -171,6 +171,9 @@ def _seed(request: Request, folder: Path) -> None:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["cp failed"]
         shutil.rmtree(part, ignore_errors=True)
         raise UserError(f"{plain}: cannot be copied: {lines[0]}; XDG_CACHE_HOME names another folder to keep kernels in")
+    # What make remembers of the kernel's own tools names the folder. They would be built again, and behind objtool every object.
+    for remembered in (part / "tools").rglob(".*.cmd"):
+        remembered.write_text(remembered.read_text().replace(str(plain), str(folder)))
     part.rename(folder)
 
 
