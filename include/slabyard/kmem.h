@@ -336,8 +336,15 @@ char *kvasprintf(gfp_t, const char *format, va_list) __attribute__((format(print
 char *kasprintf(gfp_t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Constants are copied too, as nothing tells where a program has them. */
-#define kstrdup_const(string, flags) kstrdup(string, flags)
-#define kfree_const(string) kfree(string)
+static inline const char *kstrdup_const(const char *string, gfp_t flags)
+{
+	return kstrdup(string, flags);
+}
+
+static inline void kfree_const(const void *string)
+{
+	kfree(string);
+}
 
 /* ---- Pages ------------------------------------------------------------------------------------------------------ */
 
@@ -354,9 +361,20 @@ static inline void free_pages(unsigned long address, unsigned order)
 	kfree((const void *)(uintptr_t)address);
 }
 
-#define __get_free_page(flags) __get_free_pages(flags, 0)
-#define get_zeroed_page(flags) __get_free_pages((flags) | __GFP_ZERO, 0)
-#define free_page(address) free_pages(address, 0)
+static inline unsigned long __get_free_page(gfp_t flags)
+{
+	return __get_free_pages(flags, 0);
+}
+
+static inline unsigned long get_zeroed_page(gfp_t flags)
+{
+	return __get_free_page(flags | __GFP_ZERO);
+}
+
+static inline void free_page(unsigned long address)
+{
+	free_pages(address, 0);
+}
 
 /* Page-aligned, of whole pages. */
 static inline void *alloc_pages_exact(size_t size, gfp_t flags)

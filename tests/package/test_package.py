@@ -177,10 +177,11 @@ class PackageTest:
     def public_names(self) -> set[str]:
         """What the shared library exports and the installed headers define, without what is between files (sy__...)."""
         exported = self.run(["nm", "-D", "--defined-only", "--format=posix", str(self.prefix / "lib/libslabyard.so")])
-        names = {line.split()[0] for line in exported.splitlines()}
-        for header in (self.prefix / "include/slabyard").glob("*.h"):
-            names |= set(re.findall(r"^static inline [^;{]*?(\w+)\(", header.read_text(), re.MULTILINE))
-        return {name for name in names if not name.startswith(("sy__", "_"))}
+        names = {line.split()[0] for line in exported.splitlines() if not line.startswith("_")}
+        for header in (self.prefix / "include/slabyard").rglob("*.h"):
+            if "core" not in header.parts:
+                names |= set(re.findall(r"^static inline [^;{]*?(\w+)\(", header.read_text(), re.MULTILINE))
+        return {name for name in names if not name.startswith("sy__")}
 
     def complete_page(self, page: Path) -> None:
         """The sections that each page of a call has; pages that it names are there."""

@@ -2,7 +2,8 @@
 #ifndef SLABYARD_KERNEL_LINUX_MM_H
 #define SLABYARD_KERNEL_LINUX_MM_H
 
-#include <linux/gfp.h>
-#include <linux/overflow.h>
+#include <slabyard/kmem.h>
+
+#include "overflow.h"
 
 #endif

@@ -5,8 +5,9 @@
 #ifndef SLABYARD_KERNEL_LINUX_VMALLOC_H
 #define SLABYARD_KERNEL_LINUX_VMALLOC_H
 
-#include <linux/overflow.h>
 #include <slabyard/kmem.h>
+
+#include "overflow.h"
 
 /* NULL: no memory, or a size of 0. */
 static inline void *__vmalloc(unsigned long size, gfp_t flags)
