@@ -26,7 +26,7 @@
 #include "slub.h"
 
 #define SHRINK_BUCKETS 32
-#define SLABS_TO_GROW 64u /* slabs of an order that a node has the memory of before it gets the first */
+#define SLABS_TO_GROW 2u /* slabs of an order that a node has the memory of before it gets the first */
 
 static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
 {
