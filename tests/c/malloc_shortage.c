@@ -148,7 +148,7 @@ static void test_limit_from_the_start(void)
 static void test_too_small_a_limit(void)
 {
 	CHECK_EQUAL(start_limited(RLIMIT_DATA, 2 << 20, "nothing"), 1);
-	CHECK_EQUAL(start_limited(RLIMIT_AS, 14 << 20, "nothing"), 1);
+	CHECK_EQUAL(start_limited(RLIMIT_AS, 8 << 20, "nothing"), 1);
 }
 
 /* Where there is no heap every request fails, the second as the first. */
