@@ -51,7 +51,9 @@ bool sy__slub_is_emptied(const struct sy__slub_cache *cache, const struct sy_pag
 {
 	const struct sy__slub_slab *slab = SY_SLAB_STATE(const struct sy__slub_slab, page);
 
-	return !sy__slub_frozen(page) && slab->emptied_pages & pages_of(cache, (size_t)object * cache->cache.size);
+	/* A slab of more than MOST_PAGES has no emptied ones, and more than a mask has bits. */
+	return !sy__slub_frozen(page) && slab->emptied_pages &&
+	       slab->emptied_pages & pages_of(cache, (size_t)object * cache->cache.size);
 }
 
 uint32_t sy__slub_emptied_objects(const struct sy__slub_cache *cache, const struct sy_page *page)
