@@ -40,23 +40,22 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross fidelity targets docs lint lock clean install \
+.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross fidelity targets docs lint lock clean install \
 	venv soak
 .DELETE_ON_ERROR:
 
 compare: $(VENV)/.slabyard
 	@$(BIN)/slabyard compare $(TRACE_FILES) --jobs $(JOBS) --report report.html
 
-bench-malloc: $(VENV)/.slabyard
+bench-library: $(CMAKE_STAMP)
 	@mkdir -p build/bench
 	@cmake -S . -B build/bench/c -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
 	@cmake --build build/bench/c -j $(JOBS) >>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+
+bench-malloc: $(VENV)/.slabyard bench-library
 	@$(BIN)/python bench/malloc/run.py $(BENCH)
 
-cost: $(VENV)/.slabyard
-	@mkdir -p build/bench
-	@cmake -S . -B build/bench/c -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
-	@cmake --build build/bench/c -j $(JOBS) >>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+cost: $(VENV)/.slabyard bench-library
 	@$(BIN)/python bench/malloc/cost.py
 
 venv: $(VENV)/.slabyard
