@@ -91,15 +91,9 @@ static enum sy__kmalloc_type type_of(unsigned flags)
 	return flags & SY_ACCOUNT ? SY__KMALLOC_ACCOUNT : SY__KMALLOC_NORMAL;
 }
 
-struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
+unsigned sy__kmalloc_first_class(const struct sy__kmalloc *kmalloc, unsigned flags)
 {
-	struct sy_cache *const *classes = kmalloc->classes + type_of(flags) * kmalloc->next_type;
-
-	if (size <= SY__KMALLOC_SMALL)
-		return classes[kmalloc->small_class[(size + 7) / 8]];
-	if (size <= kmalloc->largest)
-		return classes[kmalloc->medium_class[(size + SY__KMALLOC_STEP - 1) / SY__KMALLOC_STEP]];
-	return NULL;
+	return type_of(flags) * kmalloc->next_type;
 }
 
 uint32_t sy__kmalloc_linux_size(size_t size)

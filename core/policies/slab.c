@@ -114,7 +114,7 @@ static void slab_free(struct sy_cache *cache, unsigned slot, void *object)
 
 static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	struct sy_cache *cache = sy__kmalloc_find(&sy__slab_heap(heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
 
 	return cache ? alloc(sy__slab_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
 }
@@ -173,7 +173,7 @@ static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
 
 static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
 {
-	struct sy_cache *cache = sy__kmalloc_find(&sy__slab_heap(heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
 	void *object = cache ? take_quickly(sy__slab_cache(cache), slot) : NULL;
 
 	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(sy__slab_cache(cache), object) : object;

@@ -187,7 +187,7 @@ static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
 
 static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
 {
-	struct sy_cache *cache = sy__kmalloc_find(&sy__slub_heap(heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags);
 	void *object = cache ? take_quickly(sy__slub_cache(cache), slot) : NULL;
 
 	return sy__unlikely(flags & SY_ZERO) && object ? sy__slub_zeroed(sy__slub_cache(cache), object) : object;
@@ -500,8 +500,8 @@ static const char *const off_on[] = { "off", "on" };
 
 static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
-	[SLUB_MAX_ORDER] = { "max_order", 3, 0, SY_MAX_ORDER, NULL,
-	                     "order of the largest slabs, where an object fits in them (pages: 2^order)" },
+	[SLUB_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
+	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
 	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__SLUB_MOST_OBJECTS, NULL,
 	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
 	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
@@ -522,7 +522,7 @@ const struct sy_policy sy__slub = {
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slub_heap),
-	.threads_bytes = sizeof(struct sy__slub_slot *) * SY__KMALLOC_SMALL / 8,
+	.threads_bytes = sizeof(struct sy__slub_sizes),
 	.cache_bytes = sizeof(struct sy__slub_cache),
 	.cache_alloc = slub_alloc,
 	.cache_free = slub_free,

@@ -39,7 +39,7 @@ struct sy__slub_slab {
 	uint32_t owner;        /* sy__slub_mark of the slot that owns it; SY__SLUB_NOBODY: no slot does */
 	union {
 		uint16_t held_objects;  /* on held.freelist; of an active slab this means nothing */
-		uint16_t emptied_pages; /* of a slab that is nobody's: a bit for each page without memory, see slub_trim.c */
+		uint16_t emptied_pages; /* of a slab that is nobody's: bits of pages without memory, see slub_trim.c */
 	};
 	uint16_t filler;       /* the slot that handed out its last free object; a hint */
 };
@@ -98,13 +98,20 @@ struct sy__slub_cache {
 	size_t state_bytes;          /* them, and the slots of a heap without threads */
 };
 
+/* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and from SY__KMALLOC_SMALL on in larger steps. What no class
+ * serves: nowhere. */
+struct sy__slub_sizes {
+	struct sy__slub_slot *small[SY__KMALLOC_SMALL / 8];
+	struct sy__slub_slot *medium[SY__KMALLOC_LARGEST / SY__KMALLOC_STEP];
+};
+
 struct sy__slub_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
 	struct sy__owners owners;      /* the slots of the cache that a page is of, or nowhere */
 	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found */
-	struct sy__slub_slot *small[]; /* of the normal class for sizes up to 8, 16, 24, … SY__KMALLOC_SMALL */
+	struct sy__slub_sizes sizes[]; /* one */
 };
 
 _Static_assert(sizeof(struct sy__slub_heap) <= 4096, "a heap is one page: replays count it");

@@ -11,8 +11,9 @@
  * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
  * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
  * on. What still finds no order gets one that holds a single object, above the largest order if it must be. In heaps of
- * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of FIRST_SLAB bytes are wanted, and of LARGE_SLAB
- * by a cache that has many; empty ones go back to the page allocator early, whose lists serve all caches.
+ * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of FIRST_SLAB bytes and FIRST_OBJECTS are wanted, and
+ * of LARGE_SLAB and LARGE_OBJECTS by a cache that has several, within a largest order of their own: of slabs that hold two or
+ * three objects nearly every call makes or ends one. Empty ones go back to the page allocator early, whose lists serve all caches.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
@@ -23,11 +24,15 @@
 #include "slub.h"
 
 #define WORD sizeof(void *)
+#define MOST_ORDER 3u         /* of slabs, as long as an object fits */
+#define MOST_ORDER_THREADS 5u /* the same in heaps of threads */
 #define MIN_PARTIAL_LEAST 5u
 #define MIN_PARTIAL_MOST 10u
 #define MIN_PARTIAL_THREADS 1u /* an empty slab serves one cache, free pages serve all */
 #define FIRST_SLAB ((size_t)16 << 10) /* bytes that a cache's first slabs should have in heaps of threads, */
 #define LARGE_SLAB ((size_t)32 << 10) /* and those of a cache that has many, within the largest order */
+#define FIRST_OBJECTS 4u
+#define LARGE_OBJECTS 12u
 #define FOREIGN_SLABS 1u /* what a thread keeps of a cache that others filled, */
 #define EMPTY_SLABS 2u   /* and without an object in use */
 #define MOST_FOREIGN 32767u /* such slabs, whatever is asked for: what a slot counts, and more than a visit to a node adds */
@@ -59,20 +64,27 @@ static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
 	return 4 * (sy__highest_bit(cpus) + 1);
 }
 
-/* In heaps of threads, where untouched pages of a slab cost nothing: see above. For slabs of so many bytes. */
-static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size, size_t bytes)
+/* In heaps of threads, where untouched pages of a slab cost nothing: see above. For slabs of so many bytes, or so many objects. */
+static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size, size_t bytes, uint32_t least)
 {
-	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus), objects = (uint32_t)(bytes / size);
+	uint32_t objects = (uint32_t)(bytes / size);
 
 	if (heap->tunables[SLUB_MIN_OBJECTS] > 0)
-		return wanted;
-	return objects > wanted ? objects : wanted;
+		return (uint32_t)heap->tunables[SLUB_MIN_OBJECTS];
+	return objects > least ? objects : least;
+}
+
+static unsigned most_order(const int64_t *tunables, bool threads)
+{
+	if (tunables[SLUB_MAX_ORDER] != SY_TUNABLE_AUTO)
+		return (unsigned)tunables[SLUB_MAX_ORDER];
+	return threads ? MOST_ORDER_THREADS : MOST_ORDER;
 }
 
 /* Order of slabs that should hold so many objects of this final size; more than SY_MAX_ORDER: impossible. */
-static unsigned slab_order(const int64_t *tunables, uint32_t objects, size_t size)
+static unsigned slab_order(const int64_t *tunables, unsigned most, uint32_t objects, size_t size)
 {
-	unsigned least = (unsigned)tunables[SLUB_MIN_ORDER], most = (unsigned)tunables[SLUB_MAX_ORDER], order;
+	unsigned least = (unsigned)tunables[SLUB_MIN_ORDER], order;
 	uint32_t fit;
 
 	while (most > least && sy__order_objects(most, size) > SY__SLUB_MOST_OBJECTS)
@@ -89,13 +101,13 @@ static unsigned slab_order(const int64_t *tunables, uint32_t objects, size_t siz
 	return order <= most ? order : fitting_order(least, SY_MAX_ORDER, size, 1, 1);
 }
 
-static bool lay_out_slab(const int64_t *tunables, uint32_t objects, size_t size, struct sy_geometry *geometry)
+static bool lay_out_slab(const int64_t *tunables, unsigned most, uint32_t objects, size_t size, struct sy_geometry *geometry)
 {
 	unsigned order;
 
 	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	order = slab_order(tunables, objects, size);
+	order = slab_order(tunables, most, objects, size);
 	if (order > SY_MAX_ORDER)
 		return false;
 	geometry->size = (uint32_t)size;
@@ -107,7 +119,7 @@ static bool lay_out_slab(const int64_t *tunables, uint32_t objects, size_t size,
 
 bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
-	return lay_out_slab(tunables, wanted_objects(tunables, cpus), size, geometry);
+	return lay_out_slab(tunables, most_order(tunables, false), wanted_objects(tunables, cpus), size, geometry);
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
@@ -210,11 +222,12 @@ static bool lay_out_slabs(struct sy__slub_cache *slub, struct sy_geometry *large
 	size_t size = slub->cache.size;
 	struct sy_geometry first;
 	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus);
+	unsigned most = most_order(heap->tunables, heap->threads);
 
-	if (!lay_out_slab(heap->tunables, heap->threads ? wanted_by_threads(heap, size, LARGE_SLAB) : wanted, size, largest))
+	if (!lay_out_slab(heap->tunables, most, heap->threads ? wanted_by_threads(heap, size, LARGE_SLAB, LARGE_OBJECTS) : wanted, size, largest))
 		return false;
 	first = *largest;
-	if (heap->threads && !lay_out_slab(heap->tunables, wanted_by_threads(heap, size, FIRST_SLAB), size, &first))
+	if (heap->threads && !lay_out_slab(heap->tunables, most, wanted_by_threads(heap, size, FIRST_SLAB, FIRST_OBJECTS), size, &first))
 		return false;
 	slub->order = (uint8_t)largest->order;
 	slub->first_order = slub->next_order = (uint8_t)first.order;

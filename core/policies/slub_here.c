@@ -237,6 +237,13 @@ static SY__OUT_OF_LINE void *small_refill_here(size_t size, struct sy_heap *heap
 	return sy__likely(object) ? object : sy__here_malloc(size, heap);
 }
 
+static inline void *small_here(size_t size, struct sy_heap *heap)
+{
+	void *object = take_here(slot_here(sy__slub_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin()), 0);
+
+	return sy__likely(object) ? object : small_refill_here(size, heap);
+}
+
 /* Other sizes, and flags that ask for more. */
 static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
@@ -248,13 +255,6 @@ static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, str
 	return flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;
 }
 
-static inline void *small_here(size_t size, struct sy_heap *heap)
-{
-	void *object = take_here(slot_here(sy__slub_heap(heap)->small[(size - 1) / 8], sy__call_begin()), 0);
-
-	return sy__likely(object) ? object : small_refill_here(size, heap);
-}
-
 static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
@@ -262,10 +262,22 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 	return small_here(size, heap);
 }
 
+/* Sizes above SY__KMALLOC_SMALL, and 0. */
+static SY__OUT_OF_LINE void *malloc_other_here(size_t size, struct sy_heap *heap)
+{
+	struct sy__slub_slot *slots = sy__slub_heap(heap)->nowhere;
+	void *object;
+
+	if (sy__likely(size - 1 < SY__KMALLOC_LARGEST))
+		slots = sy__slub_heap(heap)->sizes->medium[(size - 1) / SY__KMALLOC_STEP];
+	object = take_here(slot_here(slots, sy__call_begin()), 0);
+	return sy__likely(object) ? object : kmalloc_refill_here(size, 0, heap);
+}
+
 static void *malloc_here(size_t size, struct sy_heap *heap)
 {
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL))
-		return kmalloc_other_here(size, 0, heap);
+		return malloc_other_here(size, heap);
 	return small_here(size, heap);
 }
 
@@ -351,6 +363,21 @@ struct sy__slub_slot *sy__slub_lines(struct sy_heap *heap)
 	return slots;
 }
 
+static struct sy__slub_slot *slots_of_size(const struct sy__slub_heap *slub, size_t size)
+{
+	struct sy_cache *cache = sy__kmalloc_cache(&slub->kmalloc, size, 0);
+
+	return cache ? sy__slub_cache(cache)->slots : slub->nowhere;
+}
+
+static void fill_sizes(struct sy__slub_sizes *sizes, const struct sy__slub_heap *slub)
+{
+	for (size_t size = 8; size <= SY__KMALLOC_SMALL; size += 8)
+		sizes->small[size / 8 - 1] = slots_of_size(slub, size);
+	for (size_t size = SY__KMALLOC_STEP; size <= SY__KMALLOC_LARGEST; size += SY__KMALLOC_STEP)
+		sizes->medium[size / SY__KMALLOC_STEP - 1] = slots_of_size(slub, size);
+}
+
 /* After the classes; false: no memory, nothing kept. */
 bool sy__slub_here_init(struct sy__slub_heap *slub)
 {
@@ -358,8 +385,7 @@ bool sy__slub_here_init(struct sy__slub_heap *slub)
 	slub->nowhere = sy__slub_lines(heap);
 	if (!slub->nowhere || !sy__owners_create(&slub->owners, heap))
 		return false;
-	for (size_t size = 8; size <= SY__KMALLOC_SMALL; size += 8)
-		slub->small[size / 8 - 1] = sy__slub_cache(sy__kmalloc_small(&slub->kmalloc, size))->slots;
+	fill_sizes(slub->sizes, slub);
 	return true;
 }
 

@@ -8,8 +8,8 @@
  * slots' alone, and a look at the objects of all others would cost more than most programs gain.)
  *
  * The objects that lie in such pages, even with a part, have lost their links. They come off the slab's list, and slab.emptied_pages
- * says which pages they are in, a bit for each; that word is the held objects' count while the slab is a slot's, and free
- * while it is nobody's. They remain free: the slab's word counts them neither as in use nor on its list.
+ * says which pages they are in, a bit for each, or for each 2, 4, … of a slab of more than UNITS pages, which then go together; that word is
+ * the held objects' count while the slab is a slot's, and free while it is nobody's. They remain free: the slab's word counts them neither as in use nor on its list.
  *
  * Before a slot gets the slab, everything is as before: all pages are taken into use, and their objects linked
  * (sy__slub_refill_emptied). So nobody but the node, this file, checks and walks ever meets such a slab; and a free into one
@@ -27,17 +27,24 @@
 #include "../geometry.h"
 #include "slub.h"
 
-#define MOST_PAGES 16u /* of a slab: a bit for each */
+#define UNITS_ORDER 4u
+#define UNITS (1u << UNITS_ORDER) /* that a slab is seen as at most: a bit for each */
 
 /* Objects that are linked. */
 struct kept {
 	void *first, *last;
 };
 
-/* Bits of the pages that an object lies in. */
-static uint32_t pages_of(const struct sy__slub_cache *cache, size_t offset)
+static unsigned unit_order(const struct sy_page *page)
 {
-	uint32_t from = (uint32_t)(offset >> SY_PAGE_SHIFT), to = (uint32_t)((offset + cache->cache.size - 1) >> SY_PAGE_SHIFT);
+	return sy__page_order(page) > UNITS_ORDER ? sy__page_order(page) - UNITS_ORDER : 0;
+}
+
+/* Bits of the units that an object lies in. */
+static uint32_t units_of(const struct sy__slub_cache *cache, const struct sy_page *page, size_t offset)
+{
+	unsigned shift = SY_PAGE_SHIFT + unit_order(page);
+	uint32_t from = (uint32_t)(offset >> shift), to = (uint32_t)((offset + cache->cache.size - 1) >> shift);
 
 	return (2u << to) - (1u << from);
 }
@@ -51,9 +58,7 @@ bool sy__slub_is_emptied(const struct sy__slub_cache *cache, const struct sy_pag
 {
 	const struct sy__slub_slab *slab = SY_SLAB_STATE(const struct sy__slub_slab, page);
 
-	/* A slab of more than MOST_PAGES has no emptied ones, and more than a mask has bits. */
-	return !sy__slub_frozen(page) && slab->emptied_pages &&
-	       slab->emptied_pages & pages_of(cache, (size_t)object * cache->cache.size);
+	return !sy__slub_frozen(page) && slab->emptied_pages & units_of(cache, page, (size_t)object * cache->cache.size);
 }
 
 uint32_t sy__slub_emptied_objects(const struct sy__slub_cache *cache, const struct sy_page *page)
@@ -68,48 +73,49 @@ uint32_t sy__slub_emptied_objects(const struct sy__slub_cache *cache, const stru
 
 /* ---- Which pages -------------------------------------------------------------------------------------------------- */
 
-/* Adds the bytes from an offset on to those that are not used in each page. */
-static void add_room(uint32_t *room, size_t offset, size_t bytes)
+/* Adds the bytes from an offset on to those that are not used in each unit of so many. */
+static void add_room(uint32_t *room, size_t unit, size_t offset, size_t bytes)
 {
 	while (bytes) {
-		size_t rest = SY_PAGE_SIZE - (offset & (SY_PAGE_SIZE - 1)), part = bytes < rest ? bytes : rest;
+		size_t rest = unit - (offset & (unit - 1)), part = bytes < rest ? bytes : rest;
 
-		room[offset >> SY_PAGE_SHIFT] += (uint32_t)part;
+		room[offset / unit] += (uint32_t)part;
 		offset += part;
 		bytes -= part;
 	}
 }
 
-/* Pages in which no object is in use, with the slab's list in hand; those that went before among them. */
-static uint32_t unused_pages(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t before)
+/* Units in which no object is in use, with the slab's list in hand; those that went before among them. */
+static uint32_t unused_units(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
 	size_t size = cache->cache.size, used = sy__slub_objects(page) * size, end = SY_PAGE_SIZE << sy__page_order(page);
-	uint32_t room[MOST_PAGES] = { 0 }, unused = 0;
+	size_t unit = SY_PAGE_SIZE << unit_order(page);
+	uint32_t room[UNITS] = { 0 }, unused = 0;
 
-	add_room(room, used, end - used);
+	add_room(room, unit, used, end - used);
 	for (void *at = list; at; at = *sy__slub_next(cache, at))
-		add_room(room, offset_of(cache, page, at), size);
+		add_room(room, unit, offset_of(cache, page, at), size);
 	for (size_t offset = 0; before && offset < used; offset += size)
-		if (before & pages_of(cache, offset))
-			add_room(room, offset, size);
-	for (uint32_t i = 0; i < 1u << sy__page_order(page); i++)
-		unused |= (uint32_t)(room[i] == SY_PAGE_SIZE) << i;
+		if (before & units_of(cache, page, offset))
+			add_room(room, unit, offset, size);
+	for (uint32_t i = 0; i < UNITS; i++)
+		unused |= (uint32_t)(room[i] == unit) << i;
 	return unused;
 }
 
-static uint32_t count_outside(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t pages)
+static uint32_t count_outside(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t units)
 {
 	uint32_t count = 0;
 
 	for (void *at = list; at; at = *sy__slub_next(cache, at))
-		count += !(pages & pages_of(cache, offset_of(cache, page, at)));
+		count += !(units & units_of(cache, page, offset_of(cache, page, at)));
 	return count;
 }
 
-/* Of the unused pages those that may go now: all, but for as many as leave something on the list. */
-static uint32_t pages_to_go(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t before)
+/* Of the unused units those that may go now: all, but for as many as leave something on the list. */
+static uint32_t units_to_go(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
-	uint32_t go = unused_pages(cache, page, list, before) & ~before;
+	uint32_t go = unused_units(cache, page, list, before) & ~before;
 
 	while (go && !count_outside(cache, page, list, go))
 		go &= go - 1;
@@ -118,15 +124,15 @@ static uint32_t pages_to_go(const struct sy__slub_cache *cache, const struct sy_
 
 /* ---- Trimming ----------------------------------------------------------------------------------------------------- */
 
-/* The list without the objects in some pages, linked anew. */
-static struct kept keep_outside(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t pages)
+/* The list without the objects in some units, linked anew. */
+static struct kept keep_outside(const struct sy__slub_cache *cache, const struct sy_page *page, void *list, uint32_t units)
 {
 	struct kept kept = { NULL, NULL };
 	void *next;
 
 	for (void *at = list; at; at = next) {
 		next = *sy__slub_next(cache, at);
-		if (pages & pages_of(cache, offset_of(cache, page, at)))
+		if (units & units_of(cache, page, offset_of(cache, page, at)))
 			continue;
 		*sy__slub_next(cache, at) = kept.first;
 		kept.first = at;
@@ -145,12 +151,13 @@ static void put_back(const struct sy__slub_cache *cache, struct sy__slub_slab *s
 	while (!sy__swap64(&slab->word, &old, sy__slub_word_push(old & ~SY__SLUB_FROZEN, kept.first, count)));
 }
 
-static uint64_t empty_pages(struct sy_heap *heap, struct sy_page *page, uint32_t pages)
+static uint64_t empty_pages(struct sy_heap *heap, struct sy_page *page, uint32_t units)
 {
+	unsigned order = unit_order(page);
 	uint64_t emptied = 0;
 
-	for (uint32_t i = 0; pages >> i; i++)
-		emptied += pages >> i & 1 && sy__page_empty(heap, page + i);
+	for (uint32_t i = 0; units >> (i >> order); i++)
+		emptied += units >> (i >> order) & 1 && sy__page_empty(heap, page + i);
 	return emptied;
 }
 
@@ -165,7 +172,7 @@ static uint64_t trim_slab(struct sy__slub_cache *cache, struct sy_page *page)
 	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
 		;
 	list = sy__slub_word_first(old, sy__page_address(cache->cache.heap, page));
-	go = pages_to_go(cache, page, list, before);
+	go = units_to_go(cache, page, list, before);
 	slab->emptied_pages = (uint16_t)(before | go);
 	put_back(cache, slab, keep_outside(cache, page, list, go), sy__slub_word_objects(old) - sy__slub_word_in_use(old));
 	return empty_pages(cache->cache.heap, page, go);
@@ -176,12 +183,9 @@ static uint64_t trim_node(struct sy__slub_cache *cache, struct sy__slub_node *no
 	uint64_t pages = 0;
 
 	sy__lock(&node->lock);
-	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
-		unsigned order = sy__page_order(sy__slub_linked(at));
-
-		if (order && 1u << order <= MOST_PAGES)
+	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next)
+		if (sy__page_order(sy__slub_linked(at)))
 			pages += trim_slab(cache, sy__slub_linked(at));
-	}
 	sy__unlock(&node->lock);
 	return pages;
 }
@@ -199,7 +203,7 @@ uint64_t sy__slub_trim(struct sy_cache *cache)
 
 /* ---- And back ----------------------------------------------------------------------------------------------------- */
 
-/* Links every object that lies in an emptied page. */
+/* Links every object that lies in emptied pages. */
 static struct kept link_emptied(const struct sy__slub_cache *cache, struct sy_page *page)
 {
 	char *start = sy__page_address(cache->cache.heap, page);
@@ -222,9 +226,10 @@ SY__COLD void sy__slub_refill_emptied(struct sy__slub_cache *cache, struct sy_pa
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct kept kept = link_emptied(cache, page);
+	unsigned order = unit_order(page);
 
-	for (uint32_t i = 0; slab->emptied_pages >> i; i++)
-		if (slab->emptied_pages >> i & 1)
+	for (uint32_t i = 0; slab->emptied_pages >> (i >> order); i++)
+		if (slab->emptied_pages >> (i >> order) & 1)
 			sy__page_refill(cache->cache.heap, page + i);
 	slab->emptied_pages = 0;
 	if (kept.first)

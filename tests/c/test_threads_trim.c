@@ -8,7 +8,7 @@
 #define ROUNDS 4u
 #define SURVIVORS 100u /* one in so many */
 
-static const char *const sizings[] = { "slub", "slub:classes=fine", "slub:max_order=4,min_order=2,classes=fine" };
+static const char *const sizings[] = { "slub", "slub:classes=fine", "slub:max_order=4,min_order=2,classes=fine", "slub:min_order=7,max_order=7" };
 
 struct scatter {
 	struct sy_heap *heap;
@@ -32,9 +32,12 @@ static uint32_t draw_bytes(struct scatter *scatter)
 	return 16 + (uint32_t)(check_random(&scatter->random) % most);
 }
 
+/* What lives is in pages that count as backed again. */
 static void fill(struct scatter *scatter)
 {
-	for (unsigned i = 0; i < OBJECTS; i++) {
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < OBJECTS; bytes += scatter->bytes[i++]) {
 		if (scatter->objects[i])
 			continue;
 		scatter->bytes[i] = draw_bytes(scatter);
@@ -42,6 +45,7 @@ static void fill(struct scatter *scatter)
 		CHECK(scatter->objects[i] != NULL);
 		memset(scatter->objects[i], (unsigned char)i, scatter->bytes[i]);
 	}
+	CHECK(backed_pages(scatter->heap) << SY_PAGE_SHIFT >= bytes);
 }
 
 static void verify(struct scatter *scatter, unsigned i)
