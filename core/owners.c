@@ -6,9 +6,8 @@
  * other CPUs write to when they free into the slab. So heaps of threads keep one more word for each page, which only changes
  * when the page changes hands: the array of slots itself. Eight pages share a cache line, as against one descriptor.
  *
- * Beside the word is a number: how many pages the first one of the block is back. The descriptor says so too, but to ask the
- * descriptors of all pages of a slab, for the way to one of them, is to wait for another cache line in each free. Of the
- * numbers a line has those of 32 pages.
+ * Beside the word is where the descriptor of the block's first page is. The page's own descriptor says so too, but to ask the
+ * descriptors of all pages of a slab, for the way to one of them, is to wait for another cache line in each free.
  *
  * Whoever takes pages for objects that kfree may get says whom they belong to, before any such object is handed out; words of
  * other pages are never looked at, so nothing is undone when pages are given back. What has no fast path (a large
@@ -22,21 +21,19 @@
 
 #include "page_interface.h"
 
-#define CHUNK ((size_t)32 << SY_MAX_ORDER) /* pages: of numbers this is as much memory as the largest pages of machines are */
+#define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages: their words are as much memory as the largest pages of machines are */
 #define WORDS_BYTES (CHUNK * sizeof(void *))
-#define BACKS_BYTES (CHUNK * sizeof(uint16_t))
-
-_Static_assert(1u << SY_MAX_ORDER <= 0xffff, "a number is large enough for every page of a block");
+#define HEADS_BYTES (CHUNK * sizeof(struct sy_page *))
 
 static size_t chunks(const struct sy__owners *owners)
 {
 	return (owners->pages + CHUNK - 1) / CHUNK;
 }
 
-/* Words, numbers, and a byte for each chunk. */
+/* Words, heads, and a byte for each chunk. */
 static size_t reserved(const struct sy__owners *owners)
 {
-	return chunks(owners) * (WORDS_BYTES + BACKS_BYTES + 1);
+	return chunks(owners) * (WORDS_BYTES + HEADS_BYTES + 1);
 }
 
 bool sy__owners_create(struct sy__owners *owners, const struct sy_heap *heap)
@@ -48,9 +45,8 @@ bool sy__owners_create(struct sy__owners *owners, const struct sy_heap *heap)
 	owners->words = sy__source_reserve(reserved(owners));
 	if (!owners->words)
 		return false;
-	owners->backs = (uint16_t *)(void *)((char *)owners->words + chunks(owners) * WORDS_BYTES);
-	owners->table = base->table;
-	owners->there = (uint8_t *)owners->backs + chunks(owners) * BACKS_BYTES;
+	owners->heads = (struct sy_page **)(void *)((char *)owners->words + chunks(owners) * WORDS_BYTES);
+	owners->there = (uint8_t *)owners->heads + chunks(owners) * HEADS_BYTES;
 	if (sy__source_commit(owners->there, chunks(owners)) != 0) {
 		sy__owners_destroy(owners);
 		return false;
@@ -71,13 +67,13 @@ static bool make_usable(struct sy__owners *owners, size_t chunk)
 	if (sy__likely(__atomic_load_n(&owners->there[chunk], __ATOMIC_ACQUIRE)))
 		return true;
 	if (sy__source_commit(owners->words + chunk * CHUNK, WORDS_BYTES) != 0 ||
-	    sy__source_commit(owners->backs + chunk * CHUNK, BACKS_BYTES) != 0)
+	    sy__source_commit(owners->heads + chunk * CHUNK, HEADS_BYTES) != 0)
 		return false;
 	__atomic_store_n(&owners->there[chunk], 1, __ATOMIC_RELEASE);
 	return true;
 }
 
-bool sy__owners_set(struct sy__owners *owners, const struct sy_heap *heap, const struct sy_page *page, size_t count,
+bool sy__owners_set(struct sy__owners *owners, const struct sy_heap *heap, struct sy_page *page, size_t count,
                     void *owner)
 {
 	size_t first = sy__owners_index(owners, sy__page_address(heap, page));
@@ -86,7 +82,7 @@ bool sy__owners_set(struct sy__owners *owners, const struct sy_heap *heap, const
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		owners->words[first + i] = owner;
-		owners->backs[first + i] = (uint16_t)i;
+		owners->heads[first + i] = page;
 	}
 	return true;
 }

@@ -1,4 +1,4 @@
-/* Which array of per-slot state an object's page belongs to, and which page is the first of its block. See owners.c. */
+/* Which array of per-slot state an object's page belongs to, and the first page of its block. See owners.c. */
 #ifndef SY_OWNERS_H
 #define SY_OWNERS_H
 
@@ -9,8 +9,7 @@ struct sy__owners {
 	uintptr_t memory; /* address of the first page */
 	size_t pages;     /* in the range */
 	void **words;     /* one for each of them; NULL: not created */
-	uint16_t *backs;  /* and one number: pages back to the first of its block */
-	struct sy_page *table; /* descriptor of the first page */
+	struct sy_page **heads; /* and the descriptor of the first page of its block */
 	uint8_t *there;   /* for each CHUNK of words: whether it can be written to */
 };
 
@@ -19,7 +18,7 @@ bool sy__owners_create(struct sy__owners *, const struct sy_heap *);
 void sy__owners_destroy(struct sy__owners *);
 
 /* Whom the pages of a block, so many from this one on, belong to from now on. False: there is no memory to say so. */
-bool sy__owners_set(struct sy__owners *, const struct sy_heap *, const struct sy_page *, size_t count, void *owner);
+bool sy__owners_set(struct sy__owners *, const struct sy_heap *, struct sy_page *, size_t count, void *owner);
 
 /* Whom the page at this address belongs to. */
 static inline void *sy__owner(const struct sy__owners *owners, const void *address)
@@ -30,7 +29,7 @@ static inline void *sy__owner(const struct sy__owners *owners, const void *addre
 /* First page of the block that a page in the range is in. */
 static inline struct sy_page *sy__owners_head(const struct sy__owners *owners, size_t page)
 {
-	return owners->table + (page - owners->backs[page]);
+	return owners->heads[page];
 }
 
 /* Of any address: the number of its page in the range, or at least `pages`. */

@@ -38,7 +38,7 @@ struct sy__slub_slab {
 	/* Of heaps of threads, see slub_owned.c: */
 	uint32_t owner;        /* sy__slub_mark of the slot that owns it; SY__SLUB_NOBODY: no slot does */
 	union {
-		uint16_t held_objects;  /* on held.freelist; of an active slab this means nothing */
+		uint16_t held_objects;  /* on held.freelist */
 		uint16_t emptied_pages; /* of a slab that is nobody's: bits of pages without memory, see slub_trim.c */
 	};
 	uint16_t filler;       /* the slot that handed out its last free object; a hint */
@@ -52,7 +52,7 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
 	char *start;             /* of the active slab, */
-	size_t bytes;            /* and its size: what lies within is freed here. 0: there is none, or see slub_owned.c */
+	size_t bytes;            /* and its size: what lies within is freed here, but in heaps of threads. 0: there is none */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
 	void *last;              /* in heaps of threads: the object handed out last, if it is of the active slab; or NULL */
@@ -234,12 +234,6 @@ static inline bool sy__slub_is_active(const struct sy__slub_slot *own, const voi
 	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
 }
 
-/* In heaps of threads, of an object in use: whether the fast path gives it back to the slot's freelist. */
-static inline bool sy__slub_is_first_choice(const struct sy__slub_slot *own, const void *object)
-{
-	return object == own->last || sy__slub_is_active(own, object);
-}
-
 /* Puts a frozen slab on the slot's partial list. In its local section. */
 static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page)
 {
@@ -266,6 +260,18 @@ static inline void sy__slub_set_owner(struct sy__slub_slab *slab, uint32_t mark)
 	__atomic_store_n(&slab->owner, mark, __ATOMIC_RELAXED);
 }
 
+/* Whether slots own slabs: in a heap of threads, to its end, when it has no threads any more. */
+static inline bool sy__slub_slots_own(const struct sy__slub_cache *cache)
+{
+	return cache->stride == SY_SLOT_STRIDE;
+}
+
+/* Free objects that a slab's owner keeps in it. */
+static inline uint32_t sy__slub_held_objects(const struct sy__slub_cache *cache, const struct sy_page *page)
+{
+	return sy__slub_slots_own(cache) ? SY_SLAB_STATE(const struct sy__slub_slab, page)->held_objects : 0;
+}
+
 /* A slab by a number, as two pointers are more than there is room for. */
 static inline uint32_t sy__slub_number(const struct sy__slub_cache *cache, const struct sy_page *page)
 {
@@ -275,12 +281,6 @@ static inline uint32_t sy__slub_number(const struct sy__slub_cache *cache, const
 static inline struct sy_page *sy__slub_numbered(const struct sy__slub_cache *cache, uint32_t number)
 {
 	return number ? cache->table + (number - 1) : NULL;
-}
-
-/* Whether slots own slabs: in a heap of threads, to its end, when it has no threads any more. */
-static inline bool sy__slub_slots_own(const struct sy__slub_cache *cache)
-{
-	return cache->stride == SY_SLOT_STRIDE;
 }
 
 /* The first of a slot's empty slabs. */
@@ -305,19 +305,14 @@ static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 	return __atomic_load_n((const part *)(const void *)&slab->word + SY__SLUB_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
-/* Gives an object of a slab that is the slot's back, active or not: which list it goes to is chosen without a branch, as no processor
- * could foresee that one. Whether nothing of a slab that is not active is in use any more. The word counts what others gave
- * back, and may be about to say more; that is then noticed later. */
-static inline bool sy__slub_push_owned(struct sy__slub_slot *own, struct sy_page *page, void *object, size_t offset)
+/* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word counts what
+ * others gave back, and may be about to say more; that is then noticed later. */
+static inline bool sy__slub_push_owned(struct sy_page *page, void *object, size_t offset)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
-	void **list = &own->freelist;
 
-	if (page != own->slab)
-		list = &slab->held.freelist;
-	__asm__("" : "+r"(list)); /* keeps the choice apart from the stores, or compilers branch after all */
-	*(void **)(void *)((char *)object + offset) = *list;
-	*list = object;
+	*(void **)(void *)((char *)object + offset) = slab->held.freelist;
+	slab->held.freelist = object;
 	return ++slab->held_objects == sy__slub_in_use_now(slab);
 }
 
@@ -332,7 +327,7 @@ bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
 void sy__slub_choose_here(struct sy__slub_cache *);
 struct sy__slub_slot *sy__slub_lines(struct sy_heap *);
-bool sy__slub_own_pages(struct sy__slub_cache *, const struct sy_page *);
+bool sy__slub_own_pages(struct sy__slub_cache *, struct sy_page *);
 
 /* slub_owned.c, for heaps of threads: what slots own. */
 bool sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);

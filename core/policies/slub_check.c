@@ -54,7 +54,7 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cac
 
 	sy__local_begin(slot);
 	if (own->slab)
-		count_slot_slab(counts, cache, own->slab, length(cache, own->freelist) + own->uncarved);
+		count_slot_slab(counts, cache, own->slab, length(cache, own->freelist) + own->uncarved + sy__slub_held_objects(cache, own->slab));
 	for (struct sy_page *page = own->partial; page; page = sy__slub_behind(cache, page))
 		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
 	for (struct sy_page *page = sy__slub_first_empty(cache, own); page; page = sy__slub_behind(cache, page))
@@ -201,46 +201,7 @@ static bool is_owned(const struct sy__slub_cache *cache, const struct sy__slub_s
 	       sy__slub_owner(SY_SLAB_STATE(const struct sy__slub_slab, page)) == sy__slub_mark(own, cache->offset);
 }
 
-/* In a heap of threads the fast path may have been told to leave objects of the active slab to others. */
-static bool is_range(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
-{
-	return own->bytes == SY_PAGE_SIZE << sy__page_order(page) || (sy__slub_slots_own(cache) && !own->bytes);
-}
-
-static const char *check_active(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
-{
-	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = own->slab;
-	void *last, *slot_last;
-	uint32_t free;
-
-	if (!page)
-		return own->freelist || own->bytes || own->last || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
-	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
-		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	if (own->start != sy__page_address(heap, page) || !is_range(cache, own, page))
-		return "slub: a slot's range is not that of its active slab";
-	if (own->last && !in_slab(cache, page, own->last))
-		return "slub: the object that a slot handed out last is not in its active slab";
-	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
-	if (!is_owned(cache, own, page) || (sy__slub_slots_own(cache) && sy__slub_slab(page)->held.freelist))
-		return "slub: a slot's active slab is another slot's, or has objects that nobody will look for";
-	free = sound_length(cache, page, own->freelist, &slot_last);
-	if (free > sy__slub_in_use(page) || own->uncarved > sy__slub_in_use(page) - free)
-		return "slub: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
-	if (last && last == slot_last)
-		return "slub: an object is on the freelists of a slot and of its active slab";
-	cache->nodes[sy__page_node(page)].seen.frozen--;
-	return NULL;
-}
-
-/* Whose a slab on a list must be. */
-static bool is_listed(const struct sy__slub_cache *cache, struct sy_page *page, bool frozen)
-{
-	return sy__slub_slab(page)->cache == cache && sy__slub_frozen(page) == frozen;
-}
-
-/* What the slot has free in a slab that it doesn't allocate from; UINT32_MAX: that isn't sound. */
+/* What the slot has on the list that it keeps in a slab; UINT32_MAX: that isn't sound. */
 static uint32_t held(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, struct sy_page *page)
 {
 	const struct sy__slub_slab *slab = sy__slub_slab(page);
@@ -255,6 +216,40 @@ static uint32_t held(const struct sy__slub_cache *cache, const struct sy__slub_s
 	    (last && last == others_last))
 		return UINT32_MAX;
 	return length;
+}
+
+static const char *check_active(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *page = own->slab;
+	void *last, *slot_last;
+	uint32_t free, kept;
+
+	if (!page)
+		return own->freelist || own->bytes || own->last || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
+	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
+		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
+	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
+		return "slub: a slot's range is not that of its active slab";
+	if (own->last && !in_slab(cache, page, own->last))
+		return "slub: the object that a slot handed out last is not in its active slab";
+	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
+	kept = held(cache, own, page);
+	if (!is_owned(cache, own, page) || kept == UINT32_MAX)
+		return "slub: a slot's active slab is another slot's, or has held objects that are not what it says";
+	free = sound_length(cache, page, own->freelist, &slot_last);
+	if (free > sy__slub_in_use(page) - kept || own->uncarved > sy__slub_in_use(page) - kept - free)
+		return "slub: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
+	if (last && last == slot_last)
+		return "slub: an object is on the freelists of a slot and of its active slab";
+	cache->nodes[sy__page_node(page)].seen.frozen--;
+	return NULL;
+}
+
+/* Whose a slab on a list must be. */
+static bool is_listed(const struct sy__slub_cache *cache, struct sy_page *page, bool frozen)
+{
+	return sy__slub_slab(page)->cache == cache && sy__slub_frozen(page) == frozen;
 }
 
 /* Verifies one of a slot's lists of slabs. With `most` objects in use at most. */

@@ -12,17 +12,17 @@
  *
  * A free object's link is at its start here (slub_geometry.c), and nothing but the slot's own line and the object is written.
  *
- * A free of another object than the last one takes 5 instructions more where the active slab is the only one with objects in use, and
- * about 25 more into any slab that the slot owns, none of them atomic (slub_owned.c). Into a slab of
+ * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that slab or from
+ * another one, and takes 11 instructions more, none of them atomic (slub_owned.c). Into a slab of
  * somebody else, or nobody, it takes one compare-and-exchange: it pushes the object onto the slab's
  * own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on whatever slot; and whether the
  * slab is a slot's, or partial and not about to become empty, is told by the word itself. A full slab that is nobody's
- * becomes the slot's in the same way while there is room. A slot without a free object goes on to the next slab that it owns, still
- * within the fast call. What needs the node or the page allocator, one call in hundreds, is a slow call.
+ * becomes the slot's in the same way while there is room. A slot without a free object takes the list of its active slab, or goes on to
+ * the next slab that it owns, still within the fast call. What needs the node or the page allocator, one call in hundreds, is a slow call.
  * Filling a cache with 10,000 objects and freeing them in any order costs less than three times as much as hot pairs do.
  *
  * kfree finds the slots of the object's cache by one look at the page's word (core/owners.h), without the page's descriptor; every
- * free finds its slab by one at the page's number beside it, without the descriptors of the slab's other pages. A page
+ * free finds its slab by one beside it, without the descriptors of the slab's other pages. A page
  * that it can't serve so, of a cache whose links are behind the objects or of a large allocation, belongs to `nowhere`: slots
  * in which nothing is ever found.
  *
@@ -70,6 +70,27 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return object;
 }
 
+/* In a call: the first of the objects that the slot has freed into its active slab, which ends it; or NULL. If all objects are
+ * free, that is left to who carves the slab anew. */
+static inline void *take_held_here(struct sy__slub_slot *own, size_t offset)
+{
+	struct sy__slub_slab *slab;
+	void *object;
+
+	if (!own->slab)
+		return NULL;
+	slab = sy__slub_slab(own->slab);
+	object = slab->held.freelist;
+	if (!object || slab->held_objects == sy__slub_in_use_now(slab))
+		return NULL;
+	slab->held.freelist = NULL;
+	slab->held_objects = 0;
+	own->freelist = *link_at(object, offset);
+	own->last = object;
+	sy__call_end();
+	return object;
+}
+
 /* The first object of what else the slot owns, in a call that ends; or NULL: a slow call should see to it. Begins the call anew, so that whoever comes here
  * need not keep its slot in a register. */
 static inline void *refilled(struct sy__slub_cache *cache)
@@ -77,6 +98,9 @@ static inline void *refilled(struct sy__slub_cache *cache)
 	struct sy__slub_slot *own = slot_here(cache->slots, sy__call_begin());
 	void *object;
 
+	object = take_held_here(own, cache->offset);
+	if (object)
+		return object;
 	if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()) || !sy__slub_refill(cache, own))
 		return NULL;
 	object = own->last = sy__slub_pop(cache, own);
@@ -93,7 +117,7 @@ static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned 
 	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-/* In a call, which ends: an object of the slot's active slab. */
+/* In a call, which ends: the object that was handed out last, which is of the slot's active slab. */
 static inline void put_here(struct sy__slub_slot *own, void *object, size_t offset)
 {
 	*link_at(object, offset) = own->freelist;
@@ -145,10 +169,10 @@ static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, struct sy__slub_s
 		sy__call_end();
 }
 
-/* In a call, which ends: an object of a slab that the slot owns, which is not its active one. */
+/* In a call, which ends: an object of a slab that the slot owns. */
 static inline void put_owned(struct sy__slub_slot *own, struct sy_page *page, void *object, size_t offset)
 {
-	if (sy__unlikely(sy__slub_push_owned(own, page, object, offset)))
+	if (sy__unlikely(sy__slub_push_owned(page, object, offset)))
 		emptied_here(page, own);
 	else
 		sy__call_end();
@@ -166,7 +190,7 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 		sy__call_end();
 }
 
-/* Frees into slabs that are not the slot's active one. Where the call began on the dummy, it stays on that: the slab might be the
+/* Frees of other objects than the one that was handed out last. Where the call began on the dummy, it stays on that: the slab might be the
  * slot's active one by now. */
 static inline void free_other(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own, size_t offset)
 {
@@ -198,7 +222,7 @@ static void free_here(struct sy_cache *cache, void *object)
 {
 	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
 
-	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
+	if (sy__unlikely(object != own->last))
 		free_other_here(sy__slub_cache(cache), object, own);
 	else
 		put_here(own, object, 0);
@@ -213,7 +237,7 @@ static void free_behind_here(struct sy_cache *cache, void *object)
 {
 	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
 
-	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
+	if (sy__unlikely(object != own->last))
 		free_other_behind_here(sy__slub_cache(cache), object, own);
 	else
 		put_here(own, object, sy__slub_cache(cache)->offset);
@@ -291,7 +315,7 @@ static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *hea
 		sy__here_kfree(object, heap);
 }
 
-/* Of an object that is not in its cache's active slab, or of one that the fast path knows nothing of: the state of a large
+/* Of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state of a large
  * allocation's pages has no mark of a slot. */
 static inline void kfree_other(void *object, struct sy_heap *heap, size_t at, struct sy__slub_slot *own)
 {
@@ -312,7 +336,7 @@ static void kfree_here(void *object, struct sy_heap *heap)
 {
 	struct sy__slub_slot *own = slot_here(sy__owner(&sy__slub_heap(heap)->owners, object), sy__call_begin());
 
-	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
+	if (sy__unlikely(object != own->last))
 		kfree_other_here(object, heap, own);
 	else
 		put_here(own, object, 0);
@@ -329,7 +353,7 @@ static void free_any_here(void *object, struct sy_heap *heap)
 		return;
 	}
 	own = slot_here(owners->words[page], sy__call_begin());
-	if (sy__unlikely(!sy__slub_is_first_choice(own, object)))
+	if (sy__unlikely(object != own->last))
 		kfree_other(object, heap, page, own);
 	else
 		put_here(own, object, 0);
@@ -395,7 +419,7 @@ void sy__slub_here_fini(struct sy_heap *heap)
 }
 
 /* False: no memory. */
-bool sy__slub_own_pages(struct sy__slub_cache *cache, const struct sy_page *page)
+bool sy__slub_own_pages(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 

@@ -11,12 +11,13 @@
  * when the word has no more objects in use than are held; the owner looks at each free. A last object that another slot frees
  * is not noticed at once, but when the slab becomes active, or is given to its node.
  *
- * The active slab has no held list: all that its owner frees goes to the slot's freelist. But which of the two it is, active or not,
- * is not decided by a branch where processors could not foresee it: of a class with several slabs in use a free meets the active
- * one at random, and half of such branches would be taken wrongly, at the cost of a free each. So the list is chosen (a conditional
- * move) and the count of held objects goes up in either case; of an active slab it means nothing. Only two tests come before, which the
- * same program passes, or fails, again and again: is it the object that was handed out last (what hot pairs do), and is it in the slot's
- * range, which is that of the active slab as long as there is no other with objects in use on the slot's list, and else nothing.
+ * The active slab's objects are on a third list as well, the slot's freelist, from which allocations are served. What the owner frees goes
+ * to the held list of the object's slab nevertheless, be it the active one or not, until the freelist is used up. To choose
+ * between the two costs more than that saves: of a class with several slabs in use a free meets the active one at random, and half
+ * of such branches would be taken wrongly, at the cost of a free each; and where the list is chosen without a branch, the processor learns
+ * late where the free writes to, and those behind it wait. Only one test comes before, which the same program passes, or fails,
+ * again and again: is it the object that was handed out last? What hot pairs free stays on the slot's freelist, and they touch
+ * nothing else.
  *
  * Whose a slab is. slab.owner says so, by a mark that only this slot has. Whoever frees an object compares it with the own mark:
  * one load and a comparison. It may change at any time, but not from or to the reader's own mark, as nobody else sets
@@ -111,7 +112,6 @@ static inline void hold(const struct sy__slub_cache *cache, struct sy__slub_slot
 	link_first(cache, own->partial, page);
 	own->partial = page;
 	own->partial_slabs++;
-	own->bytes = 0;
 	own->foreign_slabs += is_foreign(own, slab);
 }
 
@@ -218,13 +218,33 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		carve_all(cache, own);
 }
 
-/* Fills the slot's freelist, which is empty, with more of its active slab: what others gave back rather than what was never
- * used. False: there is nothing, and the slab is nobody's now. */
+/* Puts what the active slab's owner freed on its freelist, which is empty. If nothing is in use, nobody else has an object to
+ * free, so what others have freed may be forgotten as well. Nothing is in use only if the exchange says so: where words of 64
+ * bits are read by halves, a push may come in between. */
+static void take_held(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+	uint64_t word = sy__load64(&slab->word);
+	bool empty = slab->held_objects == sy__slub_word_in_use(word) && !cache->cache.constructor;
+
+	own->freelist = slab->held.freelist;
+	slab->held.freelist = NULL;
+	slab->held_objects = 0;
+	if (empty && sy__swap64(&slab->word, &word, sy__slub_word_take(word)))
+		carve_all(cache, own);
+}
+
+/* Fills the slot's freelist, which is empty, with more of its active slab: what its owner gave back, what others did, and only then what
+ * was never used. False: there is nothing, and the slab is nobody's now. */
 static bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old;
 
+	take_held(cache, own);
+	if (own->freelist)
+		return true;
+	old = sy__load64(&slab->word);
 	for (;;) {
 		if (!sy__slub_word_full(old)) {
 			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
@@ -247,22 +267,6 @@ static bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	}
 }
 
-/* Puts the objects that the active slab held itself on the slot's freelist. If nothing is in use, nobody else has an object to
- * free, so what others have freed may be forgotten as well. Nothing is in use only if the exchange says so: where words of 64
- * bits are read by halves, a push may come in between. */
-static void take_held(struct sy__slub_cache *cache, struct sy__slub_slot *own)
-{
-	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
-	uint64_t word = sy__load64(&slab->word);
-	bool empty = slab->held_objects == sy__slub_word_in_use(word) && !cache->cache.constructor;
-
-	own->freelist = slab->held.freelist;
-	slab->held.freelist = NULL;
-	slab->held_objects = 0;
-	if (empty && sy__swap64(&slab->word, &word, sy__slub_word_take(word)))
-		carve_all(cache, own);
-}
-
 /* Makes the slot's next slab its active one. */
 static bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
@@ -271,9 +275,6 @@ static bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *ow
 	if (!page)
 		return false;
 	sy__slub_activate(cache, own, page);
-	if (own->partial)
-		own->bytes = 0; /* see above */
-	take_held(cache, own);
 	return true;
 }
 
@@ -343,7 +344,7 @@ static bool free_here(struct sy__slub_cache *cache, struct sy__slub_slot *own, s
 
 	if (sy__slub_owner(slab) != sy__slub_mark(own, cache->offset))
 		return sy__slub_free_foreign(cache, own, page, object);
-	if (sy__slub_push_owned(own, page, object, cache->offset))
+	if (sy__slub_push_owned(page, object, cache->offset))
 		sy__slub_emptied(cache, own, page);
 	return true;
 }

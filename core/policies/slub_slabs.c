@@ -192,12 +192,27 @@ static struct chain chain_of(const struct sy__slub_cache *cache, void *objects)
 	return chain;
 }
 
-/* What a slot of a heap of threads has of a slab that it owns and doesn't allocate from. */
+/* What a slot of a heap of threads keeps in a slab that it owns. */
 static struct chain held_chain(const struct sy_page *page)
 {
 	const struct sy__slub_slab *slab = SY_SLAB_STATE(const struct sy__slub_slab, page);
 
 	return (struct chain){ slab->held.freelist, NULL, slab->held_objects };
+}
+
+/* What a slot has of its active slab, but for what isn't carved. */
+static struct chain active_chain(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	struct chain chain = chain_of(cache, own->freelist), held;
+
+	if (!sy__slub_slots_own(cache))
+		return chain;
+	held = held_chain(own->slab);
+	if (!chain.first)
+		return held;
+	if (held.first)
+		*sy__slub_next(cache, chain.last) = held.first;
+	return (struct chain){ chain.first, held.first ? NULL : chain.last, chain.count + held.count };
 }
 
 struct change {
@@ -259,7 +274,8 @@ static void disown_empty(struct sy_page *page)
  * it, all of them would have to be linked, so it goes to the pages. */
 static bool is_unused(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	return own->uncarved && own->uncarved + chain_of(cache, own->freelist).count == sy__slub_in_use(own->slab);
+	return own->uncarved && own->uncarved + chain_of(cache, own->freelist).count + sy__slub_held_objects(cache, own->slab) ==
+	                               sy__slub_in_use(own->slab);
 }
 
 static uint64_t discard_unused(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)
@@ -288,7 +304,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 		return discard_unused(cache, slot, own);
 	sy__slub_end_carving(cache, own);
 	sy__lock(&node->lock);
-	change = release(cache, page, chain_of(cache, own->freelist));
+	change = release(cache, page, active_chain(cache, own));
 	discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
 	if (!discard && !sy__slub_word_full(change.to)) {
 		bool others_freed = !sy__slub_word_full(change.from);

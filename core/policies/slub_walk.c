@@ -37,9 +37,9 @@ static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigne
 		end = own->start + (size_t)sy__slub_objects(view->page) * cache->cache.size;
 		for (uint32_t i = own->uncarved; i; i--)
 			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
-	} else if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(own, cache->offset)) {
-		mark_chain(walk, cache, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
 	}
+	if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(own, cache->offset))
+		mark_chain(walk, cache, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
 }
 
 /* Free objects in pages without memory. */

@@ -47,7 +47,7 @@ struct word {
 enum at {
 	IDLE,
 	FREE, FREE_OWNER, FREE_WORD, FREE_PUSH, FREE_SWAP, FREE_ADOPT, FREE_HELD, FREE_LOCK, FREE_LOCKED, FREE_MOVING, FREE_SETTLE,
-	TAKE, TAKE_ACTIVATE, TAKE_CARVE, MORE, MORE_SWAP, MORE_LEAVE, MORE_LEFT, NODE_LOCK, NODE_SWAP, NODE_FREEZE,
+	TAKE, TAKE_ACTIVATE, MORE, MORE_CARVE, MORE_WORD, MORE_SWAP, MORE_LEAVE, MORE_LEFT, NODE_LOCK, NODE_SWAP, NODE_FREEZE,
 	DRAIN, DRAIN_LOCK, DRAIN_RELEASE, DRAIN_SWAP, DRAIN_SETTLE,
 	UNLOCK,
 };
@@ -178,15 +178,12 @@ static void push_held(struct state *state, struct thread *thread)
 	store(state, thread, HELD, thread->object);
 }
 
-/* sy__slub_push_owned, and sy__slub_emptied. What is counted of an active slab means nothing. */
+/* sy__slub_push_owned, and sy__slub_emptied. */
 static void push_owned(struct model *model, struct state *state, struct thread *thread, struct slot *slot)
 {
 	unsigned count = load(state, thread, COUNT) + 1;
 
-	if (slot->active)
-		push_active(state, thread, slot);
-	else
-		push_held(state, thread);
+	push_held(state, thread);
 	store(state, thread, COUNT, count);
 	if (count + (model->fault == EMPTY_EARLY) == state->word.in_use && (!slot->active || model->fault == ACTIVE_LISTED))
 		slot->list = EMPTY;
@@ -333,23 +330,29 @@ static bool take_step(struct model *model, struct state *state, unsigned index, 
 			thread->at = slot->active ? MORE : slot->list != NO_LIST ? TAKE_ACTIVATE : NODE_LOCK;
 		return true;
 	case TAKE_ACTIVATE:
-		thread->old = state->word;
-		held = load(state, thread, COUNT);
 		slot->active = true;
 		slot->list = NO_LIST;
+		slot->freelist = NONE;
+		thread->at = MORE;
+		return true;
+	case MORE: /* take_held */
+		thread->old = state->word;
+		held = load(state, thread, COUNT);
 		slot->freelist = (uint8_t)load(state, thread, HELD);
 		store(state, thread, HELD, NONE);
 		store(state, thread, COUNT, 0);
-		thread->at = held + (model->fault == CARVED_EARLY) == thread->old.in_use ? TAKE_CARVE : TAKE;
+		thread->at = held + (model->fault == CARVED_EARLY) == thread->old.in_use ? MORE_CARVE :
+		             slot->freelist != NONE                                      ? TAKE :
+		                                                                           MORE_WORD;
 		return true;
-	case TAKE_CARVE:
+	case MORE_CARVE:
 		if (thread->stores)
 			return false;
 		if (thread->old.first == NONE || swap(state, thread, taken(thread->old)))
 			carve(state, thread, slot);
-		thread->at = TAKE;
+		thread->at = slot->freelist != NONE ? TAKE : MORE_WORD;
 		return true;
-	case MORE:
+	case MORE_WORD:
 		thread->old = state->word;
 		thread->at = thread->old.first == NONE ? MORE_LEAVE : MORE_SWAP;
 		return true;
@@ -363,7 +366,7 @@ static bool take_step(struct model *model, struct state *state, unsigned index, 
 			thread->at = TAKE;
 		} else {
 			slot->freelist = NONE;
-			thread->at = MORE;
+			thread->at = MORE_WORD;
 		}
 		return true;
 	case MORE_LEAVE:
@@ -383,7 +386,7 @@ static bool take_step(struct model *model, struct state *state, unsigned index, 
 				store(state, thread, OWNER, NOBODY);
 		} else {
 			store(state, thread, OWNER, index + 1);
-			thread->at = MORE;
+			thread->at = MORE_WORD;
 		}
 		return true;
 	case NODE_LOCK:
@@ -461,9 +464,11 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 			thread->at = UNLOCK;
 			return true;
 		}
-		thread->chain = slot->active ? slot->freelist : (uint8_t)load(state, thread, HELD);
-		if (model->fault == DRAIN_FORGETS && !slot->active)
-			thread->chain = NONE;
+		thread->chain = model->fault == DRAIN_FORGETS ? NONE : (uint8_t)load(state, thread, HELD);
+		if (slot->active && slot->freelist != NONE) { /* active_chain */
+			store(state, thread, NEXT + last_of(state, thread, slot->freelist, &count), thread->chain);
+			thread->chain = slot->freelist;
+		}
 		if (model->fault != DRAIN_KEEPS_MARK)
 			store(state, thread, OWNER, NOBODY);
 		thread->old = state->word;
@@ -623,9 +628,10 @@ static const char *verify(const struct state *state)
 		owners++;
 		if (slot->active && slot->list != NO_LIST)
 			return "a slot's slab is active and on a list";
-		if (!count_list(state, slot->active ? slot->freelist : state->memory[HELD], places, &count))
+		if (!count_list(state, slot->active ? slot->freelist : NONE, places, &count) ||
+		    !count_list(state, state->memory[HELD], places, &count))
 			return "an object is in two places";
-		if (state->memory[OWNER] != i + 1 || (!slot->active && count != state->memory[COUNT]))
+		if (state->memory[OWNER] != i + 1 || count != state->memory[COUNT])
 			return "a slot's slab is not marked as such";
 	}
 	for (unsigned i = 0; i < OBJECTS; i++)
@@ -701,7 +707,7 @@ static const struct {
 	[CARVED_EARLY] = { "a slab is carved anew with one object in use", "an object is handed out twice" },
 	[DRAIN_FORGETS] = { "draining forgets what is held", "an object is lost" },
 	[DRAIN_KEEPS_MARK] = { "draining leaves the mark", "an object is lost" },
-	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a slab goes that is in use" },
+	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a list leads astray" },
 	[LIST_UNLOCKED] = { "a slab comes onto the node's list without the lock", "an object is in two places" },
 	[STALE_FIRST] = { "a push is tried again with the old link", "the word tells no truth" },
 	[ACTIVE_LISTED] = { "an active slab is listed as empty", "a slot's slab is active and on a list" },
