@@ -47,7 +47,9 @@
  *
  * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of those destructors, or
  * that leaves by the bare system call. What its slot's owner points to may then be anything. So every claim asks
- * the kernel first whether the owners still live, and sets the slots of those who don't free, with whatever is in them.
+ * the kernel first whether the owners still live, and sets the slots of those who don't free, with whatever is in them. The kernel
+ * knows a thread for some time after it told those who join it, and they may have taken its stack away. But before that it forgets
+ * the thread's list of robust futexes, which glibc gives to every thread; so the question is whether it has one still.
  *
  * Without membarrier (an old kernel; a sandbox that forbids it) steps 3 and 4 are not possible: the slots of other threads are
  * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
@@ -83,6 +85,7 @@ static struct {
 	unsigned in_vain; /* claims under memory pressure since one that reached everybody */
 	struct sy__thread *owners[SY_THREAD_SLOTS]; /* NULL: nobody. Of SHARED always */
 	long ids[SY_THREAD_SLOTS]; /* the kernel's, of owners */
+	bool robust[SY_THREAD_SLOTS]; /* it had a list of robust futexes of the owner */
 	bool claimed[SY_THREAD_SLOTS]; /* by whoever holds the lock: nobody else touches them */
 	bool lost[SY_THREAD_SLOTS]; /* never to be used again */
 } table = { .high = SHARED + 1 };
@@ -198,6 +201,27 @@ __attribute__((constructor)) static void wake(void)
 	awake();
 }
 
+/* Whether the kernel has a list of robust futexes of this thread; `unknown` where it doesn't say. */
+static bool is_robust(long id, bool unknown)
+{
+	int before = errno;
+	void *list = NULL;
+	size_t bytes;
+
+	if (syscall(SYS_get_robust_list, id, &list, &bytes) == 0)
+		return list != NULL;
+	errno = before;
+	return unknown;
+}
+
+/* The calling thread owns the slot. With the table's lock held. */
+static void own_slot(struct sy__thread *self, unsigned slot)
+{
+	table.owners[slot] = self;
+	table.ids[slot] = syscall(SYS_gettid);
+	table.robust[slot] = is_robust(table.ids[slot], false);
+}
+
 /* The lowest slot without an owner, so that few are ever in use; or NO_SLOT. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
@@ -206,10 +230,8 @@ static unsigned take_free_slot(struct sy__thread *self)
 	sy__lock(&table.lock);
 	while (slot < SY_THREAD_SLOTS && (table.owners[slot] || table.lost[slot]))
 		slot++;
-	if (slot < SY_THREAD_SLOTS) {
-		table.owners[slot] = self;
-		table.ids[slot] = syscall(SYS_gettid);
-	}
+	if (slot < SY_THREAD_SLOTS)
+		own_slot(self, slot);
 	if (slot >= table.high && slot < SY_THREAD_SLOTS)
 		__atomic_store_n(&table.high, slot + 1, __ATOMIC_RELAXED);
 	sy__unlock(&table.lock);
@@ -329,16 +351,24 @@ static bool fast_call_ended(const struct sy__thread *victim, unsigned patience)
 	return true;
 }
 
-/* With the table's lock held. */
-static void forget_the_dead(const struct sy__thread *self)
+/* With the table's lock held, as the next. */
+static bool owner_lives(unsigned slot)
 {
 	int before = errno;
+	bool gone;
 
-	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
-		if (table.owners[slot] && table.owners[slot] != self && syscall(SYS_tgkill, getpid(), table.ids[slot], 0) &&
-		    errno == ESRCH)
-			table.owners[slot] = NULL;
+	if (table.robust[slot] && !is_robust(table.ids[slot], true))
+		return false;
+	gone = syscall(SYS_tgkill, getpid(), table.ids[slot], 0) && errno == ESRCH;
 	errno = before;
+	return !gone;
+}
+
+static void forget_the_dead(const struct sy__thread *self)
+{
+	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
+		if (table.owners[slot] && table.owners[slot] != self && !owner_lives(slot))
+			table.owners[slot] = NULL;
 }
 
 /* With the table's lock held. Slots that nobody owns are claimed by that alone. False: some did not come. */
@@ -486,7 +516,7 @@ static void after_fork_child(void)
 		return;
 	for (unsigned slot = SHARED + 1; slot < table.high; slot++) {
 		if (table.owners[slot] == self) {
-			table.ids[slot] = syscall(SYS_gettid);
+			own_slot(self, slot);
 			continue;
 		}
 		table.lost[slot] = !table.claimed[slot];
