@@ -22,7 +22,7 @@ enum sy__slub_tunable {
 /* What the slot that owns a slab keeps in it, in heaps of threads; the slot's own. See slub_owned.c. */
 struct sy__slub_held {
 	void *freelist;      /* free objects that no word tells of */
-	uint32_t next, prev; /* slabs on the slot's list, as sy__slub_number; 0: none */
+	uint32_t next, prev; /* slabs on the slot's list, as sy__slub_number; next of the last: 0; prev of the first: the last */
 };
 
 /* State of a slab, in the descriptor of its first page. */
@@ -54,7 +54,7 @@ struct sy__slub_slot {
 	char *start;             /* of the active slab, */
 	size_t bytes;            /* and its size: what lies within is freed here, but in heaps of threads. 0: there is none */
 	struct sy_page *slab;    /* the active slab, or NULL */
-	struct sy_page *partial; /* frozen slabs with free objects, newest first */
+	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
 	void *last;              /* in heaps of threads: the object handed out last, if it is of the active slab; or NULL */
 	uint32_t partial_slabs;  /* in partial; SY__SLUB_DUMMY: this is the dummy slot */
 	/* Of heaps of threads, see slub_owned.c: */

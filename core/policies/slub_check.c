@@ -256,10 +256,9 @@ static bool is_listed(const struct sy__slub_cache *cache, struct sy_page *page, 
 static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slub_slot *own, struct sy_page *first,
                               uint32_t count, uint32_t most)
 {
-	struct sy_page *before = NULL;
 	uint32_t kept = 0;
 
-	for (struct sy_page *page = first; page; before = page, page = sy__slub_behind(cache, page)) {
+	for (struct sy_page *page = first; page; page = sy__slub_behind(cache, page)) {
 		uint32_t here = held(cache, own, page);
 
 		if (!is_listed(cache, page, true) || page == own->slab || ++kept > count || here == UINT32_MAX)
@@ -268,11 +267,22 @@ static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slu
 			return "slub: a slot's list holds a slab that is full";
 		if (sy__slub_in_use(page) - here > most)
 			return "slub: a slot's list of empty slabs holds one that is not";
-		if (cache->cache.heap->threads && sy__slub_slab(page)->held.prev != sy__slub_number(cache, before))
-			return "slub: a slot's list is broken";
 		cache->nodes[sy__page_node(page)].seen.frozen--;
 	}
 	return kept == count ? NULL : "slub: a slot's list of slabs is shorter than counted";
+}
+
+/* Whether each slab of a slot's partial list leads back to the one before, and the first to the last. */
+static bool leads_back(const struct sy__slub_cache *cache, struct sy_page *first)
+{
+	struct sy_page *next;
+
+	for (struct sy_page *page = first; page; page = next) {
+		next = sy__slub_behind(cache, page);
+		if (sy__slub_slab(next ? next : first)->held.prev != sy__slub_number(cache, page))
+			return false;
+	}
+	return true;
 }
 
 static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
@@ -281,6 +291,8 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 
 	if (!wrong)
 		wrong = check_kept(cache, own, own->partial, own->partial_slabs, UINT32_MAX);
+	if (!wrong && cache->cache.heap->threads && !leads_back(cache, own->partial))
+		wrong = "slub: a slot's list is broken";
 	return wrong ? wrong : check_kept(cache, own, sy__slub_first_empty(cache, own), own->empty_slabs, 0);
 }
 

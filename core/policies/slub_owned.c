@@ -25,9 +25,11 @@
  * was done by acquiring `here`, see threads.c; and so does the next thread that gets the slot.)
  *
  * Where an owned slab is. Active; on the slot's list of partial slabs; or, with no object in use, on that of empty ones, which
- * others may need more than this slot: of these it keeps `empty_limit`, and gives half of them back when there are more. To leave the
- * partial list from anywhere when it becomes empty, a slab has links to both sides. As both pointers and the freelist
- * were too much for a descriptor, links are numbers of pages.
+ * others may need more than this slot: of these it keeps `empty_limit`, and gives half of them back when there are more. The
+ * partial list is taken from at one end and added to at the other: where frees meet slabs at random, each slab has
+ * gathered free objects by the time that its turn comes, and refills are seldom; of the slab that was added last, the next
+ * allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both
+ * sides. As both pointers and the freelist were too much for a descriptor, links are numbers of pages.
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange
@@ -55,39 +57,39 @@
 
 /* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
 
-/* In front of the first one of a list, if it has one. */
-static void link_first(const struct sy__slub_cache *cache, struct sy_page *first, struct sy_page *page)
-{
-	struct sy__slub_held *held = &sy__slub_slab(page)->held;
+/* The list of partial slabs: next of the last one is 0, prev of the first one is the last. */
 
-	held->prev = 0;
-	held->next = sy__slub_number(cache, first);
-	if (first)
-		sy__slub_slab(first)->held.prev = sy__slub_number(cache, page);
+static void append(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	struct sy__slub_held *held = &sy__slub_slab(page)->held, *first;
+	uint32_t number = sy__slub_number(cache, page);
+
+	held->next = 0;
+	if (!own->partial) {
+		held->prev = number;
+		own->partial = page;
+		return;
+	}
+	first = &sy__slub_slab(own->partial)->held;
+	held->prev = first->prev;
+	sy__slub_slab(sy__slub_numbered(cache, first->prev))->held.next = number;
+	first->prev = number;
 }
 
-/* From anywhere on the list of partial slabs. */
+/* From anywhere. */
 static void take_out(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	const struct sy__slub_held *held = &sy__slub_slab(page)->held;
-	struct sy_page *next = sy__slub_numbered(cache, held->next), *prev = sy__slub_numbered(cache, held->prev);
+	struct sy_page *next = sy__slub_numbered(cache, held->next);
 
+	if (page == own->partial)
+		own->partial = next;
+	else
+		sy__slub_slab(sy__slub_numbered(cache, held->prev))->held.next = held->next;
+	if (!next)
+		next = own->partial;
 	if (next)
 		sy__slub_slab(next)->held.prev = held->prev;
-	if (prev)
-		sy__slub_slab(prev)->held.next = held->next;
-	else
-		own->partial = next;
-}
-
-/* What is first on a list from which the first is taken. */
-static struct sy_page *behind_first(const struct sy__slub_cache *cache, struct sy_page *first)
-{
-	struct sy_page *next = sy__slub_numbered(cache, sy__slub_slab(first)->held.next);
-
-	if (next)
-		sy__slub_slab(next)->held.prev = 0;
-	return next;
 }
 
 /* What slab.filler says of a slot: the number of its page in the address space, as far as there is room for it. */
@@ -109,8 +111,7 @@ static inline void hold(const struct sy__slub_cache *cache, struct sy__slub_slot
 	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
 	slab->held.freelist = object;
 	slab->held_objects = object != NULL;
-	link_first(cache, own->partial, page);
-	own->partial = page;
+	append(cache, own, page);
 	own->partial_slabs++;
 	own->foreign_slabs += is_foreign(own, slab);
 }
@@ -133,7 +134,7 @@ void sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, s
 		return;
 	take_out(cache, own, page);
 	count_out_partial(own, page);
-	link_first(cache, sy__slub_first_empty(cache, own), page);
+	sy__slub_slab(page)->held.next = own->empty;
 	own->empty = sy__slub_number(cache, page);
 	own->empty_slabs++;
 }
@@ -144,7 +145,7 @@ struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *cache, struct s
 	struct sy_page *page = sy__slub_first_empty(cache, own);
 
 	if (page) {
-		own->empty = sy__slub_number(cache, behind_first(cache, page));
+		own->empty = sy__slub_slab(page)->held.next;
 		own->empty_slabs--;
 	}
 	return page;
@@ -157,7 +158,7 @@ struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *cache, struct s
 
 	if (sy__unlikely(!page))
 		return sy__slub_next_empty(cache, own);
-	own->partial = behind_first(cache, page);
+	take_out(cache, own, page);
 	count_out_partial(own, page);
 	return page;
 }
