@@ -62,6 +62,10 @@ void sy__page_refill(struct sy_heap *, struct sy_page *);
  * destroying heaps: visits every grown page. */
 void sy__pages_walk(struct sy_heap *, bool (*visit)(void *context, struct sy_page *head), void *context);
 
+/* Head page of the block of the heap's that an address lies in, whatever address that is; NULL: in none. For checks and walks, which
+ * go by links that a program may have written over. */
+struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
+
 /* Memory nodes that pages may come from: sy__page_node is below this. */
 unsigned sy__pages_nodes(const struct sy_pages *);
 

@@ -10,7 +10,9 @@
  * slabs have no more objects than that.
  *
  * Promises to the visitor, which the tests hold every policy to: parts ascend and leave no gap, so their bytes add up to
- * the slab's; no object is skipped; an object that two lists have is told so rather than hidden.
+ * the slab's; no object is skipped; an object that two lists have is told so rather than hidden. A walk of a heap that is corrupt ends
+ * as well: links in free objects, which programs may have written over, are followed only as far as they lead to pages of the heap,
+ * and as many steps as there may be.
  *
  * No lock is taken here. A walk shows a heap that rests, or one of threads, whose calls wait meanwhile; what a policy walks over is the same as in its checks.
  */
@@ -66,8 +68,30 @@ void sy__walk_mark(struct sy__walk *walk, const void *object, enum sy_part_state
 	if (from_first >= grid->size * grid->objects || from_first / grid->size - walk->first >= SY__WALK_WINDOW)
 		return;
 	mark = &walk->window[from_first / grid->size - walk->first];
-	if (mark->lists++ == 0)
-		*mark = (struct sy__mark){ list, place, (uint16_t)owner, 1, state };
+	if (!mark->lists)
+		*mark = (struct sy__mark){ list, place, (uint16_t)owner, 0, state };
+	if (mark->lists < UINT16_MAX)
+		mark->lists++;
+}
+
+/* Where the link of an object is; NULL: there can be none. Memory of a supplier is nothing that the page allocator knows. */
+static void *const *link_of(const struct sy__walk *walk, const void *object, size_t offset)
+{
+	const char *link = (const char *)object + offset;
+	bool supplied = walk->slab.cache && walk->slab.cache->supplier;
+
+	if (!object || (uintptr_t)link % sizeof(void *) || (!supplied && !sy__pages_find(walk->heap, link)))
+		return NULL;
+	return (void *const *)(const void *)link;
+}
+
+void sy__walk_chain(struct sy__walk *walk, const void *first, size_t offset, uint64_t most, enum sy_part_state state,
+                    const char *list, unsigned owner)
+{
+	void *const *link;
+
+	for (uint64_t place = 0; place <= most && (link = link_of(walk, first, offset)); first = *link)
+		sy__walk_mark(walk, first, state, list, owner, place++);
 }
 
 void sy__walk_objects(struct sy__walk *walk, const struct sy__walk_grid *grid)

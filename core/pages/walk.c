@@ -1,5 +1,5 @@
 /*
- * What heaps ask about all of the page allocator: which blocks are theirs, and how many nodes there are.
+ * What heaps ask about all of the page allocator: which blocks are theirs, in which an address lies, and how many nodes there are.
  *
  * A walk goes over the descriptors that exist, zone by zone, from block to block by their orders: in a populated zone
  * over all of it, passing over older pages, which have none, by their bitmap; in any other over what has grown, and over the
@@ -68,6 +68,20 @@ void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy
 	for (unsigned zone = 0; zone < pages->zone_count; zone++)
 		if (!walk_zone(&walk, &pages->zones[zone]))
 			return;
+}
+
+struct sy_page *sy__pages_find(const struct sy_heap *heap, const void *address)
+{
+	struct sy_pages *pages = heap->pages;
+	struct sy_page *page;
+
+	if (!sy__holds(heap, address))
+		return NULL;
+	page = sy__page_of(heap, address);
+	if (!__atomic_load_n(&pages->committed[sy__number(pages, page) >> SY_MAX_ORDER], __ATOMIC_ACQUIRE))
+		return NULL;
+	page = sy__page_head(page);
+	return is_held(sy__use(page)) && page->heap == heap ? page : NULL;
 }
 
 unsigned sy__pages_nodes(const struct sy_pages *pages)

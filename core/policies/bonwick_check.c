@@ -222,7 +222,9 @@ static const char *check_layout(const struct sy__bonwick_cache *cache)
 
 static bool page_names(const struct sy__bonwick_cache *cache, const char *address)
 {
-	return sy__bonwick_page(sy__page_of(cache->cache.heap, address))->cache == cache;
+	struct sy_page *page = sy__pages_find(cache->cache.heap, address);
+
+	return page && sy__page_is_slab(page) && sy__bonwick_page(page)->cache == cache;
 }
 
 /* Whether an address is a buffer of the cache. */

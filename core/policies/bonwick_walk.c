@@ -16,20 +16,11 @@ struct view {
 	const struct sy__bonwick_slab *slab;
 };
 
-static void mark_chain(struct sy__walk *walk, const struct sy__bonwick_cache *cache, void *first, enum sy_part_state state,
-                       const char *list, unsigned owner)
+static void mark_bufctls(struct sy__walk *walk, const struct sy__bonwick_bufctl *first, uint64_t most)
 {
 	uint64_t place = 0;
 
-	for (void *at = first; at; at = *sy__bonwick_next(cache, at))
-		sy__walk_mark(walk, at, state, list, owner, place++);
-}
-
-static void mark_bufctls(struct sy__walk *walk, const struct sy__bonwick_bufctl *first)
-{
-	uint64_t place = 0;
-
-	for (const struct sy__bonwick_bufctl *at = first; at; at = at->next)
+	for (const struct sy__bonwick_bufctl *at = first; at && place <= most; at = at->next)
 		sy__walk_mark(walk, at->buffer, SY_PART_FREE, "freelist of the slab", 0, place++);
 }
 
@@ -39,14 +30,16 @@ static void mark(struct sy__walk *walk, const void *context)
 	const struct sy__bonwick_cache *cache = view->cache;
 
 	if (cache->large)
-		mark_bufctls(walk, view->slab->free);
+		mark_bufctls(walk, view->slab->free, cache->objects);
 	else
-		mark_chain(walk, cache, view->slab->free, SY_PART_FREE, "freelist of the slab", 0);
+		sy__walk_chain(walk, view->slab->free, cache->linkage, cache->objects, SY_PART_FREE, "freelist of the slab", 0);
 	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
+		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
+
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
-		mark_chain(walk, cache, sy__bonwick_slot(cache, slot)->main, SY_PART_SLOT, "main", slot);
-		mark_chain(walk, cache, sy__bonwick_slot(cache, slot)->aux, SY_PART_SLOT, "aux", slot);
+		sy__walk_chain(walk, own->main, cache->linkage, own->main_count, SY_PART_SLOT, "main", slot);
+		sy__walk_chain(walk, own->aux, cache->linkage, own->aux_count, SY_PART_SLOT, "aux", slot);
 	}
 }
 

@@ -199,10 +199,8 @@ static uint64_t unused_bytes(struct sy__general_heap *general)
 static void mark_bucket(struct sy__walk *walk, const void *context)
 {
 	const struct bucket *bucket = context;
-	uint64_t place = 0;
 
-	for (const struct free_block *block = bucket->first; block; block = block->next)
-		sy__walk_mark(walk, block, SY_PART_FREE, "bucket", 0, place++);
+	sy__walk_chain(walk, bucket->first, offsetof(struct free_block, next), bucket->free, SY_PART_FREE, "bucket", 0);
 }
 
 static void bsd44_walk(struct sy__walk *walk, struct sy_page *page)
@@ -248,11 +246,11 @@ static const char *check_bucket(struct bsd44_heap *bsd44, unsigned node, unsigne
 	uint64_t left = bucket->free;
 
 	for (struct free_block *block = bucket->first; block; block = block->next) {
-		struct sy_page *page = sy__head_of(heap, block);
+		struct sy_page *page = sy__pages_find(heap, block);
 
 		if (!left--)
 			return "bsd44: a bucket has more free blocks than it counts, or its list runs in a circle";
-		if (!sy__page_is_slab(page) || sy__page_heap(page) != heap || sy__page_node(page) != node)
+		if (!page || !sy__page_is_slab(page) || sy__page_node(page) != node)
 			return "bsd44: a free block lies in no page of its heap and node";
 		if (page_state(page)->bucket != number)
 			return "bsd44: a free block lies in a page of another bucket";

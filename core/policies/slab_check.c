@@ -246,12 +246,14 @@ static bool has_left(const struct sy__slab_cache *cache, struct sy__slab_slab *s
 
 static bool may_be_cached(const struct sy__slab_cache *cache, int node, const void *object)
 {
-	struct sy_page *page = sy__head_of(cache->cache.heap, object);
-	struct sy__slab_slab *slab = sy__slab_slab(page);
+	struct sy_page *page = sy__pages_find(cache->cache.heap, object);
+	struct sy__slab_slab *slab;
 	size_t offset;
 
-	if (sy__page_heap(page) != cache->cache.heap || !sy__page_is_slab(page) || slab->cache != cache || slab->waiting ||
-	    sy__page_node(page) != node)
+	if (!page || !sy__page_is_slab(page) || sy__page_node(page) != node)
+		return false;
+	slab = sy__slab_slab(page);
+	if (slab->cache != cache || slab->waiting)
 		return false;
 	offset = (size_t)((const char *)object - sy__slab_first_object(cache, slab));
 	return offset % cache->cache.size == 0 && offset / cache->cache.size < cache->objects &&

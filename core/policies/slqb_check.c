@@ -131,11 +131,13 @@ static bool holds(const struct sy__slqb_cache *cache, void *first, uint32_t coun
 	uint32_t found = 0;
 
 	for (void *at = first; at; at = *sy__slqb_next(cache, at)) {
-		struct sy_page *page = sy__head_of(cache->cache.heap, at);
-		const struct sy__slqb_slab *slab = sy__slqb_slab(page);
+		struct sy_page *page = sy__pages_find(cache->cache.heap, at);
+		const struct sy__slqb_slab *slab;
 
-		if (++found > count || sy__page_heap(page) != cache->cache.heap || !sy__page_is_slab(page) ||
-		    slab->list->cache != cache || slab->waiting || sy__page_node(page) != node || !is_object_of(cache, page, at))
+		if (++found > count || !page || !sy__page_is_slab(page))
+			return false;
+		slab = sy__slqb_slab(page);
+		if (slab->list->cache != cache || slab->waiting || sy__page_node(page) != node || !is_object_of(cache, page, at))
 			return false;
 		if (owner && slab->list != owner)
 			return false;

@@ -14,20 +14,11 @@ struct view {
 	struct sy_page *page;
 };
 
-static void mark_chain(struct sy__walk *walk, const struct sy__slqb_cache *cache, void *first, enum sy_part_state state,
-                       const char *list, unsigned owner)
-{
-	uint64_t place = 0;
-
-	for (void *at = first; at; at = *sy__slqb_next(cache, at))
-		sy__walk_mark(walk, at, state, list, owner, place++);
-}
-
 static void mark_list(struct sy__walk *walk, const struct sy__slqb_cache *cache, const struct sy__slqb_list *list,
                       enum sy_part_state state, unsigned owner)
 {
-	mark_chain(walk, cache, list->freelist, state, "freelist", owner);
-	mark_chain(walk, cache, list->remote_free.first, state, "remote_free", owner);
+	sy__walk_chain(walk, list->freelist, cache->offset, list->count, state, "freelist", owner);
+	sy__walk_chain(walk, list->remote_free.first, cache->offset, list->remote_free.count, state, "remote_free", owner);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
@@ -35,7 +26,7 @@ static void mark(struct sy__walk *walk, const void *context)
 	const struct view *view = context;
 	const struct sy__slqb_cache *cache = view->cache;
 
-	mark_chain(walk, cache, sy__slqb_slab(view->page)->freelist, SY_PART_FREE, "freelist of the slab", 0);
+	sy__walk_chain(walk, sy__slqb_slab(view->page)->freelist, cache->offset, cache->objects, SY_PART_FREE, "freelist of the slab", 0);
 	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		const struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
 
@@ -43,7 +34,7 @@ static void mark(struct sy__walk *walk, const void *context)
 			continue;
 		mark_list(walk, cache, &own->list, SY_PART_SLOT, slot);
 		if (own->rlist.count)
-			mark_chain(walk, cache, own->rlist.first, SY_PART_SLOT, "rlist", slot);
+			sy__walk_chain(walk, own->rlist.first, cache->offset, own->rlist.count, SY_PART_SLOT, "rlist", slot);
 	}
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
 		mark_list(walk, cache, &cache->nodes[node].list, SY_PART_NODE, node);

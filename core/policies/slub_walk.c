@@ -15,13 +15,10 @@ struct view {
 	struct sy_page *page;
 };
 
-static void mark_chain(struct sy__walk *walk, const struct sy__slub_cache *cache, void *first, enum sy_part_state state,
-                       const char *list, unsigned owner)
+static void mark_chain(struct sy__walk *walk, const struct view *view, void *first, enum sy_part_state state, const char *list,
+                       unsigned owner)
 {
-	uint64_t place = 0;
-
-	for (void *at = first; at; at = *sy__slub_next(cache, at))
-		sy__walk_mark(walk, at, state, list, owner, place++);
+	sy__walk_chain(walk, first, view->cache->offset, sy__slub_objects(view->page), state, list, owner);
 }
 
 /* What a slot has free in its active slab, or in another one that it owns. */
@@ -33,13 +30,13 @@ static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigne
 	const char *end;
 
 	if (own->slab == view->page) {
-		mark_chain(walk, cache, own->freelist, SY_PART_SLOT, "freelist", slot);
+		mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 		end = own->start + (size_t)sy__slub_objects(view->page) * cache->cache.size;
 		for (uint32_t i = own->uncarved; i; i--)
 			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 	}
 	if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(own, cache->offset))
-		mark_chain(walk, cache, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
+		mark_chain(walk, view, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
 }
 
 /* Free objects in pages without memory. */
@@ -58,7 +55,7 @@ static void mark(struct sy__walk *walk, const void *context)
 	const struct view *view = context;
 	const struct sy__slub_cache *cache = view->cache;
 
-	mark_chain(walk, cache, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	mark_chain(walk, view, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	mark_emptied(walk, view);
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))

@@ -257,19 +257,23 @@ struct survey {
 };
 
 /* A son must be smaller, or of lower rank, and on its side. */
-static const char *check_son(const struct sy__tree *tree, uint64_t number, uint64_t son, bool right_side)
+static const char *check_son(const struct sy_heap *heap, const struct sy__tree *tree, uint64_t number, uint64_t son,
+                             bool right_side)
 {
 	if (!son)
 		return NULL;
+	if (!sy__sunos4_has(heap, tree, son))
+		return "sunos4: a free block stands above what is none of the heap's";
 	if (!sy__tree_above(number, sy__tree_units(tree, number), son, sy__tree_units(tree, son)))
 		return "sunos4: a free block stands above a larger one";
 	return (son > number) == right_side ? NULL : "sunos4: a free block stands on the wrong side of one above it";
 }
 
-static const char *check_free(const struct sy__tree *tree, uint64_t number, uint32_t units, const struct chunk *chunk)
+static const char *check_free(const struct sy_heap *heap, const struct sy__tree *tree, uint64_t number, uint32_t units,
+                              const struct chunk *chunk)
 {
 	const struct sy__tree_node *node = sy__tree_node(tree, number);
-	const char *wrong = check_son(tree, number, sy__tree_at(&node->left), false);
+	const char *wrong = check_son(heap, tree, number, sy__tree_at(&node->left), false);
 
 	if (wrong)
 		return wrong;
@@ -277,25 +281,27 @@ static const char *check_free(const struct sy__tree *tree, uint64_t number, uint
 		return "sunos4: a free block's size in the tree is not that in the map";
 	if (units == chunk->units)
 		return "sunos4: a wholly free chunk was kept";
-	return check_son(tree, number, sy__tree_at(&node->right), true);
+	return check_son(heap, tree, number, sy__tree_at(&node->right), true);
 }
 
 /* All blocks of a chunk, in order of address. */
 static const char *survey_blocks(struct survey *survey, const struct chunk *chunk)
 {
 	unsigned node = sy__page_node(chunk->page);
-	struct sy__tree *tree = &survey->sunos4->trees[node];
+	const struct sy__tree *tree = &survey->sunos4->trees[node];
+	const struct sy_heap *heap = &survey->sunos4->general.heap;
 	bool free_before = false;
+	uint64_t depth;
 
 	for (uint32_t unit = 0, end; unit < chunk->units; unit = end) {
-		bool is_free = sy__tree_find(tree, chunk->first + unit) != NULL;
+		bool is_free = sy__sunos4_is_free(heap, tree, chunk->first + unit, &depth);
 		const char *wrong = NULL;
 
 		end = sy__starts_end(chunk->starts, unit, chunk->units);
 		if (is_free) {
 			survey->blocks[node]++;
 			survey->units[node] += end - unit;
-			wrong = check_free(tree, chunk->first + unit, end - unit, chunk);
+			wrong = check_free(heap, tree, chunk->first + unit, end - unit, chunk);
 		}
 		survey->in_use += !is_free;
 		if (is_free && free_before)

@@ -8,17 +8,27 @@
 #include "../walk.h"
 #include "sunos4.h"
 
-/* Whether the block is in the tree, and how deep. */
-static bool is_free(const struct sy__tree *tree, uint64_t number, struct sy__mark *mark)
+bool sy__sunos4_has(const struct sy_heap *heap, const struct sy__tree *tree, uint64_t number)
 {
-	uint64_t at = sy__tree_at(&tree->root);
+	return sy__pages_find(heap, sy__tree_node(tree, number));
+}
 
-	mark->place = 0;
+bool sy__sunos4_is_free(const struct sy_heap *heap, const struct sy__tree *tree, uint64_t number, uint64_t *depth)
+{
+	uint64_t at = sy__tree_at(&tree->root), below = 0, above = UINT64_MAX;
+
+	*depth = 0;
 	while (at && at != number) {
 		const struct sy__tree_node *node = sy__tree_node(tree, at);
 
+		if (at <= below || at >= above || !sy__sunos4_has(heap, tree, at))
+			return false;
+		if (number < at)
+			above = at;
+		else
+			below = at;
 		at = sy__tree_at(number < at ? &node->left : &node->right);
-		mark->place++;
+		++*depth;
 	}
 	return at != 0;
 }
@@ -37,6 +47,6 @@ void sy__sunos4_walk(struct sy__walk *walk, struct sy_page *page)
 		return;
 	for (uint32_t unit = 0, end; unit < units; unit = end) {
 		end = sy__starts_end(starts, unit, units);
-		sy__walk_block(walk, (size_t)end << SY__UNIT_SHIFT, is_free(tree, first + unit, &mark) ? &mark : NULL);
+		sy__walk_block(walk, (size_t)end << SY__UNIT_SHIFT, sy__sunos4_is_free(walk->heap, tree, first + unit, &mark.place) ? &mark : NULL);
 	}
 }

@@ -387,14 +387,16 @@ static const char *check_list(struct sy__svr4_heap *svr4, const struct sy_list *
 	const struct sy_list *before = list;
 
 	for (const struct sy_list *link = list->next; link != list; before = link, link = link->next) {
-		struct place place = place_of(svr4, link);
+		struct sy_page *pool = sy__pages_find(&svr4->general.heap, link);
+		struct place place;
 
 		if (!count--)
 			return "svr4: a list has more blocks than its class counts, or runs in a circle";
+		if (!pool || !sy__page_is_slab(pool) || sy__page_node(pool) != node)
+			return "svr4: a free block is in no pool of its heap and node";
 		if (link->prev != before)
 			return "svr4: a list of free blocks is not linked both ways";
-		if (!sy__page_is_slab(place.pool) || sy__page_heap(place.pool) != &svr4->general.heap || sy__page_node(place.pool) != node)
-			return "svr4: a free block is in no pool of its heap and node";
+		place = place_of(svr4, link);
 		if (!sy__starts_at(place.starts, place.unit) ||
 		    sy__starts_end(place.starts, place.unit, place.units) != place.unit + class_units(at))
 			return "svr4: a block is on the list of another class";

@@ -8,13 +8,18 @@
 #include "../walk.h"
 #include "svr4.h"
 
-/* Whether the block is on a list, and where. */
-static bool is_on(const struct sy_list *list, const void *block, struct sy__mark *mark)
+/* Whether the block is on a list, and where. A list that was written over ends where its links don't lead both ways. */
+static bool is_on(const struct sy_heap *heap, const struct sy_list *list, const void *block, struct sy__mark *mark)
 {
+	const struct sy_list *before = list;
+
 	mark->place = 0;
-	for (const struct sy_list *at = list->next; at != list; at = at->next, mark->place++)
+	for (const struct sy_list *at = list->next; at != list && sy__pages_find(heap, at) && at->prev == before; at = at->next) {
 		if (at == block)
 			return true;
+		before = at;
+		mark->place++;
+	}
 	return false;
 }
 
@@ -23,7 +28,7 @@ static void walk_block(struct sy__walk *walk, struct sy__svr4_heap *svr4, uint32
 	size_t start = (size_t)unit << SY__UNIT_SHIFT, past = (size_t)end << SY__UNIT_SHIFT;
 	struct sy__svr4_class *class = sy__svr4_class_of(svr4, walk->slab.node, (uint32_t)(past - start));
 	struct sy__mark mark = { .list = global ? "globally free" : "locally free", .lists = 1, .state = SY_PART_FREE };
-	bool is_free = is_on(global ? &class->global : &class->local, walk->slab.address + start, &mark);
+	bool is_free = is_on(walk->heap, global ? &class->global : &class->local, walk->slab.address + start, &mark);
 
 	sy__walk_block(walk, past, is_free ? &mark : NULL);
 }

@@ -333,7 +333,7 @@ struct sy_part {
 	const char *list;      /* of a free one, the list that it is on, in the policy's words; NULL: none, or not a free one */
 	unsigned owner;        /* SY_PART_SLOT: which slot's; SY_PART_NODE: which node's */
 	uint64_t place;        /* on that list: 0 is handed out first; in a tree, how far below the root */
-	unsigned lists;        /* how many lists it is on; more than 1: the heap is corrupt */
+	unsigned lists;        /* how often it is on lists; more than once: the heap is corrupt (freed twice, or written to when free) */
 };
 
 struct sy_visitor {
@@ -349,7 +349,7 @@ struct sy_visitor {
 /* Shows a visitor all slabs and large allocations of a heap in order of address (those of suppliers come last, in the order
  * in which their caches keep them), and all that is in them. False: the visitor ended it. No memory is taken, 3 KiB of stack
  * are. Nobody else may use the heap meanwhile (a heap of threads sees to that
- * itself); the visitor may read all of it and change nothing. The cost is that of the
+ * itself); the visitor may read all of it and change nothing. A walk of a corrupt heap ends as well. The cost is that of the
  * pages in existence, and for each slab that of its cache's lists. Linux: what slabinfo, crash and drgn look at. */
 bool sy_heap_walk(struct sy_heap *, const struct sy_visitor *);
 

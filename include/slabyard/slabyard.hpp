@@ -209,7 +209,7 @@ struct leave_as_is {
  * constructor must not throw; neither it nor the destructor may use any slabyard heap.
  */
 template <typename T, typename Reset = leave_as_is> class object_cache {
-	static_assert(std::is_nothrow_default_constructible_v<T>, "objects of a cache are constructed where nothing can be thrown");
+	static_assert(std::is_nothrow_default_constructible_v<T>, "objects of a cache are constructed where nothing can be thrown: declare T() noexcept");
 	static_assert(std::is_nothrow_destructible_v<T>, "objects of a cache are destroyed where nothing can be thrown");
 	static_assert(std::is_nothrow_invocable_v<Reset, T &>, "objects are reset where nothing can be thrown");
 	static_assert(alignof(T) <= SY_PAGE_SIZE, "no object is aligned to more than a page");

@@ -267,6 +267,13 @@ static bool walk_node(struct pglist_data *node, bool (*visit)(void *context, str
 	return true;
 }
 
+struct sy_page *sy__pages_find(const struct sy_heap *heap, const void *address)
+{
+	struct sy_page *page = sy__holds(heap, address) ? sy__head_of(heap, address) : NULL;
+
+	return page && sy__page_flags_of(page) & SY__PAGE_OURS ? page : NULL;
+}
+
 void sy__pages_walk(struct sy_heap *heap, bool (*visit)(void *context, struct sy_page *head), void *context)
 {
 	struct pglist_data *node;

@@ -1,0 +1,145 @@
+/*
+ * Heaps in which a program has done wrong: it freed an object twice, or wrote to free ones. For every policy, on heaps of one slot and of
+ * threads: the check tells, and both the check and a walk come to their end, whatever the words say that were links.
+ *
+ * What a policy keeps in free objects may say anything then: that the next one is nowhere, in memory that the heap has reserved but
+ * not made usable, between two objects, or the object itself. The heaps are left as they are.
+ */
+#include "policy_support.h"
+
+#define OBJECTS 300u
+#define SIZE 64u
+
+struct damaged {
+	struct sy_heap *heap;
+	struct sy_cache *cache;
+	char *objects[OBJECTS];
+};
+
+struct told {
+	size_t slabs, parts; /* bytes */
+	unsigned twice;      /* objects that are on lists more than once */
+};
+
+static bool see_slab(void *context, const struct sy_slab *slab)
+{
+	((struct told *)context)->slabs += slab->bytes;
+	return true;
+}
+
+static bool see_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	struct told *told = context;
+
+	(void)slab;
+	told->parts += part->bytes;
+	told->twice += part->lists > 1;
+	return true;
+}
+
+/* Every other object is free. */
+static struct damaged make(struct sy_heap *heap)
+{
+	struct damaged made = { .heap = there(heap, "heap") };
+
+	made.cache = there(sy_cache_create(heap, &(struct sy_cache_config){ .name = "victims", .size = SIZE }), "cache");
+	for (unsigned i = 0; i < OBJECTS; i++)
+		made.objects[i] = there(sy_alloc(made.cache, 0), "object");
+	for (unsigned i = 0; i < OBJECTS; i += 2)
+		sy_free(made.cache, made.objects[i]);
+	CHECK_FINE(sy_heap_check(heap));
+	return made;
+}
+
+static struct sy_heap *driven(const char *policy)
+{
+	return make_tuned(policy, 1, 1, NULL, 0).heap;
+}
+
+static struct sy_heap *of_threads(const char *policy)
+{
+	return sy_heap_open(policy, NULL, NULL);
+}
+
+static struct told look(const struct damaged *damaged, bool shows)
+{
+	struct told told = { 0 };
+	const struct sy_visitor visitor = { .slab = see_slab, .part = see_part, .context = &told };
+
+	CHECK(!shows || sy_heap_check(damaged->heap));
+	CHECK(sy_heap_walk(damaged->heap, &visitor));
+	CHECK_EQUAL(told.parts, told.slabs);
+	return told;
+}
+
+/* Policies that keep blocks of any size have each on one list, or none, whatever was done. */
+static bool keeps_lists(const char *policy)
+{
+	return strcmp(policy, "slob") != 0 && strcmp(policy, "svr4") != 0 && strcmp(policy, "sunos4") != 0;
+}
+
+static void test_freed_twice(const char *policy, struct sy_heap *heap)
+{
+	struct damaged damaged = make(heap);
+	struct told told;
+
+	sy_free(damaged.cache, damaged.objects[151]);
+	sy_free(damaged.cache, damaged.objects[151]);
+	told = look(&damaged, true);
+	CHECK_EQUAL(told.twice, keeps_lists(policy) ? 1 : 0);
+}
+
+/* slab has the numbers of free objects elsewhere. */
+static void test_written_to(const char *policy, struct sy_heap *heap, uintptr_t word)
+{
+	struct damaged damaged = make(heap);
+
+	for (unsigned i = 0; i < OBJECTS; i += 2)
+		for (unsigned byte = 0; byte < SIZE; byte += sizeof(word))
+			memcpy(damaged.objects[i] + byte, &word, sizeof(word));
+	look(&damaged, strcmp(policy, "slab") != 0);
+}
+
+static void test_written_to_itself(const char *policy, struct sy_heap *heap, size_t beside)
+{
+	struct damaged damaged = make(heap);
+
+	for (unsigned i = 0; i < OBJECTS; i += 2) {
+		char *word = damaged.objects[i] + beside;
+
+		for (unsigned byte = 0; byte < SIZE; byte += sizeof(word))
+			memcpy(damaged.objects[i] + byte, &word, sizeof(word));
+	}
+	look(&damaged, strcmp(policy, "slab") != 0);
+}
+
+/* An address that the heap has reserved, and nothing is behind it. */
+static uintptr_t reserved(const struct sy_heap *heap)
+{
+	return (uintptr_t)sy__page_address(heap, sy__pages_base(heap)->table + sy__pages_base(heap)->page_count - 8);
+}
+
+static void test_policy(const char *policy, struct sy_heap *(*open)(const char *policy))
+{
+	unsigned before = check_failures;
+	struct sy_heap *heap = open(policy);
+
+	test_freed_twice(policy, open(policy));
+	test_written_to(policy, heap, reserved(heap));
+	test_written_to(policy, open(policy), (uintptr_t)0x4141414141414141u);
+	test_written_to(policy, open(policy), 16);
+	test_written_to_itself(policy, open(policy), 0);
+	test_written_to_itself(policy, open(policy), 1);
+	test_written_to_itself(policy, open(policy), 24);
+	if (check_failures != before)
+		fprintf(stderr, "that was %s\n", policy);
+}
+
+int main(void)
+{
+	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		test_policy((*at)->name, driven);
+		test_policy((*at)->name, of_threads);
+	}
+	return check_result();
+}
