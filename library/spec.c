@@ -164,6 +164,14 @@ static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable
 
 /* ---- Parsing -------------------------------------------------------------------------------------------------- */
 
+/* As strcspn, which in some C libraries is large, and seldom in memory when a program starts. */
+static size_t length_to(const char *text, char mark)
+{
+	const char *found = strchr(text, mark);
+
+	return found ? (size_t)(found - text) : strlen(text);
+}
+
 static bool is_word(const char *word, const char *text, size_t length)
 {
 	return strlen(word) == length && memcmp(word, text, length) == 0;
@@ -249,7 +257,7 @@ static bool parse_settings(struct sy_heap_config *config, const char *text, stru
 	uint32_t given = 0;
 
 	for (;;) {
-		size_t length = strcspn(text, ",");
+		size_t length = length_to(text, ',');
 
 		if (!parse_setting(config, text, length, &given, fault))
 			return false;
@@ -262,7 +270,7 @@ static bool parse_settings(struct sy_heap_config *config, const char *text, stru
 bool sy__spec_parse(struct sy_heap_config *config, const char *text, const struct sy__spec_other *other,
                     struct sy_fault *fault)
 {
-	size_t length = strcspn(text, ":");
+	size_t length = length_to(text, ':');
 	const struct sy_policy *policy = NULL;
 
 	if (!length)

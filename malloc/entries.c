@@ -103,11 +103,14 @@ static struct service ready; /* what the heap serves by; there as soon as servic
  * now, the functions below stay between the callers and what serves them. */
 void serve(struct sy_heap *heap, bool alone)
 {
+	const char *file = process_setting("SLABYARD_STATS");
+
 	ready = (struct service){ heap, heap->malloc_here, heap->free_here };
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
-	report_start(&ready);
+	if (file)
+		report_start(&ready, file);
 	__atomic_store_n(&service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		service = ready;

@@ -15,6 +15,9 @@ struct sy_heap *process_heap(void);
 /* The spec of its policy. */
 const char *process_spec(void);
 
+/* What the environment sets; NULL: nothing, or the program is another user's. */
+const char *process_setting(const char *name);
+
 /* ---- mapping.c: objects that are mappings of their own ------------------------------------------------------------ */
 
 /* Zeroed, aligned to a power of two; NULL: no memory (errno is not set). */
@@ -68,8 +71,8 @@ size_t usable_bytes(const void *object);           /* of any object */
 
 /* ---- report.c --------------------------------------------------------------------------------------------------------- */
 
-/* Where the environment asks for a report at the end, puts functions that count between callers and what serves them. */
-void report_start(struct service *);
+/* For a report into that file at the end: puts functions that count between callers and what serves them. */
+void report_start(struct service *, const char *file);
 
 /* An object that came into being other than by service.malloc, or that is about to change its size. NULL is none. Nothing
  * where there is no report. */

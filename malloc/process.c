@@ -73,9 +73,16 @@ static struct sy_heap *open_or_tell(const struct sy_heap_options *options)
 	return heap;
 }
 
+const char *process_setting(const char *name)
+{
+	const char *value = getauxval(AT_SECURE) ? NULL : getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
 static struct sy_heap *make(void)
 {
-	const char *wanted = getauxval(AT_SECURE) ? NULL : getenv("SLABYARD");
+	const char *wanted = process_setting("SLABYARD");
 	struct sy_heap_options options = {
 		.reserve = reserve(),
 		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
@@ -83,7 +90,7 @@ static struct sy_heap *make(void)
 	struct sy_heap_config parsed;
 	struct sy_fault fault;
 
-	if (wanted && *wanted)
+	if (wanted)
 		spec = wanted;
 	if (!sy_spec_parse(&parsed, spec, &fault))
 		refuse(fault.text);

@@ -81,14 +81,16 @@ __thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .slot = NO_SLOT 
 
 static struct {
 	sy__lock_t lock;
-	unsigned high; /* slots from here on never had an owner */
+	unsigned owned; /* slots beyond SHARED that ever had an owner: zero at first, as all of this, so that untouched slots take no memory */
 	unsigned in_vain; /* claims under memory pressure since one that reached everybody */
-	struct sy__thread *owners[SY_THREAD_SLOTS]; /* NULL: nobody. Of SHARED always */
-	long ids[SY_THREAD_SLOTS]; /* the kernel's, of owners */
-	bool robust[SY_THREAD_SLOTS]; /* it had a list of robust futexes of the owner */
-	bool claimed[SY_THREAD_SLOTS]; /* by whoever holds the lock: nobody else touches them */
-	bool lost[SY_THREAD_SLOTS]; /* never to be used again */
-} table = { .high = SHARED + 1 };
+	struct {
+		struct sy__thread *owner; /* NULL: nobody. Of SHARED always */
+		long id;      /* the kernel's, of the owner */
+		bool robust;  /* it had a list of robust futexes of the owner */
+		bool claimed; /* by whoever holds the lock: nobody else touches it */
+		bool lost;    /* never to be used again */
+	} slots[SY_THREAD_SLOTS];
+} table;
 
 static sy__lock_t shared_lock;
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
@@ -152,7 +154,7 @@ static bool change(struct sy__thread *thread, enum state from, enum state to)
 static void detach(struct sy__thread *self)
 {
 	sy__lock(&table.lock);
-	table.owners[self->slot] = NULL;
+	table.slots[self->slot].owner = NULL;
 	self->slot = NO_SLOT;
 	show(self, SY__DUMMY_HERE);
 	sy__unlock(&table.lock);
@@ -217,9 +219,9 @@ static bool is_robust(long id, bool unknown)
 /* The calling thread owns the slot. With the table's lock held. */
 static void own_slot(struct sy__thread *self, unsigned slot)
 {
-	table.owners[slot] = self;
-	table.ids[slot] = syscall(SYS_gettid);
-	table.robust[slot] = is_robust(table.ids[slot], false);
+	table.slots[slot].owner = self;
+	table.slots[slot].id = syscall(SYS_gettid);
+	table.slots[slot].robust = is_robust(table.slots[slot].id, false);
 }
 
 /* The lowest slot without an owner, so that few are ever in use; or NO_SLOT. */
@@ -228,12 +230,12 @@ static unsigned take_free_slot(struct sy__thread *self)
 	unsigned slot = SHARED + 1;
 
 	sy__lock(&table.lock);
-	while (slot < SY_THREAD_SLOTS && (table.owners[slot] || table.lost[slot]))
+	while (slot < SY_THREAD_SLOTS && (table.slots[slot].owner || table.slots[slot].lost))
 		slot++;
 	if (slot < SY_THREAD_SLOTS)
 		own_slot(self, slot);
-	if (slot >= table.high && slot < SY_THREAD_SLOTS)
-		__atomic_store_n(&table.high, slot + 1, __ATOMIC_RELAXED);
+	if (slot > SHARED + table.owned && slot < SY_THREAD_SLOTS)
+		__atomic_store_n(&table.owned, slot - SHARED, __ATOMIC_RELAXED);
 	sy__unlock(&table.lock);
 	return slot < SY_THREAD_SLOTS ? slot : NO_SLOT;
 }
@@ -357,18 +359,18 @@ static bool owner_lives(unsigned slot)
 	int before = errno;
 	bool gone;
 
-	if (table.robust[slot] && !is_robust(table.ids[slot], true))
+	if (table.slots[slot].robust && !is_robust(table.slots[slot].id, true))
 		return false;
-	gone = syscall(SYS_tgkill, getpid(), table.ids[slot], 0) && errno == ESRCH;
+	gone = syscall(SYS_tgkill, getpid(), table.slots[slot].id, 0) && errno == ESRCH;
 	errno = before;
 	return !gone;
 }
 
 static void forget_the_dead(const struct sy__thread *self)
 {
-	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
-		if (table.owners[slot] && table.owners[slot] != self && !owner_lives(slot))
-			table.owners[slot] = NULL;
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
+		if (table.slots[slot].owner && table.slots[slot].owner != self && !owner_lives(slot))
+			table.slots[slot].owner = NULL;
 }
 
 /* With the table's lock held. Slots that nobody owns are claimed by that alone. False: some did not come. */
@@ -377,15 +379,15 @@ static bool claim_all(struct sy__thread *self, unsigned patience)
 	bool fenced, all = true;
 
 	forget_the_dead(self);
-	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
-		table.claimed[slot] = !table.lost[slot] && table.owners[slot] != self &&
-		                      (!table.owners[slot] || stop_slow_calls(table.owners[slot], patience));
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
+		table.slots[slot].claimed = !table.slots[slot].lost && table.slots[slot].owner != self &&
+		                      (!table.slots[slot].owner || stop_slow_calls(table.slots[slot].owner, patience));
 	fenced = fence_all();
-	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
-		if (table.claimed[slot] && table.owners[slot])
-			table.claimed[slot] = fenced && fast_call_ended(table.owners[slot], patience);
-	for (unsigned slot = SHARED + 1; slot < table.high; slot++)
-		all &= table.claimed[slot] || !table.owners[slot] || table.owners[slot] == self;
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
+		if (table.slots[slot].claimed && table.slots[slot].owner)
+			table.slots[slot].claimed = fenced && fast_call_ended(table.slots[slot].owner, patience);
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
+		all &= table.slots[slot].claimed || !table.slots[slot].owner || table.slots[slot].owner == self;
 	self->claims = true;
 	return all;
 }
@@ -401,10 +403,10 @@ static unsigned patience(void)
 static void release_all(struct sy__thread *self)
 {
 	self->claims = false;
-	for (unsigned slot = SHARED + 1; slot < table.high; slot++) {
-		struct sy__thread *owner = table.owners[slot];
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
+		struct sy__thread *owner = table.slots[slot].owner;
 
-		table.claimed[slot] = false;
+		table.slots[slot].claimed = false;
 		if (!owner || state_of(owner) != CLAIMED)
 			continue;
 		show(owner, (ptrdiff_t)(slot * SY_SLOT_STRIDE));
@@ -418,7 +420,7 @@ bool sy__slots_claim_try(void)
 
 	if (self->claims || !in_call(self) || !sy__lock_try(&table.lock))
 		return false;
-	table.claimed[SHARED] = self->slot != SHARED && sy__lock_try(&shared_lock);
+	table.slots[SHARED].claimed = self->slot != SHARED && sy__lock_try(&shared_lock);
 	table.in_vain = claim_all(self, patience()) ? 0 : table.in_vain + 1;
 	return true;
 }
@@ -426,9 +428,9 @@ bool sy__slots_claim_try(void)
 void sy__slots_release(void)
 {
 	release_all(&sy__self);
-	if (table.claimed[SHARED])
+	if (table.slots[SHARED].claimed)
 		sy__unlock(&shared_lock);
-	table.claimed[SHARED] = false;
+	table.slots[SHARED].claimed = false;
 	sy__unlock(&table.lock);
 }
 
@@ -439,7 +441,7 @@ static void claim_outside(struct sy__thread *self)
 		attach(self);
 	sy__lock(&table.lock);
 	sy__lock(&shared_lock);
-	table.claimed[SHARED] = true;
+	table.slots[SHARED].claimed = true;
 	claim_all(self, FOREVER);
 }
 
@@ -470,14 +472,14 @@ void sy__claim_leave(void)
 
 unsigned sy__slots_high(void)
 {
-	return __atomic_load_n(&table.high, __ATOMIC_RELAXED);
+	return SHARED + 1 + __atomic_load_n(&table.owned, __ATOMIC_RELAXED);
 }
 
 bool sy__slot_mine(unsigned slot)
 {
 	const struct sy__thread *self = &sy__self;
 
-	return (self->slot == slot && in_call(self)) || (self->claims && table.claimed[slot]);
+	return (self->slot == slot && in_call(self)) || (self->claims && table.slots[slot].claimed);
 }
 
 /* ---- Fork ----------------------------------------------------------------------------------------------------------- */
@@ -514,13 +516,13 @@ static void after_fork_child(void)
 
 	if (!self->forking)
 		return;
-	for (unsigned slot = SHARED + 1; slot < table.high; slot++) {
-		if (table.owners[slot] == self) {
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
+		if (table.slots[slot].owner == self) {
 			own_slot(self, slot);
 			continue;
 		}
-		table.lost[slot] = !table.claimed[slot];
-		table.owners[slot] = NULL;
+		table.slots[slot].lost = !table.slots[slot].claimed;
+		table.slots[slot].owner = NULL;
 	}
 	self->forking = false;
 	sy__slots_release();
