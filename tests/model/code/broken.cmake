@@ -1,0 +1,136 @@
+# What is broken in the code, one thing each time, and what the search must say of it ("." any verdict but a sound one). NAME PROGRAM
+# MODEL VERDICT SOURCE FROM TO: see slabyard_broken.
+
+# The word is exchanged without a release, and without an acquire.
+slabyard_broken(no_release slub "hand over" "a race.*in execution" core/policies/slub_owned.c [[
+#include "slub.h"
+]] [[
+#include "slub.h"
+#define sy__swap64(word, guess, value) \
+	__atomic_compare_exchange_n(word, guess, value, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
+]])
+slabyard_broken(no_acquire slub "hand over" "a race.*in execution" core/policies/slub_owned.c [[
+#include "slub.h"
+]] [[
+#include "slub.h"
+#define sy__swap64(word, guess, value) \
+	__atomic_compare_exchange_n(word, guess, value, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
+]])
+
+# A full slab that is given up keeps its mark.
+slabyard_broken(mark_stays slub "two slabs" "a race.*in execution" core/policies/slub_owned.c [[
+		sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+		slab->emptied_pages = 0;
+]] [[
+		slab->emptied_pages = 0;
+]])
+
+# It is given up by a store, not by an exchange; likewise what others gave back is taken.
+slabyard_broken(left_by_store slub "hand over" "a slab is left.*in execution" core/policies/slub_owned.c [[
+if (sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN)) {]] [[
+__atomic_store_n(&slab->word, old & ~SY__SLUB_FROZEN, __ATOMIC_RELEASE);
+		{]])
+slabyard_broken(taken_by_store slub "hand over" "a race.*in execution" core/policies/slub_owned.c [[
+			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
+				continue;]] [[
+			__atomic_store_n(&slab->word, sy__slub_word_take(old), __ATOMIC_RELEASE);]])
+
+# A slab leaves the slot's list, and the next one still links to it.
+slabyard_broken(next_unlinked slub "emptied" "list is broken.*in execution" core/policies/slub_owned.c [[
+	if (next)
+		sy__slub_slab(next)->held.prev = held->prev;
+]] [[
+]])
+
+# A slab counts as empty with another object in use; or is carved anew then.
+slabyard_broken(emptied_early slub "two slabs" "in execution" core/policies/slub_owned.c [[
+if (sy__unlikely(sy__slub_in_use(page) == 1))]] [[
+if (sy__unlikely(sy__slub_in_use(page) <= 2))]])
+slabyard_broken(carved_early slub "two slabs" "a race.*in execution" core/policies/slub_owned.c [[
+bool empty = slab->held_objects == sy__slub_word_in_use(word)]] [[
+bool empty = slab->held_objects + 1u >= sy__slub_word_in_use(word)]])
+
+# A push is tried again with the old link; likewise what a slot gives up.
+slabyard_broken(stale_link slub "pushes" "in execution" core/policies/slub_owned.c [[
+	for (;;) {
+		if (sy__slub_word_stays(old)) {
+			*sy__slub_next(cache, object) = sy__slub_word_first(old, object);]] [[
+	*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+	for (;;) {
+		if (sy__slub_word_stays(old)) {]])
+slabyard_broken(stale_join slub "end, one left" "in execution" core/policies/slub_slabs.c [[
+	do {
+		new = old & ~SY__SLUB_FROZEN;
+		if (chain.first) {
+			join(cache, &chain, old);]] [[
+	if (chain.first)
+		join(cache, &chain, old);
+	do {
+		new = old & ~SY__SLUB_FROZEN;
+		if (chain.first) {]])
+
+# A slot's end leaves the mark, or forgets what the slab holds.
+slabyard_broken(drain_keeps_mark slub "claim" "a crash.*in execution" core/policies/slub_slabs.c [[
+	uint64_t old = sy__load64(&slab->word), new;
+
+	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+	slab->emptied_pages]] [[
+	uint64_t old = sy__load64(&slab->word), new;
+
+	slab->emptied_pages]])
+slabyard_broken(drain_forgets slub "end" "in execution" core/policies/slub_slabs.c [[
+return (struct chain){ slab->held.freelist, NULL, slab->held_objects };]] [[
+(void)slab;
+	return (struct chain){ NULL, NULL, 0 };]])
+
+# A slab becomes nobody's before its node's lock is taken; and its place is changed after that was given back.
+slabyard_broken(listed_late slub "end" "in execution" core/policies/slub_slabs.c [[
+	sy__lock(&node->lock);
+	change = release(cache, page, objects);]] [[
+	change = release(cache, page, objects);
+	sy__lock(&node->lock);]])
+slabyard_broken(settled_unlocked slub "node" "a race.*in execution" core/policies/slub.c [[
+	discard = settle(cache, node, page, old, new);
+	sy__unlock(&node->lock);
+]] [[
+	sy__unlock(&node->lock);
+	discard = settle(cache, node, page, old, new);
+]])
+
+# A trim puts a list back in front of what was free before.
+slabyard_broken(trim_stale slub "trim" "in execution" core/policies/slub_trim.c [[
+	do
+		*sy__slub_next(cache, kept.last) = sy__slub_word_first(old, kept.last);
+	while (]] [[
+	*sy__slub_next(cache, kept.last) = sy__slub_word_first(old, kept.last);
+	while (]])
+
+# Of a kernel: a quick push is tried again with the old link, or made into any slab; and a full slab is given up by a store.
+slabyard_broken(quick_stale port "slub, two CPUs" "in execution" core/policies/slub.c [[
+	do {
+		if (sy__unlikely(!sy__slub_word_stays(old)))
+			return false;
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+	} while]] [[
+	*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+	do {
+		if (sy__unlikely(!sy__slub_word_stays(old)))
+			return false;
+	} while]])
+slabyard_broken(quick_anywhere port "slub, two CPUs" "in execution" core/policies/slub.c [[
+		if (sy__unlikely(!sy__slub_word_stays(old)))
+			return false;
+]] [[
+]])
+slabyard_broken(rest_by_store port "slub, two CPUs" "in execution" core/policies/slub.c [[
+	} while (!sy__swap64(&slab->word, &old, new));
+	return sy__slub_word_first(old, own->start);]] [[
+		__atomic_store_n(&slab->word, new, __ATOMIC_RELEASE);
+	} while (false);
+	return sy__slub_word_first(old, own->start);]])
+
+# What SLQB sends is not under the lock of whom it is for.
+slabyard_broken(sent_unlocked queues "slqb" "a race.*in execution" core/policies/slqb_slabs.c [[
+	sy__lock(&to->remote_lock);
+	before]] [[
+	before]])

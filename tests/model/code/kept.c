@@ -1,0 +1,159 @@
+/*
+ * Mappings that malloc keeps for a while (malloc/kept.c), at all interleavings of those who give ranges, take them, and end old ones.
+ *
+ * The kernel's part is played here: a page belongs to the program, which says who of its threads has it, or is not mapped. Nobody
+ * may get a page that somebody has, what goes to the kernel must be nobody's, and in the end every page is in one place, and the sum of
+ * what is kept is what is counted. The entries are three here, as each is a step for whoever looks for a range.
+ *
+ * It was seen to find: an entry that is taken without being owned, a start that is stored without release or owned without acquire,
+ * and sizes read when the entry is somebody else's already.
+ */
+#define _GNU_SOURCE /* mremap */
+#include <sys/mman.h>
+
+#include "yard.h"
+
+#define PAGE ((size_t)64 << 10) /* as good as any: half of the least rest */
+#define PAGES 32u
+
+enum { UNMAPPED, KEPT, HELD };
+
+static struct {
+	uint8_t pages[PAGES];
+	char memory[PAGES * PAGE];
+} world;
+
+static uint8_t *page_at(const char *start)
+{
+	return &world.pages[(size_t)(start - world.memory) / PAGE];
+}
+
+static void become(const char *start, size_t bytes, uint8_t from, uint8_t to, const char *wrong)
+{
+	for (size_t i = 0; i < bytes / PAGE; i++) {
+		if (page_at(start)[i] != from)
+			model_wrong(wrong);
+		page_at(start)[i] = to;
+	}
+}
+
+static int unmap(void *start, size_t bytes)
+{
+	become(start, bytes, KEPT, UNMAPPED, "what somebody has is unmapped");
+	return 0;
+}
+
+/* Refuses, so that the range is given up: moves are single-threaded, and the pages' owner's. */
+static void *refuse(void *start, size_t bytes, size_t wanted, int flags, ...)
+{
+	(void)start;
+	(void)bytes;
+	(void)wanted;
+	(void)flags;
+	return MAP_FAILED;
+}
+
+#define munmap unmap
+#define mremap refuse
+#include "malloc/kept.c"
+#undef munmap
+#undef mremap
+
+/* ---- Threads -------------------------------------------------------------------------------------------------------- */
+
+static void keep_range(unsigned first, unsigned pages)
+{
+	char *start = world.memory + first * PAGE;
+
+	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
+	kept_give(start, pages * PAGE);
+}
+
+static void take_range(unsigned pages)
+{
+	size_t bytes = pages * PAGE;
+	char *start = kept_take(&bytes, NULL);
+
+	if (start)
+		become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
+}
+
+/* Two ranges are kept, of 4 and 6 pages; and others are held. */
+static void set_up(void)
+{
+	model_share(&world, sizeof(world));
+	model_share(entries, sizeof(entries));
+	model_share(&all_bytes, sizeof(all_bytes));
+	memset(world.pages, HELD, PAGES);
+	keep_range(0, 4);
+	keep_range(4, 6);
+}
+
+static void takes_some(void)
+{
+	take_range(2);
+}
+
+static void gives_and_takes(void)
+{
+	keep_range(10, 5);
+	take_range(5);
+}
+
+static void takes_and_gives_back(void)
+{
+	size_t bytes = 4 * PAGE;
+	char *start = kept_take(&bytes, NULL);
+
+	if (!start)
+		return;
+	become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
+	become(start, 2 * PAGE, HELD, KEPT, "a page is not there");
+	kept_give(start, 2 * PAGE);
+}
+
+static void gives(void)
+{
+	keep_range(10, 5);
+}
+
+static void takes(void)
+{
+	take_range(5);
+}
+
+static void ends_all(void)
+{
+	kept_end();
+}
+
+static const char *verify(void)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < RANGES; i++) {
+		if (entries[i].start == BUSY)
+			return "an entry is somebody's for ever";
+		if (!entries[i].start)
+			continue;
+		sum += entries[i].bytes;
+		become(entries[i].start, entries[i].bytes, KEPT, UNMAPPED, "a page is in two ranges");
+	}
+	for (unsigned i = 0; i < PAGES; i++)
+		if (world.pages[i] == KEPT)
+			return "a range is lost";
+	return sum == all_bytes ? NULL : "the sum is wrong";
+}
+
+int main(int argc, char **argv)
+{
+	static const struct model models[] = {
+		{ .name = "takes", .set_up = set_up, .threads = { takes_some, takes_and_gives_back }, .verify = verify },
+		{ .name = "gives", .set_up = set_up, .threads = { gives_and_takes, takes_and_gives_back }, .verify = verify },
+		{ .name = "ends", .set_up = set_up, .threads = { takes_and_gives_back, ends_all }, .verify = verify },
+		{ .name = "three", .set_up = set_up, .threads = { gives, takes, ends_all }, .verify = verify },
+		{ .name = NULL },
+	};
+
+	return model_try(models, argc, argv);
+}

@@ -1,0 +1,321 @@
+/*
+ * What the core's platform for programs has in platform/user.c and platform/threads.c: memory, and claims.
+ *
+ * Memory comes from one arena, so that an execution can begin with what set_up left: that is a file in memory, which executions have
+ * mapped privately, and drop what they wrote. Static memory of the program is copied.
+ *
+ * A thread's struct sy__thread is in one place, where the library looks for it, while that thread runs; and elsewhere while others do.
+ */
+#define _GNU_SOURCE /* memfd_create */
+#include "core/types.h"
+
+#include <slabyard/slabyard.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+#define ARENA ((size_t)64 << 20)
+#define SHARES 4
+
+__thread struct sy__thread sy__self;
+
+static struct {
+	char *start;
+	size_t used, used_at_first;
+	int file;
+	bool frozen;
+} memory = { .file = -1 };
+
+static struct {
+	struct range range;
+	char *at_first;
+} shares[SHARES];
+
+static unsigned share_count;
+static struct sy__thread threads[MODEL_THREADS];
+static bool inside[MODEL_THREADS]; /* slow calls */
+static int claimer = -1;
+static char claim_word[8]; /* stands for what a claimer releases to calls, */
+static char call_words[MODEL_THREADS][8]; /* and each call to claimers */
+
+static uint64_t standstill(void)
+{
+	return 0;
+}
+
+uint64_t (*sy__clock)(void) = standstill;
+
+/* ---- Memory --------------------------------------------------------------------------------------------------------- */
+
+static void must(bool done)
+{
+	if (!done) {
+		perror("the model's memory");
+		exit(2);
+	}
+}
+
+char *arena(size_t *bytes)
+{
+	*bytes = ARENA;
+	if (memory.start)
+		return memory.start;
+	memory.file = memfd_create("model", 0);
+	must(memory.file >= 0 && ftruncate(memory.file, ARENA) == 0);
+	memory.start = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file, 0);
+	must(memory.start != MAP_FAILED);
+	return memory.start;
+}
+
+void model_share(void *start, size_t bytes)
+{
+	must(share_count < SHARES);
+	shares[share_count].range = (struct range){ start, bytes };
+	shares[share_count].at_first = malloc(bytes);
+	must(shares[share_count++].at_first != NULL);
+	races_add((struct range){ start, bytes });
+}
+
+static void freeze(void)
+{
+	must(mmap(memory.start, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, memory.file, 0) == memory.start);
+	memory.frozen = true;
+	memory.used_at_first = memory.used;
+	for (unsigned i = 0; i < share_count; i++)
+		memcpy(shares[i].at_first, shares[i].range.start, shares[i].range.bytes);
+}
+
+void *sy__source_reserve(size_t bytes)
+{
+	size_t size;
+	char *start = arena(&size) + memory.used;
+
+	bytes = (bytes + SY_PAGE_SIZE - 1) & ~(SY_PAGE_SIZE - 1);
+	if (bytes > size - memory.used)
+		return NULL;
+	memory.used += bytes;
+	return start;
+}
+
+int sy__source_commit(void *start, size_t bytes)
+{
+	(void)start;
+	(void)bytes;
+	return 0;
+}
+
+void sy__source_discard(void *start, size_t bytes)
+{
+	memset(start, 0, bytes);
+}
+
+void sy__source_prefer_huge(void *start, size_t bytes)
+{
+	(void)start;
+	(void)bytes;
+}
+
+void sy__source_prefer_small(void *start, size_t bytes)
+{
+	(void)start;
+	(void)bytes;
+}
+
+void sy__source_release(void *start, size_t bytes)
+{
+	sy__source_discard(start, bytes);
+}
+
+/* A step that would have to wait here is not made (LOCK). */
+void sy__lock_wait(sy__lock_t *lock)
+{
+	(void)lock;
+	model_wrong("a lock is taken that was not given back");
+}
+
+unsigned sy__cpus(void)
+{
+	return 2;
+}
+
+/* ---- Threads -------------------------------------------------------------------------------------------------------- */
+
+void model_on_slot(unsigned slot)
+{
+	sy__self = (struct sy__thread){ .slot = slot, .here = (ptrdiff_t)(slot * SY_SLOT_STRIDE) };
+}
+
+unsigned model_slot(void)
+{
+	return sy__self.slot;
+}
+
+void platform_begin(void)
+{
+	if (!memory.frozen)
+		freeze();
+	must(madvise(memory.start, ARENA, MADV_DONTNEED) == 0);
+	memory.used = memory.used_at_first;
+	for (unsigned i = 0; i < share_count; i++)
+		memcpy(shares[i].range.start, shares[i].at_first, shares[i].range.bytes);
+	claimer = -1;
+	for (unsigned i = 0; i < MODEL_THREADS; i++) {
+		model_on_slot(i + 1);
+		threads[i] = sy__self;
+		inside[i] = false;
+	}
+}
+
+void platform_switch(int from, int to)
+{
+	if (from >= 0)
+		threads[from] = sy__self;
+	if (to >= 0)
+		sy__self = threads[to];
+}
+
+bool may_call(unsigned thread)
+{
+	return claimer < 0 || claimer == (int)thread;
+}
+
+bool may_claim(unsigned thread)
+{
+	if (claimer >= 0)
+		return false;
+	for (unsigned i = 0; i < thread_count(); i++)
+		if (i != thread && (inside[i] || (running() == (int)i ? sy__self : threads[i]).busy))
+			return false;
+	return true;
+}
+
+static void ended(unsigned thread, int order)
+{
+	if (has_claims())
+		atomic_written(thread, call_words[thread], order, true);
+}
+
+static void enter(unsigned thread, unsigned *slot)
+{
+	if (has_claims())
+		atomic_read(thread, claim_word, __ATOMIC_ACQUIRE);
+	inside[thread] = true;
+	sy__self.here = SY__DUMMY_HERE;
+	sy__self.calls++;
+	*slot = sy__self.slot;
+}
+
+bool sy__call_enter(unsigned *slot)
+{
+	int self = running();
+
+	if (self < 0) {
+		*slot = sy__self.slot;
+		return true;
+	}
+	if (inside[self])
+		return false;
+	if (has_claims()) {
+		sy__self.busy = 0;
+		ended((unsigned)self, __ATOMIC_RELEASE);
+		step(CALL, NULL, true);
+	}
+	enter((unsigned)self, slot);
+	return true;
+}
+
+static void leave(unsigned thread)
+{
+	inside[thread] = false;
+	sy__self.here = (ptrdiff_t)(sy__self.slot * SY_SLOT_STRIDE);
+	sy__self.busy = 0;
+	ended(thread, __ATOMIC_RELEASE);
+}
+
+void sy__call_leave(void)
+{
+	if (running() >= 0)
+		leave((unsigned)running());
+}
+
+unsigned sy__calls(void)
+{
+	return sy__self.calls;
+}
+
+bool sy__claim_enter(unsigned *slot)
+{
+	int self = running();
+
+	if (self < 0)
+		return sy__call_enter(slot);
+	step(CLAIM, NULL, true);
+	claimer = self;
+	for (unsigned i = 0; i < thread_count(); i++) {
+		threads[i].here = SY__DUMMY_HERE;
+		atomic_read((unsigned)self, call_words[i], __ATOMIC_ACQUIRE);
+	}
+	enter((unsigned)self, slot);
+	return true;
+}
+
+void sy__claim_leave(void)
+{
+	int self = running();
+
+	if (self < 0)
+		return;
+	step(UNCLAIM, NULL, true);
+	atomic_written((unsigned)self, claim_word, __ATOMIC_RELEASE, true);
+	claimer = -1;
+	for (unsigned i = 0; i < thread_count(); i++)
+		threads[i].here = (ptrdiff_t)(threads[i].slot * SY_SLOT_STRIDE);
+	leave((unsigned)self);
+}
+
+bool sy__slots_claim_try(void)
+{
+	return false;
+}
+
+void sy__slots_release(void)
+{
+	model_wrong("what was not claimed is released");
+}
+
+bool sy__slot_mine(unsigned slot)
+{
+	return running() < 0 || claimer == running() || sy__self.slot == slot;
+}
+
+unsigned sy__slots_high(void)
+{
+	return MODEL_THREADS + 1;
+}
+
+/* ---- Words of struct sy__thread -------------------------------------------------------------------------------------- */
+
+bool is_own_word(const volatile void *address)
+{
+	return (uintptr_t)address - (uintptr_t)&sy__self < sizeof(sy__self);
+}
+
+/* Before the thread says that a call begins, or after it said that one has ended. */
+void says_busy(const volatile void *address, uint64_t value, int order)
+{
+	if (!has_claims() || running() < 0 || address != &sy__self.busy)
+		return;
+	if (value)
+		step(TRY_CALL, NULL, true);
+	else
+		ended((unsigned)running(), order);
+}
+
+void asks_here(const volatile void *address, int order)
+{
+	if (has_claims() && running() >= 0 && address == &sy__self.here)
+		atomic_read((unsigned)running(), claim_word, order);
+}

@@ -1,0 +1,171 @@
+/*
+ * Slots that the processors of a kernel drive, at all interleavings: quick calls, which interrupts break into, and slow ones.
+ *
+ * The calls are those of ports/linux/slob.c: a quick call is made with interrupts on, on the CPU's first slot, and says meanwhile
+ * that it is `within`; a slow one with interrupts off, on the second slot where it has interrupted a quick one. Of two CPUs one is
+ * interrupted, at any access to memory that it makes. For every policy that has quick calls.
+ *
+ * It was seen to find, for each of them: a quick call that does not say that it is within, and an interrupt that takes the same slot.
+ */
+#include "yard.h"
+
+extern const struct sy_policy sy__slab, sy__slqb, sy__slub;
+
+/* ---- Calls of the port ---------------------------------------------------------------------------------------------- */
+
+static bool enter(unsigned cpu)
+{
+	if (yard.within[cpu])
+		return false;
+	yard.within[cpu] = true;
+	return true;
+}
+
+static void leave(unsigned cpu)
+{
+	yard.within[cpu] = false;
+}
+
+static unsigned begin(unsigned cpu)
+{
+	model_interrupts(false);
+	return cpu + (yard.within[cpu] ? YARD_CPUS : 0);
+}
+
+static void end(void)
+{
+	model_interrupts(true);
+}
+
+static void take_on(unsigned cpu, unsigned at)
+{
+	void *object = NULL;
+
+	if (enter(cpu)) {
+		object = yard.cache->policy->quick->cache_alloc(yard.cache, cpu);
+		leave(cpu);
+	}
+	if (!object) {
+		object = yard.cache->policy->cache_alloc(yard.cache, begin(cpu), 0, SY_ANY_NODE);
+		end();
+	}
+	yard.objects[at] = yard_got(object);
+}
+
+static void give_on(unsigned cpu, unsigned at)
+{
+	void *object = yard_gone(yard.objects[at]);
+	bool done = false;
+
+	yard.objects[at] = NULL;
+	if (enter(cpu)) {
+		done = yard.cache->policy->quick->cache_free(yard.cache, cpu, object);
+		leave(cpu);
+	}
+	if (done)
+		return;
+	yard.cache->policy->cache_free(yard.cache, begin(cpu), object);
+	end();
+}
+
+/* ---- What processors do --------------------------------------------------------------------------------------------- */
+
+static const struct setting slub_settings[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 1 }, { NULL, 0 } };
+static const struct setting slqb_settings[] = { { "hiwater", 1 }, { "flushbatch", 1 }, { "freebatch", 1 }, { "remote_free_check", 1 }, { NULL, 0 } };
+static const struct setting slab_settings[] = { { "limit", 1 }, { "batchcount", 1 }, { "shared", 0 }, { NULL, 0 } };
+
+static void fill(const struct sy_policy *policy, const struct setting *settings)
+{
+	yard_open(policy, false, settings);
+	for (unsigned i = 0; i < 4; i++)
+		take_on(0, i);
+	for (unsigned i = 4; i < 6; i++)
+		take_on(1, i);
+	give_on(0, 3);
+}
+
+static void on_slub(void)
+{
+	fill(&sy__slub, slub_settings);
+}
+
+static void on_slqb(void)
+{
+	fill(&sy__slqb, slqb_settings);
+}
+
+static void on_slab(void)
+{
+	fill(&sy__slab, slab_settings);
+}
+
+/* The first CPU has one object that it may hand out at once: both CPUs and the interrupt allocate, and free into its slabs. */
+static void task(void)
+{
+	take_on(0, 6);
+	give_on(0, 0);
+}
+
+static void interrupt(void)
+{
+	give_on(0, 1);
+	give_on(0, 5);
+	take_on(0, 7);
+}
+
+static void other_cpu(void)
+{
+	give_on(1, 2);
+	give_on(1, 4);
+	take_on(1, 8);
+}
+
+static void longer_task(void)
+{
+	give_on(0, 0);
+	give_on(0, 4);
+	take_on(0, 6);
+	take_on(0, 7);
+	take_on(0, 9);
+}
+
+static void longer_other_cpu(void)
+{
+	give_on(1, 1);
+	give_on(1, 2);
+	give_on(1, 5);
+	take_on(1, 8);
+}
+
+/* Slots empty, and everything freed: no slab is left. */
+static const char *verify(void)
+{
+	const char *wrong = sy_heap_check(yard.heap);
+	struct sy_cache_counts counts;
+
+	for (unsigned i = 0; i < YARD_OBJECTS && !wrong; i++)
+		if (yard.objects[i])
+			give_on(0, i);
+	sy_cache_shrink(yard.cache);
+	sy_cache_count(yard.cache, &counts);
+	wrong = wrong ? wrong : sy_heap_check(yard.heap);
+	return wrong ? wrong : counts.slabs ? "a slab is left though nothing is in use" : NULL;
+}
+
+#define INTERRUPTED .threads = { task, interrupt, other_cpu }, .interrupts = { 0, 1 }, .verify = verify
+#define TWO_CPUS .threads = { longer_task, longer_other_cpu }, .verify = verify
+
+int main(int argc, char **argv)
+{
+	static const struct model models[] = {
+		{ .name = "slub, interrupted", .set_up = on_slub, INTERRUPTED },
+		{ .name = "slub, two CPUs", .set_up = on_slub, TWO_CPUS },
+		{ .name = "slqb, interrupted", .set_up = on_slqb, INTERRUPTED },
+		{ .name = "slqb, two CPUs", .set_up = on_slqb, TWO_CPUS },
+		{ .name = "slab, interrupted", .set_up = on_slab, INTERRUPTED },
+		{ .name = "slab, two CPUs", .set_up = on_slab, TWO_CPUS },
+		{ .name = NULL },
+	};
+
+	return model_try(models, argc, argv);
+}

@@ -1,0 +1,71 @@
+/*
+ * The library's own code at all interleavings of a few threads.
+ *
+ * What runs. The core as it is in the library, on platform/user.h as it is, compiled with the calls that -fsanitize=thread
+ * puts before every access to memory. Those calls come here, not to a sanitizer: there is one thread of the operating system,
+ * and the model's threads are contexts on it, which change only where the code is about to do something atomic (a word's
+ * exchange, a relaxed look, a lock). A step is that and all plain accesses up to the next.
+ *
+ * All interleavings. An execution begins with the state that `set_up` left, and is made again and again, each time with another
+ * choice of who goes on at some step (depth first). Two steps that touch different words, or only read, may be exchanged without
+ * a difference; what differs in nothing else is not made twice: a thread whose next step has been tried here sleeps until another one
+ * does something that its step depends on (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", 1996).
+ *
+ * Memory orders. Executions are sequentially consistent; what else a weak order allows is left to two arguments. One: plain
+ * accesses of two threads to one byte must be ordered by what the atomic ones release and acquire, by the orders that are written
+ * in the code; that is verified at each access by vector clocks (as thread sanitizers do: Serebryany and Iskhodzhanov, "ThreadSanitizer:
+ * data race detection in practice", 2009), at all interleavings. Programs without such races behave as if they were sequentially consistent,
+ * but for relaxed accesses to several words. Two: of those the claim protocol has some, and owned slabs; claim.c and owned.c try
+ * these with store buffers, and publish.c loads that come early.
+ *
+ * Calls and claims. In place of platform/threads.c: a thread's slot is its number, the first one's 1. A call is stopped only at its
+ * steps. A claim waits until nobody else is in a call, and lets nobody begin one.
+ *
+ * Interrupts. A thread may interrupt another: it begins between any two accesses of that one, plain ones too, unless that one has
+ * interrupts off, and ends before that one goes on.
+ *
+ * A program breaks off at the first thing that is wrong: a race, a deadlock, a crash, what a thread or `verify` says. It prints who
+ * made which steps, and ends with status 1.
+ */
+#ifndef MODEL_SCHEDULE_H
+#define MODEL_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MODEL_THREADS 4
+#define MODEL_NOBODY 0
+
+struct model {
+	const char *name;
+	void (*set_up)(void);                   /* makes the state in which every execution begins */
+	void (*threads[MODEL_THREADS + 1])(void); /* from the first on, to NULL */
+	uint8_t interrupts[MODEL_THREADS];      /* which thread each one interrupts, counted from 1; or MODEL_NOBODY */
+	bool claims;                            /* somebody claims slots */
+	const char *(*verify)(void);            /* when all have ended: NULL, or what is wrong */
+};
+
+/* Static memory that threads share: each execution finds what set_up left in it. Before the first model_try. */
+void model_share(void *memory, size_t bytes);
+
+/* Tries all interleavings of each model in a list that ends with a name of NULL, in a process of its own, and prints how many
+ * executions those were; or of those that the arguments name. For main to return: whether something was wrong. */
+int model_try(const struct model *, int argc, char **argv);
+
+/* From threads and set_up: something is wrong. */
+_Noreturn void model_wrong(const char *what);
+
+/* From set_up: calls of the library come from this slot from now on. */
+void model_on_slot(unsigned slot);
+
+/* The calling thread's slot: its number from 1 on. */
+unsigned model_slot(void);
+
+/* Waits until the word is not 0, and acquires what its writer released. */
+void model_wait_for(const unsigned *word);
+
+/* From now on nobody interrupts the calling thread, or somebody may again. */
+void model_interrupts(bool on);
+
+#endif

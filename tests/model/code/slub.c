@@ -1,0 +1,235 @@
+/*
+ * SLUB in heaps of threads, at all interleavings: slabs of two objects, of which threads own some, adopt others, find them emptied, give
+ * them up and have them drained. See schedule.h; what the code means is in core/policies/slub_owned.c and slub_word.h.
+ */
+#include "core/policies/slub.h"
+#include "yard.h"
+
+extern const struct sy_policy sy__slub;
+
+static const struct setting small_slabs[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { NULL, 0 } };
+static const struct setting keeps_one[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 1 }, { NULL, 0 } };
+static const struct setting adopts_none[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 0 }, { NULL, 0 } };
+
+/* `own` objects of the first slot's, then `others` of the second's: two are a slab. */
+static void fill(const struct setting *settings, unsigned own, unsigned others, unsigned empty_limit)
+{
+	yard_open(&sy__slub, true, settings);
+	sy__slub_cache(yard.cache)->empty_limit = empty_limit;
+	model_on_slot(1);
+	for (unsigned i = 0; i < own; i++)
+		take(i);
+	model_on_slot(2);
+	for (unsigned i = 0; i < others; i++)
+		take(own + i);
+}
+
+/* ---- Two full slabs of the first slot's: each is adopted by whoever frees into it first ------------------------------------- */
+
+static void two_slabs(void)
+{
+	fill(small_slabs, 4, 0, 1);
+}
+
+static void frees_and_takes(void)
+{
+	give(0);
+	give(2);
+	take(4);
+	take(5);
+	give(4);
+}
+
+static void frees_the_others(void)
+{
+	give(1);
+	take(6);
+	give(3);
+	take(7);
+}
+
+/* ---- Both slots empty slabs that the other has objects of, and keep none ----------------------------------------------------- */
+
+static void slab_each(void)
+{
+	fill(small_slabs, 4, 4, 0);
+}
+
+static void empties_first(void)
+{
+	give(0);
+	give(4);
+	give(2);
+	take(8);
+}
+
+static void empties_second(void)
+{
+	give(5);
+	give(1);
+	give(3);
+	take(9);
+}
+
+/* ---- No slot adopts what others filled: slabs go to the node's list, come from it, and become empty there --------------------- */
+
+static void node_list(void)
+{
+	fill(adopts_none, 4, 0, 0);
+	give(2);
+}
+
+static void frees_to_node(void)
+{
+	give(0);
+	give(3);
+}
+
+static void takes_from_node(void)
+{
+	give(1);
+	take(5);
+	take(6);
+}
+
+/* ---- A slot's end, while others free into its slabs, which have more than two objects ------------------------------------------- */
+
+static const struct setting large_slabs[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 2 }, { "cpu_partial", 0 }, { NULL, 0 } };
+static const struct setting large_adopted[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { NULL, 0 } };
+
+static void slab_of_four(void)
+{
+	fill(large_adopted, 5, 0, 1);
+	model_on_slot(1);
+	give(2);
+}
+
+static void ends(void)
+{
+	unsigned slot;
+
+	give(0);
+	if (sy__call_enter(&slot)) {
+		sy__slub_drain(yard.heap, slot);
+		sy__call_leave();
+	}
+}
+
+static void frees_all(void)
+{
+	give(1);
+	give(3);
+	take(5);
+}
+
+static void frees_one(void)
+{
+	give(1);
+	take(5);
+}
+
+/* ---- Two push at once onto the list of a third one's slab, who takes it ---------------------------------------------------------- */
+
+static void one_slab(void)
+{
+	fill(large_adopted, 4, 0, 1);
+}
+
+static void takes(void)
+{
+	take(5);
+}
+
+static void pushes(void)
+{
+	give(0);
+}
+
+static void pushes_too(void)
+{
+	give(1);
+}
+
+/* ---- A claimer drains slots that are at work ---------------------------------------------------------------------------------- */
+
+static void claims(void)
+{
+	sy_cache_shrink(yard.cache);
+}
+
+static void works(void)
+{
+	give(0);
+	take(4);
+}
+
+static void works_too(void)
+{
+	give(1);
+}
+
+/* ---- One makes what the other frees ---------------------------------------------------------------------------------------------- */
+
+static void nothing(void)
+{
+	fill(keeps_one, 0, 0, 0);
+}
+
+static void makes(void)
+{
+	take(0);
+	take(1);
+	hand_over(0);
+	take(2);
+}
+
+static void ends_them(void)
+{
+	give_when_there(0);
+	give(1);
+}
+
+/* ---- A trim gives back pages of slabs into which others free ------------------------------------------------------------------- */
+
+static void slab_of_two_pages(void)
+{
+	fill(large_slabs, 8, 0, 0);
+	give(0);
+	give(1);
+	give(4);
+}
+
+static void trims(void)
+{
+	unsigned slot;
+
+	if (sy__call_enter(&slot)) {
+		sy__slub_trim(yard.cache);
+		sy__call_leave();
+	}
+}
+
+static void frees_into_them(void)
+{
+	give(2);
+	take(8);
+	take(9);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct model models[] = {
+		{ .name = "two slabs", .set_up = two_slabs, .threads = { frees_and_takes, frees_the_others }, .verify = yard_verify },
+		{ .name = "emptied", .set_up = slab_each, .threads = { empties_first, empties_second }, .verify = yard_verify },
+		{ .name = "node", .set_up = node_list, .threads = { frees_to_node, takes_from_node }, .verify = yard_verify },
+		{ .name = "end", .set_up = slab_of_four, .threads = { ends, frees_all }, .verify = yard_verify },
+		{ .name = "end, one left", .set_up = slab_of_four, .threads = { ends, frees_one }, .verify = yard_verify },
+		{ .name = "pushes", .set_up = one_slab, .threads = { takes, pushes, pushes_too }, .verify = yard_verify },
+		{ .name = "claim", .set_up = two_slabs, .threads = { works, works_too, claims }, .claims = true, .verify = yard_verify },
+		{ .name = "hand over", .set_up = nothing, .threads = { makes, ends_them }, .verify = yard_verify },
+		{ .name = "trim", .set_up = slab_of_two_pages, .threads = { trims, frees_into_them }, .verify = yard_verify },
+		{ .name = NULL },
+	};
+
+	return model_try(models, argc, argv);
+}

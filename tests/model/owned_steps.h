@@ -1,0 +1,498 @@
+/*
+ * What the threads of owned.c do to one slab: the steps of the code, one function for each kind of call, on a state that is a value.
+ * The names are those of core/policies/slub_owned.c and slub_slabs.c.
+ */
+#ifndef MODEL_OWNED_STEPS_H
+#define MODEL_OWNED_STEPS_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECTS 2
+#define NONE OBJECTS /* no object: the end of a list */
+#define GARBAGE 9    /* what a link to the node's list is to who takes it for a list of objects */
+#define THREADS 2
+#define NOBODY 0     /* of OWNER; else thread + 1 */
+#define BUFFER 8
+#define CALLS 6 /* of all threads together */
+
+/* What plain stores write to. */
+enum { NEXT, HELD = NEXT + OBJECTS, COUNT, OWNER, VARIABLES };
+
+enum list { NO_LIST, PARTIAL, EMPTY };
+
+struct word {
+	uint8_t frozen, first, in_use;
+};
+
+/* Where a thread is in a call. */
+enum at {
+	IDLE,
+	FREE, FREE_OWNER, FREE_WORD, FREE_PUSH, FREE_SWAP, FREE_ADOPT, FREE_HELD, FREE_LOCK, FREE_LOCKED, FREE_MOVING, FREE_SETTLE,
+	TAKE, TAKE_ACTIVATE, MORE, MORE_CARVE, MORE_WORD, MORE_SWAP, MORE_LEAVE, MORE_LEFT, NODE_LOCK, NODE_SWAP, NODE_FREEZE,
+	DRAIN, DRAIN_LOCK, DRAIN_RELEASE, DRAIN_SWAP, DRAIN_SETTLE,
+	UNLOCK,
+};
+
+struct store {
+	uint8_t variable, value;
+};
+
+struct thread {
+	uint8_t at, object, victim, stores;
+	uint8_t chain, count; /* to be released */
+	struct word old, new;
+	struct store buffer[BUFFER];
+};
+
+struct slot {
+	uint8_t freelist, active, list, claimed;
+};
+
+struct state {
+	uint8_t memory[VARIABLES];
+	struct word word;
+	uint8_t listed, gone, locked, calls;
+	uint8_t live[OBJECTS]; /* thread + 1 that took it; 0: nobody has it */
+	struct slot slots[THREADS];
+	struct thread threads[THREADS];
+};
+
+#include "states.h"
+
+enum fault {
+	SOUND, NO_MARK, MARK_LATE, LEFT_BY_STORE, ADOPTED_BY_STORE, TAKEN_BY_STORE, EMPTY_EARLY, CARVED_EARLY, DRAIN_FORGETS,
+	DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
+};
+
+struct model {
+	enum fault fault;
+	const char *wrong;
+};
+
+/* ---- Memory --------------------------------------------------------------------------------------------------------- */
+
+static unsigned load(const struct state *state, const struct thread *thread, unsigned variable)
+{
+	for (unsigned i = thread->stores; i; i--)
+		if (thread->buffer[i - 1].variable == variable)
+			return thread->buffer[i - 1].value;
+	return state->memory[variable];
+}
+
+static void take_effect(struct state *state, struct thread *thread, unsigned index)
+{
+	state->memory[thread->buffer[index].variable] = thread->buffer[index].value;
+	memmove(&thread->buffer[index], &thread->buffer[index + 1], (--thread->stores - index) * sizeof(struct store));
+	memset(&thread->buffer[thread->stores], 0, sizeof(struct store));
+}
+
+static void empty(struct state *state, struct thread *thread)
+{
+	while (thread->stores)
+		take_effect(state, thread, 0);
+}
+
+static void store(struct state *state, struct thread *thread, unsigned variable, unsigned value)
+{
+	if (thread->stores == BUFFER)
+		take_effect(state, thread, 0);
+	thread->buffer[thread->stores++] = (struct store){ (uint8_t)variable, (uint8_t)value };
+}
+
+static bool may_overtake(const struct thread *thread, unsigned index)
+{
+	for (unsigned i = 0; i < index; i++)
+		if (thread->buffer[i].variable == thread->buffer[index].variable)
+			return false;
+	return true;
+}
+
+static bool same(struct word a, struct word b)
+{
+	return a.frozen == b.frozen && a.first == b.first && a.in_use == b.in_use;
+}
+
+/* Exchanges the word, if it is what the thread takes it for; else that is put right. */
+static bool swap(struct state *state, struct thread *thread, struct word new)
+{
+	bool done = same(state->word, thread->old);
+
+	thread->new = new;
+	if (done)
+		state->word = new;
+	else
+		thread->old = state->word;
+	return done;
+}
+
+static struct word taken(struct word word)
+{
+	return (struct word){ word.frozen, NONE, OBJECTS };
+}
+
+/* ---- Freeing -------------------------------------------------------------------------------------------------------- */
+
+static void finish(struct thread *thread)
+{
+	struct thread idle = { .stores = thread->stores };
+
+	memcpy(idle.buffer, thread->buffer, sizeof(idle.buffer));
+	*thread = idle;
+}
+
+static void own(struct state *state, struct thread *thread, unsigned index)
+{
+	store(state, thread, OWNER, index + 1);
+	store(state, thread, HELD, NONE);
+	store(state, thread, COUNT, 0);
+}
+
+static void push_active(struct state *state, struct thread *thread, struct slot *slot)
+{
+	store(state, thread, NEXT + thread->object, slot->freelist);
+	slot->freelist = thread->object;
+}
+
+static void push_held(struct state *state, struct thread *thread)
+{
+	store(state, thread, NEXT + thread->object, load(state, thread, HELD));
+	store(state, thread, HELD, thread->object);
+}
+
+/* sy__slub_push_owned, and sy__slub_emptied. */
+static void push_owned(struct model *model, struct state *state, struct thread *thread, struct slot *slot)
+{
+	unsigned count = load(state, thread, COUNT) + 1;
+
+	push_held(state, thread);
+	store(state, thread, COUNT, count);
+	if (count + (model->fault == EMPTY_EARLY) == state->word.in_use && (!slot->active || model->fault == ACTIVE_LISTED))
+		slot->list = EMPTY;
+	finish(thread);
+}
+
+static void discard(struct model *model, struct state *state)
+{
+	state->gone = true;
+	for (unsigned i = 0; i < OBJECTS; i++)
+		if (state->live[i])
+			model->wrong = "a slab goes that is in use";
+}
+
+/* Each of these makes one step of a call; `choice` is what depends on other lists. False: not now. */
+static bool free_step(struct model *model, struct state *state, unsigned index, bool choice)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[index];
+	struct word new;
+
+	switch (thread->at) {
+	case FREE:
+		thread->at = FREE_OWNER;
+		if (!slot->active || !choice)
+			return true;
+		push_active(state, thread, slot);
+		finish(thread);
+		return true;
+	case FREE_OWNER:
+		thread->at = FREE_WORD;
+		if (model->fault == NO_MARK || load(state, thread, OWNER) == index + 1)
+			thread->at = FREE_HELD;
+		return true;
+	case FREE_WORD:
+		thread->old = state->word;
+		thread->at = FREE_PUSH;
+		return true;
+	case FREE_PUSH:
+		if (thread->old.frozen || (thread->old.first != NONE && thread->old.in_use > 1)) {
+			store(state, thread, NEXT + thread->object, thread->old.first);
+			thread->at = FREE_SWAP;
+		} else {
+			thread->at = thread->old.first == NONE && choice ? FREE_ADOPT : FREE_LOCK;
+		}
+		return true;
+	case FREE_SWAP:
+		if (thread->stores)
+			return false;
+		new = (struct word){ thread->old.frozen, thread->object, (uint8_t)(thread->old.in_use - 1) };
+		if (swap(state, thread, new))
+			finish(thread);
+		else
+			thread->at = model->fault == STALE_FIRST ? FREE_SWAP : FREE_PUSH;
+		return true;
+	case FREE_ADOPT:
+		if (thread->stores)
+			return false;
+		new = (struct word){ true, NONE, thread->old.in_use };
+		if (model->fault == ADOPTED_BY_STORE)
+			thread->old = state->word;
+		if (swap(state, thread, new)) {
+			slot->list = PARTIAL;
+			own(state, thread, index);
+			thread->at = FREE_HELD;
+		} else {
+			thread->at = FREE_PUSH;
+		}
+		return true;
+	case FREE_HELD:
+		push_owned(model, state, thread, slot);
+		return true;
+	case FREE_LOCK:
+		if (thread->stores || state->locked)
+			return false;
+		state->locked = true;
+		thread->at = FREE_LOCKED;
+		return true;
+	case FREE_LOCKED:
+		thread->old = state->word;
+		thread->at = FREE_MOVING;
+		return true;
+	case FREE_MOVING:
+		store(state, thread, NEXT + thread->object, thread->old.first);
+		thread->at = FREE_SETTLE;
+		return true;
+	default: /* FREE_SETTLE */
+		if (thread->stores)
+			return false;
+		new = (struct word){ thread->old.frozen, thread->object, (uint8_t)(thread->old.in_use - 1) };
+		if (!swap(state, thread, new)) {
+			thread->at = FREE_MOVING;
+			return true;
+		}
+		thread->at = UNLOCK;
+		if (new.frozen || (thread->old.first != NONE && new.in_use))
+			return true;
+		state->listed = true;
+		if (thread->old.first == NONE)
+			store(state, thread, HELD, GARBAGE);
+		if (!new.in_use && choice) {
+			state->listed = false;
+			discard(model, state);
+		}
+		return true;
+	}
+}
+
+/* ---- Taking --------------------------------------------------------------------------------------------------------- */
+
+static void carve(struct state *state, struct thread *thread, struct slot *slot)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		store(state, thread, NEXT + i, i + 1);
+	slot->freelist = 0;
+}
+
+static void pop(struct model *model, struct state *state, unsigned index)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[index];
+	unsigned object = slot->freelist;
+
+	if (object >= OBJECTS || state->live[object]) {
+		model->wrong = "an object is handed out twice";
+		return;
+	}
+	slot->freelist = (uint8_t)load(state, thread, NEXT + object);
+	state->live[object] = (uint8_t)(index + 1);
+	finish(thread);
+}
+
+static bool take_step(struct model *model, struct state *state, unsigned index, bool choice)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[index];
+	unsigned held;
+
+	switch (thread->at) {
+	case TAKE:
+		if (slot->active && slot->freelist != NONE)
+			pop(model, state, index);
+		else
+			thread->at = slot->active ? MORE : slot->list != NO_LIST ? TAKE_ACTIVATE : NODE_LOCK;
+		return true;
+	case TAKE_ACTIVATE:
+		slot->active = true;
+		slot->list = NO_LIST;
+		slot->freelist = NONE;
+		thread->at = MORE;
+		return true;
+	case MORE: /* take_held */
+		thread->old = state->word;
+		held = load(state, thread, COUNT);
+		slot->freelist = (uint8_t)load(state, thread, HELD);
+		store(state, thread, HELD, NONE);
+		store(state, thread, COUNT, 0);
+		thread->at = held + (model->fault == CARVED_EARLY) == thread->old.in_use ? MORE_CARVE :
+		             slot->freelist != NONE                                      ? TAKE :
+		                                                                           MORE_WORD;
+		return true;
+	case MORE_CARVE:
+		if (thread->stores)
+			return false;
+		if (thread->old.first == NONE || swap(state, thread, taken(thread->old)))
+			carve(state, thread, slot);
+		thread->at = slot->freelist != NONE ? TAKE : MORE_WORD;
+		return true;
+	case MORE_WORD:
+		thread->old = state->word;
+		thread->at = thread->old.first == NONE ? MORE_LEAVE : MORE_SWAP;
+		return true;
+	case MORE_SWAP:
+		if (thread->stores)
+			return false;
+		slot->freelist = thread->old.first;
+		if (model->fault == TAKEN_BY_STORE)
+			thread->old = state->word;
+		if (swap(state, thread, taken(thread->old))) {
+			thread->at = TAKE;
+		} else {
+			slot->freelist = NONE;
+			thread->at = MORE_WORD;
+		}
+		return true;
+	case MORE_LEAVE:
+		if (model->fault != MARK_LATE)
+			store(state, thread, OWNER, NOBODY);
+		thread->at = MORE_LEFT;
+		return true;
+	case MORE_LEFT:
+		if (thread->stores)
+			return false;
+		if (model->fault == LEFT_BY_STORE)
+			thread->old = state->word;
+		if (swap(state, thread, (struct word){ false, NONE, OBJECTS })) {
+			slot->active = false;
+			thread->at = TAKE;
+			if (model->fault == MARK_LATE)
+				store(state, thread, OWNER, NOBODY);
+		} else {
+			store(state, thread, OWNER, index + 1);
+			thread->at = MORE_WORD;
+		}
+		return true;
+	case NODE_LOCK:
+		if (thread->stores || state->locked)
+			return false;
+		state->locked = true;
+		thread->old = state->word;
+		thread->at = !state->listed ? UNLOCK : choice ? NODE_FREEZE : NODE_SWAP;
+		state->listed = false;
+		return true;
+	case NODE_SWAP: /* use_partial */
+		if (thread->stores)
+			return false;
+		held = thread->old.first;
+		if (!swap(state, thread, (struct word){ true, NONE, OBJECTS }))
+			return true;
+		slot->active = true;
+		slot->freelist = (uint8_t)held;
+		own(state, thread, index);
+		if (!thread->old.in_use)
+			carve(state, thread, slot);
+		thread->at = UNLOCK;
+		return true;
+	default: /* NODE_FREEZE: keep_partial */
+		if (thread->stores)
+			return false;
+		if (!swap(state, thread, (struct word){ true, thread->old.first, thread->old.in_use }))
+			return true;
+		slot->list = PARTIAL;
+		own(state, thread, index);
+		thread->at = UNLOCK;
+		return true;
+	}
+}
+
+/* ---- Draining ------------------------------------------------------------------------------------------------------- */
+
+/* The last object of a chain; NONE: it runs in a circle. */
+static unsigned last_of(const struct state *state, const struct thread *thread, unsigned object, unsigned *count)
+{
+	for (*count = 1; object < OBJECTS && *count <= OBJECTS; ++*count) {
+		unsigned next = load(state, thread, NEXT + object);
+
+		if (next == NONE)
+			return object;
+		object = next;
+	}
+	return NONE;
+}
+
+static bool drain_step(struct model *model, struct state *state, unsigned index, bool choice)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[thread->victim];
+	unsigned count, last;
+
+	switch (thread->at) {
+	case DRAIN:
+		thread->at = DRAIN_LOCK;
+		if (slot->active || slot->list != NO_LIST)
+			return true;
+		slot->claimed = false;
+		finish(thread);
+		return true;
+	case DRAIN_LOCK:
+		if (thread->stores || (state->locked && model->fault != LIST_UNLOCKED))
+			return false;
+		state->locked = true;
+		thread->at = DRAIN_RELEASE;
+		return true;
+	case DRAIN_RELEASE:
+		if (!slot->active && slot->list == EMPTY && choice) { /* unfreeze_empty */
+			*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
+			discard(model, state);
+			thread->at = UNLOCK;
+			return true;
+		}
+		thread->chain = model->fault == DRAIN_FORGETS ? NONE : (uint8_t)load(state, thread, HELD);
+		if (slot->active && slot->freelist != NONE) { /* active_chain */
+			store(state, thread, NEXT + last_of(state, thread, slot->freelist, &count), thread->chain);
+			thread->chain = slot->freelist;
+		}
+		if (model->fault != DRAIN_KEEPS_MARK)
+			store(state, thread, OWNER, NOBODY);
+		thread->old = state->word;
+		thread->at = DRAIN_SWAP;
+		return true;
+	case DRAIN_SWAP:
+		thread->new = (struct word){ false, thread->old.first, thread->old.in_use };
+		thread->count = 0;
+		thread->at = DRAIN_SETTLE;
+		if (thread->chain == NONE)
+			return true;
+		last = last_of(state, thread, thread->chain, &count);
+		if (last == NONE) {
+			model->wrong = "a list leads astray";
+			return true;
+		}
+		store(state, thread, NEXT + last, thread->old.first);
+		thread->count = (uint8_t)count;
+		return true;
+	default: /* DRAIN_SETTLE */
+		if (thread->stores)
+			return false;
+		count = thread->count;
+		if (!swap(state, thread, (struct word){ false, count ? thread->chain : thread->old.first,
+		                                        (uint8_t)(thread->old.in_use - count) })) {
+			thread->at = DRAIN_SWAP;
+			return true;
+		}
+		*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
+		thread->at = UNLOCK;
+		if (!thread->new.in_use && choice) {
+			discard(model, state);
+		} else if (thread->new.first != NONE) {
+			store(state, thread, HELD, GARBAGE);
+			state->listed = true;
+		}
+		return true;
+	}
+}
+
+#endif
