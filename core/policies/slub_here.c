@@ -349,7 +349,8 @@ static void free_any_here(void *object, struct sy_heap *heap)
 	struct sy__slub_slot *own;
 
 	if (sy__unlikely(page >= owners->pages)) {
-		sy__here_free(object, heap);
+		if (object) /* many programs free NULL often */
+			sy__here_free(object, heap);
 		return;
 	}
 	own = slot_here(owners->words[page], sy__call_begin());

@@ -45,7 +45,7 @@
  *
  * Carving. A new slab's objects are not linked at once: nobody may ever need most of them, and they would be written to long
  * before they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to
- * the end of a page at a time. Objects of caches with constructors are linked as they are made. Of a slab that has become
+ * the end of a page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab that has become
  * empty the lists are forgotten, and it is carved anew: in order of address its objects are met by the processor's
  * prefetching, in the order in which they were freed each of them may be a cache miss.
  *
@@ -54,6 +54,8 @@
  */
 #include "../here.h"
 #include "slub.h"
+
+#define CARVED_AHEAD 8u
 
 /* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
 
@@ -170,14 +172,21 @@ static char *first_uncarved(const struct sy__slub_cache *cache, const struct sy_
 	return own->start + (size_t)(sy__slub_objects(own->slab) - own->uncarved) * cache->cache.size;
 }
 
-/* Puts the next objects, as many as start in the same page, on the slot's freelist, which is empty. */
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Puts the next objects on the slot's freelist, which is empty: as many as start in the same page; of large ones as many as there are
+ * already, up to CARVED_AHEAD. */
 static void carve(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	char *first = first_uncarved(cache, own);
 	size_t room = SY_PAGE_SIZE - ((uintptr_t)first & (SY_PAGE_SIZE - 1));
 	uint32_t objects = (uint32_t)((room + cache->cache.size - 1) / cache->cache.size);
+	uint32_t ahead = lesser(sy__slub_objects(own->slab) - own->uncarved, CARVED_AHEAD);
 
-	objects = objects < own->uncarved ? objects : own->uncarved;
+	objects = lesser(objects > ahead ? objects : ahead, own->uncarved);
 	sy__slub_link_row(cache, first, objects);
 	own->freelist = first;
 	own->uncarved = (uint16_t)(own->uncarved - objects);
