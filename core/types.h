@@ -264,7 +264,7 @@ enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
 struct sy_sizing {
 	enum sy_classes classes;
 	uint32_t align;  /* of every object at least: a power of two up to a page; 0: 8 */
-	bool exact_runs; /* large allocations take the pages that they need, not the whole block */
+	bool exact_runs; /* large allocations take the pages that they need, not the whole block if that has more than 64 KiB */
 	size_t most;     /* larger requests are refused; 0: what the largest block holds */
 };
 
