@@ -61,7 +61,7 @@ static inline unsigned sy__slots_used(const struct sy_heap *heap)
 }
 
 /* Counts a call that left the fast path, by a counter of the heap. Not where slots are driven at once, and everybody would
- * write to that one word. */
+ * write to that one word. Relaxed, as all counters: it orders nothing. */
 static inline void sy__count_slow(const struct sy_heap *heap, size_t *counter)
 {
 	if (!heap->apart)

@@ -259,6 +259,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 		return NULL;
 	SY_SLAB_STATE(struct run, page)->pages = pages;
 	spread_bytes(page, pages, size);
+	/* Relaxed, as a counter that orders nothing. */
 	__atomic_fetch_add(&heap->counters.large_live_bytes, size, __ATOMIC_RELAXED);
 	return sy__page_address(heap, page);
 }

@@ -15,7 +15,9 @@
  *
  * Both are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
  * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk usable at
- * once: that is no harm. Writes are plain: who frees an object got it from somebody who got it after the word was written.
+ * once: that is no harm. Whether a chunk is usable is an acquire, against the release of who made it so, that no write to it is made
+ * before the word was seen; the mapping itself is changed for all processors at once. Writes are plain: who frees an object got it
+ * from somebody who got it after the word was written.
  */
 #include "owners.h"
 

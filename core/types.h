@@ -286,7 +286,8 @@ struct sy_heap_counters {
 };
 
 /* A time that is set under a lock and read without: in one word or two, as small machines have atomic operations for words
- * only. Where it is two, whoever reads it while it is being set may get one half from before and one from after. */
+ * only. Where it is two, whoever reads it while it is being set may get one half from before and one from after. Relaxed: it tells
+ * when it is worth the while to take the lock, and no memory depends on it. */
 struct sy_time {
 	size_t words[sizeof(uint64_t) / sizeof(size_t)]; /* the high one first */
 };

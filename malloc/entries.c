@@ -100,7 +100,8 @@ static void foreign(void *object, struct sy_heap *heap)
 static struct service ready; /* what the heap serves by; there as soon as service.heap is */
 
 /* Other threads may read service in the middle of a change: where there are any, as there was no memory for a heap until
- * now, the functions below stay between the callers and what serves them. */
+ * now, the functions below stay between the callers and what serves them. They acquire service.heap, which is stored with release: the
+ * heap, and `ready`, are whole by then. Alone, a thread needs no order: others begin with what it has done. */
 void serve(struct sy_heap *heap, bool alone)
 {
 	const char *file = process_setting("SLABYARD_STATS");

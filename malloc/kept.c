@@ -19,10 +19,10 @@
  * Every range lies within one mapping of the kernel's, as they are only ever cut, never joined; hence mremap takes it. Should a
  * program have changed a part of it (mprotect, madvise), so that mremap refuses, the range is given up.
  *
- * Without locks, as a program may fork at any moment. Whoever changes entry.start from anything to BUSY owns the entry, and
- * stores a start (release: the words of the entry and the range's pages go along with it) or NULL. Those who look for a
- * range read sizes of entries that they don't own, and check again when they do. A child of a fork that came while another
- * thread owned an entry never sees that entry again: it loses one of RANGES, and the range.
+ * Without locks, as a program may fork at any moment (tests/model/code/kept.c tries all interleavings). Whoever changes entry.start
+ * from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the range's pages go along with it) or
+ * NULL. Those who look for a range read sizes of entries that they don't own, and check again when they do. A child of a fork that came
+ * while another thread owned an entry never sees that entry again: it loses one of RANGES, and the range.
  *
  * The thread sanitizer doesn't know that mremap moves memory: it takes who gets those addresses later for a second user of the same.
  */
@@ -47,7 +47,7 @@ struct entry {
 };
 
 static struct entry entries[RANGES];
-static size_t all_bytes, aged;
+static size_t all_bytes, aged; /* relaxed: a limit and a time, which order nothing */
 static char busy;
 
 #define BUSY (&busy)
@@ -69,7 +69,7 @@ static bool own(struct entry *entry, char *start)
 	return __atomic_compare_exchange_n(&entry->start, &start, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Empties an entry that is the caller's. */
+/* Empties an entry that is the caller's. The release keeps the look at its size before the next owner's write of one. */
 static size_t leave(struct entry *entry)
 {
 	size_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);

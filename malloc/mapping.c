@@ -55,6 +55,7 @@ static size_t align_up(size_t value, size_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
+/* Relaxed: figures, which order nothing. */
 static void count(size_t objects, size_t bytes)
 {
 	size_t now = __atomic_add_fetch(&counts.bytes, bytes, __ATOMIC_RELAXED);

@@ -56,6 +56,7 @@ static uint64_t class_bytes(unsigned class)
 	return ((uint64_t)1 << doubling) + ((uint64_t)(step + 1) << (doubling - 2));
 }
 
+/* Relaxed, as the peak below: figures of a program, which order nothing. */
 static void add(uint64_t *counter, uint64_t amount)
 {
 	__atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);

@@ -86,6 +86,7 @@ void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 	sy__unlock(&pages->source_lock);
 }
 
+/* Of a block whose memory the caller has, or keeps others from having: relaxed, see sy__commit_memory. */
 static unsigned committed_of(const struct sy_pages *pages, uint64_t number)
 {
 	return __atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED);

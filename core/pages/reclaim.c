@@ -82,6 +82,7 @@ static uint64_t ask_all(struct sy_pages *pages, const struct asking *asking)
 	return given;
 }
 
+/* Relaxed: a caller finds himself there only if he wrote that himself, and nobody only needs to be true of some moment. */
 static const void *reclaimer(struct sy_pages *pages)
 {
 	return __atomic_load_n(&pages->reclaimer, __ATOMIC_RELAXED);

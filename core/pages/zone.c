@@ -45,6 +45,9 @@ static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
 	       sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
 }
 
+/* What `committed` guards is the mapping, which the operating system changes for all processors before it returns. The acquire keeps
+ * a first access to the memory from being made before the word was seen, and the release that word from being seen before the mapping is
+ * changed. The values that follow are changes by who has the memory already: relaxed, under source_lock, and never back to none. */
 bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 {
 	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];

@@ -28,7 +28,9 @@
  * Memory orders. The owner's writes to the slot's state come to the claimer by busy = 0 (release; acquire in step 4) and, of slow
  * calls, by state (release in sy__call_leave, acquire in step 1). The claimer's writes come back by here (release in step 5,
  * acquire in sy__call_begin) and by state (release in step 5, acquire in sy__call_enter). `here` is written by the owner while
- * it is INSIDE, and by the claimer while the victim is CLAIMED, never by both.
+ * it is INSIDE, and by the claimer while the victim is CLAIMED, never by both. Who finds the library AWAKE acquires the key and the handlers that
+ * the waking thread released. table.high is read relaxed: slots that it does not tell of yet have an owner's first things in them, at most,
+ * which nobody else may touch, and a claim reads it with the lock.
  *
  * Waiting. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
  * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in

@@ -2,7 +2,8 @@
  * The platform for programs: the replay, the malloc drop-in, tests. See platform.h for the contract.
  *
  * Locks. A word, taken by one atomic exchange and given back by one store. A contended lock is watched with plain loads
- * (test and test-and-set), so that waiters share the line instead of tearing it from the owner; after a while they offer
+ * (test and test-and-set; relaxed, as the exchange that follows acquires), so that waiters share the line instead of tearing it from the
+ * owner; after a while they offer
  * their processor to others, as the owner of a lock may have lost its own. No call into the operating system on either
  * uncontended path.
  *
@@ -164,6 +165,7 @@ static inline void sy__local_end(unsigned slot)
 	(void)slot;
 }
 
+/* The orders are argued where words are: core/policies/slub_word.h. */
 #if __GCC_ATOMIC_LLONG_LOCK_FREE == 2 || defined(__LP64__)
 static inline uint64_t sy__load64(const uint64_t *word)
 {

@@ -203,7 +203,8 @@ static void give_array(struct sy__slab_cache *slab, struct sy__slab_array *array
 		sy__metadata_give(slab->cache.heap, array, array_bytes(array->limit));
 }
 
-/* Another slot of the node may be as far. */
+/* Another slot of the node may be as far: whether there is an array is asked first without the lock, relaxed as nobody follows that
+ * pointer but with the lock. */
 static void equip_node(struct sy__slab_cache *slab, unsigned index)
 {
 	struct sy__slab_node *node = &slab->nodes[index];

@@ -38,7 +38,8 @@ struct sy__slqb_list {
 	uint32_t count; /* objects on freelist */
 	uint32_t hiwater; /* beyond which objects go back to their slabs */
 	int node; /* of its slabs */
-	uint32_t remote_free_check; /* 1: enough came back from elsewhere to be worth a look; written under remote_lock */
+	uint32_t remote_free_check; /* 1: enough came back from elsewhere to be worth a look; written under remote_lock.
+	                             * Read without, and relaxed: a hint to take that lock, which orders all else */
 	struct sy_list partial; /* slabs with objects on their freelist and others out */
 	uint64_t partial_slabs, slabs; /* in partial; owned, full ones too */
 	struct sy__slqb_cache *cache; /* NULL: of a slot that never used the cache; all else is zero too */

@@ -297,7 +297,8 @@ static inline struct sy_page *sy__slub_behind(const struct sy__slub_cache *cache
 	return sy__slub_slots_own(cache) ? sy__slub_numbered(cache, slab->held.next) : slab->next;
 }
 
-/* Of the word, its number of objects in use alone. */
+/* Of the word, its number of objects in use alone. Relaxed, as it may lead to no more than a place on the slot's list of empty slabs: before
+ * such a slab is carved anew or goes, an exchange of the word acquires what others did to the objects they gave back. */
 static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 {
 	typedef uint16_t __attribute__((may_alias)) part;

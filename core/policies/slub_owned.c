@@ -100,6 +100,7 @@ static uint16_t tag(const struct sy__slub_slot *own)
 	return (uint16_t)((uintptr_t)own / SY_SLOT_STRIDE);
 }
 
+/* Relaxed: a hint, on which no memory depends. */
 static bool is_foreign(const struct sy__slub_slot *own, const struct sy__slub_slab *slab)
 {
 	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != tag(own);

@@ -52,7 +52,8 @@ static struct sy_page *take_pages(struct sy__slub_cache *cache, unsigned slot, u
 }
 
 /* How large the next slab is to be, as the node's pages have become more or fewer: the larger slabs are, the more of them may
- * have to be there for a few objects. With the node's lock held; where there are several nodes the last change counts. */
+ * have to be there for a few objects. With the node's lock held; where there are several nodes the last change counts. Read at any time, and
+ * relaxed: each of its values is an order that suits. */
 static void set_next_order(struct sy__slub_cache *cache, const struct sy__slub_node *node)
 {
 	unsigned order = cache->first_order;

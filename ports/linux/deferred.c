@@ -39,6 +39,7 @@ static void grace_passed(struct rcu_head *head)
 	local_irq_restore(flags);
 }
 
+/* The counter is relaxed, and orders nothing: RCU does. */
 void sy__defer(struct sy_heap *heap, struct sy_deferred *entry)
 {
 	__atomic_fetch_add(&heap->counters.deferred, 1, __ATOMIC_RELAXED);

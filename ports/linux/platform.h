@@ -12,7 +12,7 @@
  *
  * Time. In jiffies since they began: there from the first allocation on, long before the kernel keeps time.
  *
- * Words of 64 bits. By the machine's own compare-and-exchange: 64-bit kernels only.
+ * Words of 64 bits. By the machine's own compare-and-exchange, which acquires and releases as core/policies/slub_word.h wants it: 64-bit kernels only.
  *
  * Memory. Pages are the kernel's (descriptor.h, pages.c); there is no address space to reserve, so the owner words and
  * lines of heaps of threads (core/owners.h, core/lines.h) are not to be had, and a kernel's heap is none of these. The accounting of core/pages/ to the
@@ -73,7 +73,7 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 
 #define SY__DUMMY_HERE ((ptrdiff_t)-4096)
 
-/* All other CPUs wait for this one, with their interrupts off. */
+/* All other CPUs wait for this one, with their interrupts off: what makes them wait orders everything. */
 extern bool sy__everybody_waits;
 
 static inline bool sy__slot_mine(unsigned slot)

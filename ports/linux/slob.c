@@ -156,7 +156,8 @@ static inline void end(unsigned long flags)
 	local_irq_restore(flags);
 }
 
-/* A quick call begins; false: it would interrupt another. */
+/* A quick call begins; false: it would interrupt another. Only the compiler is kept from moving the call out from between the two: a CPU sees
+ * what it has done itself in order, in an interrupt too. */
 static inline bool enter(void)
 {
 	preempt_disable();

@@ -1,0 +1,70 @@
+/*
+ * The heap behind malloc, which the first thread that needs it makes (malloc/process.c): others meanwhile make none of their own, and
+ * find it whole when they find it.
+ *
+ * It was seen to find: a store of the heap without a release, a look for it without an acquire, and a heap made without asking
+ * again with the lock.
+ */
+#define _GNU_SOURCE
+#include "schedule.h"
+
+#include "malloc/process.c"
+
+static struct sy_heap heap;
+static unsigned made;
+
+struct sy_heap *sy_heap_open(const char *wanted, const struct sy_heap_options *options, const char **error)
+{
+	(void)wanted;
+	(void)options;
+	(void)error;
+	if (made++)
+		model_wrong("two heaps are made");
+	heap.slots = 3;
+	return &heap;
+}
+
+bool sy_spec_parse(struct sy_heap_config *config, const char *wanted, struct sy_fault *fault)
+{
+	(void)config;
+	(void)wanted;
+	(void)fault;
+	return true;
+}
+
+void serve(struct sy_heap *served, bool alone)
+{
+	(void)alone;
+	served->cpus = 7;
+}
+
+static void set_up(void)
+{
+	model_share(&the_heap, sizeof(the_heap));
+	model_share(&starting, sizeof(starting));
+	model_share(&heap, sizeof(heap));
+	model_share(&made, sizeof(made));
+}
+
+static void uses(void)
+{
+	struct sy_heap *found = process_heap();
+
+	if (found != &heap || found->slots != 3 || found->cpus != 7)
+		model_wrong("a heap is found that is not whole");
+}
+
+static const char *verify(void)
+{
+	return made == 1 ? NULL : "there is no heap";
+}
+
+int main(int argc, char **argv)
+{
+	static const struct model models[] = {
+		{ .name = "first heap", .set_up = set_up, .threads = { uses, uses, uses }, .verify = verify },
+		{ .name = NULL },
+	};
+
+	return model_try(models, argc, argv);
+}
