@@ -51,7 +51,8 @@
  * that leaves by the bare system call. What its slot's owner points to may then be anything. So every claim asks
  * the kernel first whether the owners still live, and sets the slots of those who don't free, with whatever is in them. The kernel
  * knows a thread for some time after it told those who join it, and they may have taken its stack away. But before that it forgets
- * the thread's list of robust futexes, which glibc gives to every thread; so the question is whether it has one still.
+ * the thread's list of robust futexes, which glibc gives to every thread; so the question is whether it has one still. What the
+ * thread did is seen then, by the fence of step 3 that comes after the question, as the kernel's answer came after all of it.
  *
  * Without membarrier (an old kernel; a sandbox that forbids it) steps 3 and 4 are not possible: the slots of other threads are
  * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
