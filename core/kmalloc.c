@@ -21,10 +21,10 @@
  *
  * Larger requests take whole pages of the smallest sufficient order. The descriptor of their first page says so
  * (SY_USE_LARGE) and how many bytes were asked for, hence kfree needs no other record. Where the heap asks for exact runs
- * (sy_sizing.exact_runs) what the request leaves of a block of more than 64 KiB goes back at once, in steps of a sixteenth of it; of
- * smaller blocks it is untouched memory mostly, and to cut and join them costs more than the rest of the request. The run is
- * then a row of blocks, each the next smaller power of two, each a large allocation of its own to the page allocator; the
- * first one's state says how many pages the row has.
+ * (sy_sizing.exact_runs) what the request leaves of a block of more than 64 KiB goes back at once, in steps of a sixty-fourth of it; of
+ * smaller blocks it is untouched memory mostly, and to cut and join them costs more than the rest of the request. Or the run comes
+ * from where it fits best (core/pages/fit.c). It is then a row of blocks, each a large allocation of its own to the page allocator;
+ * the first one's state says how many pages the row has.
  */
 #include "kmalloc.h"
 
@@ -35,7 +35,7 @@
 
 #define LEAST_LINUX_ALIGN 8u
 #define WHOLE_ORDER 4u /* blocks up to which are not cut */
-#define STEPS_ORDER 4u /* larger ones are cut into 2^this at most */
+#define STEPS_ORDER 6u /* larger ones are cut into 2^this at most */
 
 static const uint16_t linux_sizes[] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };
 
@@ -231,7 +231,7 @@ static uint32_t pages_kept(const struct sy_heap *heap, size_t size, unsigned ord
 {
 	if (!heap->sizing.exact_runs || order <= WHOLE_ORDER)
 		return 1u << order;
-	return (uint32_t)(sy__align_up(size, SY_PAGE_SIZE << (order - STEPS_ORDER)) >> SY_PAGE_SHIFT);
+	return (uint32_t)(sy__align_up(size, SY_PAGE_SIZE << (order > STEPS_ORDER ? order - STEPS_ORDER : 0)) >> SY_PAGE_SHIFT);
 }
 
 /* Says of each block of a row how many of the bytes it holds. */

@@ -289,6 +289,13 @@ void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page,
 		sy__pages_decay(pages);
 }
 
+void sy__block_give_to_zone(struct sy_pages *pages, struct sy_page *page, unsigned order, unsigned from_use)
+{
+	give_to_zone(&pages->zones[page->zone], page, order, from_use);
+	if (pages->decay_ns)
+		sy__pages_decay(pages);
+}
+
 struct sy_page *sy_pages_alloc(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node)
 {
 	return sy__block_take(pages, slot, order, flags, node, SY_USE_ENVIRONMENT);

@@ -8,8 +8,7 @@
  *
  * A run is the first pages of a block as a row of blocks, each the largest power of two that still fits: 11 pages are blocks
  * of 8, 2 and 1. Each is aligned to its size, as the block is. What is left of the block falls into blocks by the same rule
- * seen from its end: of 16 pages, 1 and 4. The row's heads are set up before those are given back, as giving looks at
- * neighbours.
+ * seen from its end: of 16 pages, 1 and 4. In heaps of threads larger runs are found by fit.c, which also says how rows are cut.
  *
  * The heap's counters share one lock for all heaps: this is a slow path of every policy, and a lock is portable to machines
  * without 64-bit atomic instructions.
@@ -32,7 +31,8 @@ static void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, s
 		fresh->discarded += (head[i].flags & SY__PAGE_DISCARDED) != 0;
 		head[i].flags = SY__PAGE_BACKED;
 		head[i].heap = heap;
-		head[i].order = (uint8_t)order;
+		if (i) /* the head's says so already, and searches (fit.c) may be reading it */
+			head[i].order = (uint8_t)order;
 		head[i].to_head = (uint16_t)i;
 	}
 }
@@ -50,37 +50,12 @@ static SY__COLD void zero(const struct sy_heap *heap, const struct sy_page *head
 	}
 }
 
-static unsigned order_within(unsigned pages)
-{
-	return 31u - (unsigned)__builtin_clz(pages);
-}
-
-/* Makes a row of blocks of the first pages of a block. */
-static void cut_row(struct sy_page *head, unsigned count)
-{
-	unsigned order;
-
-	for (unsigned at = 0; at < count; at += 1u << order) {
-		order = order_within(count - at);
-		head[at].order = (uint8_t)order;
-		if (!at)
-			continue;
-		head[at].zone = head->zone;
-		head[at].node = head->node;
-		head[at].bytes = 0;
-		sy__set_migrate(&head[at], sy__migrate(head));
-		sy__set_use(&head[at], sy__use(head));
-	}
-}
-
 /* Gives back what a run leaves of its block. */
-static SY__COLD void give_rest(struct sy_pages *pages, unsigned slot, struct sy_page *head, unsigned count, unsigned order)
+static void give_rest(struct sy_pages *pages, struct sy_page *head, unsigned count, unsigned order)
 {
 	for (unsigned at = count, step; at < 1u << order; at += 1u << step) {
 		step = (unsigned)__builtin_ctz(at);
-		head[at].zone = head->zone;
-		head[at].node = head->node;
-		sy__block_give(pages, slot, &head[at], step, sy__use(head));
+		sy__block_give_to_zone(pages, &head[at], step, sy__use(head));
 	}
 }
 
@@ -130,46 +105,76 @@ static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, st
 	sy__unlock(&pages->source_lock);
 }
 
-static inline struct sy_page *take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned count, unsigned flags,
-                                   int node, enum sy_page_use use)
+/* A block, with memory behind it; NULL: there is none. */
+static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
+                                         enum sy_page_use use)
 {
 	struct sy_pages *pages = heap->pages;
-	struct sy_page *head;
-	struct fresh fresh = { 0, 0 };
-	unsigned at;
+	struct sy_page *head = sy__block_take(pages, slot, order, flags, node < 0 ? heap->slot_node[slot] : node, use);
 
-	if (node < 0)
-		node = heap->slot_node[slot];
-	head = sy__block_take(pages, slot, order, flags, node, use);
 	if (sy__unlikely(!head))
 		return refused(heap);
-	if (sy__unlikely(!sy__commit_memory(pages, sy__number(pages, head)))) {
-		sy__block_give(pages, slot, head, order, use);
-		return refused(heap);
-	}
+	if (sy__likely(sy__commit_memory(pages, sy__number(pages, head))))
+		return head;
+	sy__block_give(pages, slot, head, order, use);
+	return refused(heap);
+}
+
+/* A row of blocks becomes the heap's. */
+static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned count, unsigned flags, enum sy_page_use use)
+{
+	unsigned discarded = 0;
+
 	if (flags & SY_ZERO)
 		zero(heap, head, count);
-	cut_row(head, count);
-	for (at = 0; at < count; at += 1u << head[at].order)
+	for (unsigned at = 0; at < count; at += 1u << head[at].order) {
+		struct fresh fresh = { 0, 0 };
+
 		set_up(&head[at], heap, head[at].order, &fresh);
-	if (sy__unlikely(count < 1u << order))
-		give_rest(pages, slot, head, count, order);
-	if (sy__unlikely(fresh.pages))
-		count_committed(pages, sy__number(pages, head), &fresh);
-	count_taken(heap, use, count, fresh.discarded);
-	return head;
+		if (sy__unlikely(fresh.pages))
+			count_committed(heap->pages, sy__number(heap->pages, &head[at]), &fresh);
+		discarded += fresh.discarded;
+	}
+	count_taken(heap, use, count, discarded);
 }
 
 struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
                                enum sy_page_use use)
 {
-	return take(heap, slot, order, 1u << order, flags, node, use);
+	struct sy_page *head = take_block(heap, slot, order, flags, node, use);
+
+	if (sy__likely(head))
+		own_row(heap, head, 1u << order, flags, use);
+	return head;
+}
+
+/* The first pages of a block; the rest goes back. */
+static struct sy_page *take_of_block(struct sy_heap *heap, unsigned slot, unsigned order, unsigned count, unsigned flags, int node,
+                                     enum sy_page_use use)
+{
+	struct sy_page *head = take_block(heap, slot, order, flags, node, use);
+
+	if (!head)
+		return NULL;
+	sy__row_cut_block(heap->pages, head, count, order);
+	own_row(heap, head, count, flags, use);
+	give_rest(heap->pages, head, count, order);
+	return head;
 }
 
 struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned order, unsigned count, unsigned flags,
                                    int node, enum sy_page_use use)
 {
-	return take(heap, slot, order, count, flags, node, use);
+	struct sy_page *head = NULL;
+
+	if (count == 1u << order)
+		return sy__pages_take(heap, slot, order, flags, node, use);
+	if (heap->threads)
+		head = sy__run_take(heap->pages, count, flags, use);
+	if (!head)
+		return take_of_block(heap, slot, order, count, flags, node, use);
+	own_row(heap, head, count, flags, use);
+	return head;
 }
 
 static SY__COLD unsigned emptied(const struct sy_page *head, unsigned order)
@@ -193,7 +198,10 @@ void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 	if (sy__unlikely(pages->emptied_pages))
 		sy__subtract(&pages->emptied_pages, emptied(head, order));
 	sy__unlock(&pages->account_lock);
-	sy__block_give(pages, slot, head, order, use);
+	if (use == SY_USE_LARGE && heap->threads) /* what a run had is to be whole again for the next */
+		sy__block_give_to_zone(pages, head, order, use);
+	else
+		sy__block_give(pages, slot, head, order, use);
 }
 
 bool sy__page_empty(struct sy_heap *heap, struct sy_page *page)

@@ -312,6 +312,14 @@ void sy__zone_free_aged(struct sy__zone *, struct sy_page *, unsigned order, uns
 void sy__zone_start(struct sy__zone *); /* pristine: all managed pages free and movable */
 void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no descriptor written */
 
+/* ---- fit.c ----------------------------------------------------------------------------------------------------- */
+
+/* So many pages, as a row of blocks, where they fit best; NULL: better of a block. Takes the lock. */
+struct sy_page *sy__run_take(struct sy_pages *, uint64_t count, unsigned flags, enum sy_page_use);
+
+/* Makes a row of a taken block: of its first pages, and of the others, which are to be given back. */
+void sy__row_cut_block(const struct sy_pages *, struct sy_page *first, uint64_t count, unsigned order);
+
 /* ---- fallback.c; zone's lock held, but for the reserve -------------------------------------------------------- */
 
 struct sy_page *sy__zone_take(struct sy__zone *, const struct sy__request *); /* or NULL */
@@ -365,6 +373,7 @@ void sy__cpu_size(struct sy__zone *, unsigned local_slots, const struct sy_pages
 struct sy_page *sy__block_take(struct sy_pages *, unsigned slot, unsigned order, unsigned flags, int node,
                                enum sy_page_use use);
 void sy__block_give(struct sy_pages *, unsigned slot, struct sy_page *, unsigned order, unsigned from_use);
+void sy__block_give_to_zone(struct sy_pages *, struct sy_page *, unsigned order, unsigned from_use); /* past the per-CPU lists */
 
 /* For tests: the request that comes as number `requests` from now fails, once; 0: none does. */
 void sy_pages_fail_after(struct sy_pages *, uint64_t requests);

@@ -1,0 +1,252 @@
+/*
+ * Large runs of pages, in heaps of threads: where they fit best.
+ *
+ * Blocks alone would place a run at a multiple of the next power of two, so that one of 40 pages needs a hole of 64, though 33 to
+ * 47 free pages may lie side by side as blocks of 32, 8 and 4: in a program that lives by large objects of many sizes, half as much
+ * again as is in use stays in such holes. So a run of LEAST_RUN pages or more is looked for among extents: free blocks
+ * that adjoin. Taken is the one of whose memory most is there, so that the process doesn't grow; of these the
+ * smallest (best fit). The run is the start of it; the rest goes back to the free lists. Whoever asks for a power of two of
+ * pages may count on its alignment, hence never comes here.
+ *
+ * Where to look. An extent of n pages has a free block of a quarter of n at least. The lists of these orders lead to
+ * maximal blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks and about MOST_HEADS blocks are
+ * looked at: the runs are so large that this costs less than using them. If nothing fits, blocks serve the request.
+ *
+ * A run is a row of blocks, each as large as its number and what is left of the run allow, hence owned and freed like any others.
+ *
+ * Locks. All of this runs with the zone's lock held. Blocks in use change hands meanwhile, but not their orders, which a walk goes by:
+ * who cuts one into a row without the lock writes the order of its first page last (sy__row_cut_block).
+ */
+#include "pages.h"
+
+#define LEAST_RUN 32u
+#define MOST_WALKS 16u
+#define MOST_HEADS 512u
+#define GOOD_REST 64u /* one that is larger than the run by less than this share ends the search */
+
+struct extent {
+	struct sy_page *start; /* NULL: none */
+	uint64_t pages;
+	uint64_t missing;      /* of those that the run would take, pages without memory */
+};
+
+struct search {
+	struct sy__zone *zone;
+	uint64_t wanted; /* pages */
+	struct extent best;
+	unsigned walks, heads;
+	uint64_t walked[MOST_WALKS]; /* maximal blocks, by the number of their first page */
+};
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+/* The first block of a row of so many pages from there on. */
+static unsigned row_order(uint64_t number, uint64_t pages)
+{
+	unsigned within = 63u - (unsigned)__builtin_clzll(pages), aligned = (unsigned)__builtin_ctzll(number | SY__MAX_BLOCK);
+
+	return within < aligned ? within : aligned;
+}
+
+/* A block of the row behind its first. */
+static void set_head(const struct sy_page *first, struct sy_page *head, unsigned order)
+{
+	head->zone = first->zone;
+	head->node = first->node;
+	head->bytes = 0;
+	sy__set_migrate(head, sy__migrate(first));
+	sy__set_use(head, sy__use(first));
+	__atomic_store_n(&head->order, (uint8_t)order, __ATOMIC_RELAXED);
+}
+
+/* The row behind its first block. */
+static void cut_behind(const struct sy_pages *pages, struct sy_page *first, uint64_t count)
+{
+	uint64_t number = sy__number(pages, first);
+	unsigned order;
+
+	for (uint64_t at = (uint64_t)1 << row_order(number, count); at < count; at += (uint64_t)1 << order) {
+		order = row_order(number + at, count - at);
+		set_head(first, first + at, order);
+	}
+}
+
+/* From here on others see the row. */
+static void cut_first(const struct sy_pages *pages, struct sy_page *first, uint64_t count)
+{
+	__atomic_store_n(&first->order, (uint8_t)row_order(sy__number(pages, first), count), __ATOMIC_RELEASE);
+}
+
+void sy__row_cut_block(const struct sy_pages *pages, struct sy_page *first, uint64_t count, unsigned order)
+{
+	cut_behind(pages, first, count);
+	for (uint64_t at = count; at < (uint64_t)1 << order; at += (uint64_t)1 << __builtin_ctzll(at))
+		set_head(first, first + at, (unsigned)__builtin_ctzll(at));
+	cut_first(pages, first, count);
+}
+
+/* ---- Searching ---------------------------------------------------------------------------------------------------- */
+
+static bool better(const struct extent *extent, const struct extent *best)
+{
+	if (!best->start || extent->missing != best->missing)
+		return !best->start || extent->missing < best->missing;
+	return extent->pages < best->pages;
+}
+
+/* The extent ends. */
+static void consider(struct search *search, struct extent *extent)
+{
+	if (extent->pages >= search->wanted && better(extent, &search->best))
+		search->best = *extent;
+	*extent = (struct extent){ NULL, 0, 0 };
+}
+
+static void extend(const struct search *search, struct extent *extent, struct sy_page *page, uint64_t pages)
+{
+	uint64_t left = search->wanted > extent->pages ? search->wanted - extent->pages : 0;
+
+	if (!extent->start)
+		extent->start = page;
+	extent->pages += pages;
+	if (!page->bytes)
+		extent->missing += pages < left ? pages : left;
+}
+
+static uint64_t pages_of(const struct sy_page *head)
+{
+	return (uint64_t)1 << __atomic_load_n(&head->order, __ATOMIC_ACQUIRE);
+}
+
+static bool is_part(const struct sy_page *head)
+{
+	return sy__use(head) == SY_USE_FREE && sy__migrate(head) == SY_UNMOVABLE;
+}
+
+/* All extents that begin in a maximal block. */
+static void walk(struct search *search, uint64_t number)
+{
+	const struct sy__zone *zone = search->zone;
+	struct extent extent = { NULL, 0, 0 };
+	uint64_t at = number;
+
+	for (; at < number + SY__MAX_BLOCK; search->heads++) {
+		struct sy_page *page = sy__page(zone->pages, at);
+
+		at += pages_of(page);
+		if (is_part(page))
+			extend(search, &extent, page, pages_of(page));
+		else
+			consider(search, &extent);
+	}
+	for (; extent.start && at < zone->next_ungrown && is_part(sy__page(zone->pages, at)); search->heads++) {
+		struct sy_page *page = sy__page(zone->pages, at);
+
+		at += pages_of(page);
+		extend(search, &extent, page, pages_of(page));
+	}
+	consider(search, &extent);
+}
+
+static bool was_walked(const struct search *search, uint64_t number)
+{
+	for (unsigned i = 0; i < search->walks; i++)
+		if (search->walked[i] == number)
+			return true;
+	return false;
+}
+
+static bool goes_on(const struct search *search)
+{
+	const struct extent *best = &search->best;
+	bool good = best->start && !best->missing && best->pages - search->wanted <= search->wanted / GOOD_REST;
+
+	return !good && search->walks < MOST_WALKS && search->heads < MOST_HEADS;
+}
+
+static void search_list(struct search *search, const struct sy__blocks *list)
+{
+	for (struct sy_page *page = list->first; page && goes_on(search); page = page->free.next) {
+		uint64_t number = sy__number(search->zone->pages, page) & ~(SY__MAX_BLOCK - 1);
+
+		if (was_walked(search, number))
+			continue;
+		search->walked[search->walks++] = number;
+		walk(search, number);
+	}
+}
+
+/* ---- Taking ------------------------------------------------------------------------------------------------------- */
+
+/* What a run leaves of its last block. */
+static void keep_rest(struct sy__zone *zone, struct sy_page *rest, const struct sy_page *end, uint64_t since)
+{
+	while (rest < end) {
+		uint64_t number = sy__number(zone->pages, rest);
+		unsigned order = row_order(number, (uint64_t)(end - rest));
+
+		rest->bytes = since;
+		if (since)
+			sy__zone_add_first(zone, rest, order, SY_UNMOVABLE);
+		else
+			sy__zone_add_last(zone, rest, order, SY_UNMOVABLE);
+		sy__add(&zone->free_pages, (size_t)1 << order);
+		rest += (size_t)1 << order;
+	}
+}
+
+/* Takes the blocks that hold so many pages from there on off their lists. */
+static void take_blocks(struct sy__zone *zone, struct sy_page *start, uint64_t count)
+{
+	struct sy_page *end = start + count, *next;
+
+	for (struct sy_page *page = start; page < end; page = next) {
+		next = page + ((size_t)1 << page->order);
+		sy__blocks_remove(&zone->free[page->order][SY_UNMOVABLE], page);
+		sy__subtract(&zone->free_pages, (size_t)1 << page->order);
+		if (next > end)
+			keep_rest(zone, end, next, page->bytes);
+	}
+}
+
+static struct sy_page *take(struct sy__zone *zone, struct sy_page *start, uint64_t count, enum sy_page_use use)
+{
+	take_blocks(zone, start, count);
+	start->zone = zone->index;
+	start->node = zone->node;
+	start->bytes = 0;
+	sy__set_migrate(start, SY_UNMOVABLE);
+	sy__set_use(start, use);
+	cut_behind(zone->pages, start, count);
+	cut_first(zone->pages, start, count);
+	zone->served++;
+	zone->used[SY_USE_FREE] -= (int64_t)count;
+	zone->used[use] += (int64_t)count;
+	return start;
+}
+
+/* Blocks keep the watermarks, and know what to do about them. */
+static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned flags)
+{
+	const struct sy__zone *zone = pages->zones;
+
+	return count >= LEAST_RUN && pages->zone_count == 1 && !zone->populated && !sy__read(&pages->fail_after) &&
+	       !(flags & (SY_MOVABLE | SY_RECLAIMABLE | SY_DMA | SY_DMA32)) &&
+	       sy__read(&zone->free_pages) > count + zone->marks[SY__MARK_LOW];
+}
+
+struct sy_page *sy__run_take(struct sy_pages *pages, uint64_t count, unsigned flags, enum sy_page_use use)
+{
+	struct search search = { .zone = pages->zones, .wanted = count };
+	struct sy_page *page = NULL;
+
+	if (!may_serve(pages, count, flags))
+		return NULL;
+	sy__lock(&search.zone->lock);
+	for (unsigned order = 62u - (unsigned)__builtin_clzll(count); order <= SY_MAX_ORDER && goes_on(&search); order++)
+		search_list(&search, &search.zone->free[order][SY_UNMOVABLE]);
+	if (search.best.start)
+		page = take(search.zone, search.best.start, count, use);
+	sy__unlock(&search.zone->lock);
+	return page;
+}

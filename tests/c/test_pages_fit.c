@@ -1,0 +1,157 @@
+/*
+ * Large runs of heaps of threads (core/pages/fit.c): where they are placed, and that the page allocator stays sound whatever comes and
+ * goes. Holes are made of neighbours that no block could join, so that a run in one can only have been found as an extent.
+ */
+#include <slabyard/slabyard.h>
+
+#include "check.h"
+
+#include <string.h>
+
+#define PAGE SY_PAGE_SIZE
+#define BLOCK ((size_t)4 << 20)
+
+static struct sy_heap *open_exact(size_t limit)
+{
+	const struct sy_heap_options options = { .limit = limit, .sizing = { .align = 16, .exact_runs = true } };
+	const char *error = NULL;
+	struct sy_heap *heap = sy_heap_open("slub", &options, &error);
+
+	CHECK(heap != NULL);
+	return heap;
+}
+
+static bool is_sound(struct sy_heap *heap)
+{
+	const char *wrong = sy_heap_check(heap);
+
+	return !wrong && !(wrong = sy_pages_check(heap->pages));
+}
+
+static size_t committed(struct sy_heap *heap)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(heap->pages, &counts);
+	return (size_t)counts.committed_pages;
+}
+
+/* Objects that fill the heap from its start, each directly behind the last. */
+static void fill(struct sy_heap *heap, char **objects, unsigned count, size_t pages)
+{
+	for (unsigned i = 0; i < count; i++) {
+		objects[i] = sy_malloc(heap, pages * PAGE, 0);
+		CHECK(objects[i] != NULL);
+		if (objects[i])
+			memset(objects[i], (int)i + 1, pages * PAGE);
+	}
+}
+
+/* 48 pages and 48 more leave 96 in a row, which are blocks of 32, 16, 16 and 32 or the like: none of 128. */
+static void neighbours_are_one_hole(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *objects[16], *run;
+	size_t before;
+	unsigned at = 0;
+
+	fill(heap, objects, 16, 48);
+	for (unsigned i = 1; i + 2 < 16 && !at; i++)
+		if (objects[i + 1] == objects[i] + 48 * PAGE)
+			at = i;
+	CHECK(at != 0);
+	sy_mfree(heap, objects[at]);
+	sy_mfree(heap, objects[at + 1]);
+	before = committed(heap);
+	run = sy_malloc(heap, 90 * PAGE, 0);
+	CHECK(run == objects[at]);
+	CHECK(committed(heap) == before);
+	memset(run, 77, 90 * PAGE);
+	CHECK(is_sound(heap));
+	CHECK(objects[at - 1][48 * PAGE - 1] == (char)at && objects[at + 2][0] == (char)(at + 3));
+	CHECK(sy_usable_size(heap, run) == 90 * PAGE);
+	sy_mfree(heap, run);
+	run = sy_malloc(heap, 96 * PAGE - 5, SY_ZERO);
+	CHECK(run == objects[at] && run[0] == 0 && run[96 * PAGE - 6] == 0);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* The hole that fits best is taken, though another comes first. */
+static void smallest_is_best(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *large[3], *small[3], *run;
+
+	fill(heap, large, 3, 100);
+	fill(heap, small, 3, 52);
+	sy_mfree(heap, large[1]);
+	sy_mfree(heap, small[1]);
+	run = sy_malloc(heap, 50 * PAGE, 0);
+	CHECK(run == small[1]);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* A power of two of pages stays aligned to its size: aligned allocation counts on that. */
+static void powers_stay_aligned(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *objects[12], *run;
+
+	fill(heap, objects, 12, 48);
+	sy_mfree(heap, objects[4]);
+	sy_mfree(heap, objects[5]);
+	run = sy_malloc(heap, 64 * PAGE, 0);
+	CHECK(((uintptr_t)run & (64 * PAGE - 1)) == 0);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* Runs of any size in a heap of a few maximal blocks, over their ends too. */
+static void random_runs(void)
+{
+	struct sy_heap *heap = open_exact(12 * BLOCK);
+	uint64_t random = 88172645463325252u;
+	char *objects[24] = { NULL };
+	size_t sizes[24] = { 0 };
+	unsigned across = 0;
+
+	for (unsigned round = 0; round < 4000; round++) {
+		unsigned at = (unsigned)(random >> 33) % 24;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		if (objects[at]) {
+			CHECK(objects[at][0] == (char)at && objects[at][sizes[at] - 1] == (char)(at + 1));
+			sy_mfree(heap, objects[at]);
+		}
+		sizes[at] = PAGE * (9 + (random >> 40) % 600) - (random >> 20) % 4000;
+		objects[at] = sy_malloc(heap, sizes[at], round % 3 ? 0 : SY_ZERO);
+		if (!objects[at])
+			continue;
+		CHECK(round % 3 || (objects[at][0] == 0 && objects[at][sizes[at] / 2] == 0));
+		across += ((uintptr_t)objects[at] ^ (uintptr_t)(objects[at] + sizes[at] - 1)) / BLOCK != 0;
+		objects[at][sizes[at] / 2] = 1;
+		objects[at][0] = (char)at;
+		objects[at][sizes[at] - 1] = (char)(at + 1);
+		if (round % 64 == 0)
+			CHECK(is_sound(heap));
+	}
+	CHECK(across != 0);
+	for (unsigned at = 0; at < 24; at++)
+		sy_mfree(heap, objects[at]);
+	CHECK(is_sound(heap));
+	sy_heap_trim(heap);
+	CHECK(committed(heap) < 64);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+int main(void)
+{
+	neighbours_are_one_hole();
+	smallest_is_best();
+	powers_stay_aligned();
+	random_runs();
+	return check_result();
+}
