@@ -22,7 +22,7 @@ from .errors import DONE, INTERRUPTED, MISSING, USAGE, UserError
 from .output import describe_os_error
 from .parsers import parser
 
-OUT_OF_MEMORY = "out of memory; close other programs, raise a limit (ulimit -v, ulimit -u), or use a smaller trace"
+OUT_OF_MEMORY = "out of memory; close other programs, raise a limit (ulimit -v, -d, -u), or use a smaller trace"
 # What libraries say that has no exception of its own: memory for a library, for a thread.
 LACKING = ("failed to map segment", "cannot allocate memory", "Failed to launch worker thread", "can't start new thread")
 LEAST_ADDRESSES = 384 << 20  # bytes; with less, numpy or Arrow end the process themselves

@@ -228,12 +228,10 @@ def details(record: Record, caches: bool) -> list[Table]:
         if text.startswith("<"):
             table.shown[place][1] = text
     out = [table]
-    orders: list[list[Cell]] = []
-    for name, words in (("free_blocks_before", "free blocks before"), ("free_blocks_after", "free blocks after")):
-        if exact.get(name):
-            orders.append([words, *exact[name]])
-    if orders:
-        out.append(Table("", ["order", *map(str, range(len(orders[0]) - 1))], orders))
+    free = {words: exact[name] for name, words in (("free_blocks_before", "before"), ("free_blocks_after", "after")) if exact.get(name)}
+    if free:
+        counts: list[list[Cell]] = [[order, *both] for order, both in enumerate(zip(*free.values(), strict=True))]
+        out.append(Table("", ["free blocks of order", *free], counts))
     if exact.get("snapshots"):
         points: list[list[Cell]] = [
             [

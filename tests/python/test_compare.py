@@ -109,6 +109,16 @@ def test_times_below_the_step_of_the_clock(found: list[records.Record]) -> None:
     assert compare.tables([record])[0].shown[0][3] == "0.0"
 
 
+def test_free_blocks_of_a_large_machine_fit_the_page(found: list[records.Record]) -> None:
+    record = json.loads(json.dumps(found[0]))
+    record["exact"].update(free_blocks_before=[12_345_678] * 11, free_blocks_after=[1_234_567] * 11)
+    text = render(compare.details(record, False), "text")
+    assert max(map(len, text.splitlines())) <= 80
+    (_,) = (line for line in text.splitlines() if line.split() == ["10", "12,345,678", "1,234,567"])
+    record["exact"].update(free_blocks_before=None, free_blocks_after=None)
+    assert "free blocks" in text and "free blocks" not in render(compare.details(record, False), "text")
+
+
 def test_every_table_of_csv_has_a_name(traces: list[Path]) -> None:
     done = slabyard("info", traces[0], "--format", "csv")
     tables = [list(csv.reader(io.StringIO(part))) for part in done.stdout.strip().split("\n\n")]
