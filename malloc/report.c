@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define STEPS 4u           /* classes to a doubling, from SMALL on */
@@ -137,7 +138,9 @@ __attribute__((constructor)) static void watch_forks(void)
 /* ---- The report --------------------------------------------------------------------------------------------------- */
 
 /* The line is written at once, so that those of programs that end together don't mix; it ends where its buffer does. */
-static char line[65536];
+#define LINE_BYTES ((size_t)65536)
+
+static char *line; /* mapped when it is wanted: it would lie between what every program touches of the library's data */
 static size_t length;
 
 __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
@@ -146,16 +149,16 @@ __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
 	int printed;
 
 	va_start(arguments, format);
-	printed = vsnprintf(line + length, sizeof(line) - length, format, arguments);
+	printed = vsnprintf(line + length, LINE_BYTES - length, format, arguments);
 	va_end(arguments);
-	length += (size_t)printed < sizeof(line) - length ? (size_t)printed : sizeof(line) - 1 - length;
+	length += (size_t)printed < LINE_BYTES - length ? (size_t)printed : LINE_BYTES - 1 - length;
 }
 
 /* A text between quotes, without what would need an escape. */
 static void print_text(const char *name, const char *text)
 {
 	print("\"%s\":\"", name);
-	for (; *text && length < sizeof(line) - 1; text++)
+	for (; *text && length < LINE_BYTES - 1; text++)
 		line[length++] = (unsigned char)*text < ' ' || *text == '"' || *text == '\\' ? '?' : *text;
 	print("\",");
 }
@@ -237,6 +240,11 @@ __attribute__((destructor)) static void report(void)
 
 	if (file < 0)
 		return;
+	line = mmap(NULL, LINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (line == MAP_FAILED) {
+		close(file);
+		return;
+	}
 	print("{\"pid\":%ld,", (long)getpid());
 	print_text("program", program_invocation_name);
 	print_text("allocator", process_spec());
