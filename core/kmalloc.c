@@ -78,10 +78,16 @@ static const struct {
 
 static unsigned smallest_holding(const struct set *set, size_t size)
 {
-	unsigned class = 0;
+	unsigned class = 0, end = set->count;
 
-	while (class < set->count && set->sizes[class] < size)
-		class++;
+	while (class < end) {
+		unsigned middle = (class + end) / 2;
+
+		if (set->sizes[middle] < size)
+			class = middle + 1;
+		else
+			end = middle;
+	}
 	return class;
 }
 
