@@ -163,11 +163,10 @@ static void tick(struct work_struct *work)
 	struct sy_heap *heap = sy__linux_heap;
 	unsigned long flags;
 
-	local_irq_save(flags);
-	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
+	sy__begin(&flags, SY__GFP_NONE);
 	sy__log(SY__LOG_TICK, NULL, 0, 0, NUMA_NO_NODE);
 	heap->policy->tick(heap);
-	local_irq_restore(flags);
+	sy__end(flags);
 	plan_tick();
 }
 
@@ -183,11 +182,10 @@ static uint64_t give_here(void)
 	unsigned long flags;
 	uint64_t pages;
 
-	local_irq_save(flags);
-	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
+	sy__begin(&flags, SY__GFP_NONE);
 	sy__log(SY__LOG_GIVE, NULL, 0, 0, NUMA_NO_NODE);
 	pages = sy__heap_give(heap, heap->policy->reap ? heap->policy->reap : heap->policy->shrink);
-	local_irq_restore(flags);
+	sy__end(flags);
 	return pages;
 }
 
@@ -223,11 +221,10 @@ static int cpu_dead(unsigned cpu)
 	struct sy_heap *heap = sy__linux_heap;
 	unsigned long flags;
 
-	local_irq_save(flags);
-	__this_cpu_write(sy__call.gfp, GFP_NOWAIT | __GFP_NOWARN);
+	sy__begin(&flags, SY__GFP_NONE);
 	for (unsigned slot = cpu; slot < heap->slots; slot += nr_cpu_ids)
 		heap->policy->drain(heap, slot);
-	local_irq_restore(flags);
+	sy__end(flags);
 	return 0;
 }
 

@@ -32,6 +32,46 @@ struct sy__call {
 };
 
 DECLARE_PER_CPU(struct sy__call, sy__call);
+DECLARE_PER_CPU(bool, sy__within); /* a quick call on the CPU's first slot has begun and not ended */
+
+/* Of calls that take no memory, or can do without. */
+#define SY__GFP_NONE (GFP_NOWAIT | __GFP_NOWARN)
+
+/* With interrupts off, as is all that stands between this and sy__end. The slot: the second one where a quick call was interrupted.
+ * Not local_irq_save: where interrupts are functions, as in user-mode kernels, these two are quicker, and free a register. */
+static inline unsigned sy__begin(unsigned long *flags, gfp_t gfp)
+{
+	local_save_flags(*flags);
+	local_irq_disable();
+	__this_cpu_write(sy__call.gfp, gfp);
+	return smp_processor_id() + (__this_cpu_read(sy__within) ? nr_cpu_ids : 0);
+}
+
+static inline void sy__end(unsigned long flags)
+{
+	local_irq_restore(flags);
+}
+
+/* A quick call begins; false: it would interrupt another. Only the compiler is kept from moving the call out from between the two: a CPU
+ * sees what it has done itself in order, in an interrupt too. */
+static inline bool sy__enter(void)
+{
+	preempt_disable();
+	if (unlikely(__this_cpu_read(sy__within))) {
+		preempt_enable();
+		return false;
+	}
+	__this_cpu_write(sy__within, true);
+	barrier();
+	return true;
+}
+
+static inline void sy__leave(void)
+{
+	barrier();
+	__this_cpu_write(sy__within, false);
+	preempt_enable();
+}
 
 /* pages.c */
 extern struct sy_pages sy__linux_pages;

@@ -141,44 +141,7 @@ struct request {
 	const struct sy_cache_config *creation; /* else NULL: the request is for a cache */
 };
 
-static DEFINE_PER_CPU(bool, within); /* a quick call on the CPU's first slot has begun and not ended */
-
-/* With interrupts off, as are all that are called "begin" to "end". The slot: the second one where a quick call was interrupted. */
-static inline unsigned begin(unsigned long *flags, gfp_t gfp)
-{
-	local_irq_save(*flags);
-	__this_cpu_write(sy__call.gfp, gfp);
-	return smp_processor_id() + (__this_cpu_read(within) ? nr_cpu_ids : 0);
-}
-
-static inline void end(unsigned long flags)
-{
-	local_irq_restore(flags);
-}
-
-/* A quick call begins; false: it would interrupt another. Only the compiler is kept from moving the call out from between the two: a CPU sees
- * what it has done itself in order, in an interrupt too. */
-static inline bool enter(void)
-{
-	preempt_disable();
-	if (unlikely(__this_cpu_read(within))) {
-		preempt_enable();
-		return false;
-	}
-	__this_cpu_write(within, true);
-	barrier();
-	return true;
-}
-
-static inline void leave(void)
-{
-	barrier();
-	__this_cpu_write(within, false);
-	preempt_enable();
-}
-
-/* Of calls that take no memory, or can do without. */
-#define GFP_NONE (GFP_NOWAIT | __GFP_NOWARN)
+DEFINE_PER_CPU(bool, sy__within);
 
 static __always_inline void *ask(const struct request *request, unsigned slot)
 {
@@ -192,7 +155,7 @@ static __always_inline void *ask(const struct request *request, unsigned slot)
 static void *attempt(const struct request *request, struct sy__stash *stash, struct sy__call *lacking)
 {
 	unsigned long flags;
-	unsigned slot = begin(&flags, request->gfp);
+	unsigned slot = sy__begin(&flags, request->gfp);
 	struct sy__call *call = this_cpu_ptr(&sy__call);
 	void *result;
 
@@ -201,7 +164,7 @@ static void *attempt(const struct request *request, struct sy__stash *stash, str
 	result = ask(request, slot);
 	*lacking = *call;
 	call->stash = NULL;
-	end(flags);
+	sy__end(flags);
 	return result;
 }
 
@@ -220,17 +183,6 @@ static noinline void *wait_for(const struct request *request)
 	while (!result && lacking.lacks && sy__stash_fill(&stash, &lacking));
 	sy__stash_empty(&stash);
 	return result;
-}
-
-/* Not by a quick call. */
-static __always_inline void *ask_for(const struct request *request)
-{
-	unsigned long flags;
-	unsigned slot = begin(&flags, request->gfp);
-	void *result = ask(request, slot);
-
-	end(flags);
-	return likely(result) ? result : wait_for(request);
 }
 
 static inline unsigned flags_of(gfp_t gfp)
@@ -266,11 +218,27 @@ static inline bool wanted(struct kmem_cache *s, gfp_t gfp)
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------- */
 
-static noinline void *cache_alloc_slow(struct kmem *kmem, gfp_t gfp, int node)
+static noinline void *cache_wait(struct kmem *kmem, gfp_t gfp, int node)
 {
 	const struct request request = { .kmem = kmem, .gfp = gfp, .flags = flags_of(gfp), .node = node };
 
-	return ask_for(&request);
+	return wait_for(&request);
+}
+
+/* Not by a quick call. Policies that have none find it in line, the others a call away. */
+static __always_inline void *cache_alloc_shut(struct kmem *kmem, gfp_t gfp, int node)
+{
+	unsigned long flags;
+	unsigned slot = sy__begin(&flags, gfp);
+	void *object = kmem->alloc(kmem->target, slot, flags_of(gfp), node);
+
+	sy__end(flags);
+	return likely(object) ? object : cache_wait(kmem, gfp, node);
+}
+
+static noinline void *cache_alloc_slow(struct kmem *kmem, gfp_t gfp)
+{
+	return cache_alloc_shut(kmem, gfp, NUMA_NO_NODE);
 }
 
 static __always_inline void *cache_alloc(struct kmem_cache *s, gfp_t gfp, int node)
@@ -280,15 +248,18 @@ static __always_inline void *cache_alloc(struct kmem_cache *s, gfp_t gfp, int no
 
 	if (unlikely(!wanted(s, gfp)))
 		return NULL;
-	if (node == NUMA_NO_NODE && kmem->quick_alloc && enter()) {
-		object = kmem->quick_alloc(kmem->target, smp_processor_id());
-		leave();
+	if (node != NUMA_NO_NODE || !kmem->quick_alloc) {
+		object = cache_alloc_shut(kmem, gfp, node);
+	} else {
+		if (sy__enter()) {
+			object = kmem->quick_alloc(kmem->target, smp_processor_id());
+			sy__leave();
+		}
+		if (unlikely(!object))
+			object = cache_alloc_slow(kmem, gfp);
 	}
-	if (unlikely(!object)) {
-		object = cache_alloc_slow(kmem, gfp, node);
-		if (!object)
-			return NULL;
-	}
+	if (unlikely(!object))
+		return NULL;
 	if (unlikely(slab_want_init_on_alloc(gfp, s)))
 		memset(object, 0, s->object_size);
 	kmemleak_alloc_recursive(object, s->object_size, 1, s->flags, gfp);
@@ -322,13 +293,18 @@ void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfp, int node)
 }
 EXPORT_SYMBOL(kmem_cache_alloc_node);
 
-static noinline void cache_free_slow(struct kmem *kmem, void *object)
+static __always_inline void cache_free_shut(struct kmem *kmem, void *object)
 {
 	unsigned long flags;
-	unsigned slot = begin(&flags, GFP_NONE);
+	unsigned slot = sy__begin(&flags, SY__GFP_NONE);
 
 	kmem->free(kmem->target, slot, object);
-	end(flags);
+	sy__end(flags);
+}
+
+static noinline void cache_free_slow(struct kmem *kmem, void *object)
+{
+	cache_free_shut(kmem, object);
 }
 
 static __always_inline void cache_free(struct kmem_cache *s, void *object)
@@ -337,9 +313,13 @@ static __always_inline void cache_free(struct kmem_cache *s, void *object)
 	bool done = false;
 
 	kmemleak_free_recursive(object, s->flags);
-	if (kmem->quick_free && enter()) {
+	if (!kmem->quick_free) {
+		cache_free_shut(kmem, object);
+		return;
+	}
+	if (sy__enter()) {
 		done = kmem->quick_free(kmem->target, smp_processor_id(), object);
-		leave();
+		sy__leave();
 	}
 	if (unlikely(!done))
 		cache_free_slow(kmem, object);
@@ -377,11 +357,26 @@ EXPORT_SYMBOL(kmem_cache_alloc_bulk);
 
 /* ---- General allocation ----------------------------------------------------------------------------------------- */
 
-static noinline void *general_alloc_slow(size_t size, gfp_t gfp, unsigned flags, int node)
+static noinline void *general_wait(size_t size, gfp_t gfp, int node)
 {
-	const struct request request = { .size = size, .gfp = gfp, .flags = flags, .node = node };
+	const struct request request = { .size = size, .gfp = gfp, .flags = kmalloc_flags_of(gfp), .node = node };
 
-	return ask_for(&request);
+	return wait_for(&request);
+}
+
+static __always_inline void *general_alloc_shut(size_t size, gfp_t gfp, unsigned flags, int node)
+{
+	unsigned long interrupts;
+	unsigned slot = sy__begin(&interrupts, gfp);
+	void *object = general.alloc(general.heap, slot, size, flags, node);
+
+	sy__end(interrupts);
+	return likely(object) ? object : general_wait(size, gfp, node);
+}
+
+static noinline void *general_alloc_slow(size_t size, gfp_t gfp)
+{
+	return general_alloc_shut(size, gfp, kmalloc_flags_of(gfp), NUMA_NO_NODE);
 }
 
 static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, unsigned long caller)
@@ -395,12 +390,16 @@ static __always_inline void *general_alloc(size_t size, gfp_t gfp, int node, uns
 		return kmalloc_large_node(size, gfp, node);
 	if (unlikely(!wanted(NULL, gfp)))
 		return NULL;
-	if (node == NUMA_NO_NODE && general.quick_alloc && enter()) {
-		object = general.quick_alloc(general.heap, smp_processor_id(), size, flags);
-		leave();
+	if (node != NUMA_NO_NODE || !general.quick_alloc) {
+		object = general_alloc_shut(size, gfp, flags, node);
+	} else {
+		if (sy__enter()) {
+			object = general.quick_alloc(general.heap, smp_processor_id(), size, flags);
+			sy__leave();
+		}
+		if (unlikely(!object))
+			object = general_alloc_slow(size, gfp);
 	}
-	if (unlikely(!object))
-		object = general_alloc_slow(size, gfp, flags, node);
 	kmemleak_alloc(object, size, 1, gfp);
 	if (trace_kmalloc_enabled())
 		trace_kmalloc(caller, object, size, object ? __ksize(object) : 0, gfp, node);
@@ -434,13 +433,18 @@ static noinline void free_pages_of_large(struct page *page)
 	__free_pages(page, order);
 }
 
-static noinline void general_free_slow(void *object)
+static __always_inline void general_free_shut(void *object)
 {
 	unsigned long flags;
-	unsigned slot = begin(&flags, GFP_NONE);
+	unsigned slot = sy__begin(&flags, SY__GFP_NONE);
 
 	general.free(general.heap, slot, object);
-	end(flags);
+	sy__end(flags);
+}
+
+static noinline void general_free_slow(void *object)
+{
+	general_free_shut(object);
 }
 
 void kfree(const void *object)
@@ -457,9 +461,13 @@ void kfree(const void *object)
 		free_pages_of_large(page);
 		return;
 	}
-	if (general.quick_free && enter()) {
+	if (!general.quick_free) {
+		general_free_shut((void *)object);
+		return;
+	}
+	if (sy__enter()) {
 		done = general.quick_free(general.heap, smp_processor_id(), sy__page_of_linux(page), (void *)object);
-		leave();
+		sy__leave();
 	}
 	if (unlikely(!done))
 		general_free_slow((void *)object);
@@ -478,9 +486,9 @@ size_t __ksize(const void *object)
 	page = virt_to_head_page(object);
 	if (!(READ_ONCE(page->flags) & SY__PAGE_OURS))
 		return page_size(page);
-	begin(&flags, GFP_NONE);
+	sy__begin(&flags, SY__GFP_NONE);
 	bytes = heap->policy->usable_size(heap, object);
-	end(flags);
+	sy__end(flags);
 	return bytes;
 }
 
@@ -565,7 +573,7 @@ static int empty(void *context)
 	struct sy_cache_counts counts = { 0 };
 	unsigned long flags;
 
-	begin(&flags, GFP_NONE);
+	sy__begin(&flags, SY__GFP_NONE);
 	WRITE_ONCE(sy__everybody_waits, true);
 	cache->policy->counts(cache, &counts);
 	ending->alive = counts.objects_in_use;
@@ -574,7 +582,7 @@ static int empty(void *context)
 		cache->policy->shrink(cache);
 	}
 	WRITE_ONCE(sy__everybody_waits, false);
-	end(flags);
+	sy__end(flags);
 	return 0;
 }
 
@@ -583,12 +591,12 @@ static int destroy(void *context)
 	struct ending *ending = context;
 	unsigned long flags;
 
-	begin(&flags, GFP_NONE);
+	sy__begin(&flags, SY__GFP_NONE);
 	WRITE_ONCE(sy__everybody_waits, true);
 	if (sy_cache_destroy(ending->kmem->cache, &ending->alive))
 		sy__log(SY__LOG_DESTROY, NULL, (uintptr_t)ending->kmem, 0, NUMA_NO_NODE);
 	WRITE_ONCE(sy__everybody_waits, false);
-	end(flags);
+	sy__end(flags);
 	return 0;
 }
 
@@ -615,10 +623,10 @@ static int shrink_here(void *context)
 	struct kmem *kmem = context;
 	unsigned long flags;
 
-	begin(&flags, GFP_NONE);
+	sy__begin(&flags, SY__GFP_NONE);
 	sy__log(SY__LOG_SHRINK, NULL, (uintptr_t)kmem, 0, NUMA_NO_NODE);
 	kmem->cache->policy->shrink(kmem->cache);
-	end(flags);
+	sy__end(flags);
 	return 0;
 }
 
@@ -634,9 +642,9 @@ int __kmem_cache_shrink(struct kmem_cache *s)
 		if (cache->policy->shrink)
 			smp_call_on_cpu(cpu, shrink_here, kmem_of(s), false);
 	cpus_read_unlock();
-	begin(&flags, GFP_NONE);
+	sy__begin(&flags, SY__GFP_NONE);
 	cache->policy->counts(cache, &counts);
-	end(flags);
+	sy__end(flags);
 	return counts.slabs != 0;
 }
 
@@ -654,7 +662,7 @@ void __init kmem_cache_init(void)
 {
 	unsigned long flags;
 
-	begin(&flags, GFP_NOWAIT);
+	sy__begin(&flags, GFP_NOWAIT);
 	general.heap = sy__linux_boot();
 	general.alloc = sy__log_is_on ? logged_kmalloc : general.heap->policy->kmalloc;
 	general.free = sy__log_is_on ? logged_kfree : general.heap->policy->kfree;
@@ -662,7 +670,7 @@ void __init kmem_cache_init(void)
 	general.quick_free = sy__quick_calls(general.heap->policy) ? general.heap->policy->quick->kfree : NULL;
 	general.most = general.heap->policy->serves_classes ? 2 * PAGE_SIZE : SIZE_MAX;
 	general.no_dma = !general.heap->policy->serves_classes || general.heap->sizing.classes != SY_CLASSES_LINUX;
-	end(flags);
+	sy__end(flags);
 	kmem_cache = &first_cache.common;
 	BUG_ON(__kmem_cache_create(kmem_cache, kmem_cache->flags));
 	slab_state = UP;
