@@ -129,6 +129,17 @@ def _one_line_lists(value: Any, depth: int) -> str:
     return json.dumps(value)
 
 
+def check_writable(path: Path) -> None:
+    """Refuses an output before the work for it is done."""
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; name a file in it")
+    folder = Path(os.path.realpath(path)).parent
+    if not is_special(path) and not folder.is_dir():
+        raise UserError(f"{path}: there is no folder {folder}; make it first")
+    if not os.access(path if is_special(path) else folder, os.W_OK):
+        raise UserError(f"{path}: permission denied")
+
+
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Gives a temporary name beside `path`; renames it to `path` when the block ends well, removes it otherwise.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import programs
 from .errors import DONE, INCOMPLETE, UserError
-from .output import Progress, Table, export_json, is_special, note, render, results, to_json, whole_file
+from .output import Progress, Table, check_writable, export_json, note, render, results, to_json, whole_file
 
 if TYPE_CHECKING:
     from . import threads
@@ -82,7 +82,7 @@ def _range(item: dict[str, Any]) -> str:
 def record_command(options: argparse.Namespace) -> int:
     from .record import check
 
-    _writable(options.output)
+    check_writable(options.output)
     check(options.command or [])
     return record_to(options.command or [], options.output, None)
 
@@ -116,20 +116,9 @@ def import_capture(options: argparse.Namespace) -> int:
         if source == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
         output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2))+$", "", options.capture.name) + ".parquet")
-    _writable(output)
+    check_writable(output)
     snapshots = [read_snapshot(text) for text in options.snapshot]
     return _told(output, import_trace(source, output, snapshots, options.cpus, page_size=options.page_size))
-
-
-def _writable(path: Path) -> None:
-    """Refuses an output before the work for it is done."""
-    if path.is_dir():
-        raise UserError(f"{path}: is a folder; name a file in it")
-    folder = Path(os.path.realpath(path)).parent
-    if not is_special(path) and not folder.is_dir():
-        raise UserError(f"{path}: there is no folder {folder}; make it first")
-    if not os.access(path if is_special(path) else folder, os.W_OK):
-        raise UserError(f"{path}: permission denied")
 
 
 def describe_trace(options: argparse.Namespace) -> int:
@@ -156,7 +145,7 @@ def replay_trace(options: argparse.Namespace) -> int:
     from .snapshots import parse_slabinfo
 
     if options.log and options.log != "-":
-        _writable(Path(options.log))
+        check_writable(Path(options.log))
     if options.proc and options.slabinfo:
         raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
     if options.log and (options.proc or options.slabinfo):
@@ -243,7 +232,7 @@ def compare_allocators(options: argparse.Namespace) -> int:
         raise UserError("compare needs a trace, or a command after --; see slabyard compare --help")
     for path in (options.report, options.export_json):
         if path is not None:
-            _writable(path)
+            check_writable(path)
     plan = _plan(options)
     if options.command is None:
         return _compare_traces(options, plan, options.traces)
@@ -337,7 +326,7 @@ def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
     if options.trace is not None and threads.TRACE not in wanted:
         raise UserError(f"{options.trace}: only the workload trace replays a trace")
     if options.export_json is not None:
-        _writable(options.export_json)
+        check_writable(options.export_json)
     plan = threads.Plan(
         options.allocators, wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch,
         options.caches, options.trace,
@@ -354,7 +343,7 @@ def run_command(options: argparse.Namespace) -> int:
     if not options.stats and options.export_json is None:
         run.replace(options.command, options.allocator)
     if options.export_json is not None:
-        _writable(options.export_json)
+        check_writable(options.export_json)
     return run.end_as(run.measure(options.command, options.allocator, options.export_json))
 
 
@@ -375,7 +364,7 @@ def draw_layout(options: argparse.Namespace) -> int:
     from . import layout
 
     if options.svg is not None:
-        _writable(options.svg)
+        check_writable(options.svg)
     found = layout.run(options.allocator, options.script)
     if options.svg is not None:
         from .layout_svg import picture
@@ -388,4 +377,4 @@ def draw_layout(options: argparse.Namespace) -> int:
 
 def no_kernel_verb(_options: argparse.Namespace) -> int:
     """`kernel` alone."""
-    raise UserError("kernel needs a verb: build, run, compare, flame, list or clean; see slabyard kernel --help")
+    raise UserError("kernel needs a verb: build, run, compare, bench, fidelity, flame, list or clean; see slabyard kernel --help")

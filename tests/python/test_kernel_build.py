@@ -306,6 +306,16 @@ def test_a_copy_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.M
     assert not list(cache.folder("builds").glob("*.part"))
 
 
+def test_a_source_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tarball = make_tarball(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/tar").write_text("#!/bin/sh\necho 'tar: x: Cannot write: No space left on device' >&2; exit 2\n")
+    (tmp_path / "bin/tar").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    with pytest.raises(UserError, match="Cannot write: No space left on device; XDG_CACHE_HOME names another"):
+        build.build(request(tarball))
+
+
 def test_a_kernel_that_was_half_removed_is_built_again(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree")
     kernel = build.build(request(tree))

@@ -165,16 +165,21 @@ def test_a_kernel_that_does_not_switch_itself_off_is_ended(plan: run.Plan, monke
     assert "the kernel did not switch itself off" not in run.once(plan).trouble
 
 
-def test_hardware_that_cannot_be() -> None:
+def test_hardware_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "kvm", lambda: False)
     machine.Hardware(1 << 30, 4, 2).check("x86_64")
     for hardware, arch, complaint in (
         (machine.Hardware(cpus=2), "um", "one CPU and one node"),
         (machine.Hardware(1 << 30, 1, 2), "x86_64", "cannot be shared evenly by 2 nodes"),
         (machine.Hardware(32 << 20), "um", "at least 64M"),
         (machine.Hardware(1 << 60), "um", "must be less than this machine's own, "),
+        (machine.Hardware(accelerator="tcg"), "um", "a user-mode kernel has no accelerator"),
+        (machine.Hardware(accelerator="kvm"), "x86_64", "not open to this user, or of a processor that does not virtualise"),
     ):
         with pytest.raises(UserError, match=complaint):
             hardware.check(arch)
+    monkeypatch.setattr(machine, "kvm", lambda: True)
+    machine.Hardware(accelerator="kvm").check("x86_64")
 
 
 @pytest.mark.parametrize(("flags", "there"), [("fpu vmx sse", True), ("fpu svm", True), ("fpu svm_lock vmxy", False)])
@@ -271,6 +276,19 @@ def test_a_traced_boot_counts_fallbacks_of_its_trace(tmp_path: Path) -> None:
 # ---- Comparison and command line ---------------------------------------------------------------------------------------------
 
 
+def test_a_trace_whose_first_mark_was_lost_is_incomplete(plan: run.Plan, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.txt"
+    trace.write_text(
+        "# tracer: nop\n#\n# entries-in-buffer/entries-written: 3/500   #P:1\n"
+        "     swapper-1 [000] ..... 1.0: kmalloc: call_site=0x1 ptr=0x1000 bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL node=-1\n"
+        "     swapper-1 [000] ..... 2.0: kfree: call_site=0x1 ptr=0x1000\n"
+        "     swapper-1 [000] ..... 3.0: tracing_mark_write: end\n"
+    )
+    texts = {f"{when}/meminfo": "Slab: 40 kB\n" for when in ("before", "after")}
+    metadata = run._import(plan, machine.Outcome(texts, "", [], trace), tmp_path / "t.parquet")
+    assert "497" in str(metadata.incomplete) and {one.name for one in metadata.snapshots} == {"end"}
+
+
 def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
     figures = run.once(plan).figures
@@ -319,6 +337,10 @@ def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.Capture
         (["kernel", "fidelity", "--allocators", "slub", "--trace-buffer", "400M"], "less than half"),
         (["kernel", "fidelity", "--allocators", "slub", "--workloads", ","], "--workloads names no workload"),
         (["kernel", "compare", "--allocators", "slub", "--workloads", ""], "--workloads names no workload"),
+        (["kernel", "compare", "--allocators", "slub", "--report", "/nowhere/r.html"], "there is no folder /nowhere"),
+        (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--trace", "/nowhere/t.parquet"], "there is no folder /nowhere"),
+        (["kernel", "bench", "--allocators", "slub", "--export-json", "/nowhere/b.json"], "there is no folder /nowhere"),
+        (["kernel", "flame", "--allocator", "slub", "--workload", "boot", "--folded", "/nowhere/f"], "there is no folder /nowhere"),
     ):
         assert cli.main(wrong) == 2
         assert words in capsys.readouterr().err

@@ -244,7 +244,8 @@ class _Make:
                     progress.step(f"{self.request.title}: {step[2]}", 1 if ours and progress.done < total else 0)
             status = process.wait()
         if status:
-            raise UserError(f"the build of {self.request.title} failed: {_reason(self.log)}; all of it: {self.log}")
+            reason = _reason(self.log)
+            raise UserError(f"the build of {self.request.title} failed: {reason}{cache.advice(reason)}; all of it: {self.log}")
         return sum(1 for _ in self.folder.rglob("*.o"))
 
 

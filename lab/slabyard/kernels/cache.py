@@ -47,6 +47,11 @@ def folder(*parts: str) -> Path:
     return path
 
 
+def advice(complaint: str) -> str:
+    """What a message about a program that failed in the cache folder ends with: where it was for want of room, what to do."""
+    return "; XDG_CACHE_HOME names another folder to keep kernels in" if "No space left" in complaint else ""
+
+
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[int]:
     """Nobody else has the lock of `path` in the block; gives the lock's descriptor, for processes that shall hold it too."""

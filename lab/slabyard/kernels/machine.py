@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UserError
+from ..errors import MISSING, UserError
 from . import cache, guest, tools
 from .build import Kernel
 from .workloads import Job
@@ -57,6 +57,8 @@ class Hardware:
         """UserError for a machine that cannot be."""
         if arch == "um" and (self.cpus > 1 or self.nodes > 1):
             raise UserError("a user-mode kernel has one CPU and one node; for more, give --arch x86_64")
+        if arch == "um" and self.accelerator:
+            raise UserError("a user-mode kernel has no accelerator; --accelerator is for --arch x86_64")
         if self.cpus % self.nodes:
             raise UserError(f"{self.cpus} CPUs cannot be shared evenly by {self.nodes} nodes; give --cpus {self.nodes} or a multiple of it")
         if self.memory < (64 << 20) * self.nodes:
@@ -64,6 +66,12 @@ class Hardware:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         if self.memory > there:
             raise UserError(f"--memory must be less than this machine's own, {there >> 20}M")
+        if self.accelerator == "kvm" and not kvm():
+            raise UserError(
+                "--accelerator kvm: /dev/kvm is not there, not open to this user, or of a processor that does not virtualise; "
+                "without --accelerator, or with tcg, QEMU emulates in software",
+                MISSING,
+            )
 
 
 @dataclass(frozen=True)

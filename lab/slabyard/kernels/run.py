@@ -145,7 +145,9 @@ def _is_of_um(lines: Sequence[str], at: int) -> bool:
 
 def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
     assert outcome.trace is not None
-    taken = [snapshot_of(outcome.texts, "before", "before"), snapshot_of(outcome.texts, "after", "end")]
+    # Where the buffer was too small, the mark before the workload may be among what is lost; so the snapshot has no place either.
+    marks = [name for name in ("before",) if _is_marked(outcome.trace, name)]
+    taken = [snapshot_of(outcome.texts, name, name) for name in marks] + [snapshot_of(outcome.texts, "after", "end")]
     about = importer.About(
         kernel=f"{plan.kernel.about['release']} ({plan.spec.text}, {plan.kernel.arch})",
         arch="x86_64",
@@ -154,7 +156,13 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
         page_size=4096,
         snapshots=taken,
     )
-    return importer.import_text(outcome.trace, output, about, ["--last-mark", "end", "--mark", "before", "--mark", "end"])
+    words = [word for mark in (*marks, "end") for word in ("--mark", mark)]
+    return importer.import_text(outcome.trace, output, about, ["--last-mark", "end", *words])
+
+
+def _is_marked(trace: Path, name: str) -> bool:
+    with trace.open(errors="replace") as file:
+        return any(f"tracing_mark_write: {name}" in line for line in file)
 
 
 def snapshot_of(texts: dict[str, str], when: str, name: str) -> dict[str, Any]:

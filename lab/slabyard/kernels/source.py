@@ -195,4 +195,4 @@ def _run(argv: Sequence[str], lock: int, named: Path, **options: object) -> None
     done = subprocess.run(argv, pass_fds=(lock,), capture_output=True, check=False, **options)  # type: ignore[call-overload]
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
-        raise UserError(f"{named}: cannot be unpacked: {lines[0]}")
+        raise UserError(f"{named}: cannot be unpacked: {lines[0]}{cache.advice(lines[0])}")
