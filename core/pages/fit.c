@@ -225,12 +225,12 @@ static struct sy_page *take(struct sy__zone *zone, struct sy_page *start, uint64
 	return start;
 }
 
-/* Blocks keep the watermarks, and know what to do about them. */
+/* Blocks keep the watermarks, and know what to do about them; and about free pages whose memory has yet to be made usable. */
 static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned flags)
 {
 	const struct sy__zone *zone = pages->zones;
 
-	return count >= LEAST_RUN && pages->zone_count == 1 && !zone->populated && !sy__read(&pages->fail_after) &&
+	return count >= LEAST_RUN && pages->commits_growth && pages->zone_count == 1 && !zone->populated && !sy__read(&pages->fail_after) &&
 	       !(flags & (SY_MOVABLE | SY_RECLAIMABLE | SY_DMA | SY_DMA32)) &&
 	       sy__read(&zone->free_pages) > count + zone->marks[SY__MARK_LOW];
 }
