@@ -9,6 +9,7 @@
 
 #define OBJECTS 300u
 #define SIZE 64u
+#define RESERVE ((size_t)16 << 20)
 
 struct damaged {
 	struct sy_heap *heap;
@@ -56,9 +57,10 @@ static struct sy_heap *driven(const char *policy)
 	return make_tuned(policy, 1, 1, NULL, 0).heap;
 }
 
+/* So many heaps at once are not to reserve all that they may. */
 static struct sy_heap *of_threads(const char *policy)
 {
-	return sy_heap_open(policy, NULL, NULL);
+	return sy_heap_open(policy, &(struct sy_heap_options){ .reserve = RESERVE }, NULL);
 }
 
 static struct told look(const struct damaged *damaged, bool shows)
