@@ -125,7 +125,7 @@ static void random_runs(void)
 			CHECK(objects[at][0] == (char)at && objects[at][sizes[at] - 1] == (char)(at + 1));
 			sy_mfree(heap, objects[at]);
 		}
-		sizes[at] = PAGE * (9 + (random >> 40) % 600) - (random >> 20) % 4000;
+		sizes[at] = PAGE * (size_t)(9 + (random >> 40) % 600) - (size_t)((random >> 20) % 4000);
 		objects[at] = sy_malloc(heap, sizes[at], round % 3 ? 0 : SY_ZERO);
 		if (!objects[at])
 			continue;
