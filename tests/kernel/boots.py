@@ -34,6 +34,10 @@ UM = pytest.mark.skipif("um" not in ARCHES, reason="not asked for")
 TIMEOUT = 1800  # seconds for a boot; they say nothing of how busy this machine is
 BY_ADDRESS = {"slabyard:sunos4": 4}  # pages: its fit goes by the addresses of chunks, which are the page allocator's choice
 AGREES = 0.05  # of the kernel's own figure
+AGREES_LESS = {
+    "slabyard:bsd44": 0.15,  # what its pages had room for before the trace, a replay does not know (docs/fidelity.md)
+    "slabyard:slqb": 0.15,  # the busier the machine, the more calls interrupt others, whose slot a trace does not tell
+}
 LITTLE = {"um": machine.Hardware(256 << 20), "x86_64": machine.Hardware(320 << 20, 4, 2)}  # of memory: a hog has it sooner
 _FILEIO = "sysbench fileio --file-num=64 --file-total-size=8M --file-block-size=16K --file-test-mode=rndwr"
 LESS = {
@@ -128,7 +132,7 @@ def test_a_kernel_parameter_reaches_the_allocator() -> None:
 def test_the_replay_of_a_whole_boot_agrees_with_the_kernel(allocator: str, tmp_path: Path) -> None:
     found = fidelity.measure(plan(allocator, "hackbench"), 64 << 20, tmp_path / "t.parquet")
     assert found.trouble == [] and found.incomplete is None
-    assert found.events > 100_000 and abs(found.difference) < AGREES
+    assert found.events > 100_000 and abs(found.difference) < AGREES_LESS.get(allocator, AGREES)
 
 
 @UM
