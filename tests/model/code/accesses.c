@@ -147,11 +147,11 @@ static enum kind exchange_kind(size_t bytes, uint64_t value, int order)
 	return bytes == sizeof(unsigned) && value == 1 && order == __ATOMIC_ACQUIRE ? LOCK : ACCESS;
 }
 
-#define ATOMIC_UPDATE(type, prefix, name, expression) \
+#define ATOMIC_UPDATE(type, prefix, name, kind, expression) \
 	type prefix##name(volatile type *word, type value, int order); \
 	type prefix##name(volatile type *word, type value, int order) \
 	{ \
-		bool counts = atomic(ACCESS, word, sizeof(*word), true); \
+		bool counts = atomic(kind, word, sizeof(*word), true); \
 		type old = *word; \
 		*word = (type)(expression); \
 		if (counts) { \
@@ -164,7 +164,6 @@ static enum kind exchange_kind(size_t bytes, uint64_t value, int order)
 #define ATOMIC(type, prefix) \
 	type prefix##load(const volatile type *word, int order); \
 	void prefix##store(volatile type *word, type value, int order); \
-	type prefix##exchange(volatile type *word, type value, int order); \
 	int prefix##compare_exchange_strong(volatile type *word, type *expected, type value, int order, int failure); \
 	int prefix##compare_exchange_weak(volatile type *word, type *expected, type value, int order, int failure); \
 	type prefix##compare_exchange_val(volatile type *word, type expected, type value, int order, int failure); \
@@ -183,17 +182,6 @@ static enum kind exchange_kind(size_t bytes, uint64_t value, int order)
 		else \
 			says_busy(word, (uint64_t)value, order); \
 		*word = value; \
-	} \
-	type prefix##exchange(volatile type *word, type value, int order) \
-	{ \
-		bool counts = atomic(exchange_kind(sizeof(*word), (uint64_t)value, order), word, sizeof(*word), true); \
-		type old = *word; \
-		*word = value; \
-		if (counts) { \
-			read_done(word, order); \
-			write_done(word, order, true); \
-		} \
-		return old; \
 	} \
 	int prefix##compare_exchange_strong(volatile type *word, type *expected, type value, int order, int failure) \
 	{ \
@@ -217,10 +205,11 @@ static enum kind exchange_kind(size_t bytes, uint64_t value, int order)
 		prefix##compare_exchange_strong(word, &expected, value, order, failure); \
 		return expected; \
 	} \
-	ATOMIC_UPDATE(type, prefix, fetch_add, old + value) \
-	ATOMIC_UPDATE(type, prefix, fetch_sub, old - value) \
-	ATOMIC_UPDATE(type, prefix, fetch_and, old & value) \
-	ATOMIC_UPDATE(type, prefix, fetch_or, old | value)
+	ATOMIC_UPDATE(type, prefix, exchange, exchange_kind(sizeof(*word), (uint64_t)value, order), value) \
+	ATOMIC_UPDATE(type, prefix, fetch_add, ACCESS, old + value) \
+	ATOMIC_UPDATE(type, prefix, fetch_sub, ACCESS, old - value) \
+	ATOMIC_UPDATE(type, prefix, fetch_and, ACCESS, old & value) \
+	ATOMIC_UPDATE(type, prefix, fetch_or, ACCESS, old | value)
 
 ATOMIC(uint8_t, __tsan_atomic8_)
 ATOMIC(uint16_t, __tsan_atomic16_)
