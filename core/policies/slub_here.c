@@ -147,13 +147,13 @@ static SY__OUT_OF_LINE void move_here(struct sy__slub_cache *cache, struct sy_pa
 	sy__here_leave(cache->cache.heap);
 }
 
-static SY__OUT_OF_LINE void give_empties_here(struct sy__slub_cache *cache)
+static SY__OUT_OF_LINE void give_empties_here(struct sy__slub_cache *cache, uint32_t keep)
 {
 	unsigned slot;
 
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
-	sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
+	sy__slub_give_empties(cache, slot, keep);
 	sy__here_leave(cache->cache.heap);
 }
 
@@ -162,9 +162,10 @@ static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, struct sy__slub_s
 {
 	struct sy__slub_cache *cache = sy__slub_slab(page)->cache;
 
-	sy__slub_emptied(cache, own, page);
-	if (own->empty_slabs > cache->empty_limit)
-		give_empties_here(cache);
+	uint32_t keep = sy__slub_emptied(cache, own, page);
+
+	if (own->empty_slabs > keep)
+		give_empties_here(cache, keep);
 	else
 		sy__call_end();
 }
@@ -185,7 +186,7 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 	if (sy__unlikely(own->partial_slabs == SY__SLUB_DUMMY || !sy__slub_free_foreign(cache, own, page, object)))
 		move_here(cache, page, object);
 	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
-		give_empties_here(cache);
+		give_empties_here(cache, cache->empty_limit / 2);
 	else
 		sy__call_end();
 }

@@ -130,16 +130,22 @@ static void count_out_partial(struct sy__slub_slot *own, const struct sy_page *p
 	own->foreign_slabs -= is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
 }
 
-/* A slab of the slot's has no object in use any more. Of the active slab that may not be so. */
-void sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+/* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now. Of the active slab that may not
+ * be so. */
+uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
+	bool foreign = is_foreign(own, sy__slub_slab(page));
+
 	if (page == own->slab)
-		return;
+		return own->empty_slabs;
 	take_out(cache, own, page);
 	count_out_partial(own, page);
 	sy__slub_slab(page)->held.next = own->empty;
 	own->empty = sy__slub_number(cache, page);
 	own->empty_slabs++;
+	if (foreign)
+		return own->empty_slabs - 1u;
+	return own->empty_slabs > cache->empty_limit ? cache->empty_limit / 2 : own->empty_slabs;
 }
 
 /* Off the slot's lists, but still its own; NULL: it has none. */
@@ -178,14 +184,14 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Puts the next objects on the slot's freelist, which is empty: as many as start in the same page; of large ones as many as there are
+/* Puts the next objects on the slot's freelist, which is empty: as many as end in the same page; of large ones as many as there are
  * already, up to CARVED_AHEAD. */
 static void carve(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	char *first = first_uncarved(cache, own);
 	size_t room = SY_PAGE_SIZE - ((uintptr_t)first & (SY_PAGE_SIZE - 1));
-	uint32_t objects = (uint32_t)((room + cache->cache.size - 1) / cache->cache.size);
-	uint32_t ahead = lesser(sy__slub_objects(own->slab) - own->uncarved, CARVED_AHEAD);
+	uint32_t objects = (uint32_t)(room / cache->cache.size);
+	uint32_t ahead = 1 + lesser(sy__slub_objects(own->slab) - own->uncarved, CARVED_AHEAD - 1);
 
 	objects = lesser(objects > ahead ? objects : ahead, own->uncarved);
 	sy__slub_link_row(cache, first, objects);
