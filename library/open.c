@@ -20,8 +20,8 @@
 #define LEAST_RESERVE ((size_t)16 << 20)
 #define BLOCK (SY_PAGE_SIZE << SY_MAX_ORDER)
 #define PAGEBLOCK_ORDER 9
-#define LIST_BATCH 16
-#define LIST_HIGH 64 /* pages on the lists of one thread */
+#define LIST_BATCH 8
+#define LIST_HIGH 32 /* pages on the lists of one thread */
 #define LOW_MOST 4096 /* pages */
 #define DECAY_NS UINT64_C(100000000)
 
