@@ -25,7 +25,8 @@
  * was done by acquiring `here`, see threads.c; and so does the next thread that gets the slot.)
  *
  * Where an owned slab is. Active; on the slot's list of partial slabs; or, with no object in use, on that of empty ones, which
- * others may need more than this slot: of these it keeps `empty_limit`, and gives half of them back when there are more. The
+ * others may need more than this slot: of these it keeps `empty_limit`, and gives half of them back when there are more; one that
+ * another slot has filled, and would fill again, goes at once. The
  * partial list is taken from at one end and added to at the other: where frees meet slabs at random, each slab has
  * gathered free objects by the time that its turn comes, and refills are seldom; of the slab that was added last, the next
  * allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both
