@@ -10,6 +10,9 @@
  * Of a maximal block that is free as a whole and has no memory left, only the head's descriptor means anything, and the others
  * may read zero as if they had never been written (zone.c). So their memory goes too, a sixty-fourth of the block's; the
  * marks that were in it live on as one for the block, in sy_pages.committed.
+ *
+ * In a maximal block that the system may back by large pages (zone.c), a page that no heap ever had may have got memory along with its
+ * neighbours, which no mark tells: there a block goes back as a whole. Its pages count as they do elsewhere.
  */
 #include "pages.h"
 
@@ -92,32 +95,71 @@ static unsigned committed_of(const struct sy_pages *pages, uint64_t number)
 	return __atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED);
 }
 
-uint64_t sy__block_discard(struct sy_pages *pages, struct sy_page *block, unsigned order)
+static void discard_pages(struct sy_pages *pages, uint64_t number, size_t count)
+{
+	sy__source_discard(pages->base.memory + ((size_t)number << SY_PAGE_SHIFT), count << SY_PAGE_SHIFT);
+}
+
+/* The system is not to make a maximal block whole again of which something goes back. */
+static void end_huge(struct sy_pages *pages, uint64_t number)
+{
+	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];
+	uint64_t start = number & ~(SY__MAX_BLOCK - 1);
+
+	sy__source_prefer_small(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT);
+	sy__lock(&pages->source_lock);
+	__atomic_store_n(committed, (uint8_t)(*committed | SY__HUGE_ENDED), __ATOMIC_RELAXED);
+	sy__unlock(&pages->source_lock);
+}
+
+/* Where large pages are, all of the block may have memory. */
+static uint64_t discard_huge(struct sy_pages *pages, struct sy_page *block, size_t size)
 {
 	uint64_t number = sy__number(pages, block), released = 0;
-	size_t size = (size_t)1 << order, from, to;
-	unsigned committed = committed_of(pages, number);
 
-	if (pages->in_buffer || committed == SY__UNCOMMITTED || (committed == SY__BARE && order == SY_MAX_ORDER))
-		return 0;
+	if (!(committed_of(pages, number) & SY__HUGE_ENDED))
+		end_huge(pages, number);
+	for (size_t i = 0; i < size; i++) {
+		if (!(block[i].flags & SY__PAGE_BACKED))
+			continue;
+		block[i].flags = SY__PAGE_DISCARDED;
+		released++;
+	}
+	discard_pages(pages, number, size);
+	return released;
+}
+
+static uint64_t discard_marked(struct sy_pages *pages, struct sy_page *block, size_t size)
+{
+	uint64_t number = sy__number(pages, block), released = 0;
+	size_t from, to;
+
 	for (from = 0; from < size; from = to + 1) {
 		for (to = from; to < size && block[to].flags & SY__PAGE_BACKED; to++)
 			block[to].flags = SY__PAGE_DISCARDED;
 		if (to > from)
-			sy__source_discard(pages->base.memory + ((size_t)(number + from) << SY_PAGE_SHIFT),
-			                   (to - from) << SY_PAGE_SHIFT);
+			discard_pages(pages, number + from, to - from);
 		released += to - from;
 	}
 	return released;
+}
+
+uint64_t sy__block_discard(struct sy_pages *pages, struct sy_page *block, unsigned order)
+{
+	unsigned committed = committed_of(pages, sy__number(pages, block)), state = sy__committed_state(committed);
+
+	if (pages->in_buffer || state == SY__UNCOMMITTED || (state == SY__BARE && order == SY_MAX_ORDER))
+		return 0;
+	return committed & SY__HUGE ? discard_huge(pages, block, (size_t)1 << order) : discard_marked(pages, block, (size_t)1 << order);
 }
 
 void sy__descriptors_discard(struct sy_pages *pages, struct sy_page *head)
 {
 	uintptr_t mask = SY_PAGE_SIZE - 1, from = ((uintptr_t)(head + 1) + mask) & ~mask;
 	uintptr_t to = (uintptr_t)(head + SY__MAX_BLOCK) & ~mask;
-	unsigned committed = committed_of(pages, sy__number(pages, head));
+	unsigned state = sy__committed_state(committed_of(pages, sy__number(pages, head)));
 
-	if (pages->in_buffer || committed == SY__UNCOMMITTED || committed == SY__BARE)
+	if (pages->in_buffer || state == SY__UNCOMMITTED || state == SY__BARE)
 		return;
 	sy__source_discard((void *)from, to - from);
 	sy__lock(&pages->source_lock);

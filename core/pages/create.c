@@ -23,6 +23,8 @@
  */
 #include "pages.h"
 
+#define HUGE_FROM (((size_t)32 << 20) / SY_PAGE_SIZE) /* see zone.c */
+
 /* ---- Is it possible? -------------------------------------------------------------------------------------------- */
 
 static const char *zone_error(const struct sy_zone_config *zone)
@@ -403,6 +405,7 @@ static struct sy_pages *create(const struct sy_pages_config *config)
 	pages->slots = config->slots;
 	pages->decay_ns = config->decay_ns;
 	pages->commits_growth = config->commit_growth;
+	pages->huge_from = config->commit_growth && !config->buffer && !config->huge_pages ? HUGE_FROM : SIZE_MAX;
 	sy__time_set(&pages->clock, config->decay_ns ? sy__now() : 0);
 	pages->pageblock_order = config->pageblock_order;
 	if (config->buffer) {

@@ -94,14 +94,15 @@ static SY__COLD struct sy_page *refused(struct sy_heap *heap)
 
 static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, struct fresh *fresh)
 {
-	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];
+	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER], was;
 
 	sy__lock(&pages->source_lock);
+	was = __atomic_load_n(committed, __ATOMIC_RELAXED);
 	sy__add(&pages->committed_pages, fresh->pages);
-	if (__atomic_load_n(committed, __ATOMIC_RELAXED) != SY__COMMITTED) {
+	if (was == SY__BARE)
+		__atomic_store_n(committed, (uint8_t)(SY__REUSED | sy__prefer_huge(pages, number & ~(SY__MAX_BLOCK - 1))), __ATOMIC_RELAXED);
+	if (sy__committed_state(was) != SY__COMMITTED)
 		fresh->discarded = fresh->pages;
-		__atomic_store_n(committed, SY__REUSED, __ATOMIC_RELAXED);
-	}
 	sy__unlock(&pages->source_lock);
 }
 

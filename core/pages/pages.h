@@ -57,7 +57,16 @@ enum sy__committed {
 	SY__COMMITTED,
 	SY__BARE,   /* memory and descriptors have gone back to the source, and no page was handed to a heap since */
 	SY__REUSED, /* ... some were since: a page without a mark is one that was discarded */
+	/* besides COMMITTED and REUSED: */
+	SY__HUGE = 4,       /* the source was asked for large pages, hence pages that no heap ever had may have memory */
+	SY__HUGE_ENDED = 8, /* ... and asked for small ones since */
 };
+
+/* Without what is besides it. */
+static inline unsigned sy__committed_state(unsigned committed)
+{
+	return committed & 3u;
+}
 
 /* Which requests a zone may serve: those whose own kind is at least as high. From the zone's name. */
 enum sy__kind { SY__KIND_DMA, SY__KIND_DMA32, SY__KIND_NORMAL, SY__KIND_HIGHMEM, SY__KIND_MOVABLE, SY__KINDS };
@@ -154,6 +163,7 @@ struct sy_pages {
 
 	sy__lock_t source_lock;
 	size_t committed_pages; /* [r] source_lock */
+	size_t huge_from;       /* committed_pages from which on the heap grows by large pages; fixed at creation */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
 	uint64_t failures, rescued;
@@ -303,6 +313,7 @@ static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *pa
 void sy__zone_add_first(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_add_last(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_move_last(struct sy__zone *, struct sy_page *, unsigned migrate);
+uint8_t sy__prefer_huge(struct sy_pages *, uint64_t start); /* of a maximal block, with source_lock; SY__HUGE or 0 */
 bool sy__commit_memory(struct sy_pages *, uint64_t number); /* of the maximal block of that page; with any lock or none */
 bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no memory for descriptors */
 bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* grows the zone when that provides one */

@@ -9,6 +9,12 @@
  *
  * Pageblocks whose pages are reserved for HighAtomic requests do not join with others: the reserve would leak away.
  *
+ * Large pages. A growing program pays more for the fault and the end of each of its pages than for all else that allocation
+ * takes, and each takes an entry of the processor's address cache. So a heap of threads that has HUGE_FROM bytes asks the system to back
+ * the maximal blocks by which it grows from then on by large pages, of 2 MiB say, of which one is in part unused at most, near enough. A
+ * block of which something goes back to the system is not to be backed so any longer (count.c), or the system would make it whole
+ * again by and by; when all of it has gone and it is used again, it is as new.
+ *
  * The use of a page is written at heads of blocks only. Joining leaves stale words behind inside blocks, which
  * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.
  */
@@ -45,6 +51,14 @@ static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
 	       sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
 }
 
+uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)
+{
+	if (pages->committed_pages < pages->huge_from)
+		return 0;
+	sy__source_prefer_huge(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT);
+	return SY__HUGE;
+}
+
 /* What `committed` guards is the mapping, which the operating system changes for all processors before it returns. The acquire keeps
  * a first access to the memory from being made before the word was seen, and the release that word from being seen before the mapping is
  * changed. The values that follow are changes by who has the memory already: relaxed, under source_lock, and never back to none. */
@@ -61,7 +75,7 @@ bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 	       sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT),
 	                         (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT) == 0;
 	if (done && !__atomic_load_n(committed, __ATOMIC_RELAXED))
-		__atomic_store_n(committed, SY__COMMITTED, __ATOMIC_RELEASE);
+		__atomic_store_n(committed, (uint8_t)(SY__COMMITTED | sy__prefer_huge(pages, start)), __ATOMIC_RELEASE);
 	sy__unlock(&pages->source_lock);
 	return done;
 }

@@ -1,10 +1,10 @@
 /*
  * Memory that went back to the operating system: that it did, descriptors included; that what comes again reads zero, even where the
- * system kept the memory because the program has locked it; and that taking it again is noticed.
+ * system kept the memory because the program has locked it; that taking it again is noticed; and where large pages are asked for.
  *
  * Residency is the system's own account of it (mincore), which an emulator of another processor does not keep.
  */
-#define _DEFAULT_SOURCE /* mincore, mlock */
+#define _DEFAULT_SOURCE /* mincore, mlock, madvise */
 #include <slabyard/slabyard.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -128,11 +128,100 @@ static void locked(void)
 	sy_heap_close(heap);
 }
 
+/* Whether the system is asked for large pages at that address. */
+static bool wants_huge(const void *address)
+{
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	bool within = false, wants = false;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		uintptr_t from, to;
+
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+			within = from <= (uintptr_t)address && (uintptr_t)address < to;
+		else if (within && !strncmp(line, "VmFlags:", 8))
+			wants = strstr(line, " hg") != NULL;
+	}
+	if (maps)
+		fclose(maps);
+	return wants;
+}
+
+/* An emulator takes the advice, and does nothing. */
+static bool system_has_huge(void)
+{
+	void *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool has = has_residency() && !madvise(memory, SIZE, MADV_HUGEPAGE) && wants_huge(memory);
+
+	munmap(memory, SIZE);
+	return has;
+}
+
+static size_t resident_memory(void *start, size_t bytes)
+{
+	static unsigned char pages[SIZE / SY_PAGE_SIZE];
+	size_t sum = 0;
+
+	CHECK(bytes <= SIZE && !mincore(start, bytes, pages));
+	for (size_t at = 0; at < bytes / SY_PAGE_SIZE; at++)
+		sum += pages[at] & 1;
+	return sum;
+}
+
+/* A heap that has much grows by large pages, of which nothing stays, the pages included that no object was ever in. What gave
+ * something back is not asked large pages for again, until all of it is gone and it is as new. */
+static void large_pages(void)
+{
+	const struct sy_heap_options options = { .keep = true, .sizing = { .exact_runs = true } };
+	struct sy_heap *heap = sy_heap_open("slub", &options, NULL);
+	unsigned char *objects[COUNT], *beside_tables, *block;
+
+	take(heap, objects, 0);
+	beside_tables = sy_malloc(heap, SIZE / 8 * 5, 0);
+	block = sy_malloc(heap, SIZE / 8 * 5, 0);
+	memset(block, 1, SIZE / 8 * 5);
+	CHECK(!wants_huge(objects[0]) && wants_huge(objects[COUNT - 1]) && wants_huge(block));
+	sy_mfree(heap, block);
+	sy_heap_trim(heap);
+	CHECK_EQUAL(resident_memory(block, SIZE), 0);
+	CHECK(!wants_huge(block) && wants_huge(objects[COUNT - 1]));
+	give(heap, objects);
+	sy_mfree(heap, beside_tables);
+	sy_heap_trim(heap);
+	for (unsigned i = 0; i < COUNT; i++)
+		CHECK(!wants_huge(objects[i]) && !resident_memory(objects[i], SIZE));
+	take(heap, objects, SY_ZERO);
+	CHECK(wants_huge(objects[COUNT - 1]));
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
+/* Who asked for them himself has them everywhere and for good. */
+static void asked_for(void)
+{
+	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .keep = true, .huge_pages = true }, NULL);
+	unsigned char *objects[COUNT];
+
+	take(heap, objects, 0);
+	CHECK(wants_huge(objects[0]));
+	give(heap, objects);
+	sy_heap_trim(heap);
+	CHECK(wants_huge(objects[0]) && wants_huge(objects[COUNT - 1]));
+	sy_heap_close(heap);
+}
+
 int main(void)
 {
 	sy_platform_set_clock(clock_of_test);
 	trimmed();
 	decayed();
 	locked();
+	if (system_has_huge()) {
+		large_pages();
+		asked_for();
+	} else {
+		fprintf(stderr, "this system has no large pages that one could see: how they are used was not tested\n");
+	}
 	return check_result();
 }
