@@ -52,7 +52,8 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
 	char *start;             /* of the active slab, */
-	size_t bytes;            /* and its size: what lies within is freed here, but in heaps of threads. 0: there is none */
+	uint32_t bytes;          /* and its size: what lies within is freed here; 0 in heaps of threads, and where there is none */
+	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__slub_number */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
 	void *last;              /* in heaps of threads: the object handed out last, if it is of the active slab; or NULL */
@@ -212,7 +213,7 @@ static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct 
 {
 	own->slab = page;
 	own->start = sy__page_address(cache->cache.heap, page);
-	own->bytes = SY_PAGE_SIZE << sy__page_order(page);
+	own->bytes = (uint32_t)(SY_PAGE_SIZE << sy__page_order(page));
 	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
 	own->last = NULL;
@@ -306,6 +307,21 @@ static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 	return __atomic_load_n((const part *)(const void *)&slab->word + SY__SLUB_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
+/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object. NULL: there is nothing,
+ * or all of the slab is free, and it is better carved anew. */
+static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+	void *object = slab->held.freelist;
+
+	if (!object || sy__unlikely(slab->held_objects == sy__slub_in_use_now(slab)))
+		return NULL;
+	slab->held.freelist = NULL;
+	slab->held_objects = 0;
+	own->freelist = *(void **)(void *)((char *)object + offset);
+	return object;
+}
+
 /* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word counts what
  * others gave back, and may be about to say more; that is then noticed later. */
 static inline bool sy__slub_push_owned(struct sy_page *page, void *object, size_t offset)
@@ -331,7 +347,7 @@ struct sy__slub_slot *sy__slub_lines(struct sy_heap *);
 bool sy__slub_own_pages(struct sy__slub_cache *, struct sy_page *);
 
 /* slub_owned.c, for heaps of threads: what slots own. */
-bool sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);
+void *sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);
 void *sy__slub_alloc_owned(struct sy__slub_cache *, unsigned slot, int node);
 void sy__slub_own_active(struct sy__slub_cache *, struct sy__slub_slot *, bool empty);
 void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *);

@@ -229,7 +229,8 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 		return own->freelist || own->bytes || own->last || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
+	if (heap->threads ? own->bytes || (own->uncarved && own->start != sy__page_address(heap, page)) :
+	    own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
 		return "slub: a slot's range is not that of its active slab";
 	if (own->last && !in_slab(cache, page, own->last))
 		return "slub: the object that a slot handed out last is not in its active slab";
@@ -272,14 +273,14 @@ static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slu
 	return kept == count ? NULL : "slub: a slot's list of slabs is shorter than counted";
 }
 
-/* Whether each slab of a slot's partial list leads back to the one before, and the first to the last. */
-static bool leads_back(const struct sy__slub_cache *cache, struct sy_page *first)
+/* Whether each slab of a slot's partial list leads back to the one before, and the slot to the last one. */
+static bool leads_back(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
 	struct sy_page *next;
 
-	for (struct sy_page *page = first; page; page = next) {
+	for (struct sy_page *page = own->partial; page; page = next) {
 		next = sy__slub_behind(cache, page);
-		if (sy__slub_slab(next ? next : first)->held.prev != sy__slub_number(cache, page))
+		if ((next ? sy__slub_slab(next)->held.prev : own->newest) != sy__slub_number(cache, page))
 			return false;
 	}
 	return true;
@@ -291,7 +292,7 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 
 	if (!wrong)
 		wrong = check_kept(cache, own, own->partial, own->partial_slabs, UINT32_MAX);
-	if (!wrong && cache->cache.heap->threads && !leads_back(cache, own->partial))
+	if (!wrong && cache->cache.heap->threads && !leads_back(cache, own))
 		wrong = "slub: a slot's list is broken";
 	return wrong ? wrong : check_kept(cache, own, sy__slub_first_empty(cache, own), own->empty_slabs, 0);
 }

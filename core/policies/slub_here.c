@@ -70,47 +70,26 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return object;
 }
 
-/* In a call: the first of the objects that the slot has freed into its active slab, which ends it; or NULL. If all objects are
- * free, that is left to who carves the slab anew. */
-static inline void *take_held_here(struct sy__slub_slot *own, size_t offset)
+/* The first object of what else the slot owns, in a call that ends; or NULL: a slow call should see to it. */
+static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	struct sy__slub_slab *slab;
-	void *object;
+	void *object = own->slab ? sy__slub_pop_held(own, cache->offset) : NULL;
 
-	if (!own->slab)
-		return NULL;
-	slab = sy__slub_slab(own->slab);
-	object = slab->held.freelist;
-	if (!object || slab->held_objects == sy__slub_in_use_now(slab))
-		return NULL;
-	slab->held.freelist = NULL;
-	slab->held_objects = 0;
-	own->freelist = *link_at(object, offset);
+	if (!object) {
+		if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()))
+			return NULL;
+		object = sy__slub_refill(cache, own);
+		if (sy__unlikely(!object))
+			return NULL;
+	}
 	own->last = object;
 	sy__call_end();
 	return object;
 }
 
-/* The first object of what else the slot owns, in a call that ends; or NULL: a slow call should see to it. Begins the call anew, so that whoever comes here
- * need not keep its slot in a register. */
-static inline void *refilled(struct sy__slub_cache *cache)
+static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags, struct sy__slub_slot *own)
 {
-	struct sy__slub_slot *own = slot_here(cache->slots, sy__call_begin());
-	void *object;
-
-	object = take_held_here(own, cache->offset);
-	if (object)
-		return object;
-	if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()) || !sy__slub_refill(cache, own))
-		return NULL;
-	object = own->last = sy__slub_pop(cache, own);
-	sy__call_end();
-	return object;
-}
-
-static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags)
-{
-	void *object = refilled(cache);
+	void *object = refilled(cache, own);
 
 	if (sy__unlikely(!object))
 		return fetch_here(cache, flags);
@@ -127,10 +106,11 @@ static inline void put_here(struct sy__slub_slot *own, void *object, size_t offs
 
 static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
 {
-	void *object = take_here(slot_here(sy__slub_cache(cache)->slots, sy__call_begin()), offset);
+	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
+	void *object = take_here(own, offset);
 
 	if (sy__unlikely(!object))
-		return refill_here(sy__slub_cache(cache), flags);
+		return refill_here(sy__slub_cache(cache), flags, own);
 	if (sy__unlikely(flags & SY_ZERO))
 		return sy__slub_zeroed(sy__slub_cache(cache), object);
 	return object;
@@ -247,26 +227,27 @@ static void free_behind_here(struct sy_cache *cache, void *object)
 /* What the slot owns of the class; or, without one, or when there is nothing, the generic entry. */
 static SY__OUT_OF_LINE void *kmalloc_refill_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags);
-	void *object = cache ? refilled(sy__slub_cache(cache)) : NULL;
+	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags));
+	void *object = cache ? refilled(cache, slot_here(cache->slots, sy__call_begin())) : NULL;
 
 	if (sy__unlikely(!object))
 		return sy__here_kmalloc(size, flags, heap);
-	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(sy__slub_cache(cache), object) : object;
+	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-static SY__OUT_OF_LINE void *small_refill_here(size_t size, struct sy_heap *heap)
+static SY__OUT_OF_LINE void *small_refill_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
-	void *object = refilled(sy__slub_cache(sy__kmalloc_small(&sy__slub_heap(heap)->kmalloc, size)));
+	void *object = refilled(sy__slub_cache(sy__kmalloc_small(&sy__slub_heap(heap)->kmalloc, size)), own);
 
 	return sy__likely(object) ? object : sy__here_malloc(size, heap);
 }
 
 static inline void *small_here(size_t size, struct sy_heap *heap)
 {
-	void *object = take_here(slot_here(sy__slub_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin()), 0);
+	struct sy__slub_slot *own = slot_here(sy__slub_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
+	void *object = take_here(own, 0);
 
-	return sy__likely(object) ? object : small_refill_here(size, heap);
+	return sy__likely(object) ? object : small_refill_here(size, heap, own);
 }
 
 /* Other sizes, and flags that ask for more. */

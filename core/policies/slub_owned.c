@@ -60,23 +60,20 @@
 
 /* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
 
-/* The list of partial slabs: next of the last one is 0, prev of the first one is the last. */
+/* The list of partial slabs: prev of the first one, and own->newest where there is none, mean nothing. */
 
 static void append(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	struct sy__slub_held *held = &sy__slub_slab(page)->held, *first;
+	struct sy__slub_held *held = &sy__slub_slab(page)->held;
 	uint32_t number = sy__slub_number(cache, page);
 
 	held->next = 0;
-	if (!own->partial) {
-		held->prev = number;
+	held->prev = own->newest;
+	if (own->partial)
+		sy__slub_slab(sy__slub_numbered(cache, own->newest))->held.next = number;
+	else
 		own->partial = page;
-		return;
-	}
-	first = &sy__slub_slab(own->partial)->held;
-	held->prev = first->prev;
-	sy__slub_slab(sy__slub_numbered(cache, first->prev))->held.next = number;
-	first->prev = number;
+	own->newest = number;
 }
 
 /* From anywhere. */
@@ -89,10 +86,10 @@ static void take_out(const struct sy__slub_cache *cache, struct sy__slub_slot *o
 		own->partial = next;
 	else
 		sy__slub_slab(sy__slub_numbered(cache, held->prev))->held.next = held->next;
-	if (!next)
-		next = own->partial;
 	if (next)
 		sy__slub_slab(next)->held.prev = held->prev;
+	else
+		own->newest = held->prev;
 }
 
 /* What slab.filler says of a slot: the number of its page in the address space, as far as there is room for it. */
@@ -125,7 +122,7 @@ void sy__slub_hold_owned(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	hold(cache, own, page, NULL);
 }
 
-static void count_out_partial(struct sy__slub_slot *own, const struct sy_page *page)
+static void count_out(struct sy__slub_slot *own, const struct sy_page *page)
 {
 	own->partial_slabs--;
 	own->foreign_slabs -= is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
@@ -140,7 +137,7 @@ uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *ow
 	if (page == own->slab)
 		return own->empty_slabs;
 	take_out(cache, own, page);
-	count_out_partial(own, page);
+	count_out(own, page);
 	sy__slub_slab(page)->held.next = own->empty;
 	own->empty = sy__slub_number(cache, page);
 	own->empty_slabs++;
@@ -161,15 +158,15 @@ struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *cache, struct s
 	return page;
 }
 
-/* Of both lists; partial ones first, so that empty ones may go. */
+/* Of both lists; partial ones first, so that empty ones may go. The first one is taken without a look at the next. */
 struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy_page *page = own->partial;
 
 	if (sy__unlikely(!page))
 		return sy__slub_next_empty(cache, own);
-	take_out(cache, own, page);
-	count_out_partial(own, page);
+	own->partial = sy__slub_numbered(cache, sy__slub_slab(page)->held.next);
+	count_out(own, page);
 	return page;
 }
 
@@ -220,6 +217,7 @@ static void carve_all(const struct sy__slub_cache *cache, struct sy__slub_slot *
 {
 	if (cache->cache.constructor)
 		return;
+	own->start = sy__page_address(cache->cache.heap, own->slab);
 	own->uncarved = (uint16_t)sy__slub_objects(own->slab);
 	carve(cache, own);
 }
@@ -229,6 +227,7 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 
+	own->bytes = 0;
 	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
@@ -236,87 +235,108 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		carve_all(cache, own);
 }
 
-/* Puts what the active slab's owner freed on its freelist, which is empty. If nothing is in use, nobody else has an object to
- * free, so what others have freed may be forgotten as well. Nothing is in use only if the exchange says so: where words of 64
- * bits are read by halves, a push may come in between. */
-static void take_held(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+/* All of the active slab is free, as it seems: its owner gave back what the word says is in use. So nobody else has an object to
+ * free, and what others have freed may be forgotten as well, and where the objects are. But only if an exchange says so too. */
+static void take_all(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 	uint64_t word = sy__load64(&slab->word);
-	bool empty = slab->held_objects == sy__slub_word_in_use(word) && !cache->cache.constructor;
 
 	own->freelist = slab->held.freelist;
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
-	if (empty && sy__swap64(&slab->word, &word, sy__slub_word_take(word)))
+	if (!cache->cache.constructor && sy__swap64(&slab->word, &word, sy__slub_word_take(word)))
 		carve_all(cache, own);
 }
 
-/* Fills the slot's freelist, which is empty, with more of its active slab: what its owner gave back, what others did, and only then what
- * was never used. False: there is nothing, and the slab is nobody's now. */
-static bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+/* The active slab has nothing left: no held objects (hence no emptied_pages), and none in its word as that was. It is nobody's from now on, unless
+ * the word has changed. */
+static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_slab *slab, uint64_t *old)
+{
+	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+	__atomic_store_n(&slab->filler, tag(own), __ATOMIC_RELAXED);
+	if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__SLUB_FROZEN))) {
+		own->slab = NULL;
+		own->last = NULL;
+		return true;
+	}
+	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
+	return false;
+}
+
+/* Fills the slot's freelist, which is empty, with more of its active slab, but for what sy__slub_pop_held takes: all of it, what others gave
+ * back, and only then what was never used. False: there is nothing, and the slab is nobody's now. */
+static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 	uint64_t old;
 
-	take_held(cache, own);
-	if (own->freelist)
+	if (slab->held.freelist) {
+		take_all(cache, own);
 		return true;
+	}
 	old = sy__load64(&slab->word);
 	for (;;) {
-		if (!sy__slub_word_full(old)) {
+		if (sy__unlikely(!sy__slub_word_full(old))) {
 			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
 				continue;
-			own->freelist = sy__slub_word_first(old, own->start);
+			own->freelist = sy__slub_word_first(old, sy__page_address(cache->cache.heap, own->slab));
 			return true;
 		}
 		if (own->uncarved) {
 			carve(cache, own);
 			return true;
 		}
-		sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-		slab->emptied_pages = 0;
-		__atomic_store_n(&slab->filler, tag(own), __ATOMIC_RELAXED);
-		if (sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN)) {
-			sy__slub_forget(own);
+		if (leave(cache, own, slab, &old))
 			return false;
-		}
-		sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
 	}
 }
 
-/* Makes the slot's next slab its active one. */
-static bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+/* Makes the slot's next slab its active one, of which nothing is on its freelist yet. */
+static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy_page *page = sy__slub_next_owned(cache, own);
 
-	if (!page)
+	if (sy__unlikely(!page))
 		return false;
-	sy__slub_activate(cache, own, page);
+	own->slab = page;
+	own->node = (int16_t)sy__page_node(page);
 	return true;
 }
 
-/* Fills the slot's freelist, which is empty, from what the slot owns. In its local section, or a call; not of the dummy. */
-bool sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+/* The first object of what the active slab has beside the freelist, which is empty. NULL: the slot has none any more. */
+static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	while (own->slab || activate_next(cache, own))
-		if (own->freelist || more(cache, own))
-			return true;
-	return false;
+	void *object = sy__slub_pop_held(own, cache->offset);
+
+	if (sy__likely(object))
+		return object;
+	return more(cache, own) ? sy__slub_pop(cache, own) : NULL;
 }
 
-/* An object of what the slot owns on that node; or NULL. Slabs of other nodes on the way are given up. */
+/* An object of what the slot owns, whose freelist is empty; or NULL. In its local section, or a call; not of the dummy. */
+void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	void *object = NULL;
+
+	while (!object && (own->slab || activate_next(cache, own)))
+		object = from_active(cache, own);
+	return object;
+}
+
+/* The same on that node, with or without a freelist. Slabs of other nodes on the way are given up. */
 void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	void *object = NULL;
 
-	while (own->slab || activate_next(cache, own)) {
+	while (!object && (own->slab || activate_next(cache, own))) {
 		if (node != SY_ANY_NODE && node != own->node)
 			sy__slub_deactivate(cache, slot, own);
-		else if (own->freelist || more(cache, own))
-			return sy__slub_pop(cache, own);
+		else
+			object = own->freelist ? sy__slub_pop(cache, own) : from_active(cache, own);
 	}
-	return NULL;
+	return object;
 }
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */
@@ -330,7 +350,7 @@ static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struc
 {
 	*sy__slub_next(cache, object) = NULL;
 	hold(cache, own, page, object);
-	if (sy__unlikely(sy__slub_in_use(page) == 1))
+	if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == 1))
 		sy__slub_emptied(cache, own, page);
 }
 

@@ -19,36 +19,47 @@ slabyard_broken(no_acquire slub "hand over" "a race.*in execution" core/policies
 
 # A full slab that is given up keeps its mark.
 slabyard_broken(mark_stays slub "two slabs" "a race.*in execution" core/policies/slub_owned.c [[
-		sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-		slab->emptied_pages = 0;
-]] [[
-		slab->emptied_pages = 0;
-]])
+	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+	__atomic_store_n(&slab->filler,]] [[
+	__atomic_store_n(&slab->filler,]])
 
 # It is given up by a store, not by an exchange; likewise what others gave back is taken.
 slabyard_broken(left_by_store slub "hand over" "a slab is left.*in execution" core/policies/slub_owned.c [[
-if (sy__swap64(&slab->word, &old, old & ~SY__SLUB_FROZEN)) {]] [[
-__atomic_store_n(&slab->word, old & ~SY__SLUB_FROZEN, __ATOMIC_RELEASE);
-		{]])
+if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__SLUB_FROZEN))) {]] [[
+__atomic_store_n(&slab->word, *old & ~SY__SLUB_FROZEN, __ATOMIC_RELEASE);
+	{]])
 slabyard_broken(taken_by_store slub "hand over" "a race.*in execution" core/policies/slub_owned.c [[
 			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
 				continue;]] [[
 			__atomic_store_n(&slab->word, sy__slub_word_take(old), __ATOMIC_RELEASE);]])
 
 # A slab leaves the slot's list, and the next one still links to it.
-slabyard_broken(next_unlinked slub "emptied" "list is broken.*in execution" core/policies/slub_owned.c [[
+slabyard_broken(next_unlinked slub "three slabs" "list is broken.*in execution" core/policies/slub_owned.c [[
 	if (next)
 		sy__slub_slab(next)->held.prev = held->prev;
+	else
 ]] [[
+	if (!next)
 ]])
 
 # A slab counts as empty with another object in use; or is carved anew then.
 slabyard_broken(emptied_early slub "two slabs" "in execution" core/policies/slub_owned.c [[
-if (sy__unlikely(sy__slub_in_use(page) == 1))]] [[
-if (sy__unlikely(sy__slub_in_use(page) <= 2))]])
+if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == 1))]] [[
+if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) <= 2))]])
 slabyard_broken(carved_early slub "two slabs" "a race.*in execution" core/policies/slub_owned.c [[
-bool empty = slab->held_objects == sy__slub_word_in_use(word)]] [[
-bool empty = slab->held_objects + 1u >= sy__slub_word_in_use(word)]])
+#include "slub.h"
+]] [[
+#define sy__slub_pop_held unused
+#include "slub.h"
+#undef sy__slub_pop_held
+
+static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
+{
+	const struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+
+	return slab->held_objects + 1u >= sy__slub_in_use_now(slab) ? NULL : unused(own, offset);
+}
+]])
 
 # A push is tried again with the old link; likewise what a slot gives up.
 slabyard_broken(stale_link slub "pushes" "in execution" core/policies/slub_owned.c [[

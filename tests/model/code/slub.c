@@ -48,6 +48,27 @@ static void frees_the_others(void)
 	take(7);
 }
 
+/* ---- The second of three slabs becomes empty on the first slot's list ---------------------------------------------------------- */
+
+static void three_slabs(void)
+{
+	fill(small_slabs, 8, 0, 1);
+}
+
+static void frees_between(void)
+{
+	give(0);
+	give(2);
+	give(4);
+	give(3);
+}
+
+static void frees_into_the_last(void)
+{
+	give(5);
+	take(8);
+}
+
 /* ---- Both slots empty slabs that the other has objects of, and keep none ----------------------------------------------------- */
 
 static void slab_each(void)
@@ -220,6 +241,7 @@ int main(int argc, char **argv)
 {
 	static const struct model models[] = {
 		{ .name = "two slabs", .set_up = two_slabs, .threads = { frees_and_takes, frees_the_others }, .verify = yard_verify },
+		{ .name = "three slabs", .set_up = three_slabs, .threads = { frees_between, frees_into_the_last }, .verify = yard_verify },
 		{ .name = "emptied", .set_up = slab_each, .threads = { empties_first, empties_second }, .verify = yard_verify },
 		{ .name = "node", .set_up = node_list, .threads = { frees_to_node, takes_from_node }, .verify = yard_verify },
 		{ .name = "end", .set_up = slab_of_four, .threads = { ends, frees_all }, .verify = yard_verify },
