@@ -100,9 +100,15 @@ static enum sy__kmalloc_type type_of(unsigned flags)
 	return flags & SY_ACCOUNT ? SY__KMALLOC_ACCOUNT : SY__KMALLOC_NORMAL;
 }
 
-unsigned sy__kmalloc_first_class(const struct sy__kmalloc *kmalloc, unsigned flags)
+struct sy_cache *sy__kmalloc_typed(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
 {
-	return type_of(flags) * kmalloc->next_type;
+	unsigned class;
+
+	if (size > kmalloc->largest)
+		return NULL;
+	class = size <= SY__KMALLOC_SMALL ? kmalloc->small_class[(size + 7) / 8]
+	                                  : kmalloc->medium_class[(size + SY__KMALLOC_STEP - 1) / SY__KMALLOC_STEP];
+	return kmalloc->classes[class + type_of(flags) * kmalloc->next_type];
 }
 
 uint32_t sy__kmalloc_linux_size(size_t size)

@@ -41,23 +41,31 @@ static inline struct sy_cache *sy__kmalloc_small(const struct sy__kmalloc *kmall
 	return kmalloc->small[(size + 7) / 8];
 }
 
-/* Where the classes of a request's type begin, which has one of those flags. */
-SY__COLD unsigned sy__kmalloc_first_class(const struct sy__kmalloc *, unsigned flags);
-
-/* The cache that serves any request, or NULL: it goes straight to pages. */
-static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
+/* The cache that serves any request without one of those flags, or NULL: it goes straight to pages. */
+static inline struct sy_cache *sy__kmalloc_untyped(const struct sy__kmalloc *kmalloc, size_t size)
 {
-	unsigned class;
-
-	if (sy__likely(sy__kmalloc_is_small(size, flags)))
+	if (sy__likely(size <= SY__KMALLOC_SMALL))
 		return sy__kmalloc_small(kmalloc, size);
 	if (sy__unlikely(size > kmalloc->largest))
 		return NULL;
-	class = size <= SY__KMALLOC_SMALL ? kmalloc->small_class[(size + 7) / 8]
-	                                  : kmalloc->medium_class[(size + SY__KMALLOC_STEP - 1) / SY__KMALLOC_STEP];
-	if (sy__unlikely(flags & SY__KMALLOC_TYPE_FLAGS))
-		class += sy__kmalloc_first_class(kmalloc, flags);
-	return kmalloc->classes[class];
+	return kmalloc->classes[kmalloc->medium_class[(size + SY__KMALLOC_STEP - 1) / SY__KMALLOC_STEP]];
+}
+
+/* The same of a request with one of them. */
+SY__COLD struct sy_cache *sy__kmalloc_typed(const struct sy__kmalloc *, size_t size, unsigned flags);
+
+/* Likewise, for a quick call: NULL of a request with one of those flags too. A call that is none, however seldom, has its caller save registers, and every
+ * store between a push onto an array or list and the next pop counts: see struct sy_quick in types.h. */
+static inline struct sy_cache *sy__kmalloc_quick(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
+{
+	return sy__unlikely(flags & SY__KMALLOC_TYPE_FLAGS) ? NULL : sy__kmalloc_untyped(kmalloc, size);
+}
+
+/* Of any request. */
+static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
+{
+	return sy__likely(!(flags & SY__KMALLOC_TYPE_FLAGS)) ? sy__kmalloc_untyped(kmalloc, size)
+	                                                     : sy__kmalloc_typed(kmalloc, size, flags);
 }
 
 /* Bytes of the object that serves a request of a heap with Linux's classes; 0: pages do. */

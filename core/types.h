@@ -187,7 +187,13 @@ struct sy_here {
 /*
  * The hot functions of struct sy_policy, where the slot itself has what is asked for, or room for what is given back; else they say
  * so and have done nothing. They touch the slot's own state, the object, and at most one word that others exchange too; they take no
- * lock. So a kernel may make them with interrupts on, if only whoever interrupts one keeps off that slot. An allocation is for any node.
+ * lock. So a kernel may make them with interrupts on, if only whoever interrupts one keeps off that slot. An allocation is for any node,
+ * and of general allocation for memory of no type (SY_DMA and the like).
+ *
+ * They are leaves that save no register. In a hot pair kfree finds its way from the object to the slot by a chain of loads, and stores the object where the
+ * next kmalloc loads it. Processors guess that such a load will be served by that store long before the store's address is known,
+ * but look back at few stores only: 14 on AMD's Zen 4, where a pair takes 6 cycles within these and 30 beyond. Return addresses and
+ * saved registers between the two are stores as well, the callers' among them, which are not ours to count.
  */
 struct sy_quick {
 	void *(*cache_alloc)(struct sy_cache *, unsigned slot); /* NULL: the slot has no object, as the next */

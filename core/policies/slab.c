@@ -142,11 +142,14 @@ static void slab_kfree(struct sy_heap *heap, unsigned slot, void *object)
 static inline void *take_quickly(struct sy__slab_cache *cache, unsigned slot)
 {
 	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
+	void *object;
 
 	if (sy__unlikely(!own || !own->avail))
 		return NULL;
+	object = own->objects[own->avail - 1]; /* before the stores: see struct sy_quick */
+	own->avail--;
 	own->touched = 1;
-	return own->objects[--own->avail];
+	return object;
 }
 
 static inline bool put_quickly(struct sy__slab_cache *cache, unsigned slot, void *object)
@@ -173,7 +176,7 @@ static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
 
 static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_quick(&sy__slab_heap(heap)->kmalloc, size, flags);
 	void *object = cache ? take_quickly(sy__slab_cache(cache), slot) : NULL;
 
 	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(sy__slab_cache(cache), object) : object;

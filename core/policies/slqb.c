@@ -184,7 +184,7 @@ static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
 
 static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slqb_heap(heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_quick(&sy__slqb_heap(heap)->kmalloc, size, flags);
 	void *object = cache ? take_quickly(sy__slqb_cache(cache), slot) : NULL;
 
 	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(sy__slqb_cache(cache), object) : object;

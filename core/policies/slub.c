@@ -187,7 +187,7 @@ static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
 
 static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags);
+	struct sy_cache *cache = sy__kmalloc_quick(&sy__slub_heap(heap)->kmalloc, size, flags);
 	void *object = cache ? take_quickly(sy__slub_cache(cache), slot) : NULL;
 
 	return sy__unlikely(flags & SY_ZERO) && object ? sy__slub_zeroed(sy__slub_cache(cache), object) : object;

@@ -90,15 +90,16 @@ static void step_alloc(struct work *work, unsigned slot)
 {
 	struct held *held = &work->held[work->count++];
 	size_t size = 1 + below(below(8) ? 700 : 20000);
-	unsigned flags = below(4) ? 0 : SY_ZERO;
+	unsigned flags = (below(4) ? 0 : SY_ZERO) | (below(64) ? 0 : SY_RECLAIMABLE);
 
 	held->cache = (int)below(5) - 2;
 	held->objects[0] = there(hot_alloc(work, 0, held->cache, slot, size, held->cache < 0 ? flags : 0), "memory");
 	held->objects[1] = quick_alloc(work, held->cache, slot, size, flags);
+	CHECK(!held->objects[1] || held->cache >= 0 || !(flags & SY_RECLAIMABLE));
 	if (!held->objects[1])
 		held->objects[1] = there(hot_alloc(work, 1, held->cache, slot, size, held->cache < 0 ? flags : 0), "memory");
 	CHECK_EQUAL(place_of(&work->worlds[1], held->objects[1]), place_of(&work->worlds[0], held->objects[0]));
-	if (held->cache < 0 && flags)
+	if (held->cache < 0 && flags & SY_ZERO)
 		CHECK(zero(held->objects[1], size));
 	memset(held->objects[1], 0x5a, 8);
 }
