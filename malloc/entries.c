@@ -72,8 +72,10 @@ static SY__COLD void *no_memory(void)
 /* What the heap could not serve: sy_heap.refused. */
 static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 {
-	void *object = size < ALWAYS_HEAP || flags & SY_ZERO ? NULL : mapping_reuse(size);
+	void *object = NULL;
 
+	if (size >= ALWAYS_HEAP)
+		object = flags & SY_ZERO ? mapping_reuse_zeroed(size) : mapping_reuse(size);
 	if (!object && size >= ALWAYS_HEAP)
 		object = mapping_create(size, ALIGNMENT);
 	if (!object && kept_end())
@@ -204,12 +206,13 @@ static void *resize_mapping(void *object, size_t size)
 	report_remove(object);
 	resized = mapping_resize(object, size);
 	report_add(resized ? resized : object);
-	return resized ? resized : no_memory();
+	return resized;
 }
 
 EXPORT void *realloc(void *object, size_t size)
 {
 	size_t room;
+	void *resized;
 
 	if (!object)
 		return allocate(size);
@@ -222,7 +225,8 @@ EXPORT void *realloc(void *object, size_t size)
 		return object;
 	if (sy__holds(service.heap, object) || size < MOVED_FROM || !mapping_resizes(object))
 		return move(object, room, size);
-	return resize_mapping(object, size);
+	resized = resize_mapping(object, size);
+	return resized ? resized : move(object, usable_bytes(object), size); /* what of it can't be remapped can be copied */
 }
 
 EXPORT void *reallocarray(void *object, size_t count, size_t size)

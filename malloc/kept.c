@@ -2,11 +2,16 @@
  * Mappings that ended, kept for a while for the next to come.
  *
  * Why. The kernel zeroes each page of a new mapping at its first use, by a fault. A program that allocates and frees large
- * objects would spend more time there than in its own work. Hence what it freed a moment ago is used again: always, whatever the
- * sizes, so that keeping doesn't add to the peak. The smallest kept range that suffices is taken; what it has too much, from
+ * objects would spend more time there than in its own work. Hence what it freed a moment ago is used again, whatever the
+ * sizes. The smallest kept range that suffices is taken; what it has too much, from
  * LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest grows by mremap,
  * and others are moved to its end, by mremap too: their pages move, at a hundredth of what faults would cost, and only what
- * nobody has will fault.
+ * nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go back of what is kept:
+ * keeping never adds to the peak.
+ *
+ * What is going to grow gets the start of the largest range, whose rest is kept right behind it. When it does grow, it takes from
+ * that first (kept_take_behind), without any system call; so a program that builds one array after the other has the pages of the
+ * first for all.
  *
  * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So
  * what was joined comes back in the parts that it was joined from (kept_joints, which its user keeps for that time), each a range again.
@@ -16,8 +21,9 @@
  * by whoever comes by: mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all,
  * and so does running out of addresses or memory.
  *
- * Every range lies within one mapping of the kernel's, as they are only ever cut, never joined; hence mremap takes it. Should a
- * program have changed a part of it (mprotect, madvise), so that mremap refuses, the range is given up.
+ * Every range lies within one mapping of the kernel's, as they are only ever cut, and joined to what they were cut from; hence mremap
+ * takes it. Should that not be so, as another mapping came to lie there meanwhile, or a program has changed a part of it (mprotect,
+ * madvise), mremap refuses, and the range is given up, or the object copied (entries.c).
  *
  * Without locks, as a program may fork at any moment (tests/model/code/kept.c tries all interleavings). Whoever changes entry.start
  * from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the range's pages go along with it) or
@@ -138,6 +144,7 @@ struct range {
 	size_t bytes;
 };
 
+/* The best for so many bytes; of as many as can be, the largest. */
 static bool take_best(size_t wanted, struct range *range)
 {
 	char *start = NULL;
@@ -206,6 +213,15 @@ static char *grow(const struct range *range, size_t bytes, const struct range *o
 	return NULL;
 }
 
+static char *grow_alone(const struct range *range, size_t bytes)
+{
+	char *grown = grow(range, bytes, NULL, 0, 0);
+
+	if (grown)
+		kept_make_up(bytes - range->bytes);
+	return grown;
+}
+
 static char *join(const struct range *range, size_t *bytes, struct kept_joints *joints)
 {
 	struct range others[KEPT_JOINED];
@@ -225,13 +241,29 @@ char *kept_take(size_t *bytes, struct kept_joints *joints)
 
 	if (joints)
 		joints->count = 0;
-	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(*bytes, &range))
+	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(joints ? *bytes : SIZE_MAX, &range))
 		return NULL;
 	if (range.bytes < *bytes)
-		return joints ? join(&range, bytes, joints) : grow(&range, *bytes, NULL, 0, 0);
+		return joints ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
 	cut(&range, *bytes);
 	*bytes = range.bytes;
 	return range.start;
+}
+
+size_t kept_take_behind(char *end, size_t bytes)
+{
+	struct range range = { end, 0 };
+
+	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
+		return 0;
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		if (start_of(entry) != end || !own(entry, end))
+			continue;
+		range.bytes = leave(entry);
+		cut(&range, bytes);
+		return range.bytes;
+	}
+	return 0;
 }
 
 /* ---- Giving ------------------------------------------------------------------------------------------------------- */
@@ -269,6 +301,31 @@ static size_t end_older(size_t age)
 		given += bytes;
 	}
 	return given;
+}
+
+/* So many bytes of a range at most, from its end. */
+static size_t end_part(struct entry *entry, char *start, size_t most)
+{
+	size_t bytes = leave(entry), part = bytes < most + LEAST_REST ? bytes : most;
+
+	munmap(start + (bytes - part), part);
+	if (part < bytes && !keep(start, bytes - part))
+		munmap(start, bytes - part);
+	return part;
+}
+
+void kept_make_up(size_t bytes)
+{
+	size_t given;
+
+	for (struct entry *entry = entries; entry < entries + RANGES && bytes; entry++) {
+		char *start = __atomic_load_n(&all_bytes, __ATOMIC_RELAXED) ? start_of(entry) : NULL;
+
+		if (!start || start == BUSY || !own(entry, start))
+			continue;
+		given = end_part(entry, start, bytes);
+		bytes -= given < bytes ? given : bytes;
+	}
 }
 
 void kept_age(void)

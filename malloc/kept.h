@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEPT_MOST ((size_t)32 << 20) /* bytes: larger ones are not kept */
+#define KEPT_MOST ((size_t)64 << 20) /* bytes: larger ones are not kept */
 #define KEPT_MS 200u
 
 #define KEPT_JOINED 7u
@@ -17,8 +17,14 @@ struct kept_joints {
 };
 
 /* Whole pages from mappings that ended, with anything in them: *bytes, or somewhat more, which *bytes then says. Without
- * joints, of one mapping only. NULL: there are none. */
+ * joints, of one mapping only, which is to grow. NULL: there are none. */
 char *kept_take(size_t *bytes, struct kept_joints *);
+
+/* So many bytes, or somewhat more, or fewer, that are kept where a range ends and become part of it; how many. */
+size_t kept_take_behind(char *end, size_t bytes);
+
+/* Gives so many bytes back to the operating system, if they are there: the program has got as many from it. */
+void kept_make_up(size_t bytes);
 
 /* Keeps whole pages, or gives them back to the operating system. */
 void kept_give(char *start, size_t bytes);

@@ -13,7 +13,8 @@
  * its end.
  *
  * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that ends is
- * kept for KEPT_MS (kept.c), and serves the next request, whatever its size. What was joined of several can't be moved by
+ * kept for KEPT_MS (kept.c), and serves the next request, whatever its size. If that is to be zero, the pages that are in memory are filled:
+ * a tenth of what it takes to have the system do it, and no page comes that the object's user doesn't touch. What was joined of several can't be moved by
  * one mremap; objects that have grown before are never joined.
  *
  * No locks: a mapping belongs to whoever holds the object, and the counters are relaxed atomics.
@@ -29,6 +30,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define PAGES_CLEARED 256u /* at once */
 #define MARK 0x736c616279617264u /* "slabyard" */
 
 struct header {
@@ -137,6 +139,44 @@ void *mapping_reuse_to_grow(size_t size)
 	return reuse(size, NULL);
 }
 
+/* Fills pages with zeroes where they may be something else: those in memory. Others are nothing or on a disk, and are dropped. */
+static void clear_pages(char *pages, size_t count, size_t page)
+{
+	unsigned char there[PAGES_CLEARED];
+	size_t from, to;
+
+	if (mincore(pages, count * page, there))
+		memset(there, 1, count);
+	for (from = 0; from < count; from = to) {
+		for (to = from + 1; to < count && (there[to] & 1) == (there[from] & 1); to++)
+			;
+		if ((there[from] & 1) || madvise(pages + from * page, (to - from) * page, MADV_DONTNEED))
+			memset(pages + from * page, 0, (to - from) * page);
+	}
+}
+
+static void clear(char *start, const char *end)
+{
+	size_t page = page_bytes(), count;
+	char *pages = (char *)align_up((uintptr_t)start, page);
+
+	memset(start, 0, (size_t)(pages - start));
+	for (; pages < end; pages += count * page) {
+		count = (size_t)(end - pages) / page;
+		count = count < PAGES_CLEARED ? count : PAGES_CLEARED;
+		clear_pages(pages, count, page);
+	}
+}
+
+void *mapping_reuse_zeroed(size_t size)
+{
+	char *object = mapping_reuse(size);
+
+	if (object)
+		clear(object, object + mapping_usable(object));
+	return object;
+}
+
 void *mapping_create(size_t size, size_t align)
 {
 	size_t page = page_bytes(), slack = align > sizeof(struct header) ? align : 0, bytes, before;
@@ -149,6 +189,7 @@ void *mapping_create(size_t size, size_t align)
 	start = map(bytes);
 	if (start == MAP_FAILED)
 		return NULL;
+	kept_make_up(bytes - slack);
 	object = place(start, align > sizeof(struct header) ? align : sizeof(struct header));
 	header = (struct header *)(void *)(object - sizeof(struct header));
 	before = (size_t)((char *)header - start) & ~(page - 1);
@@ -184,6 +225,14 @@ bool mapping_resizes(const void *object)
 	return !header_of(object)->joints.count;
 }
 
+static void take_behind(struct header *header, size_t bytes)
+{
+	size_t more = kept_take_behind(header->start + header->bytes, bytes - header->bytes);
+
+	count(0, more);
+	header->bytes += more;
+}
+
 void *mapping_resize(void *object, size_t size)
 {
 	struct header *header = header_of(object);
@@ -195,11 +244,17 @@ void *mapping_resize(void *object, size_t size)
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;
 	bytes = align_up(offset + size + (size > room ? size / 8 : 0), page_bytes());
+	if (bytes > header->bytes)
+		take_behind(header, bytes);
+	if (size > room && offset + size <= header->bytes)
+		return object;
 	start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
 	if (start == MAP_FAILED)
 		return NULL;
 	header = (struct header *)(void *)(start + offset - sizeof(struct header));
 	count(0, bytes - header->bytes);
+	if (bytes > header->bytes)
+		kept_make_up(bytes - header->bytes);
 	header->start = start;
 	header->bytes = bytes;
 	return start + offset;

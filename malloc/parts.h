@@ -26,6 +26,7 @@ void *mapping_create(size_t size, size_t align);
 /* The same with anything in it, aligned to ALIGNMENT, from mappings that ended a moment ago; NULL: there are none. */
 void *mapping_reuse(size_t size);
 void *mapping_reuse_to_grow(size_t size); /* so that it resizes */
+void *mapping_reuse_zeroed(size_t size);
 
 void mapping_end(void *object);
 size_t mapping_usable(const void *object);

@@ -440,6 +440,59 @@ static void test_joined(void)
 	CHECK_EQUAL(malloc_trim(0), 0);
 }
 
+static char *build(size_t bytes, char content)
+{
+	char *array = NULL;
+
+	for (size_t size = 400000; size <= bytes; size += size / 2) {
+		array = realloc(array, size);
+		CHECK(array != NULL);
+		array[0] = array[size / 2] = content;
+		if (content)
+			memset(array, content, malloc_usable_size(array));
+	}
+	return array;
+}
+
+/* An array that grows has the pages of one that did before; fresh memory is had in place of what is kept. */
+static void test_built_again(void)
+{
+	const size_t bytes = 10000000;
+	size_t old = 0;
+	char *array, *aligned;
+
+	malloc_trim(0);
+	free(build(bytes, 'a'));
+	array = build(bytes, 0);
+	for (size_t i = 0; i < bytes / 2; i++)
+		old += array[i] == 'a';
+	CHECK(old > bytes / 2 - 100000);
+	free(array);
+	aligned = aligned_alloc((size_t)2 << 20, 2 * bytes);
+	array = malloc(bytes / 2);
+	CHECK(aligned && array && is_zero(array, bytes / 2));
+	free(aligned);
+	free(array);
+	malloc_trim(0);
+}
+
+/* Pages that nobody had written among others that somebody had. */
+static void test_calloc_of_kept(void)
+{
+	const size_t bytes = 12000000;
+
+	for (size_t step = 4096; step < bytes; step *= 4) {
+		char *object = malloc(bytes);
+
+		for (size_t i = 0; i < bytes; i += step)
+			object[i] = 1;
+		free(object);
+		object = calloc(1, bytes);
+		CHECK(object && is_zero(object, bytes));
+		free(object);
+	}
+}
+
 int main(void)
 {
 	test_sizes();
@@ -461,5 +514,7 @@ int main(void)
 	test_trim();
 	test_kept();
 	test_joined();
+	test_built_again();
+	test_calloc_of_kept();
 	return check_result();
 }

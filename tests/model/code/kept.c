@@ -127,6 +127,18 @@ static void ends_all(void)
 	kept_end();
 }
 
+static void takes_behind(void)
+{
+	char *end = world.memory + 4 * PAGE;
+
+	become(end, kept_take_behind(end, 3 * PAGE), KEPT, HELD, "pages behind a range are taken that somebody has");
+}
+
+static void makes_up(void)
+{
+	kept_make_up(3 * PAGE);
+}
+
 static const char *verify(void)
 {
 	size_t sum = 0;
@@ -151,6 +163,8 @@ int main(int argc, char **argv)
 		{ .name = "takes", .set_up = set_up, .threads = { takes_some, takes_and_gives_back }, .verify = verify },
 		{ .name = "gives", .set_up = set_up, .threads = { gives_and_takes, takes_and_gives_back }, .verify = verify },
 		{ .name = "ends", .set_up = set_up, .threads = { takes_and_gives_back, ends_all }, .verify = verify },
+		{ .name = "behind", .set_up = set_up, .threads = { takes_behind, takes_and_gives_back }, .verify = verify },
+		{ .name = "made_up", .set_up = set_up, .threads = { makes_up, takes_behind }, .verify = verify },
 		{ .name = "three", .set_up = set_up, .threads = { gives, takes, ends_all }, .verify = verify },
 		{ .name = NULL },
 	};
