@@ -223,7 +223,7 @@ static uint64_t count_backed(const struct sy_pages *pages)
 	uint64_t block, backed = 0, i;
 
 	for (block = 0; block < pages->block_count; block++)
-		for (i = 0; pages->committed[block] && i < SY__MAX_BLOCK; i++)
+		for (i = 0; *sy__committed(pages, block << SY_MAX_ORDER) && i < SY__MAX_BLOCK; i++)
 			backed += sy__page(pages, (block << SY_MAX_ORDER) + i)->flags & SY__PAGE_BACKED;
 	return backed;
 }

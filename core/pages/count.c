@@ -92,7 +92,7 @@ void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 /* Of a block whose memory the caller has, or keeps others from having: relaxed, see sy__commit_memory. */
 static unsigned committed_of(const struct sy_pages *pages, uint64_t number)
 {
-	return __atomic_load_n(&pages->committed[number >> SY_MAX_ORDER], __ATOMIC_RELAXED);
+	return __atomic_load_n(sy__committed(pages, number), __ATOMIC_RELAXED);
 }
 
 static void discard_pages(struct sy_pages *pages, uint64_t number, size_t count)
@@ -103,7 +103,7 @@ static void discard_pages(struct sy_pages *pages, uint64_t number, size_t count)
 /* The system is not to make a maximal block whole again of which something goes back. */
 static void end_huge(struct sy_pages *pages, uint64_t number)
 {
-	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];
+	uint8_t *committed = sy__committed(pages, number);
 	uint64_t start = number & ~(SY__MAX_BLOCK - 1);
 
 	sy__source_prefer_small(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT);
@@ -163,7 +163,7 @@ void sy__descriptors_discard(struct sy_pages *pages, struct sy_page *head)
 		return;
 	sy__source_discard((void *)from, to - from);
 	sy__lock(&pages->source_lock);
-	__atomic_store_n(&pages->committed[sy__number(pages, head) >> SY_MAX_ORDER], SY__BARE, __ATOMIC_RELAXED);
+	__atomic_store_n(sy__committed(pages, sy__number(pages, head)), SY__BARE, __ATOMIC_RELAXED);
 	sy__unlock(&pages->source_lock);
 }
 

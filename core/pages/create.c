@@ -6,8 +6,9 @@
  *
  *   memory    one page per frame, reserved; committed per maximal block when a heap first gets a page of it
  *   table     one descriptor per frame, reserved; committed per maximal block when it grows, or per zone when populated
- *   self      struct sy_pages, pageblock types, states of maximal blocks, the bitmap of older pages and the per-CPU lists:
- *             committed at once, and never touched beyond what is used
+ *   self      struct sy_pages, pageblock types, older pages, states of maximal blocks and the per-CPU lists: committed at once, and
+ *             never touched beyond what is used. What a small heap uses is on two pages: the structure with the types of the first
+ *             pageblocks behind it; and the first per-CPU lists, with the states of the first blocks in front, from their end down
  *
  * In a caller's buffer the memory stands in front, the table and self at the end, and everything is cleared at once. Nothing is
  * ever committed or discarded then.
@@ -24,6 +25,7 @@
 #include "pages.h"
 
 #define HUGE_FROM (((size_t)32 << 20) / SY_PAGE_SIZE) /* see zone.c */
+#define BLOCKS_BESIDE 512u /* maximal blocks whose states are on the page of the first per-CPU lists: a multiple of SY_CACHE_LINE */
 
 /* ---- Is it possible? -------------------------------------------------------------------------------------------- */
 
@@ -255,23 +257,31 @@ static size_t cache_lines(uint64_t bytes)
 	return ((size_t)bytes + SY_CACHE_LINE - 1) & ~(size_t)(SY_CACHE_LINE - 1);
 }
 
-/* Where the tables of struct sy_pages start, from its own start, and where they end. */
+static size_t page_end(size_t bytes)
+{
+	return (bytes + SY_PAGE_SIZE - 1) & ~(SY_PAGE_SIZE - 1);
+}
+
+/* Where the tables of struct sy_pages start, from its own start, and where they end. `committed` is where its last byte is, the
+ * first block's. */
 struct layout {
-	size_t cpu_lists, pageblock_types, committed, older_limit, older_gone, end;
+	size_t pageblock_types, older_limit, older_gone, committed, cpu_lists, end;
 };
 
 static struct layout lay_out(const struct sy_pages_config *config, uint64_t page_count)
 {
+	size_t blocks = cache_lines(page_count >> SY_MAX_ORDER), zones = config->zone_count * sizeof(struct sy__zone);
 	struct layout at;
-	size_t lists = config->cpu_lists ? (size_t)config->zone_count * config->slots * sizeof(struct sy__cpu_list) : 0;
 
-	at.cpu_lists = cache_lines(sizeof(struct sy_pages));
-	at.pageblock_types = at.cpu_lists + lists;
-	at.committed = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
-	at.older_limit = at.committed + cache_lines(page_count >> SY_MAX_ORDER);
-	at.older_gone = at.older_limit + cache_lines(page_count >> SY_MAX_ORDER);
-	at.end = at.older_gone + cache_lines(page_count / 8);
-	at.end = (at.end + SY_PAGE_SIZE - 1) & ~(SY_PAGE_SIZE - 1);
+	at.pageblock_types = cache_lines(offsetof(struct sy_pages, zones) + zones);
+	at.older_limit = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
+	at.older_gone = at.older_limit + blocks;
+	at.cpu_lists = at.older_gone + cache_lines(page_count / 8) + blocks;
+	if (config->cpu_lists)
+		at.cpu_lists = page_end(at.cpu_lists) + BLOCKS_BESIDE;
+	at.committed = at.cpu_lists - 1;
+	at.end = at.cpu_lists + (config->cpu_lists ? (size_t)config->slots * config->zone_count * sizeof(struct sy__cpu_list) : 0);
+	at.end = page_end(at.end);
 	return at;
 }
 

@@ -94,7 +94,7 @@ static SY__COLD struct sy_page *refused(struct sy_heap *heap)
 
 static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, struct fresh *fresh)
 {
-	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER], was;
+	uint8_t *committed = sy__committed(pages, number), was;
 
 	sy__lock(&pages->source_lock);
 	was = __atomic_load_n(committed, __ATOMIC_RELAXED);

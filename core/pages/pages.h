@@ -153,7 +153,7 @@ struct sy_pages {
 
 	/* tables over the whole range; zero where nothing happened */
 	uint8_t *pageblock_types; /* [r] migrate type ^ SY_MOVABLE_TYPE, so that zero is movable; zone lock */
-	uint8_t *committed;       /* [r] of maximal blocks: enum sy__committed; source_lock */
+	uint8_t *committed;       /* [r] of maximal blocks, from the first one's down: enum sy__committed; source_lock */
 	uint64_t *older_gone;     /* a bit per page: not older any more; zone lock */
 	uint8_t *older_limit;     /* of maximal blocks: no aligned older block above SY_MAX_ORDER - this; zone lock */
 
@@ -186,7 +186,7 @@ struct sy_pages {
 	void *memory_reserved, *table_reserved;
 	size_t memory_bytes, table_bytes, self_bytes;
 
-	struct sy__zone zones[SY_MAX_ZONES];
+	struct sy__zone zones[SY_MAX_ZONES]; /* only zone_count of them are there */
 };
 
 struct sy__events {
@@ -253,6 +253,12 @@ static inline uint64_t sy__number(const struct sy_pages *pages, const struct sy_
 static inline struct sy_page *sy__page(const struct sy_pages *pages, uint64_t number)
 {
 	return pages->base.table + (size_t)number;
+}
+
+/* What is said of the maximal block of that page. */
+static inline uint8_t *sy__committed(const struct sy_pages *pages, uint64_t number)
+{
+	return pages->committed - (size_t)(number >> SY_MAX_ORDER);
 }
 
 static inline uint64_t sy__pageblock_pages(const struct sy_pages *pages)

@@ -78,7 +78,7 @@ struct sy_page *sy__pages_find(const struct sy_heap *heap, const void *address)
 	if (!sy__holds(heap, address))
 		return NULL;
 	page = sy__page_of(heap, address);
-	if (!__atomic_load_n(&pages->committed[sy__number(pages, page) >> SY_MAX_ORDER], __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(sy__committed(pages, sy__number(pages, page)), __ATOMIC_ACQUIRE))
 		return NULL;
 	page = sy__page_head(page);
 	return is_held(sy__use(page)) && page->heap == heap ? page : NULL;

@@ -64,7 +64,7 @@ uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)
  * changed. The values that follow are changes by who has the memory already: relaxed, under source_lock, and never back to none. */
 bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 {
-	uint8_t *committed = &pages->committed[number >> SY_MAX_ORDER];
+	uint8_t *committed = sy__committed(pages, number);
 	uint64_t start = number & ~(SY__MAX_BLOCK - 1);
 	bool done;
 
