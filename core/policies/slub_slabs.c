@@ -15,6 +15,11 @@
  * wait in the deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's
  * lock, and discards it after releasing that lock.
  *
+ * The end of a thread takes its slot's slabs away in the same way, but for small active ones without an object in use: threads that come
+ * and go would do little else than make and end those. They stay in the slot, which nobody owns then; its next owner allocates from them
+ * at once, and whoever claims slots (to trim, shrink or end the heap) takes them. Only in the first WARM_SLOTS, as nothing else brings
+ * them back.
+ *
  * Shrinking empties all slots, gives back every empty slab, and sorts each node's list so that the fullest slabs
  * are allocated from first and the emptiest have time to become empty. One pass over 32 buckets does it: a slab
  * with more than 32 free objects keeps its place behind them.
@@ -26,6 +31,8 @@
 #include "slub.h"
 
 #define SHRINK_BUCKETS 32
+#define WARM_SLOTS 6u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
+#define WARM_BYTES ((size_t)16 << 10) /* of so much at most */
 #define SLABS_TO_GROW 2u /* slabs of an order that a node has the memory of before it gets the first */
 
 static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
@@ -271,12 +278,10 @@ static void disown_empty(struct sy_page *page)
 		;
 }
 
-/* Whether no object of the slot's active slab is in use, while some are on no list yet: only slots of heaps of threads have such. To keep
- * it, all of them would have to be linked, so it goes to the pages. */
+/* Whether the slot has all that is in use of its active slab, as its word says. */
 static bool is_unused(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	return own->uncarved && own->uncarved + chain_of(cache, own->freelist).count + sy__slub_held_objects(cache, own->slab) ==
-	                               sy__slub_in_use(own->slab);
+	return own->uncarved + chain_of(cache, own->freelist).count + sy__slub_held_objects(cache, own->slab) == sy__slub_in_use(own->slab);
 }
 
 static uint64_t discard_unused(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)
@@ -301,7 +306,8 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	struct change change;
 	bool discard;
 
-	if (is_unused(cache, own))
+	/* Some are on no list yet: to keep the slab, all of them would have to be linked. */
+	if (own->uncarved && is_unused(cache, own))
 		return discard_unused(cache, slot, own);
 	sy__slub_end_carving(cache, own);
 	sy__lock(&node->lock);
@@ -426,11 +432,27 @@ static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 	return pages;
 }
 
+/* Whether the slot of a thread that ended may keep its active slab for the next one. */
+static bool stays(const struct sy__slub_cache *cache, unsigned slot)
+{
+	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	return cache->cache.heap->threads && slot < WARM_SLOTS && cache->empty_limit && own->slab &&
+	       SY_PAGE_SIZE << sy__page_order(own->slab) <= WARM_BYTES && is_unused(cache, own);
+}
+
+/* What a slot has when its CPU goes away, or its thread. */
 void sy__slub_drain(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		drain_slot(sy__slub_cache(sy__entry(at, struct sy_cache, link)), slot);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
+		struct sy__slub_cache *cache = sy__slub_cache(sy__entry(at, struct sy_cache, link));
+
+		if (stays(cache, slot))
+			unfreeze_owned(cache, slot);
+		else
+			drain_slot(cache, slot);
+	}
 	sy__unlock(&heap->lock);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The lives of threads: thousands of short ones leave nothing behind; more of them than there are slots are served all the same; what
+ * The lives of threads: thousands of short ones leave nothing behind but a little for the next one; more of them than there are slots are served all the same; what
  * other destructors free after a thread's end is taken back; and a constructor that calls back is refused, not harmed.
  */
 #include "threads_support.h"
@@ -43,6 +43,49 @@ static void short_lives(const char *policy)
 	before = yard.heap->counters.slab_pages + yard.heap->counters.metadata_pages;
 	live_and_end(SHORT_LIVES / 8);
 	CHECK(yard.heap->counters.slab_pages + yard.heap->counters.metadata_pages <= before + 2);
+	yard_close(&yard);
+}
+
+/* ---- From one thread to the next ---------------------------------------------------------------------------------- */
+
+static void *use_one(void *kept)
+{
+	void *object = sy_malloc(yard.heap, 48, 0);
+
+	if (kept)
+		*(void **)kept = object;
+	else
+		sy_mfree(yard.heap, object);
+	return NULL;
+}
+
+static void use_and_end(void **kept)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, use_one, (void *)kept));
+	pthread_join(thread, NULL);
+}
+
+/* A small slab of which nothing is in use waits in the slot for the next thread, or a trim; one in use goes to everybody. */
+static void left_for_the_next(void)
+{
+	uint64_t pages;
+	void *object;
+
+	if (!yard_open(&yard, "slub", NULL))
+		return;
+	use_and_end(NULL);
+	pages = yard.heap->counters.slab_pages;
+	CHECK(pages > 0);
+	use_and_end(&object);
+	CHECK(yard.heap->counters.slab_pages == pages);
+	sy_mfree(yard.heap, sy_malloc(yard.heap, 48, 0));
+	CHECK(yard.heap->counters.slab_pages == pages);
+	sy_mfree(yard.heap, object);
+	use_and_end(NULL);
+	sy_heap_trim(yard.heap);
+	CHECK(!yard.heap->counters.slab_pages);
 	yard_close(&yard);
 }
 
@@ -156,6 +199,7 @@ static void call_from_constructor(const char *policy)
 int main(void)
 {
 	CHECK(!pthread_key_create(&last_words, destroy_late));
+	left_for_the_next();
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
 
