@@ -16,6 +16,8 @@
  */
 #include "port.h"
 
+#include "core/list.h"
+
 #include <linux/cpuhotplug.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
@@ -175,17 +177,53 @@ static void tick(struct work_struct *work)
 static unsigned long last_pressure;
 static DEFINE_PER_CPU(struct work_struct, pressure_work);
 
-/* What this CPU's slot and the nodes' lists can spare. */
-static uint64_t give_here(void)
+static uint64_t give_at_once(struct sy_heap *heap, sy__giver giver)
 {
-	struct sy_heap *heap = sy__linux_heap;
 	unsigned long flags;
 	uint64_t pages;
 
 	sy__begin(&flags, SY__GFP_NONE);
 	sy__log(SY__LOG_GIVE, NULL, 0, 0, NUMA_NO_NODE);
-	pages = sy__heap_give(heap, heap->policy->reap ? heap->policy->reap : heap->policy->shrink);
+	pages = sy__heap_give(heap, giver);
 	sy__end(flags);
+	return pages;
+}
+
+/* False: there are not so many caches. */
+static bool give_of(struct sy_heap *heap, sy__giver giver, unsigned number, uint64_t *pages)
+{
+	struct sy_list *at;
+	unsigned long flags;
+	bool there;
+
+	sy__begin(&flags, SY__GFP_NONE);
+	sy__lock(&heap->lock);
+	at = heap->caches.next;
+	while (number && at != &heap->caches) {
+		at = at->next;
+		number--;
+	}
+	there = at != &heap->caches;
+	if (there)
+		*pages += giver(sy__entry(at, struct sy_cache, link));
+	sy__unlock(&heap->lock);
+	sy__end(flags);
+	return there;
+}
+
+/* What this CPU's slot and the nodes' lists can spare. Interrupts, and other CPUs that give, wait for one cache at most, as they do in Linux's own
+ * shrinking; a log has it as one call, which it then is. A cache that comes or goes meanwhile may have another passed over. */
+static uint64_t give_here(void)
+{
+	struct sy_heap *heap = sy__linux_heap;
+	sy__giver giver = heap->policy->reap ? heap->policy->reap : heap->policy->shrink;
+	unsigned number = 0;
+	uint64_t pages = 0;
+
+	if (sy__log_is_on)
+		return give_at_once(heap, giver);
+	while (give_of(heap, giver, number, &pages))
+		number++;
 	return pages;
 }
 

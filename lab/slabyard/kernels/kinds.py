@@ -130,12 +130,16 @@ def parse(text: str) -> Spec:
 
 def _choice(kind: Kind, spec: str) -> tuple[str, ...]:
     """The parameter that chooses one of slabyard's policies; none where the spec leaves it to the kernel."""
-    from ..replay import check_spec  # takes long to load, and few need it
+    from ..compare import ALLOCATORS  # these take long to load, and few need them
+    from ..replay import check_spec
 
     if not spec:
         return ()
-    if spec.startswith("malloc:") or " " in spec:
-        raise UserError(f"{kind.name}:{spec}: a kernel has slabyard's policies alone; `slabyard list` shows them")
+    name, policies = spec.partition(":")[0], dict.fromkeys(known.partition(":")[0] for known in ALLOCATORS)
+    if name not in policies:
+        raise UserError(f"{kind.name}:{spec}: no policy is named {name!r}; there are {', '.join(policies)}")
+    if " " in spec:
+        raise UserError(f"{kind.name}:{spec}: no space can stand in what a kernel is told at boot")
     check_spec(spec)
     return (kind.chooser + spec,)
 
