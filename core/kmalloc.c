@@ -119,6 +119,11 @@ uint32_t sy__kmalloc_linux_size(size_t size)
 	return class < set->count ? set->sizes[class] : 0;
 }
 
+bool sy__kmalloc_aligns(const struct sy_heap *heap)
+{
+	return sets[heap->sizing.classes].naturally_aligned && heap->policy->serves_classes;
+}
+
 size_t sy__kmalloc_aligned_size(const struct sy_heap *heap, size_t size, size_t align)
 {
 	const struct set *set = &sets[heap->sizing.classes];
@@ -126,7 +131,7 @@ size_t sy__kmalloc_aligned_size(const struct sy_heap *heap, size_t size, size_t 
 
 	while (power < size)
 		power *= 2;
-	if (!set->naturally_aligned || !heap->policy->serves_classes)
+	if (!sy__kmalloc_aligns(heap))
 		return power;
 	for (unsigned class = smallest_holding(set, size); class < set->count; class++)
 		if (!(set->sizes[class] & (align - 1)))

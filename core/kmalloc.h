@@ -71,6 +71,10 @@ static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmall
 /* Bytes of the object that serves a request of a heap with Linux's classes; 0: pages do. */
 uint32_t sy__kmalloc_linux_size(size_t size);
 
+/* Whether it is enough to ask for a multiple of the alignment: every class is aligned as its size is, and between two of them there is none
+ * of a larger alignment than the steps there. */
+bool sy__kmalloc_aligns(const struct sy_heap *);
+
 /* What to ask kmalloc for so that the object is aligned to a power of two, a page at most, in any policy. */
 size_t sy__kmalloc_aligned_size(const struct sy_heap *, size_t size, size_t align);
 

@@ -20,7 +20,8 @@
  * and returns NULL; free leaves errno alone.
  *
  * realloc stays in place where the object's room is enough and not far too much: less than twice what is asked for, and of a
- * page and more, less than a third above it. What grows to MOVED_FROM bytes becomes a mapping, as it is likely to
+ * page and more, less than a third above it. What grows beyond the largest class is given an eighth more than it was asked for, so that
+ * little by little it is not copied for each page. What grows to MOVED_FROM bytes becomes a mapping, as it is likely to
  * go on growing, which then copies nothing.
  *
  * Before main, in static initialisers and constructors: nothing here needs to be started. After exit and in destructors:
@@ -188,9 +189,16 @@ static void *grown(size_t size)
 	return object ? object : allocate(size);
 }
 
+static void *room_for(size_t size, bool grows)
+{
+	if (!grows || size <= SY__KMALLOC_LARGEST)
+		return allocate(size);
+	return size < MOVED_FROM ? allocate(size + size / 8) : grown(size);
+}
+
 static void *move(void *object, size_t room, size_t size)
 {
-	void *moved = size > room && size >= MOVED_FROM ? grown(size) : allocate(size);
+	void *moved = room_for(size, size > room);
 
 	if (!moved)
 		return NULL;
@@ -264,6 +272,8 @@ void *allocate_aligned(size_t align, size_t size)
 		return allocate(size);
 	if (!start() || size > PTRDIFF_MAX)
 		return no_memory();
+	if (align <= SY_PAGE_SIZE && size <= SY__KMALLOC_LARGEST - SY_PAGE_SIZE && sy__kmalloc_aligns(service.heap))
+		return allocate(size ? (size + align - 1) & ~(align - 1) : align);
 	object = align <= MOST_ALIGNED ? sy_malloc(service.heap, aligned_request(align, size), 0) : NULL;
 	if ((uintptr_t)object & (align - 1)) {
 		service.heap->free_here(object, service.heap);

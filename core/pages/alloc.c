@@ -19,6 +19,8 @@
  */
 #include "pages.h"
 
+#define VISIT_ORDER 3u /* of blocks that come straight to a zone: of a run of them, not every one needs a look at the clock */
+
 _Static_assert(SY_HIGHATOMIC_TYPE == SY__CPU_TYPES, "the reserve is the type after those that everybody uses");
 
 static inline bool has_cpu_list(const struct sy__zone *zone, unsigned order)
@@ -292,7 +294,7 @@ void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page,
 void sy__block_give_to_zone(struct sy_pages *pages, struct sy_page *page, unsigned order, unsigned from_use)
 {
 	give_to_zone(&pages->zones[page->zone], page, order, from_use);
-	if (pages->decay_ns)
+	if (pages->decay_ns && order >= VISIT_ORDER)
 		sy__pages_decay(pages);
 }
 

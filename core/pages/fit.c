@@ -9,8 +9,8 @@
  * pages may count on its alignment, hence never comes here.
  *
  * Where to look. An extent of n pages has a free block of a quarter of n at least. The lists of these orders lead to
- * maximal blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks and about MOST_HEADS blocks are
- * looked at: the runs are so large that this costs less than using them. If nothing fits, blocks serve the request.
+ * maximal blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks are made, and about as many blocks
+ * looked at as the run has pages, MOST_HEADS at most: that costs less than using them. If nothing fits, blocks serve the request.
  *
  * A run is a row of blocks, each as large as its number and what is left of the run allow, hence owned and freed like any others.
  *
@@ -156,12 +156,17 @@ static bool was_walked(const struct search *search, uint64_t number)
 	return false;
 }
 
+static unsigned most_heads(const struct search *search)
+{
+	return search->wanted < MOST_HEADS ? (unsigned)search->wanted : MOST_HEADS;
+}
+
 static bool goes_on(const struct search *search)
 {
 	const struct extent *best = &search->best;
 	bool good = best->start && !best->missing && best->pages - search->wanted <= search->wanted / GOOD_REST;
 
-	return !good && search->walks < MOST_WALKS && search->heads < MOST_HEADS;
+	return !good && search->walks < MOST_WALKS && search->heads < most_heads(search);
 }
 
 static void search_list(struct search *search, const struct sy__blocks *list)
