@@ -193,10 +193,12 @@ static uint64_t give_at_once(struct sy_heap *heap, sy__giver giver)
 static bool give_of(struct sy_heap *heap, sy__giver giver, unsigned number, uint64_t *pages)
 {
 	struct sy_list *at;
+	struct page *kept;
 	unsigned long flags;
 	bool there;
 
 	sy__begin(&flags, SY__GFP_NONE);
+	sy__keep_begin();
 	sy__lock(&heap->lock);
 	at = heap->caches.next;
 	while (number && at != &heap->caches) {
@@ -207,7 +209,9 @@ static bool give_of(struct sy_heap *heap, sy__giver giver, unsigned number, uint
 	if (there)
 		*pages += giver(sy__entry(at, struct sy_cache, link));
 	sy__unlock(&heap->lock);
+	kept = sy__keep_end();
 	sy__end(flags);
+	sy__let_go(kept);
 	return there;
 }
 

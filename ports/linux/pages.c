@@ -10,6 +10,9 @@
  *
  * Requests with SY_NO_RECLAIM have something else to fall back on (SLUB: a smaller slab) and are never waited for.
  *
+ * What may give many pages back, shrinking and the end of a cache, only links them: most of the time is the page allocator's, which
+ * gets them when interrupts are on again. Linux's SLUB does the same when it shrinks.
+ *
  * Counters. The kernel's NR_SLAB_… items count what we hold, in bytes, reclaimable or not. Of the heap's own counters, each CPU counts
  * what pages it took more than it gave, for itself; they are added up for whoever looks (sy__linux_pages_count). How often pages were
  * asked for, and how many were held at the most, is not counted. Direct reclaim is told what it has won by our giving pages back.
@@ -206,6 +209,7 @@ void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *page)
 {
 	enum sy_page_use use = sy__page_use(page);
 	unsigned order = sy__page_order(page);
+	struct sy__call *call = this_cpu_ptr(&sy__call);
 
 	BUG_ON(use == SY_USE_ENVIRONMENT);
 	tell_kernel(page, use == SY_USE_SLAB && sy__page_flags_of(page) & SY__PAGE_OTHER, -(1L << order));
@@ -214,7 +218,38 @@ void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *page)
 	page->mapping = 0;
 	if (unlikely(current->reclaim_state))
 		current->reclaim_state->reclaimed_slab += 1ul << order;
+	if (unlikely(call->keeps)) {
+		page->first = (unsigned long)call->kept;
+		call->kept = sy__linux_page(page);
+		return;
+	}
 	__free_pages(sy__linux_page(page), order);
+}
+
+void sy__keep_begin(void)
+{
+	__this_cpu_write(sy__call.keeps, true);
+}
+
+struct page *sy__keep_end(void)
+{
+	struct sy__call *call = this_cpu_ptr(&sy__call);
+	struct page *kept = call->kept;
+
+	call->keeps = false;
+	call->kept = NULL;
+	return kept;
+}
+
+void sy__let_go(struct page *kept)
+{
+	while (kept) {
+		struct page *page = kept;
+
+		kept = (struct page *)sy__page_of_linux(page)->first;
+		__free_pages(page, compound_order(page));
+		cond_resched();
+	}
 }
 
 /* The adapter's shrinker speaks for the one heap that there is. */

@@ -29,6 +29,8 @@ struct sy__call {
 	gfp_t lacks_gfp;
 	unsigned lacks_order;
 	int lacks_node;
+	bool keeps;         /* the call may give many pages back: they wait until interrupts are on again */
+	struct page *kept;  /* these, linked by their states' first words */
 };
 
 DECLARE_PER_CPU(struct sy__call, sy__call);
@@ -80,6 +82,11 @@ void sy__linux_pages_count(void); /* brings the heap's counters of pages up to d
 /* Takes the block that the last call lacked, and may sleep for it. False: there is none, or no room in the stash. */
 bool sy__stash_fill(struct sy__stash *, const struct sy__call *lacking);
 void sy__stash_empty(struct sy__stash *);
+
+/* Between these, with interrupts off, pages that are given back are kept; then, with interrupts on, they go. It may sleep. */
+void sy__keep_begin(void);
+struct page *sy__keep_end(void);
+void sy__let_go(struct page *kept);
 
 /* boot.c: the heap that the command line asks for. */
 struct sy_heap *sy__linux_boot(void);

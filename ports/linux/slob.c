@@ -563,6 +563,7 @@ int __kmem_cache_create(struct kmem_cache *s, slab_flags_t flags)
 struct ending {
 	struct kmem *kmem;
 	uint64_t alive; /* objects in use */
+	struct page *kept;
 };
 
 /* Leaves an unused cache without slabs, as far as the cache itself can see: they wait for a grace period. */
@@ -575,12 +576,14 @@ static int empty(void *context)
 
 	sy__begin(&flags, SY__GFP_NONE);
 	WRITE_ONCE(sy__everybody_waits, true);
+	sy__keep_begin();
 	cache->policy->counts(cache, &counts);
 	ending->alive = counts.objects_in_use;
 	if (!ending->alive && cache->policy->shrink) {
 		sy__log(SY__LOG_SHRINK, NULL, (uintptr_t)ending->kmem, 0, NUMA_NO_NODE);
 		cache->policy->shrink(cache);
 	}
+	ending->kept = sy__keep_end();
 	WRITE_ONCE(sy__everybody_waits, false);
 	sy__end(flags);
 	return 0;
@@ -593,8 +596,10 @@ static int destroy(void *context)
 
 	sy__begin(&flags, SY__GFP_NONE);
 	WRITE_ONCE(sy__everybody_waits, true);
+	sy__keep_begin();
 	if (sy_cache_destroy(ending->kmem->cache, &ending->alive))
 		sy__log(SY__LOG_DESTROY, NULL, (uintptr_t)ending->kmem, 0, NUMA_NO_NODE);
+	ending->kept = sy__keep_end();
 	WRITE_ONCE(sy__everybody_waits, false);
 	sy__end(flags);
 	return 0;
@@ -606,6 +611,7 @@ int __kmem_cache_shutdown(struct kmem_cache *s)
 	struct ending ending = { .kmem = kmem_of(s) };
 
 	stop_machine_cpuslocked(s->flags & SLAB_TYPESAFE_BY_RCU ? empty : destroy, &ending, NULL);
+	sy__let_go(ending.kept);
 	return ending.alive != 0;
 }
 
@@ -615,18 +621,23 @@ void __kmem_cache_release(struct kmem_cache *s)
 
 	if (s->flags & SLAB_TYPESAFE_BY_RCU)
 		stop_machine(destroy, &ending, NULL);
+	sy__let_go(ending.kept);
 }
 
 /* As a task of the CPU, hence not in the middle of a quick call. */
 static int shrink_here(void *context)
 {
 	struct kmem *kmem = context;
+	struct page *kept;
 	unsigned long flags;
 
 	sy__begin(&flags, SY__GFP_NONE);
+	sy__keep_begin();
 	sy__log(SY__LOG_SHRINK, NULL, (uintptr_t)kmem, 0, NUMA_NO_NODE);
 	kmem->cache->policy->shrink(kmem->cache);
+	kept = sy__keep_end();
 	sy__end(flags);
+	sy__let_go(kept);
 	return 0;
 }
 
