@@ -33,7 +33,7 @@
 #define SHRINK_BUCKETS 32
 #define WARM_SLOTS 6u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
 #define WARM_BYTES ((size_t)16 << 10) /* of so much at most */
-#define SLABS_TO_GROW 2u /* slabs of an order that a node has the memory of before it gets the first */
+#define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
 
 static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
 {
