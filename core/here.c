@@ -27,7 +27,7 @@
 #include "visits.h"
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
-#define REAP_PERIOD SY__SECOND
+#define SETTLE_PERIOD SY__SECOND
 
 /* ---- Time ------------------------------------------------------------------------------------------------------- */
 
@@ -40,14 +40,24 @@ static void visit_slots(struct sy_heap *heap)
 		sy__slots_release();
 }
 
-/* Has policies that give memory back only when they are asked (Bonwick 1994, section 3.4) do so; where two threads find it due
- * at once, it is done twice. */
-static void reap_in_time(struct sy_heap *heap, uint64_t now)
+/* Has policies that give memory back only when they are asked (Bonwick 1994, section 3.4) do so, and others give up what they
+ * need no more; where two threads find it due at once, it is done twice. */
+static void settle_in_time(struct sy_heap *heap, uint64_t now)
 {
-	if (!heap->policy->reap || now < sy__time(&heap->reap_due))
+	sy__giver giver = heap->policy->settle ? heap->policy->settle : heap->policy->reap;
+
+	if (!giver || now < sy__time(&heap->settle_due))
 		return;
-	sy__time_set(&heap->reap_due, now + REAP_PERIOD);
-	sy__heap_give(heap, heap->policy->reap);
+	sy__time_set(&heap->settle_due, now + SETTLE_PERIOD);
+	sy__heap_give(heap, giver);
+}
+
+/* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while much should go
+ * the calls of all threads are slow ones. */
+static void watch(bool hurry)
+{
+	if (!sy__watch(hurry) && hurry && sy__slots_claim_try())
+		sy__slots_release();
 }
 
 static SY__COLD void tick(struct sy_heap *heap)
@@ -58,8 +68,8 @@ static SY__COLD void tick(struct sy_heap *heap)
 		sy__deferred_run(heap);
 	if (due && now >= due + SLACK)
 		visit_slots(heap);
-	reap_in_time(heap, now);
-	sy__pages_decay(heap->pages);
+	settle_in_time(heap, now);
+	watch(sy__pages_decay(heap->pages));
 	if (heap->passes)
 		heap->passes(heap);
 }

@@ -54,6 +54,12 @@ static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slo
 	return cache->ending ? slot < sy__slots_high() : sy__slot_mine(slot);
 }
 
+/* In a heap of threads: the next look at the clock finds policy->settle due. */
+static inline void sy__settle_soon(struct sy_heap *heap)
+{
+	sy__time_set(&heap->settle_due, 0);
+}
+
 /* Slots that may have something: what a loop that asks sy__slot_reachable need not go beyond. */
 static inline unsigned sy__slots_used(const struct sy_heap *heap)
 {

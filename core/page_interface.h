@@ -48,8 +48,8 @@ typedef uint64_t (*sy__giver)(struct sy_cache *);
 uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 
 /* Gives memory that has been free for a while back to where it came from. Any lock above level 4 may be held. Some loads
- * when there is nothing to do, or the implementation never does. */
-void sy__pages_decay(struct sy_pages *);
+ * when there is nothing to do, or the implementation never does. True: more would go if somebody came by again in a moment. */
+bool sy__pages_decay(struct sy_pages *);
 
 /* A page of a slab without anything in it that is needed: gives its memory back to where it came from, though the page stays the
  * slab's (false: it can't be given back); and takes such a page into use again, with anything in it, if it was given back. With its block, it

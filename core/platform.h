@@ -29,6 +29,8 @@
  *   sy__call_leave()
  *   sy__calls()                    how many slow calls the caller has made, so that some of them look at the clock
  *   sy__calls_more()               counts a fast call as one of them: how many there are now
+ *   sy__watch(on)                  from the end of this slow call on every call of the caller is a slow one, so that it looks at the clock again
+ *                                  before long; or not any more. Whether it was so. Those whose slots it claims follow suit
  *   sy__claim_enter(&slot)         as sy__call_enter, with every other slot claimed too: waits until their owners' calls end;
  *                                  their next ones wait for sy__claim_leave(). For calls from outside
  *   sy__claim_leave()

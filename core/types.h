@@ -232,6 +232,8 @@ struct sy_policy {
 	uint64_t (*shrink)(struct sy_cache *);         /* gives back every slab it can; returns pages given back */
 	uint64_t (*reap)(struct sy_cache *);           /* memory becomes short: as shrink, but may keep what was used a moment ago;
 	                                                * NULL: shrink. Before a request fails it is shrink in any case */
+	uint64_t (*settle)(struct sy_cache *);         /* in heaps of threads, now and then, and soon after sy__settle_soon: gives up what
+	                                                * slots keep for a use that is over. NULL: reap, if there is that */
 	uint64_t (*trim)(struct sy_cache *);           /* after shrink: gives back the memory of pages inside slabs in which nothing
 	                                                * is used, and keeps the pages; how many. NULL: there are none */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
@@ -350,7 +352,7 @@ struct sy_heap {
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
 	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
-	struct sy_time reap_due; /* of a heap of threads: when policy->reap runs next; anyone's */
+	struct sy_time settle_due; /* of a heap of threads: when policy->settle or reap runs next; anyone's */
 	struct sy_metadata metadata;
 	sy__lock_t planes_lock;
 	struct sy__plane *planes; /* of heaps of threads; see core/lines.c */

@@ -23,11 +23,12 @@
  *
  * Hurry. A program that gives up nearly all it has may never come by here again, and should not keep the peak. So while more
  * than HURRY_PAGES are free and backed, and HURRY_SHARE times what is held, blocks go after decay_ns / HURRY already; once
- * begun, down to HURRIED_PAGES and to what is held. That is a bet; a program by which it was lost MOST_REGRETS times is not
- * hurried any more.
+ * begun, down to HURRIED_PAGES and a HURRIED_SHARE-th of what is held. That is a bet; a program by which it was lost MOST_REGRETS times is not
+ * hurried any more. What was freed last is too young for that; so for decay_ns / HOPE from the beginning of a hurry, or the last that went, slow calls are told that
+ * they should come by again soon (core/here.c).
  *
  * How much at once. At most PAGES_AT_ONCE go in one visit, so that no caller waits for long; the next one goes on. Blocks of less than
- * LARGE_ORDER, of which so little comes that a call of the kernel for each is dear, go last, never in a hurry, and at most
+ * LARGE_ORDER, of which so little comes that a call of the kernel for each is dear, go last, in a hurry too, and at most
  * SMALL_BATCHES batches of them in one visit. But they do go: where what lives on is scattered there are no others.
  *
  * How to find them. A free list has what became free last in front, near enough, and blocks that were discarded behind. A look
@@ -48,8 +49,10 @@
 #define HURRY_PAGES (((size_t)24 << 20) / SY_PAGE_SIZE)
 #define HURRIED_PAGES (((size_t)8 << 20) / SY_PAGE_SIZE)
 #define HURRY_SHARE 4u
+#define HURRIED_SHARE 2u
 #define HURRIED_LOOKS 8u /* in that time */
 #define MOST_REGRETS 2u
+#define HOPE 16u
 #define PAGES_AT_ONCE (((size_t)64 << 20) / SY_PAGE_SIZE)
 #define CLEAN_IN_A_ROW 16u
 #define BLOCKS 32u /* off their lists at once */
@@ -263,7 +266,7 @@ static bool in_a_hurry(const struct sy_pages *pages)
 	if (pages->decay.regrets >= MOST_REGRETS)
 		return false;
 	if (pages->decay.hurried)
-		return backed > HURRIED_PAGES && backed > held;
+		return backed > HURRIED_PAGES && backed > held / HURRIED_SHARE;
 	return backed > HURRY_PAGES && backed > HURRY_SHARE * held;
 }
 
@@ -283,6 +286,18 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 
 /* ---- In a hurry --------------------------------------------------------------------------------------------------- */
 
+/* Whether the last that went, or the beginning, is so long ago. */
+static bool is_late(const struct sy_pages *pages, uint64_t now, uint64_t late)
+{
+	return pages->decay.hurries && now - pages->decay.hurries >= late;
+}
+
+/* What small blocks there are, when no others come; those that became free during the wait are many times younger. */
+static size_t give_last(struct sy_pages *pages, uint64_t now)
+{
+	return is_late(pages, now, pages->decay_ns / HOPE) ? give_small(pages, now, pages->decay_ns / HOPE / 2, PAGES_AT_ONCE) : 0;
+}
+
 static void give_hurried(struct sy_pages *pages, uint64_t now)
 {
 	struct sy__decay *decay = &pages->decay;
@@ -292,7 +307,12 @@ static void give_hurried(struct sy_pages *pages, uint64_t now)
 		return;
 	decay->looked = now;
 	if (give_large(pages, now, age, PAGES_AT_ONCE))
-		decay->hurried = true;
+		decay->hurries = now;
+	else if (give_last(pages, now))
+		decay->hurries = now - pages->decay_ns / HOPE + age;
+	else
+		return;
+	decay->hurried = true;
 }
 
 /* ---- Visits ------------------------------------------------------------------------------------------------------- */
@@ -319,12 +339,30 @@ static bool step_ends(const struct sy_pages *pages, uint64_t now)
 	       (decay->hurried && sy__read(&decay->regretted) >= REGRET_PAGES);
 }
 
-void sy__pages_decay(struct sy_pages *pages)
+/* Whether it is worth coming by again soon. */
+static bool hope(struct sy_pages *pages, uint64_t now)
+{
+	struct sy__decay *decay = &pages->decay;
+	bool hopes;
+
+	if (!in_a_hurry(pages))
+		decay->hurries = 0;
+	else if (!decay->hurries)
+		decay->hurries = now;
+	hopes = decay->hurries && !is_late(pages, now, pages->decay_ns / HOPE + pages->decay_ns / HURRY);
+	__atomic_store_n(&decay->hopes, hopes, __ATOMIC_RELAXED);
+	return hopes;
+}
+
+bool sy__pages_decay(struct sy_pages *pages)
 {
 	uint64_t now;
+	bool hopes;
 
-	if (!pages->decay_ns || !sy__free_and_backed(pages) || !sy__lock_try(&pages->decay.lock))
-		return;
+	if (!pages->decay_ns || !sy__free_and_backed(pages))
+		return false;
+	if (!sy__lock_try(&pages->decay.lock))
+		return __atomic_load_n(&pages->decay.hopes, __ATOMIC_RELAXED);
 	now = advance(pages);
 	if (step_ends(pages, now))
 		step(pages, now);
@@ -332,5 +370,7 @@ void sy__pages_decay(struct sy_pages *pages)
 		give_due(pages, now);
 	if (in_a_hurry(pages))
 		give_hurried(pages, now);
+	hopes = hope(pages, now);
 	sy__unlock(&pages->decay.lock);
+	return hopes;
 }

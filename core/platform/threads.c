@@ -16,7 +16,8 @@
  *   2. each victim's `here` to the dummy. Its fast calls that load it from now on miss, and become slow calls.
  *   3. one membarrier for all victims.
  *   4. waits until each victim's `busy` is 0. Now the slot is nobody's; the claimer works on it as a replay would.
- *   5. `here` back to the slot, then state to OUTSIDE.
+ *   5. `here` back to the slot, then state to OUTSIDE. Of a thread that is to watch (sy__watch) `here` stays the dummy, as it does when such
+ *      a thread's slow call ends: all its calls are slow then.
  *
  * Why step 4 suffices. Owner: store busy, load here. Claimer: store here, load busy. If both loads read old values, both work on
  * the slot at once. A processor may well do the owner's load before its store is visible; a fence between would prevent it, and
@@ -140,6 +141,12 @@ _Static_assert(SY__DUMMY_HERE == -(ptrdiff_t)SY_SLOT_STRIDE, "the dummy's state 
 static void show(struct sy__thread *thread, ptrdiff_t here)
 {
 	__atomic_store_n(&thread->here, here, SY__CLAIM_STORE);
+}
+
+/* Its slot, unless all its calls are to be slow ones. */
+static void show_own(struct sy__thread *thread, unsigned slot)
+{
+	show(thread, thread->watches ? SY__DUMMY_HERE : (ptrdiff_t)(slot * SY_SLOT_STRIDE));
 }
 
 static enum state state_of(const struct sy__thread *thread)
@@ -312,7 +319,7 @@ void sy__call_leave(void)
 	if (sy__unlikely(self->slot == SHARED))
 		leave_shared(self);
 	else
-		show(self, (ptrdiff_t)(self->slot * SY_SLOT_STRIDE));
+		show_own(self, self->slot);
 	if (sy__unlikely(!change(self, INSIDE, OUTSIDE)))
 		__atomic_store_n(&self->state, CLAIMED, __ATOMIC_RELEASE);
 	sy__call_end();
@@ -321,6 +328,14 @@ void sy__call_leave(void)
 unsigned sy__calls(void)
 {
 	return sy__self.calls;
+}
+
+bool sy__watch(bool on)
+{
+	bool before = sy__self.watches;
+
+	sy__self.watches = on;
+	return before;
 }
 
 /* ---- Claims -------------------------------------------------------------------------------------------------------- */
@@ -412,7 +427,8 @@ static void release_all(struct sy__thread *self)
 		table.slots[slot].claimed = false;
 		if (!owner || state_of(owner) != CLAIMED)
 			continue;
-		show(owner, (ptrdiff_t)(slot * SY_SLOT_STRIDE));
+		owner->watches |= self->watches;
+		show_own(owner, slot);
 		__atomic_store_n(&owner->state, OUTSIDE, __ATOMIC_RELEASE);
 	}
 }
@@ -467,7 +483,7 @@ void sy__claim_leave(void)
 	struct sy__thread *self = &sy__self;
 
 	if (self->slot != NO_SLOT)
-		show(self, (ptrdiff_t)(self->slot * SY_SLOT_STRIDE));
+		show_own(self, self->slot);
 	__atomic_store_n(&self->state, OUTSIDE, __ATOMIC_RELEASE);
 	sy__call_end();
 	sy__slots_release();

@@ -57,6 +57,7 @@ struct sy__thread {
 	ptrdiff_t here; /* what sy__call_begin returns */
 	unsigned slot;  /* the thread's own; the shared one while in a call on that; or none */
 	unsigned calls; /* slow ones, and what counts as such */
+	bool watches;   /* all its calls are slow; written by whoever may write here */
 	bool claims;    /* has claimed the slots of others */
 	bool ending;    /* its slot was given back for good, as the thread ends */
 	bool forking;   /* between the halves of a fork */
@@ -93,6 +94,7 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
 unsigned sy__calls(void);
+bool sy__watch(bool on);
 bool sy__claim_enter(unsigned *slot);
 void sy__claim_leave(void);
 bool sy__slots_claim_try(void);

@@ -36,6 +36,9 @@
  * A slot gets its array for a cache, and the node its shared one, when it first uses the cache. Until then, and as long
  * as there is no memory for them, its objects come from slabs and go to slabs one by one.
  *
+ * In heaps of threads arrays are short while a peak goes (fall.h), as each object in them keeps a slab: a full one is emptied, and the shared one
+ * with it, and other slots' each time the slabs have become half as many.
+ *
  * The reaper (slab_reap.c) empties what is not used. It runs by the clock, from sy_heap_tick.
  *
  * Locks (level 2 of types.h), in this order: an alien array's lock; a node's lock, which protects its lists, figures
@@ -356,6 +359,7 @@ static void *refill(struct sy__slab_cache *cache, unsigned slot, unsigned flags)
 	void *object = NULL;
 
 	sy__local_begin(slot);
+	own->limit = cache->limit;
 	if (!own->touched && wanted > UNTOUCHED_BATCH)
 		wanted = UNTOUCHED_BATCH;
 	if (!own->avail)
@@ -445,7 +449,7 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned s
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs.
+/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs; in a fall, everything.
  * In the slot's local section. Linux: cache_flusharray(). */
 static void flush(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
 {
@@ -455,7 +459,9 @@ static void flush(struct sy__slab_cache *cache, struct sy__slab_array *own, stru
 
 	sy__lock(&node->lock);
 	shared = node->shared;
-	if (shared && shared->avail < shared->limit) {
+	if (cache->cache.heap->threads && sy__slab_empty(cache, own, surplus)) {
+		count = 0;
+	} else if (shared && shared->avail < shared->limit) {
 		if (count > shared->limit - shared->avail)
 			count = shared->limit - shared->avail;
 		sy__copy(shared->objects + shared->avail, own->objects, count * sizeof(void *));
@@ -586,6 +592,7 @@ const struct sy_policy sy__slab = {
 	.shrink = sy__slab_shrink,
 	.drain = sy__slab_drain,
 	.grace_passed = sy__slab_grace_passed,
+	.settle = sy__slab_settle,
 	.tick = sy__slab_tick,
 	.counts = sy__slab_counts,
 	.geometry = sy__slab_geometry,

@@ -7,6 +7,7 @@
 #include "../list.h"
 #include "../page_interface.h"
 #include "../visits.h"
+#include "fall.h"
 
 enum sy__slab_tunable {
 	SLAB_LIMIT,
@@ -58,7 +59,7 @@ SY_ASSERT_SLAB_STATE(struct sy__slab_slab, cache);
 
 /* Free objects, taken from and put at the end: a slot's, a node's shared ones, or those that go to another node. */
 struct sy__slab_array {
-	uint32_t avail, limit;
+	uint32_t avail, limit; /* limit: of a slot's array in a fall (fall.h) less than the cache's */
 	int node; /* of all its objects */
 	uint32_t touched; /* objects were taken since the reaper last came */
 	void *objects[];
@@ -88,6 +89,7 @@ struct sy__slab_node {
 	struct sy__slab_array *shared; /* NULL: none, or none yet */
 	struct sy__slab_array *none; /* of slots that have no array yet: with no object and room for none */
 	struct sy__slab_alien *aliens; /* by their node, without this one's own; NULL: none. Not under this lock */
+	struct sy__fall fall; /* of slabs */
 	struct sy__slab_seen seen; /* scratch of check */
 };
 
@@ -194,6 +196,8 @@ void sy__slab_grace_passed(struct sy_heap *, struct sy_deferred *);
 
 /* slab_reap.c */
 void sy__slab_drain(struct sy_heap *, unsigned slot);
+bool sy__slab_empty(struct sy__slab_cache *, struct sy__slab_array *own, struct sy_list *surplus);
+uint64_t sy__slab_settle(struct sy_cache *);
 uint64_t sy__slab_shrink(struct sy_cache *);
 void sy__slab_cache_fini(struct sy_cache *);
 void sy__slab_start_reaping(struct sy_heap *);

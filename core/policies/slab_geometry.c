@@ -197,10 +197,15 @@ static struct sy__slab_array *make_array(struct sy__slab_cache *slab, uint32_t l
 	return array;
 }
 
-static void give_array(struct sy__slab_cache *slab, struct sy__slab_array *array)
+static void give_array(struct sy__slab_cache *slab, struct sy__slab_array *array, uint32_t limit)
 {
-	if (array && array->limit)
-		sy__metadata_give(slab->cache.heap, array, array_bytes(array->limit));
+	if (array)
+		sy__metadata_give(slab->cache.heap, array, array_bytes(limit));
+}
+
+static uint32_t shared_limit(const struct sy__slab_cache *slab)
+{
+	return slab->shared * slab->batchcount;
 }
 
 /* Another slot of the node may be as far: whether there is an array is asked first without the lock, relaxed as nobody follows that
@@ -212,14 +217,14 @@ static void equip_node(struct sy__slab_cache *slab, unsigned index)
 
 	if (!slab->shared || __atomic_load_n(&node->shared, __ATOMIC_RELAXED))
 		return;
-	array = make_array(slab, slab->shared * slab->batchcount, (int)index);
+	array = make_array(slab, shared_limit(slab), (int)index);
 	sy__lock(&node->lock);
 	if (!node->shared) {
 		__atomic_store_n(&node->shared, array, __ATOMIC_RELAXED);
 		array = NULL;
 	}
 	sy__unlock(&node->lock);
-	give_array(slab, array);
+	give_array(slab, array, shared_limit(slab));
 }
 
 /* Gives a slot its array, and its node the shared one, as far as there is memory. Called without locks and outside
@@ -368,9 +373,9 @@ void sy__slab_give_state(struct sy__slab_cache *slab)
 	struct sy_heap *heap = slab->cache.heap;
 
 	for (unsigned slot = 0; slot < heap->slots; slot++)
-		give_array(slab, *sy__slab_entry(slab, slot));
+		give_array(slab, *sy__slab_entry(slab, slot), slab->limit);
 	for (unsigned i = 0; i < heap->nodes; i++)
-		give_array(slab, slab->nodes[i].shared);
+		give_array(slab, slab->nodes[i].shared, shared_limit(slab));
 	give_slots(slab);
 	sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
 }

@@ -85,6 +85,60 @@ static uint64_t drain_alien(struct sy__slab_cache *cache, struct sy__slab_node *
 	return sy__slab_destroy(cache, slot, &surplus);
 }
 
+/* ---- Falls ------------------------------------------------------------------------------------------------------ */
+
+/* In a fall: empties a slot's full array and the one that its node shares, to the slabs. False: there is none, and the array as full as it may ever
+ * be. With the node's lock held, in the slot's local section. */
+bool sy__slab_empty(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
+{
+	struct sy__slab_node *node = &cache->nodes[own->node];
+	bool falls = sy__falls(&node->fall, node->slabs, cache->order), was_short = own->limit < cache->limit;
+	uint64_t slabs = node->slabs;
+
+	if (!falls) {
+		own->limit = cache->limit;
+		return was_short;
+	}
+	if (node->shared) {
+		sy__slab_put(cache, node, node->shared->objects, node->shared->avail, surplus);
+		node->shared->avail = 0;
+	}
+	sy__slab_put(cache, node, own->objects, own->avail, surplus);
+	own->avail = 0;
+	own->limit = cache->limit < SY__FALL_QUEUE ? cache->limit : SY__FALL_QUEUE;
+	sy__fall_goes_on(&node->fall, slabs - node->slabs);
+	if (node->fall.halved)
+		sy__settle_soon(cache->cache.heap);
+	return true;
+}
+
+static bool halved(struct sy__slab_node *node)
+{
+	bool halved;
+
+	sy__lock(&node->lock);
+	halved = node->fall.halved;
+	node->fall.halved = false;
+	sy__unlock(&node->lock);
+	return halved;
+}
+
+/* The arrays of slots that did not notice a fall. */
+uint64_t sy__slab_settle(struct sy_cache *common)
+{
+	struct sy__slab_cache *cache = sy__slab_cache(common);
+	unsigned slots = sy__slots_used(common->heap), nodes = common->heap->nodes;
+	uint64_t pages = 0;
+	bool any = false;
+
+	for (unsigned i = 0; i < nodes; i++)
+		any |= halved(&cache->nodes[i]);
+	for (unsigned slot = 0; any && slot < slots; slot++)
+		if (sy__slot_reachable(common, slot))
+			pages += drain_slot(cache, slot);
+	return pages;
+}
+
 void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);

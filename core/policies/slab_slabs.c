@@ -266,7 +266,7 @@ uint32_t sy__slab_take_new(struct sy__slab_cache *cache, struct sy__slab_node *n
 	for (uint32_t i = 0; i < count; i++, object += cache->cache.size)
 		to[i] = object;
 	slab->active = (uint16_t)count;
-	node->slabs++;
+	sy__fall_ends(&node->fall, ++node->slabs);
 	node->free_objects += cache->objects - count;
 	place_taken(cache, node, slab);
 	return count;
@@ -275,7 +275,7 @@ uint32_t sy__slab_take_new(struct sy__slab_cache *cache, struct sy__slab_node *n
 /* Makes a new slab one of the node's, on its free list. With the node's lock held. */
 void sy__slab_count_in(struct sy__slab_node *node, struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 {
-	node->slabs++;
+	sy__fall_ends(&node->fall, ++node->slabs);
 	node->free_slabs++;
 	node->free_objects += cache->objects;
 	sy__list_add_tail(&node->free, &slab->link);

@@ -38,6 +38,9 @@
  * rlist, so that idle queues become empty with time. That is slow and the queues are long: hiwater is 1024 objects
  * for most sizes (slqb_geometry.c). Ferreira et al. found that SLQB takes by far the most memory.
  *
+ * In heaps of threads freelists are short while a peak goes (fall.h), as each object on them keeps a slab. A slot that flushes sends home what others have
+ * sent it, too; where it doesn't come for that, and where its slabs have become half as many, somebody does it for all slots (sy__slqb_settle).
+ *
  * Differences. General allocation has the size classes of the other policies, and pages beyond 8192 bytes; the patch
  * had caches up to megabytes. What a trim takes over stands in front of the freelist, where the patch put it at the
  * end.
@@ -420,7 +423,7 @@ static SY__COLD void free_over_hiwater(struct sy__slqb_cache *cache, unsigned sl
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__list_init(&ended);
 	sy__local_begin(slot);
-	sy__slqb_flush(cache, own, &own->list, cache->flushbatch, &ended);
+	sy__slqb_flush_full(cache, own, &ended);
 	sy__local_end(slot);
 	sy__slqb_end(cache, slot, &ended);
 }
@@ -491,6 +494,7 @@ const struct sy_policy sy__slqb = {
 	.shrink = sy__slqb_shrink,
 	.drain = sy__slqb_drain,
 	.grace_passed = sy__slqb_grace_passed,
+	.settle = sy__slqb_settle,
 	.tick = sy__slqb_tick,
 	.counts = sy__slqb_counts,
 	.geometry = sy__slqb_geometry,

@@ -7,6 +7,7 @@
 #include "../list.h"
 #include "../page_interface.h"
 #include "../visits.h"
+#include "fall.h"
 
 enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_COLOUR, SLQB_CLASSES };
 
@@ -36,12 +37,13 @@ struct sy__slqb_chain {
 struct sy__slqb_list {
 	void *freelist; /* objects of any slab on the node, to be handed out next; a stack */
 	uint32_t count; /* objects on freelist */
-	uint32_t hiwater; /* beyond which objects go back to their slabs */
+	uint32_t hiwater; /* beyond which objects go back to their slabs; in a fall (fall.h) less than the cache's */
 	int node; /* of its slabs */
 	uint32_t remote_free_check; /* 1: enough came back from elsewhere to be worth a look; written under remote_lock.
 	                             * Read without, and relaxed: a hint to take that lock, which orders all else */
 	struct sy_list partial; /* slabs with objects on their freelist and others out */
 	uint64_t partial_slabs, slabs; /* in partial; owned, full ones too */
+	struct sy__fall fall; /* of slabs */
 	struct sy__slqb_cache *cache; /* NULL: of a slot that never used the cache; all else is zero too */
 	_Alignas(SY_CACHE_LINE) sy__lock_t remote_lock; /* protects what follows, which others write */
 	struct sy__slqb_chain remote_free; /* objects of these slabs, freed elsewhere */
@@ -145,6 +147,7 @@ void sy__slqb_adopt(struct sy__slqb_list *, struct sy__slqb_slab *);
 void sy__slqb_claim(struct sy__slqb_cache *, struct sy__slqb_list *);
 void sy__slqb_flush(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *, uint32_t count,
                     struct sy_list *ended);
+void sy__slqb_flush_full(struct sy__slqb_cache *, struct sy__slqb_slot *, struct sy_list *ended);
 void sy__slqb_send_away(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *to, void *object);
 
 /* slqb_slabs.c. Life of slabs, without locks, and all at once. Functions that return pages say how many went back. */
@@ -153,6 +156,7 @@ uint64_t sy__slqb_end(struct sy__slqb_cache *, unsigned slot, struct sy_list *en
 void sy__slqb_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slqb_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__slqb_shrink(struct sy_cache *);
+uint64_t sy__slqb_settle(struct sy_cache *);
 void sy__slqb_tick(struct sy_heap *);
 void sy__slqb_cache_fini(struct sy_cache *);
 

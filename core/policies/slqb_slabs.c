@@ -21,6 +21,8 @@
 #include "../metadata.h"
 #include "slqb.h"
 
+#define SETTLE_SENT 16u /* batches of objects that others freed, which wait for a slot that does not come for them */
+
 /* ---- Between slabs and lists ---------------------------------------------------------------------------------- */
 
 /* An object of the list's first partial slab; NULL: there is none. */
@@ -49,6 +51,7 @@ void *sy__slqb_take_slab(struct sy__slqb_cache *cache, struct sy__slqb_list *lis
 	struct sy__slqb_slab *slab;
 	uint32_t rest;
 
+	list->hiwater = cache->hiwater;
 	if (!object)
 		return NULL;
 	slab = sy__slqb_slab(sy__head_of(cache->cache.heap, object));
@@ -70,7 +73,7 @@ void sy__slqb_adopt(struct sy__slqb_list *list, struct sy__slqb_slab *slab)
 	slab->list = list;
 	sy__list_add_head(&list->partial, &slab->link);
 	list->partial_slabs++;
-	list->slabs++;
+	sy__fall_ends(&list->fall, ++list->slabs);
 }
 
 /* Gives an object back to a slab of the list. */
@@ -114,6 +117,8 @@ static void send(struct sy__slqb_cache *cache, struct sy__slqb_slot *own)
 	append(cache, &to->remote_free, &own->rlist);
 	if (before < cache->remote_free_check && to->remote_free.count >= cache->remote_free_check)
 		__atomic_store_n(&to->remote_free_check, 1u, __ATOMIC_RELAXED);
+	if (to->remote_free.count >= SETTLE_SENT * cache->freebatch && before < SETTLE_SENT * cache->freebatch)
+		sy__settle_soon(cache->cache.heap);
 	sy__unlock(&to->remote_lock);
 	own->rlist = (struct sy__slqb_chain){ 0 };
 }
@@ -165,6 +170,36 @@ void sy__slqb_flush(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, str
 		else
 			sy__slqb_send_away(cache, own, slab->list, object);
 	}
+}
+
+/* Makes room on a slot's freelist in a heap of threads. What others have sent goes home too, as a slot that frees may not want objects for long; in a fall, everything. */
+static void flush_threads(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, struct sy_list *ended)
+{
+	struct sy__slqb_list *list = &own->list;
+	uint32_t before = list->count;
+	uint64_t slabs = list->slabs;
+
+	if (__atomic_load_n(&list->remote_free_check, __ATOMIC_RELAXED))
+		sy__slqb_claim(cache, list);
+	if (!sy__falls(&list->fall, slabs, cache->order)) {
+		sy__slqb_flush(cache, own, list, list->count - before + cache->flushbatch, ended);
+		list->hiwater = cache->hiwater;
+		return;
+	}
+	sy__slqb_flush(cache, own, list, UINT32_MAX, ended);
+	list->hiwater = cache->hiwater < SY__FALL_QUEUE ? cache->hiwater : SY__FALL_QUEUE;
+	sy__fall_goes_on(&list->fall, slabs - list->slabs);
+	if (list->fall.halved)
+		sy__settle_soon(cache->cache.heap);
+}
+
+/* Makes room on a slot's freelist. */
+void sy__slqb_flush_full(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, struct sy_list *ended)
+{
+	if (cache->cache.heap->threads)
+		flush_threads(cache, own, ended);
+	else
+		sy__slqb_flush(cache, own, &own->list, cache->flushbatch, ended);
 }
 
 /* ---- Birth ---------------------------------------------------------------------------------------------------- */
@@ -309,6 +344,31 @@ uint64_t sy__slqb_shrink(struct sy_cache *common)
 	for (unsigned node = 0; node < common->heap->nodes; node++)
 		pages += trim_node(cache, 0, node, UINT32_MAX);
 	return pages;
+}
+
+/* Whether a slot's slabs became half as many, or others have sent it so much that it seems to have no use for it. */
+static bool is_unsettled(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
+{
+	bool unsettled;
+
+	sy__lock(&list->remote_lock);
+	unsettled = list->fall.halved || list->remote_free.count >= SETTLE_SENT * cache->freebatch;
+	sy__unlock(&list->remote_lock);
+	list->fall.halved = false;
+	return unsettled;
+}
+
+/* All lists of a cache, as objects of one slot's slabs may be on any slot's freelist. */
+uint64_t sy__slqb_settle(struct sy_cache *common)
+{
+	struct sy__slqb_cache *cache = sy__slqb_cache(common);
+	unsigned slots = sy__slots_used(common->heap);
+	bool any = false;
+
+	for (unsigned slot = 0; slot < slots; slot++)
+		if (sy__slot_reachable(common, slot) && sy__slqb_started(sy__slqb_look(cache, slot)))
+			any |= is_unsettled(cache, &sy__slqb_look(cache, slot)->list);
+	return any ? sy__slqb_shrink(common) : 0;
 }
 
 void sy__slqb_drain(struct sy_heap *heap, unsigned slot)

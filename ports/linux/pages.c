@@ -262,8 +262,9 @@ void sy__pages_detach(struct sy_pages *pages, struct sy_heap *heap)
 }
 
 /* The kernel keeps what is free. */
-void sy__pages_decay(struct sy_pages *pages)
+bool sy__pages_decay(struct sy_pages *pages)
 {
+	return false;
 }
 
 bool sy__page_empty(struct sy_heap *heap, struct sy_page *page)

@@ -1,0 +1,131 @@
+/*
+ * A peak of small objects is freed in no order but for one in a hundred that were allocated together, and the program goes on with
+ * nothing but hot pairs, which are never slow calls of themselves. What it keeps is little all the same: queues of free objects, which
+ * each would keep a slab, and pages that were freed last.
+ */
+#include "threads_support.h"
+
+#include <pthread.h>
+
+#define MIB ((size_t)1 << 20)
+#define PEAK (160 * MIB)
+#define LEFT (16 * MIB) /* what lives, a queue's objects each with their slab, and what is not worth a hurry */
+#define MOST (PEAK / 64)
+#define AN_OPERATION 20 /* nanoseconds */
+
+static uint64_t now = 1000000000; /* moved by one thread at a time, as the test has only one at work */
+
+static uint64_t clock_of_test(void)
+{
+	return now;
+}
+
+static struct sy_heap *heap;
+static void *objects[MOST];
+static unsigned count;
+static pthread_barrier_t turn;
+
+static size_t backed_bytes(void)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(heap->pages, &counts);
+	return (size_t)counts.committed_pages << SY_PAGE_SHIFT;
+}
+
+/* All but one in a hundred, in the middle, in an order drawn at random. */
+static void choose(uint64_t *random)
+{
+	unsigned kept = count / 100, middle = count / 2;
+
+	memmove(objects + middle, objects + middle + kept, (count - middle - kept) * sizeof(*objects));
+	count -= kept;
+	for (unsigned i = count; i > 1; i--) {
+		unsigned other = (unsigned)(check_random(random) % i);
+		void *object = objects[i - 1];
+
+		objects[i - 1] = objects[other];
+		objects[other] = object;
+	}
+}
+
+static void free_objects(unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++, now += AN_OPERATION)
+		sy_mfree(heap, objects[i]);
+}
+
+/* Frees its share, and lives on without a call. */
+static void *free_first(void *share)
+{
+	free_objects(0, *(unsigned *)share);
+	pthread_barrier_wait(&turn);
+	pthread_barrier_wait(&turn);
+	return NULL;
+}
+
+static void free_all(unsigned by_other)
+{
+	pthread_t other;
+
+	if (by_other) {
+		CHECK(pthread_create(&other, NULL, free_first, &by_other) == 0);
+		pthread_barrier_wait(&turn);
+	}
+	free_objects(by_other, count);
+	for (unsigned i = 0; i < 1000000; i++, now += AN_OPERATION)
+		sy_mfree(heap, sy_malloc(heap, 64, 0));
+	if (!by_other)
+		return;
+	CHECK(backed_bytes() <= LEFT);
+	pthread_barrier_wait(&turn);
+	pthread_join(other, NULL);
+}
+
+static void fall(const char *spec, size_t (*size)(uint64_t *), bool shared)
+{
+	uint64_t random = 20261;
+	size_t bytes = 0;
+
+	heap = sy_heap_open(spec, NULL, NULL);
+	CHECK(heap != NULL);
+	for (count = 0; count < MOST && bytes < PEAK; count++) {
+		size_t wanted = size(&random);
+
+		objects[count] = sy_malloc(heap, wanted, 0);
+		CHECK(objects[count] != NULL);
+		bytes += wanted;
+	}
+	choose(&random);
+	free_all(shared ? count / 2 : 0);
+	if (backed_bytes() > LEFT)
+		printf("%s keeps %zu KiB\n", spec, backed_bytes() >> 10);
+	CHECK(backed_bytes() <= LEFT);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
+static size_t of_one(uint64_t *random)
+{
+	(void)random;
+	return 64;
+}
+
+static size_t of_many(uint64_t *random)
+{
+	return 16 + check_random(random) % 30 * 8;
+}
+
+int main(void)
+{
+	static const char *const specs[] = { "slub", "slab", "slqb", "slob" };
+
+	sy_platform_set_clock(clock_of_test);
+	pthread_barrier_init(&turn, NULL, 2);
+	for (unsigned i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+		fall(specs[i], of_one, false);
+		fall(specs[i], of_many, false);
+		fall(specs[i], of_many, true);
+	}
+	return check_result();
+}
