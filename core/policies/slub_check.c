@@ -20,11 +20,21 @@
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
 
-static uint32_t length(const struct sy__slub_cache *cache, void *freelist)
+static bool in_slab(const struct sy__slub_cache *cache, struct sy_page *page, const void *object)
+{
+	const char *start = sy__page_address(cache->cache.heap, page);
+	size_t offset = (size_t)((const char *)object - start);
+
+	return (const char *)object >= start && offset % cache->cache.size == 0 &&
+	       offset / cache->cache.size < sy__slub_objects(page);
+}
+
+/* Of a freelist in a slab. One that was written over ends where it leaves the slab, or goes round in it. */
+static uint32_t length(const struct sy__slub_cache *cache, struct sy_page *page, void *freelist)
 {
 	uint32_t count = 0;
 
-	for (void *at = freelist; at; at = *sy__slub_next(cache, at))
+	for (void *at = freelist; in_slab(cache, page, at) && count < sy__slub_objects(page); at = *sy__slub_next(cache, at))
 		count++;
 	return count;
 }
@@ -42,7 +52,7 @@ static void count_slab(struct sy_cache_counts *counts, uint32_t objects, uint32_
 static void count_slot_slab(struct sy_cache_counts *counts, const struct sy__slub_cache *cache, struct sy_page *page,
                             uint32_t slot_objects)
 {
-	uint32_t free = length(cache, sy__slub_freelist(cache->cache.heap, page)) + slot_objects;
+	uint32_t free = length(cache, page, sy__slub_freelist(cache->cache.heap, page)) + slot_objects;
 
 	count_slab(counts, sy__slub_objects(page), free);
 	counts->objects_cached += free;
@@ -54,7 +64,7 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cac
 
 	sy__local_begin(slot);
 	if (own->slab)
-		count_slot_slab(counts, cache, own->slab, length(cache, own->freelist) + own->uncarved + sy__slub_held_objects(cache, own->slab));
+		count_slot_slab(counts, cache, own->slab, length(cache, own->slab, own->freelist) + own->uncarved + sy__slub_held_objects(cache, own->slab));
 	for (struct sy_page *page = own->partial; page; page = sy__slub_behind(cache, page))
 		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
 	for (struct sy_page *page = sy__slub_first_empty(cache, own); page; page = sy__slub_behind(cache, page))
@@ -99,15 +109,6 @@ struct verdict {
 	uint64_t waiting; /* slabs in their grace period */
 	const char *wrong;
 };
-
-static bool in_slab(const struct sy__slub_cache *cache, struct sy_page *page, const void *object)
-{
-	const char *start = sy__page_address(cache->cache.heap, page);
-	size_t offset = (size_t)((const char *)object - start);
-
-	return (const char *)object >= start && offset % cache->cache.size == 0 &&
-	       offset / cache->cache.size < sy__slub_objects(page);
-}
 
 /* Length of a sound freelist, with its last object; UINT32_MAX: it is not sound. */
 static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page *page, void *freelist, void **last)

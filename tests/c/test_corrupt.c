@@ -1,6 +1,6 @@
 /*
  * Heaps in which a program has done wrong: it freed an object twice, or wrote to free ones. For every policy, on heaps of one slot and of
- * threads: the check tells, and both the check and a walk come to their end, whatever the words say that were links.
+ * threads: the check tells, and the check, a walk and a count come to their end, whatever the words say that were links.
  *
  * What a policy keeps in free objects may say anything then: that the next one is nowhere, in memory that the heap has reserved but
  * not made usable, between two objects, or the object itself. The heaps are left as they are.
@@ -71,11 +71,14 @@ static struct sy_heap *of_threads(const char *policy)
 static struct told look(const struct damaged *damaged, bool shows)
 {
 	struct told told = { 0 };
+	struct sy_cache_counts counts;
 	const struct sy_visitor visitor = { .slab = see_slab, .part = see_part, .context = &told };
 
 	CHECK(!shows || sy_heap_check(damaged->heap));
 	CHECK(sy_heap_walk(damaged->heap, &visitor));
 	CHECK_EQUAL(told.parts, told.slabs);
+	sy_cache_count(damaged->cache, &counts); /* what it says then is anything, but it ends */
+	CHECK(!sy_cache_destroy(damaged->cache, NULL));
 	return told;
 }
 
