@@ -28,6 +28,7 @@
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
 #define SETTLE_PERIOD SY__SECOND
+#define WATCH_CALLS 8u /* from one look at the clock to the next then, as a program may also be one that seldom calls */
 
 /* ---- Time ------------------------------------------------------------------------------------------------------- */
 
@@ -58,6 +59,8 @@ static void watch(bool hurry)
 {
 	if (!sy__watch(hurry) && hurry && sy__slots_claim_try())
 		sy__slots_release();
+	for (unsigned call = WATCH_CALLS; hurry && call < SY__TICK_CALLS; call++)
+		sy__calls_more();
 }
 
 static SY__COLD void tick(struct sy_heap *heap)
