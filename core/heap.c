@@ -207,14 +207,14 @@ void sy_heap_destroy(struct sy_heap *heap)
 	bool threads = heap->threads;
 	unsigned slot;
 
-	if (threads && !sy__call_enter(&slot))
+	if (threads && !sy__claim_enter(&slot)) /* what threads have noted of it is gone by that */
 		return;
 	if (threads)
 		end_threads(heap);
 	sy__pages_detach(heap->pages, heap);
 	unmake(heap);
 	if (threads)
-		sy__call_leave();
+		sy__claim_leave();
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,11 @@
  *                                  dummy slot, SY__DUMMY_HERE. From here to
  *   sy__call_end()                 nobody else touches the state of that slot. Neither takes a lock, writes anything
  *                                  shared, or costs more than a few instructions. Calls don't nest.
+ *   sy__call_note(object, state)   in such a call on a real slot: remembers the object, and state of that slot with it, until the next one is
+ *                                  noted, or anybody may have worked on the slot other than by such calls: its owner's slow calls, claims
+ *   sy__call_begin_with(object)    begins a call. True: that object is remembered, and sy__call_from() is the state; it
+ *                                  may be worked on without asking for the slot, which
+ *   sy__call_here()                tells else, as sy__call_begin()
  *   sy__call_enter(&slot)          the same for slow paths, and in place of a sy__call_begin that got the dummy slot: waits
  *                                  until the caller has a real slot. Until sy__call_leave() the slot is the caller's, who
  *                                  may block; sy__call_begin yields the dummy. False: the caller is in a slow call already

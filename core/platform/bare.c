@@ -30,6 +30,8 @@ void sy_platform_set_buffer(void *buffer, size_t bytes)
 	buffer_end = buffer_next + bytes;
 }
 
+const void *sy__last = SY__NOTHING;
+void *sy__from;
 static bool inside;
 static unsigned calls;
 
@@ -39,12 +41,14 @@ bool sy__call_enter(unsigned *slot)
 	if (inside)
 		return false;
 	inside = true;
+	sy__last = SY__NOTHING;
 	calls++;
 	return true;
 }
 
 void sy__call_leave(void)
 {
+	sy__last = SY__NOTHING; /* a constructor may have called back */
 	inside = false;
 }
 

@@ -86,9 +86,35 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 
 #define SY__DUMMY_HERE ((ptrdiff_t)-4096)
 
-static inline ptrdiff_t sy__call_begin(void)
+extern const void *sy__last; /* as sy__call_note was told, */
+extern void *sy__from;       /* by each CPU for itself where there are several */
+
+#define SY__NOTHING ((const void *)1) /* the address of no object, and of no byte behind the first of one */
+
+static inline ptrdiff_t sy__call_here(void)
 {
 	return 0;
+}
+
+static inline ptrdiff_t sy__call_begin(void)
+{
+	return sy__call_here();
+}
+
+static inline bool sy__call_begin_with(const void *object)
+{
+	return sy__last == object;
+}
+
+static inline void *sy__call_from(void)
+{
+	return sy__from;
+}
+
+static inline void sy__call_note(const void *object, void *from)
+{
+	sy__last = object;
+	sy__from = from;
 }
 
 static inline void sy__call_end(void)

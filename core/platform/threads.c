@@ -15,8 +15,10 @@
  *      with CLAIMED in place of OUTSIDE. From now on the victim's slow calls wait, as they need OUTSIDE.
  *   2. each victim's `here` to the dummy. Its fast calls that load it from now on miss, and become slow calls.
  *   3. one membarrier for all victims.
- *   4. waits until each victim's `busy` is 0. Now the slot is nobody's; the claimer works on it as a replay would.
- *   5. `here` back to the slot, then state to OUTSIDE. Of a thread that is to watch (sy__watch) `here` stays the dummy, as it does when such
+ *   4. waits until each victim's `busy` is 0.
+ *   5. where a victim's call noted an object meanwhile, takes that away and goes back to 3, once. Now the slot is nobody's; the
+ *      claimer works on it as a replay would.
+ *   6. `here` back to the slot, then state to OUTSIDE. Of a thread that is to watch (sy__watch) `here` stays the dummy, as it does when such
  *      a thread's slow call ends: all its calls are slow then.
  *
  * Why step 4 suffices. Owner: store busy, load here. Claimer: store here, load busy. If both loads read old values, both work on
@@ -26,9 +28,14 @@
  * sees the dummy; if after, the store of busy, which precedes the load in the program, is visible to the claimer. The compiler is
  * kept from reordering the two by a signal fence. tests/model/ goes through all interleavings, with store buffers.
  *
+ * Why step 5. A call that begins with an object asks `last` in the place of `here`, and the same holds of that word, which step 2
+ * takes away too. But a call that has found its slot in `here` before may note an object after that. When step 4 is done all
+ * such calls have ended, and as later ones find the dummy, which hands out nothing, no other object will be noted: to take the notes away once more
+ * is enough.
+ *
  * Memory orders. The owner's writes to the slot's state come to the claimer by busy = 0 (release; acquire in step 4) and, of slow
- * calls, by state (release in sy__call_leave, acquire in step 1). The claimer's writes come back by here (release in step 5,
- * acquire in sy__call_begin) and by state (release in step 5, acquire in sy__call_enter). `here` is written by the owner while
+ * calls, by state (release in sy__call_leave, acquire in step 1). The claimer's writes come back by here (release in step 6,
+ * acquire in sy__call_begin), which the owner loads before it notes an object again, and by state (release in step 6, acquire in sy__call_enter). `here` is written by the owner while
  * it is INSIDE, and by the claimer while the victim is CLAIMED, never by both. Who finds the library AWAKE acquires the key and the handlers that
  * the waking thread released. table.high is read relaxed: slots that it does not tell of yet have an owner's first things in them, at most,
  * which nobody else may touch, and a claim reads it with the lock.
@@ -81,7 +88,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
-__thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .slot = NO_SLOT };
+__thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .last = SY__NOTHING, .slot = NO_SLOT };
 
 static struct {
 	sy__lock_t lock;
@@ -138,8 +145,10 @@ static bool fence_all(void)
 
 _Static_assert(SY__DUMMY_HERE == -(ptrdiff_t)SY_SLOT_STRIDE, "the dummy's state stands in front of slot 0's");
 
+/* And nothing was handed out last: whoever works on a slot may change what that was handed out from. */
 static void show(struct sy__thread *thread, ptrdiff_t here)
 {
+	__atomic_store_n(&thread->last, SY__NOTHING, SY__CLAIM_STORE);
 	__atomic_store_n(&thread->here, here, SY__CLAIM_STORE);
 }
 
@@ -340,7 +349,7 @@ bool sy__watch(bool on)
 
 /* ---- Claims -------------------------------------------------------------------------------------------------------- */
 
-/* Step 1 and 2. Waits for slow calls to end; false: the victim did not come out in time, and goes on. */
+/* Steps 1 and 2. Waits for slow calls to end; false: the victim did not come out in time, and goes on. */
 static bool stop_slow_calls(struct sy__thread *victim, unsigned patience)
 {
 	unsigned looks = 0;
@@ -391,19 +400,44 @@ static void forget_the_dead(const struct sy__thread *self)
 			table.slots[slot].owner = NULL;
 }
 
+/* Steps 3 and 4. With the table's lock held, as the next. */
+static void wait_for_fast_calls(unsigned patience)
+{
+	bool fenced = fence_all();
+
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
+		if (table.slots[slot].claimed && table.slots[slot].owner)
+			table.slots[slot].claimed = fenced && fast_call_ended(table.slots[slot].owner, patience);
+}
+
+/* Step 5. Whether there was one. */
+static bool forget_notes(void)
+{
+	bool any = false;
+
+	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
+		struct sy__thread *owner = table.slots[slot].claimed ? table.slots[slot].owner : NULL;
+
+		if (!owner || __atomic_load_n(&owner->last, __ATOMIC_RELAXED) == SY__NOTHING)
+			continue;
+		show(owner, SY__DUMMY_HERE);
+		any = true;
+	}
+	return any;
+}
+
 /* With the table's lock held. Slots that nobody owns are claimed by that alone. False: some did not come. */
 static bool claim_all(struct sy__thread *self, unsigned patience)
 {
-	bool fenced, all = true;
+	bool all = true;
 
 	forget_the_dead(self);
 	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
 		table.slots[slot].claimed = !table.slots[slot].lost && table.slots[slot].owner != self &&
 		                      (!table.slots[slot].owner || stop_slow_calls(table.slots[slot].owner, patience));
-	fenced = fence_all();
-	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
-		if (table.slots[slot].claimed && table.slots[slot].owner)
-			table.slots[slot].claimed = fenced && fast_call_ended(table.slots[slot].owner, patience);
+	do
+		wait_for_fast_calls(patience);
+	while (forget_notes());
 	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
 		all &= table.slots[slot].claimed || !table.slots[slot].owner || table.slots[slot].owner == self;
 	self->claims = true;
@@ -417,7 +451,7 @@ static unsigned patience(void)
 	return PATIENCE >> (halvings < MOST_HALVINGS ? halvings : MOST_HALVINGS);
 }
 
-/* Step 5. */
+/* Step 6. */
 static void release_all(struct sy__thread *self)
 {
 	self->claims = false;

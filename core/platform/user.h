@@ -50,11 +50,13 @@ extern uint64_t (*sy__clock)(void);
 
 #pragma GCC visibility pop
 
-/* What a thread has in thread-local storage. The first two words are the fast path's; the rest is threads.c's. */
-struct sy__thread {
-	unsigned busy;  /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
-	unsigned state; /* enum in threads.c: may others claim the slot? */
-	ptrdiff_t here; /* what sy__call_begin returns */
+/* What a thread has in thread-local storage. What stands before `slot` is the fast path's, but for `state`; the rest is threads.c's. */
+struct __attribute__((aligned(64))) sy__thread {
+	unsigned busy;    /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
+	unsigned state;   /* enum in threads.c: may others claim the slot? */
+	ptrdiff_t here;   /* what sy__call_begin returns */
+	const void *last; /* what sy__call_note was told; or SY__NOTHING */
+	void *from;       /* with it */
 	unsigned slot;  /* the thread's own; the shared one while in a call on that; or none */
 	unsigned calls; /* slow ones, and what counts as such */
 	bool watches;   /* all its calls are slow; written by whoever may write here */
@@ -91,6 +93,8 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
 /* sy__call_begin of a thread without a slot: -SY_SLOT_STRIDE. */
 #define SY__DUMMY_HERE ((ptrdiff_t)-4096)
 
+#define SY__NOTHING ((const void *)1) /* the address of no object, and of no byte behind the first of one */
+
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
 unsigned sy__calls(void);
@@ -110,11 +114,39 @@ unsigned sy__look_again(unsigned looks);
  * acquires, as it may see the slot released by a claimer, who wrote to its state; the store in sy__call_end releases that
  * state to the next claimer.
  */
-static inline ptrdiff_t sy__call_begin(void)
+static inline ptrdiff_t sy__call_here(void)
+{
+	return __atomic_load_n(&sy__self.here, SY__OWNER_LOAD);
+}
+
+static inline void sy__call_busy(void)
 {
 	__atomic_store_n(&sy__self.busy, 1u, SY__OWNER_STORE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&sy__self.here, SY__OWNER_LOAD);
+}
+
+static inline ptrdiff_t sy__call_begin(void)
+{
+	sy__call_busy();
+	return sy__call_here();
+}
+
+/* With `last` in the place of `here`, which the claimer takes away too. */
+static inline bool sy__call_begin_with(const void *object)
+{
+	sy__call_busy();
+	return __atomic_load_n(&sy__self.last, SY__OWNER_LOAD) == object;
+}
+
+static inline void *sy__call_from(void)
+{
+	return sy__self.from;
+}
+
+static inline void sy__call_note(const void *object, void *from)
+{
+	__atomic_store_n(&sy__self.last, object, __ATOMIC_RELAXED);
+	sy__self.from = from;
 }
 
 static inline void sy__call_end(void)

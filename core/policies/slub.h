@@ -56,7 +56,6 @@ struct sy__slub_slot {
 	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__slub_number */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
-	void *last;              /* in heaps of threads: the object handed out last, if it is of the active slab; or NULL */
 	uint32_t partial_slabs;  /* in partial; SY__SLUB_DUMMY: this is the dummy slot */
 	/* Of heaps of threads, see slub_owned.c: */
 	uint32_t empty;          /* more of them, without an object in use: sy__slub_number of the newest */
@@ -110,7 +109,7 @@ struct sy__slub_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
-	struct sy__owners owners;      /* the slots of the cache that a page is of, or nowhere */
+	struct sy__owners owners;      /* the first page of the block that a page is of */
 	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found */
 	struct sy__slub_sizes sizes[]; /* one */
 };
@@ -204,7 +203,6 @@ static inline void sy__slub_forget(struct sy__slub_slot *own)
 	own->slab = NULL;
 	own->bytes = 0;
 	own->freelist = NULL;
-	own->last = NULL;
 	own->uncarved = 0;
 }
 
@@ -216,7 +214,6 @@ static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct 
 	own->bytes = (uint32_t)(SY_PAGE_SIZE << sy__page_order(page));
 	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
-	own->last = NULL;
 	own->uncarved = 0;
 }
 
@@ -243,12 +240,17 @@ static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page
 	own->partial_slabs++;
 }
 
-/* Of an owned slab: whom it belongs to. Made of the slot's address, as the fast path has that at hand; and of where links are, so
- * that a path which knows links at the start of objects takes the slabs of others for a stranger's. Others may read it at any
+/* Of an owned slab: whom it belongs to. Made of where the slot is (sy__call_begin), as the fast path has that at hand; and of where links are,
+ * so that a path which knows links at the start of objects takes the slabs of others for a stranger's. Others may read it at any
  * time, but nobody finds the own mark but who has set it: hence relaxed. */
-static inline uint32_t sy__slub_mark(const struct sy__slub_slot *own, size_t offset)
+static inline uint32_t sy__slub_mark_here(ptrdiff_t here, size_t offset)
 {
-	return (uint32_t)(uintptr_t)own + (offset ? 3u : 1u);
+	return (uint32_t)here + (offset ? 3u : 1u);
+}
+
+static inline uint32_t sy__slub_mark(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return sy__slub_mark_here((const char *)own - (const char *)cache->slots, cache->offset);
 }
 
 static inline uint32_t sy__slub_owner(const struct sy__slub_slab *slab)

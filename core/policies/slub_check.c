@@ -124,14 +124,14 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 	return count;
 }
 
-/* Whether kfree finds the cache by every page of its slab, in a heap of threads. */
+/* Whether kfree finds the slab by every page of it, in a heap of threads. */
 static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	const struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 	const char *start = sy__page_address(&slub->heap, page);
 
 	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE)
-		if (sy__owner(&slub->owners, start + at) != (cache->offset ? slub->nowhere : cache->slots))
+		if (sy__owners_head(&slub->owners, sy__owners_index(&slub->owners, start + at)) != page)
 			return false;
 	return true;
 }
@@ -199,7 +199,7 @@ static bool visit(void *context, struct sy_page *page)
 static bool is_owned(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
 {
 	return !cache->cache.heap->threads ||
-	       sy__slub_owner(SY_SLAB_STATE(const struct sy__slub_slab, page)) == sy__slub_mark(own, cache->offset);
+	       sy__slub_owner(SY_SLAB_STATE(const struct sy__slub_slab, page)) == sy__slub_mark(cache, own);
 }
 
 /* What the slot has on the list that it keeps in a slab; UINT32_MAX: that isn't sound. */
@@ -227,14 +227,12 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 	uint32_t free, kept;
 
 	if (!page)
-		return own->freelist || own->bytes || own->last || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
+		return own->freelist || own->bytes || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
 	if (heap->threads ? own->bytes || (own->uncarved && own->start != sy__page_address(heap, page)) :
 	    own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
 		return "slub: a slot's range is not that of its active slab";
-	if (own->last && !in_slab(cache, page, own->last))
-		return "slub: the object that a slot handed out last is not in its active slab";
 	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
 	kept = held(cache, own, page);
 	if (!is_owned(cache, own, page) || kept == UINT32_MAX)
@@ -334,7 +332,7 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	return dummy->freelist || dummy->last || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs != SY__SLUB_DUMMY ? "slub: something is in the slot in which nothing may ever be" : NULL;
+	return dummy->freelist || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs != SY__SLUB_DUMMY ? "slub: something is in the slot in which nothing may ever be" : NULL;
 }
 
 static const char *check_cache(struct sy__slub_cache *cache)

@@ -4,16 +4,18 @@
  * Instructions by bench/count_instructions (64 bytes, x86-64, gcc -O3), each with the jump that leads here from the library's
  * entry:
  *
- *   kmem_cache_alloc 16   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
- *                         object that was (1), SY_ZERO? (2), jump and return (3, with a move)
- *   kmem_cache_free  12   the slot's address (3), begin and end (2), the object handed out last? (2), the push (3), jump and
+ *   kmem_cache_alloc 17   the slot's address (3), begin and end of the call (2), freelist, its test, and the pop (5), which
+ *                         object that was, and where from (2), SY_ZERO? (2), jump and return (3, with a move)
+ *   kmem_cache_free  12   begin and end (3), the object handed out last? (3), where from (1), the push (3), jump and
  *                         return (2)
- *   kmalloc 21, kfree 18  as these, with the class of the size in place of the cache, and the page's owner
+ *   kmalloc 23, kfree 15  as these, with the class of the size in place of the cache, flags, and NULL
  *
- * A free object's link is at its start here (slub_geometry.c), and nothing but the slot's own line and the object is written.
+ * A free object's link is at its start here (slub_geometry.c), and nothing but the slot's own line, the object and the thread's own words is
+ * written. Which object was handed out last is the thread's to know, with the slot that it came from (sy__call_note), so that to free it
+ * nothing needs to be looked up: neither its page's slab, nor the cache.
  *
  * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that slab or from
- * another one, and takes 11 instructions more, none of them atomic (slub_owned.c). Into a slab of
+ * another one, and takes 16 instructions more, none of them atomic (slub_owned.c). Into a slab of
  * somebody else, or nobody, it takes one compare-and-exchange: it pushes the object onto the slab's
  * own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on whatever slot; and whether the
  * slab is a slot's, or partial and not about to become empty, is told by the word itself. A full slab that is nobody's
@@ -21,13 +23,12 @@
  * the next slab that it owns, still within the fast call. What needs the node or the page allocator, one call in hundreds, is a slow call.
  * Filling a cache with 10,000 objects and freeing them in any order costs less than three times as much as hot pairs do.
  *
- * kfree finds the slots of the object's cache by one look at the page's word (core/owners.h), without the page's descriptor; every
- * free finds its slab by one beside it, without the descriptors of the slab's other pages. A page
- * that it can't serve so, of a cache whose links are behind the objects or of a large allocation, belongs to `nowhere`: slots
- * in which nothing is ever found.
+ * These frees find the slab by one look at the page's word (core/owners.h), without the descriptors of the slab's other pages, and
+ * the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects or a large
+ * allocation, bears no mark that it takes for its own. Sizes that no class serves have `nowhere`: slots in which nothing is ever found.
  *
- * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path, and says
- * by its count of partial slabs that it is none, so that it owns and pushes nothing.
+ * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path; no slab bears its
+ * mark, and it says by its count of partial slabs that it is none, so that it owns and pushes nothing.
  */
 #include "../here.h"
 #include "../metadata.h"
@@ -44,17 +45,26 @@ static inline struct sy__slub_slot *slot_here(struct sy__slub_slot *slots, ptrdi
 	return (struct sy__slub_slot *)(void *)((char *)slots + here);
 }
 
+/* How an object is noted as the one handed out last. Those with links behind them under an address that none has, so that kfree, which
+ * knows nothing of such, does not find them. */
+static inline const void *noted(const void *object, size_t offset)
+{
+	return offset ? (const char *)object + 1 : object;
+}
+
+/* In a call, which ends: an object, with those behind it left on the slot's freelist. */
+static inline void *hand_out(struct sy__slub_slot *own, void *object, size_t offset)
+{
+	own->freelist = *link_at(object, offset);
+	sy__call_note(noted(object, offset), own);
+	sy__call_end();
+	return object;
+}
+
 /* In a call: the slot's next object, which ends it; or NULL. */
 static inline void *take_here(struct sy__slub_slot *own, size_t offset)
 {
-	void *object = own->freelist;
-
-	if (sy__unlikely(!object))
-		return NULL;
-	own->freelist = *link_at(object, offset);
-	own->last = object;
-	sy__call_end();
-	return object;
+	return sy__likely(own->freelist) ? hand_out(own, own->freelist, offset) : NULL;
 }
 
 /* Objects from the node or from new pages. */
@@ -82,7 +92,7 @@ static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot 
 		if (sy__unlikely(!object))
 			return NULL;
 	}
-	own->last = object;
+	sy__call_note(noted(object, cache->offset), own);
 	sy__call_end();
 	return object;
 }
@@ -96,9 +106,11 @@ static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned 
 	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-/* In a call, which ends: the object that was handed out last, which is of the slot's active slab. */
-static inline void put_here(struct sy__slub_slot *own, void *object, size_t offset)
+/* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
+static inline void put_here(void *object, size_t offset)
 {
+	struct sy__slub_slot *own = sy__call_from();
+
 	*link_at(object, offset) = own->freelist;
 	own->freelist = object;
 	sy__call_end();
@@ -138,10 +150,10 @@ static SY__OUT_OF_LINE void give_empties_here(struct sy__slub_cache *cache, uint
 }
 
 /* A slab of the slot's that has no object in use any more, in a call that ends. */
-static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, struct sy__slub_slot *own)
+static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, ptrdiff_t here)
 {
 	struct sy__slub_cache *cache = sy__slub_slab(page)->cache;
-
+	struct sy__slub_slot *own = slot_here(cache->slots, here);
 	uint32_t keep = sy__slub_emptied(cache, own, page);
 
 	if (own->empty_slabs > keep)
@@ -151,19 +163,20 @@ static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, struct sy__slub_s
 }
 
 /* In a call, which ends: an object of a slab that the slot owns. */
-static inline void put_owned(struct sy__slub_slot *own, struct sy_page *page, void *object, size_t offset)
+static inline void put_owned(ptrdiff_t here, struct sy_page *page, void *object, size_t offset)
 {
 	if (sy__unlikely(sy__slub_push_owned(page, object, offset)))
-		emptied_here(page, own);
+		emptied_here(page, here);
 	else
 		sy__call_end();
 }
 
 /* Into a slab of somebody else, or nobody, in a call that ends. */
-static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object,
-                                              struct sy__slub_slot *own)
+static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
 {
-	if (sy__unlikely(own->partial_slabs == SY__SLUB_DUMMY || !sy__slub_free_foreign(cache, own, page, object)))
+	struct sy__slub_slot *own = slot_here(cache->slots, here);
+
+	if (sy__unlikely(here == SY__DUMMY_HERE || !sy__slub_free_foreign(cache, own, page, object)))
 		move_here(cache, page, object);
 	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
 		give_empties_here(cache, cache->empty_limit / 2);
@@ -171,27 +184,27 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 		sy__call_end();
 }
 
-/* Frees of other objects than the one that was handed out last. Where the call began on the dummy, it stays on that: the slab might be the
- * slot's active one by now. */
-static inline void free_other(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own, size_t offset)
+/* Frees of other objects than the one that was handed out last, in a call. */
+static inline void free_other(struct sy__slub_cache *cache, void *object, size_t offset)
 {
 	const struct sy__owners *owners = &sy__slub_heap(cache->cache.heap)->owners;
 	struct sy_page *page = sy__owners_head(owners, sy__owners_index(owners, object));
+	ptrdiff_t here = sy__call_here();
 
-	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(own, offset)))
-		put_owned(own, page, object, offset);
+	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, offset)))
+		put_owned(here, page, object, offset);
 	else
-		put_foreign_here(cache, page, object, own);
+		put_foreign_here(cache, page, object, here);
 }
 
-static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own)
+static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object)
 {
-	free_other(cache, object, own, 0);
+	free_other(cache, object, 0);
 }
 
-static SY__OUT_OF_LINE void free_other_behind_here(struct sy__slub_cache *cache, void *object, struct sy__slub_slot *own)
+static SY__OUT_OF_LINE void free_other_behind_here(struct sy__slub_cache *cache, void *object)
 {
-	free_other(cache, object, own, cache->offset);
+	free_other(cache, object, cache->offset);
 }
 
 static void *alloc_here(struct sy_cache *cache, unsigned flags)
@@ -201,12 +214,10 @@ static void *alloc_here(struct sy_cache *cache, unsigned flags)
 
 static void free_here(struct sy_cache *cache, void *object)
 {
-	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
-
-	if (sy__unlikely(object != own->last))
-		free_other_here(sy__slub_cache(cache), object, own);
+	if (sy__unlikely(!sy__call_begin_with(object)))
+		free_other_here(sy__slub_cache(cache), object);
 	else
-		put_here(own, object, 0);
+		put_here(object, 0);
 }
 
 static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
@@ -216,12 +227,12 @@ static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
 
 static void free_behind_here(struct sy_cache *cache, void *object)
 {
-	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
+	size_t offset = sy__slub_cache(cache)->offset;
 
-	if (sy__unlikely(object != own->last))
-		free_other_behind_here(sy__slub_cache(cache), object, own);
+	if (sy__unlikely(!sy__call_begin_with(noted(object, offset))))
+		free_other_behind_here(sy__slub_cache(cache), object);
 	else
-		put_here(own, object, sy__slub_cache(cache)->offset);
+		put_here(object, offset);
 }
 
 /* What the slot owns of the class; or, without one, or when there is nothing, the generic entry. */
@@ -288,58 +299,57 @@ static void *malloc_here(size_t size, struct sy_heap *heap)
 }
 
 /* What is in no slab with links at the start of objects. */
-static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *heap, struct sy_page *page,
-                                                struct sy__slub_slot *own)
+static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
 	if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
-		put_foreign_here(sy__slub_slab(page)->cache, page, object, own);
+		put_foreign_here(sy__slub_slab(page)->cache, page, object, here);
 	else
 		sy__here_kfree(object, heap);
 }
 
 /* Of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state of a large
  * allocation's pages has no mark of a slot. */
-static inline void kfree_other(void *object, struct sy_heap *heap, size_t at, struct sy__slub_slot *own)
+static inline void kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
 	struct sy_page *page = sy__owners_head(&sy__slub_heap(heap)->owners, at);
+	ptrdiff_t here = sy__call_here();
 
-	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(own, 0)))
-		put_owned(own, page, object, 0);
+	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
+		put_owned(here, page, object, 0);
 	else
-		kfree_foreign_here(object, heap, page, own);
-}
-
-static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, struct sy__slub_slot *own)
-{
-	kfree_other(object, heap, sy__owners_index(&sy__slub_heap(heap)->owners, object), own);
+		kfree_foreign_here(object, heap, page, here);
 }
 
 static void kfree_here(void *object, struct sy_heap *heap)
 {
-	struct sy__slub_slot *own = slot_here(sy__owner(&sy__slub_heap(heap)->owners, object), sy__call_begin());
-
-	if (sy__unlikely(object != own->last))
-		kfree_other_here(object, heap, own);
+	if (sy__unlikely(!sy__call_begin_with(object)))
+		kfree_other(object, heap, sy__owners_index(&sy__slub_heap(heap)->owners, object));
 	else
-		put_here(own, object, 0);
+		put_here(object, 0);
+}
+
+/* Of any address, in a call. */
+static inline void free_any_other(void *object, struct sy_heap *heap)
+{
+	const struct sy__owners *owners = &sy__slub_heap(heap)->owners;
+	size_t page = sy__owners_index(owners, object);
+
+	if (sy__likely(page < owners->pages)) {
+		kfree_other(object, heap, page);
+		return;
+	}
+	sy__call_end();
+	sy__here_free(object, heap);
 }
 
 static void free_any_here(void *object, struct sy_heap *heap)
 {
-	const struct sy__owners *owners = &sy__slub_heap(heap)->owners;
-	size_t page = sy__owners_index(owners, object);
-	struct sy__slub_slot *own;
-
-	if (sy__unlikely(page >= owners->pages)) {
-		if (object) /* many programs free NULL often */
-			sy__here_free(object, heap);
+	if (sy__unlikely(!object)) /* as many programs do often */
 		return;
-	}
-	own = slot_here(owners->words[page], sy__call_begin());
-	if (sy__unlikely(object != own->last))
-		kfree_other(object, heap, page, own);
+	if (sy__likely(sy__call_begin_with(object)))
+		put_here(object, 0);
 	else
-		put_here(own, object, 0);
+		free_any_other(object, heap);
 }
 
 const struct sy_here sy__slub_here = {
@@ -406,6 +416,5 @@ bool sy__slub_own_pages(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 
-	return sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << sy__page_order(page),
-	                      cache->offset ? slub->nowhere : cache->slots);
+	return sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << sy__page_order(page));
 }

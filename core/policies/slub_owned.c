@@ -109,7 +109,7 @@ static inline void hold(const struct sy__slub_cache *cache, struct sy__slub_slot
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 
-	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
+	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
 	slab->held.freelist = object;
 	slab->held_objects = object != NULL;
 	append(cache, own, page);
@@ -228,7 +228,7 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 
 	own->bytes = 0;
-	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
+	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
 	if (empty)
@@ -257,10 +257,9 @@ static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slo
 	__atomic_store_n(&slab->filler, tag(own), __ATOMIC_RELAXED);
 	if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__SLUB_FROZEN))) {
 		own->slab = NULL;
-		own->last = NULL;
 		return true;
 	}
-	sy__slub_set_owner(slab, sy__slub_mark(own, cache->offset));
+	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
 	return false;
 }
 
@@ -380,7 +379,7 @@ static bool free_here(struct sy__slub_cache *cache, struct sy__slub_slot *own, s
 {
 	const struct sy__slub_slab *slab = sy__slub_slab(page);
 
-	if (sy__slub_owner(slab) != sy__slub_mark(own, cache->offset))
+	if (sy__slub_owner(slab) != sy__slub_mark(cache, own))
 		return sy__slub_free_foreign(cache, own, page, object);
 	if (sy__slub_push_owned(page, object, cache->offset))
 		sy__slub_emptied(cache, own, page);

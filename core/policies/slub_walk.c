@@ -35,7 +35,7 @@ static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigne
 		for (uint32_t i = own->uncarved; i; i--)
 			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 	}
-	if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(own, cache->offset))
+	if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(cache, own))
 		mark_chain(walk, view, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
 }
 

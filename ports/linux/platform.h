@@ -83,9 +83,28 @@ static inline bool sy__slot_mine(unsigned slot)
 	return slot == cpu || slot == cpu + nr_cpu_ids || READ_ONCE(sy__everybody_waits);
 }
 
-static inline ptrdiff_t sy__call_begin(void)
+static inline ptrdiff_t sy__call_here(void)
 {
 	return (ptrdiff_t)raw_smp_processor_id() * 4096;
+}
+
+static inline ptrdiff_t sy__call_begin(void)
+{
+	return sy__call_here();
+}
+
+static inline bool sy__call_begin_with(const void *object)
+{
+	return false;
+}
+
+static inline void *sy__call_from(void)
+{
+	return NULL;
+}
+
+static inline void sy__call_note(const void *object, void *from)
+{
 }
 
 static inline void sy__call_end(void)

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUSY, HERE, STATE, LOCK, SLOT, LOCKS, VARIABLES };
+enum { BUSY, HERE, NOTE, STATE, LOCK, SLOT, LOCKS, VARIABLES };
 enum { OUTSIDE, INSIDE, WANTED, CLAIMED };
 enum { DUMMY, OWN }; /* of HERE */
 
@@ -79,10 +79,12 @@ struct state {
 
 /* ---- The protocol ------------------------------------------------------------------------------------------------- */
 
-/* sy__call_begin, the fast path, sy__call_end; and sy__call_enter to sy__call_leave where that misses. */
+/* sy__call_begin, the fast path with a note at its end, sy__call_end; the same by sy__call_begin_with, where the note is still
+ * there; and sy__call_enter to sy__call_leave where the first misses. */
 enum {
-	FAST_BUSY, FAST_HERE, FAST_WORK, FAST_WRITE, FAST_END, FAST_LOOP, FAST_DONE,
-	SLOW_ENTER, SLOW_HIDE, SLOW_EXPECT, SLOW_WORK, SLOW_WRITE, SLOW_LOCKS, SLOW_LOCKS_WRITE, SLOW_SHOW, SLOW_LEAVE, SLOW_END,
+	FAST_BUSY, FAST_HERE, FAST_WORK, FAST_WRITE, FAST_NOTE, FAST_END,
+	NOTED_BUSY, NOTED_GUARD, NOTED_WORK, NOTED_WRITE, NOTED_END, FAST_LOOP, FAST_DONE,
+	SLOW_ENTER, SLOW_FORGET, SLOW_HIDE, SLOW_EXPECT, SLOW_WORK, SLOW_WRITE, SLOW_LOCKS, SLOW_LOCKS_WRITE, SLOW_SHOW, SLOW_LEAVE, SLOW_END,
 	SLOW_NEXT,
 	ANSWER, ANSWER_NEXT,
 	WAIT_END, WAIT_TAKE, WAIT_GIVE, WAIT_AGAIN,
@@ -93,10 +95,17 @@ static const struct program owner = { {
 	[FAST_HERE] = { GUARD, HERE, OWN, 0, SLOW_ENTER },
 	[FAST_WORK] = { WORK, SLOT, 0, 0, 0 },
 	[FAST_WRITE] = { WRITE, SLOT, 0, 0, 0 },
+	[FAST_NOTE] = { STORE, NOTE, 1, 0, 0 },
 	[FAST_END] = { RELEASE, BUSY, 0, 0, 0 },
+	[NOTED_BUSY] = { STORE, BUSY, 1, 0, 0 },
+	[NOTED_GUARD] = { GUARD, NOTE, 1, 0, NOTED_END },
+	[NOTED_WORK] = { WORK, SLOT, 0, 0, 0 },
+	[NOTED_WRITE] = { WRITE, SLOT, 0, 0, 0 },
+	[NOTED_END] = { RELEASE, BUSY, 0, 0, 0 },
 	[FAST_LOOP] = { LOOP, 0, 0, 0, FAST_BUSY },
 	[FAST_DONE] = { END, 0, 0, 0, 0 },
 	[SLOW_ENTER] = { SWAP, STATE, INSIDE, OUTSIDE, WAIT_END },
+	[SLOW_FORGET] = { STORE, NOTE, 0, 0, 0 },
 	[SLOW_HIDE] = { STORE, HERE, DUMMY, 0, 0 },
 	[SLOW_EXPECT] = { EXPECT, HERE, DUMMY, 0, 0 },
 	[SLOW_WORK] = { WORK, SLOT, 0, 0, 0 },
@@ -118,7 +127,8 @@ static const struct program owner = { {
 /* claim_all, work, release_all. With MAYBE the claimer runs out of patience, as under memory pressure, and works on what it got. */
 enum {
 	CLAIM_TAKE, CLAIM_STOP, CLAIM_STOPPED,
-	CLAIM_WANT, CLAIM_PATIENCE, CLAIM_ANSWERED, CLAIM_HIDE, CLAIM_FENCE, CLAIM_HURRY, CLAIM_BUSY, CLAIM_WORK,
+	CLAIM_WANT, CLAIM_PATIENCE, CLAIM_ANSWERED, CLAIM_FORGET, CLAIM_HIDE, CLAIM_FENCE, CLAIM_HURRY, CLAIM_BUSY,
+	CLAIM_NOTED, CLAIM_ONCE_MORE, CLAIM_WORK,
 	CLAIM_WRITE, CLAIM_LOCKS, CLAIM_LOCKS_WRITE, CLAIM_SHOW, CLAIM_RELEASE, CLAIM_GIVE, CLAIM_DONE,
 	CLAIM_GIVE_UP, CLAIM_GIVEN_UP,
 };
@@ -126,14 +136,17 @@ enum {
 static const struct program claimer = { {
 	[CLAIM_TAKE] = { TAKE, LOCK, 0, 0, 0 },
 	[CLAIM_STOP] = { SWAP, STATE, CLAIMED, OUTSIDE, CLAIM_WANT },
-	[CLAIM_STOPPED] = { JUMP, 0, 0, 0, CLAIM_HIDE },
+	[CLAIM_STOPPED] = { JUMP, 0, 0, 0, CLAIM_FORGET },
 	[CLAIM_WANT] = { SWAP, STATE, WANTED, INSIDE, CLAIM_STOP },
 	[CLAIM_PATIENCE] = { MAYBE, 0, 0, 0, CLAIM_GIVE_UP },
 	[CLAIM_ANSWERED] = { WAIT, STATE, CLAIMED, 0, 0 },
+	[CLAIM_FORGET] = { RELEASE, NOTE, 0, 0, 0 },
 	[CLAIM_HIDE] = { RELEASE, HERE, DUMMY, 0, 0 },
 	[CLAIM_FENCE] = { FENCE, 0, 0, 0, 0 },
 	[CLAIM_HURRY] = { MAYBE, 0, 0, 0, CLAIM_SHOW },
 	[CLAIM_BUSY] = { WAIT, BUSY, 0, 0, 0 },
+	[CLAIM_NOTED] = { GUARD, NOTE, 1, 0, CLAIM_WORK },
+	[CLAIM_ONCE_MORE] = { JUMP, 0, 0, 0, CLAIM_FORGET },
 	[CLAIM_WORK] = { WORK, SLOT, 0, 0, 0 },
 	[CLAIM_WRITE] = { WRITE, SLOT, 0, 0, 0 },
 	[CLAIM_LOCKS] = { WORK, LOCKS, 0, 0, 0 },
@@ -363,7 +376,16 @@ static unsigned break_all(struct broken *list)
 	list[n] = intact("the dummy is not shown", "two work on a slot", false);
 	leave_out(&list[n++].claimer, CLAIM_HIDE);
 	list[n] = intact("slow calls are not stopped", "two work on a slot", false);
-	list[n++].claimer.steps[CLAIM_STOP] = (struct step){ JUMP, 0, 0, 0, CLAIM_HIDE };
+	list[n++].claimer.steps[CLAIM_STOP] = (struct step){ JUMP, 0, 0, 0, CLAIM_FORGET };
+	list[n] = intact("the note stays", "two work on a slot", false);
+	leave_out(&list[n].claimer, CLAIM_FORGET);
+	list[n++].claimer.steps[CLAIM_NOTED] = (struct step){ JUMP, 0, 0, 0, CLAIM_WORK };
+	list[n] = intact("a note that comes late stays", "two work on a slot", false);
+	list[n++].claimer.steps[CLAIM_NOTED] = (struct step){ JUMP, 0, 0, 0, CLAIM_WORK };
+	list[n] = intact("a note is made behind the call's end", "two work on a slot", false);
+	exchange(&list[n++].owner, FAST_NOTE, FAST_END);
+	list[n] = intact("the owner asks for the note, then stores busy", "two work on a slot", false);
+	exchange(&list[n++].owner, NOTED_BUSY, NOTED_GUARD);
 	list[n] = intact("the owner loads here, then stores busy", "two work on a slot", false);
 	exchange(&list[n++].owner, FAST_BUSY, FAST_HERE);
 	list[n] = intact("the owner reads its slot before it loads here", "two work on a slot", false);
@@ -379,7 +401,8 @@ static unsigned break_all(struct broken *list)
 	list[n] = intact("a slow call does not answer", "everybody waits", false);
 	list[n++].owner.steps[SLOW_LEAVE] = (struct step){ RELEASE, STATE, OUTSIDE, 0, 0 };
 	list[n] = intact("a fast call's end is no release", "two work on a slot", true);
-	list[n++].owner.steps[FAST_END].operation = STORE;
+	list[n].owner.steps[FAST_END].operation = STORE;
+	list[n++].owner.steps[NOTED_END].operation = STORE;
 	list[n] = intact("the slot is shown again without a release", "two work on a slot", true);
 	list[n++].claimer.steps[CLAIM_SHOW].operation = STORE;
 	return n;
@@ -402,6 +425,8 @@ static struct program without_membarrier(void)
 	leave_out(&program, CLAIM_FENCE);
 	leave_out(&program, CLAIM_HURRY);
 	leave_out(&program, CLAIM_BUSY);
+	leave_out(&program, CLAIM_NOTED);
+	leave_out(&program, CLAIM_ONCE_MORE);
 	leave_out(&program, CLAIM_WORK);
 	leave_out(&program, CLAIM_WRITE);
 	return program;

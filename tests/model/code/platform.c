@@ -145,7 +145,7 @@ unsigned sy__cpus(void)
 
 void model_on_slot(unsigned slot)
 {
-	sy__self = (struct sy__thread){ .slot = slot, .here = (ptrdiff_t)(slot * SY_SLOT_STRIDE) };
+	sy__self = (struct sy__thread){ .slot = slot, .here = (ptrdiff_t)(slot * SY_SLOT_STRIDE), .last = SY__NOTHING };
 }
 
 unsigned model_slot(void)
@@ -204,6 +204,7 @@ static void enter(unsigned thread, unsigned *slot)
 		atomic_read(thread, claim_word, __ATOMIC_ACQUIRE);
 	inside[thread] = true;
 	sy__self.here = SY__DUMMY_HERE;
+	sy__self.last = SY__NOTHING;
 	sy__self.calls++;
 	*slot = sy__self.slot;
 }
@@ -262,6 +263,7 @@ bool sy__claim_enter(unsigned *slot)
 	claimer = self;
 	for (unsigned i = 0; i < thread_count(); i++) {
 		threads[i].here = SY__DUMMY_HERE;
+		threads[i].last = SY__NOTHING;
 		atomic_read((unsigned)self, call_words[i], __ATOMIC_ACQUIRE);
 	}
 	enter((unsigned)self, slot);
@@ -322,6 +324,6 @@ void says_busy(const volatile void *address, uint64_t value, int order)
 
 void asks_here(const volatile void *address, int order)
 {
-	if (has_claims() && running() >= 0 && address == &sy__self.here)
+	if (has_claims() && running() >= 0 && (address == &sy__self.here || address == &sy__self.last))
 		atomic_read((unsigned)running(), claim_word, order);
 }

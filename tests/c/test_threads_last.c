@@ -1,0 +1,231 @@
+/*
+ * An object that is freed by the thread that got it last, with anything in between: its heap trimmed, shrunk, checked, by itself or by
+ * another thread; its cache or its heap gone, and another one in its place, with an object at the same address. A policy that notes what a thread
+ * got last must not believe such a note.
+ */
+#include "threads_support.h"
+
+#define BUFFER_BYTES ((size_t)64 << 20)
+#define MOST_TRIES 20000
+
+static struct yard yard;
+
+/* ---- A thread that does what it is told --------------------------------------------------------------------------- */
+
+enum order { GET, GIVE, GET_CONSTRUCTED, GIVE_CONSTRUCTED, GO };
+
+static struct {
+	pthread_barrier_t told, done;
+	enum order order;
+	void *object; /* the last one that it got, or that it shall give */
+} other;
+
+/* By a fast call: what a slow one got is not noted. */
+static void *get(bool constructed)
+{
+	struct sy_cache *cache = yard.caches[CONSTRUCTED];
+
+	if (constructed) {
+		sy_free(cache, sy_alloc(cache, 0));
+		return sy_alloc(cache, 0);
+	}
+	sy_mfree(yard.heap, sy_malloc(yard.heap, 100, 0));
+	return sy_malloc(yard.heap, 100, 0);
+}
+
+static void *obey(void *argument)
+{
+	(void)argument;
+	for (;;) {
+		pthread_barrier_wait(&other.told);
+		switch (other.order) {
+		case GET:
+			other.object = get(false);
+			break;
+		case GIVE:
+			sy_mfree(yard.heap, other.object);
+			break;
+		case GET_CONSTRUCTED:
+			other.object = get(true);
+			break;
+		case GIVE_CONSTRUCTED:
+			sy_free(yard.caches[CONSTRUCTED], other.object);
+			break;
+		case GO:
+			return NULL;
+		}
+		pthread_barrier_wait(&other.done);
+	}
+}
+
+static void tell(enum order order)
+{
+	other.order = order;
+	pthread_barrier_wait(&other.told);
+	if (order != GO)
+		pthread_barrier_wait(&other.done);
+}
+
+/* ---- In between --------------------------------------------------------------------------------------------------- */
+
+static void trim(void)
+{
+	sy_heap_trim(yard.heap);
+}
+
+static void shrink(void)
+{
+	sy_heap_shrink(yard.heap);
+}
+
+static void check_heap(void)
+{
+	CHECK_FINE(sy_heap_check(yard.heap));
+}
+
+static void make_and_destroy_a_cache(void)
+{
+	yard_own_cache(&yard, 1);
+}
+
+static void use_all(void)
+{
+	uint64_t random = 5;
+
+	for (unsigned i = 0; i < 400; i++)
+		yard_step(&yard, &random);
+}
+
+static void (*const events[])(void) = { trim, shrink, check_heap, make_and_destroy_a_cache, use_all };
+
+static void by_oneself(void (*event)(void), bool constructed)
+{
+	void *object = get(constructed);
+
+	event();
+	if (constructed)
+		sy_free(yard.caches[CONSTRUCTED], object);
+	else
+		sy_mfree(yard.heap, object);
+	CHECK_FINE(sy_heap_check(yard.heap));
+}
+
+static void by_another(void (*event)(void), bool constructed)
+{
+	tell(constructed ? GET_CONSTRUCTED : GET);
+	event();
+	tell(constructed ? GIVE_CONSTRUCTED : GIVE);
+	CHECK_FINE(sy_heap_check(yard.heap));
+}
+
+static void in_between(const char *policy)
+{
+	if (!yard_open(&yard, policy, NULL))
+		return;
+	for (unsigned i = 0; i < sizeof(events) / sizeof(*events); i++)
+		for (unsigned constructed = 0; constructed < 2; constructed++) {
+			by_oneself(events[i], constructed);
+			by_another(events[i], constructed);
+		}
+	yard_close(&yard);
+}
+
+/* ---- Another thread's, and by another call ------------------------------------------------------------------------ */
+
+/* What the other thread got last is freed here, comes back to it, or to this one. */
+static void to_and_fro(const char *policy)
+{
+	if (!yard_open(&yard, policy, NULL))
+		return;
+	for (unsigned i = 0; i < 200; i++) {
+		tell(GET);
+		sy_mfree(yard.heap, other.object);
+		if (i % 3)
+			other.object = sy_malloc(yard.heap, 100, 0);
+		else
+			tell(GET);
+		tell(GIVE);
+		if (i % 50 == 0)
+			CHECK_FINE(sy_heap_check(yard.heap));
+	}
+	yard_close(&yard);
+}
+
+/* Of a cache with a constructor, by kfree, under a policy that tells caches by their pages: what was constructed must last. */
+static void constructed_by_kfree(const char *policy)
+{
+	unsigned char *object;
+
+	if (strcmp(policy, "slub") && strcmp(policy, "slab") && strcmp(policy, "slqb"))
+		return;
+	if (!yard_open(&yard, policy, NULL))
+		return;
+	for (unsigned i = 0; i < 100; i++) {
+		object = sy_alloc(yard.caches[CONSTRUCTED], 0);
+		CHECK(filled(object, yard_sizes[CONSTRUCTED], CONSTRUCTED_BYTE));
+		sy_mfree(yard.heap, object);
+	}
+	yard_close(&yard);
+}
+
+/* ---- Another cache, another heap, and the same address -------------------------------------------------------------- */
+
+/* Gets objects until one is at that address, and keeps it; the others are freed. Whether there was one. */
+static bool get_at(const void *address)
+{
+	static void *objects[MOST_TRIES];
+	unsigned count = 0;
+	bool found = false;
+
+	while (!found && count < MOST_TRIES && (objects[count] = sy_malloc(yard.heap, 100, 0)))
+		found = objects[count++] == address;
+	for (unsigned i = 0; i < count; i++)
+		if (objects[i] != address)
+			sy_mfree(yard.heap, objects[i]);
+	return found;
+}
+
+static void other_heap(const char *policy)
+{
+	static char *buffer;
+	struct sy_heap_options options = { .buffer_bytes = BUFFER_BYTES };
+	void *before;
+
+	if (!buffer)
+		buffer = malloc(BUFFER_BYTES);
+	options.buffer = buffer;
+	if (!yard_open(&yard, policy, &options))
+		return;
+	tell(GET);
+	before = other.object;
+	sy_heap_close(yard.heap); /* with all that is in it */
+	if (!yard_open(&yard, policy, &options))
+		return;
+	CHECK(get_at(before));
+	other.object = before;
+	tell(GIVE);
+	CHECK_FINE(sy_heap_check(yard.heap));
+	yard_close(&yard);
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	pthread_barrier_init(&other.told, NULL, 2);
+	pthread_barrier_init(&other.done, NULL, 2);
+	CHECK(!pthread_create(&thread, NULL, obey, NULL));
+	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		unsigned before = check_failures;
+
+		in_between((*at)->name);
+		to_and_fro((*at)->name);
+		constructed_by_kfree((*at)->name);
+		other_heap((*at)->name);
+		if (check_failures != before)
+			fprintf(stderr, "that was %s\n", (*at)->name);
+	}
+	tell(GO);
+	pthread_join(thread, NULL);
+	return check_result();
+}
