@@ -15,7 +15,7 @@
  * go over all slots, thus claim them first; SLACK bounds how often.
  *
  * Heaps of threads stand in a list, as a thread that ends gives up what it has in each of them. Its lock is the first of
- * all; it is taken inside calls only, so nobody holds it while a thread forks.
+ * all but a claim's; it is taken inside calls only, so nobody holds it while a thread forks.
  */
 #include "here.h"
 
@@ -54,7 +54,7 @@ static void settle_in_time(struct sy_heap *heap, uint64_t now)
 }
 
 /* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while much should go
- * the calls of all threads are slow ones. */
+ * the calls of all threads are slow ones. Of several heaps the one that a thread has looked at last decides. */
 static void watch(bool hurry)
 {
 	if (!sy__watch(hurry) && hurry && sy__slots_claim_try())

@@ -10,7 +10,7 @@
  * Whoever takes pages for objects that kfree may get says so before any such object is handed out; words of
  * other pages are never looked at, so nothing is undone when pages are given back.
  *
- * The words are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
+ * They are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
  * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk usable at
  * once: that is no harm. Whether a chunk is usable is an acquire, against the release of who made it so, that no write to it is made
  * before the word was seen; the mapping itself is changed for all processors at once. Writes are plain: who frees an object got it

@@ -87,8 +87,11 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 /* sy_heap.passes */
 static void passes(struct sy_heap *heap)
 {
+	int error = errno;
+
 	(void)heap;
 	kept_age();
+	errno = error;
 }
 
 static void foreign(void *object, struct sy_heap *heap)

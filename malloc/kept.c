@@ -7,7 +7,7 @@
  * LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest grows by mremap,
  * and others are moved to its end, by mremap too: their pages move, at a hundredth of what faults would cost, and only what
  * nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go back of what is kept:
- * keeping never adds to the peak.
+ * keeping never adds to the peak of all mappings.
  *
  * What is going to grow gets the start of the largest range, whose rest is kept right behind it. When it does grow, it takes from
  * that first (kept_take_behind), without any system call; so a program that builds one array after the other has the pages of the
@@ -21,9 +21,10 @@
  * by whoever comes by: mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all,
  * and so does running out of addresses or memory.
  *
- * Every range lies within one mapping of the kernel's, as they are only ever cut, and joined to what they were cut from; hence mremap
- * takes it. Should that not be so, as another mapping came to lie there meanwhile, or a program has changed a part of it (mprotect,
- * madvise), mremap refuses, and the range is given up, or the object copied (entries.c).
+ * mremap takes a range that lies within one mapping of the kernel's. Most do, as they were cut from one, and joined to what they were cut
+ * from. Where that is not so, as what grew took a range behind it that was moved there before, or a program has changed a part of it
+ * (mprotect, madvise), mremap refuses, and the range is given up, or the object copied (entries.c). Kernels may unmap what lies where the
+ * range was to go before they refuse; whatever is mapped there then is somebody else's.
  *
  * Without locks, as a program may fork at any moment (tests/model/code/kept.c tries all interleavings). Whoever changes entry.start
  * from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the range's pages go along with it) or
@@ -197,6 +198,19 @@ static uint32_t move_there(char *to, const struct range *ranges, uint32_t count)
 	return count;
 }
 
+/* A grown range, but for where the first of these ranges that was not moved was to go. */
+static void give_up(char *grown, size_t bytes, const struct range *others, uint32_t moved, size_t joined)
+{
+	size_t before = bytes - joined, behind;
+
+	for (uint32_t each = 0; each < moved; each++)
+		before += others[each].bytes;
+	behind = before + others[moved].bytes;
+	munmap(grown, before);
+	if (behind < bytes)
+		munmap(grown + behind, bytes - behind);
+}
+
 /* A range with new pages at its end and, of so many bytes, others behind them. NULL: the kernel refuses, and all are given up. */
 static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
 {
@@ -209,7 +223,7 @@ static char *grow(const struct range *range, size_t bytes, const struct range *o
 	if (grown == MAP_FAILED)
 		end(range, 1);
 	else
-		munmap(grown, bytes);
+		give_up(grown, bytes, others, moved, joined);
 	return NULL;
 }
 
@@ -226,13 +240,17 @@ static char *join(const struct range *range, size_t *bytes, struct kept_joints *
 {
 	struct range others[KEPT_JOINED];
 	size_t joined = 0;
+	char *grown;
 
 	joints->count = collect(others, *bytes - range->bytes);
 	for (uint32_t each = 0; each < joints->count; each++)
 		joined += joints->bytes[each] = (uint32_t)others[each].bytes;
 	if (*bytes < range->bytes + joined)
 		*bytes = range->bytes + joined;
-	return grow(range, *bytes, others, joints->count, joined);
+	grown = grow(range, *bytes, others, joints->count, joined);
+	if (grown)
+		kept_make_up(*bytes - range->bytes - joined);
+	return grown;
 }
 
 char *kept_take(size_t *bytes, struct kept_joints *joints)

@@ -189,12 +189,12 @@ void *mapping_create(size_t size, size_t align)
 	start = map(bytes);
 	if (start == MAP_FAILED)
 		return NULL;
-	kept_make_up(bytes - slack);
 	object = place(start, align > sizeof(struct header) ? align : sizeof(struct header));
 	header = (struct header *)(void *)(object - sizeof(struct header));
 	before = (size_t)((char *)header - start) & ~(page - 1);
 	if (before)
 		munmap(start, before);
+	kept_make_up(bytes - before);
 	*header = (struct header){ .mark = MARK, .start = start + before, .bytes = bytes - before };
 	count(1, header->bytes);
 	return object;

@@ -2,7 +2,7 @@
  * Giving memory back after a while.
  *
  * What heaps give up goes to the free lists, still backed by memory of the source. If it stays there for a while it is not
- * going to be needed soon, and goes back to the source. There is no thread for that: whoever gives blocks back to a zone comes by
+ * going to be needed soon, and goes back to the source. There is no thread for that: whoever gives blocks of some size back to a zone comes by
  * here, and so do slow calls of a heap of threads now and then.
  *
  * How much. A program breathes: what is free now may be taken again before long, and each page that goes back needlessly

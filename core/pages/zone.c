@@ -13,7 +13,7 @@
  * takes, and each takes an entry of the processor's address cache. So a heap of threads that has HUGE_FROM bytes asks the system to back
  * the maximal blocks by which it grows from then on by large pages, of 2 MiB say, of which one is in part unused at most, near enough. A
  * block of which something goes back to the system is not to be backed so any longer (count.c), or the system would make it whole
- * again by and by; when all of it has gone and it is used again, it is as new.
+ * again by and by; when all of it has gone and it is used again, that is asked for anew.
  *
  * The use of a page is written at heads of blocks only. Joining leaves stale words behind inside blocks, which
  * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.

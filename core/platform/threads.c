@@ -16,7 +16,7 @@
  *   2. each victim's `here` to the dummy. Its fast calls that load it from now on miss, and become slow calls.
  *   3. one membarrier for all victims.
  *   4. waits until each victim's `busy` is 0.
- *   5. where a victim's call noted an object meanwhile, takes that away and goes back to 3, once. Now the slot is nobody's; the
+ *   5. where a victim's call noted an object meanwhile, takes that away and goes back to 3, which happens once. Now the slot is nobody's; the
  *      claimer works on it as a replay would.
  *   6. `here` back to the slot, then state to OUTSIDE. Of a thread that is to watch (sy__watch) `here` stays the dummy, as it does when such
  *      a thread's slow call ends: all its calls are slow then.
@@ -37,7 +37,7 @@
  * calls, by state (release in sy__call_leave, acquire in step 1). The claimer's writes come back by here (release in step 6,
  * acquire in sy__call_begin), which the owner loads before it notes an object again, and by state (release in step 6, acquire in sy__call_enter). `here` is written by the owner while
  * it is INSIDE, and by the claimer while the victim is CLAIMED, never by both. Who finds the library AWAKE acquires the key and the handlers that
- * the waking thread released. table.high is read relaxed: slots that it does not tell of yet have an owner's first things in them, at most,
+ * the waking thread released. table.owned is read relaxed: slots that it does not tell of yet have an owner's first things in them, at most,
  * which nobody else may touch, and a claim reads it with the lock.
  *
  * Waiting. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,

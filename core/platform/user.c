@@ -130,14 +130,22 @@ void sy__source_discard(void *p, size_t bytes)
 }
 
 #ifdef MADV_HUGEPAGE
+static void advise(void *p, size_t bytes, int advice)
+{
+	int error = errno;
+
+	madvise(p, bytes, advice);
+	errno = error;
+}
+
 void sy__source_prefer_huge(void *p, size_t bytes)
 {
-	madvise(p, bytes, MADV_HUGEPAGE);
+	advise(p, bytes, MADV_HUGEPAGE);
 }
 
 void sy__source_prefer_small(void *p, size_t bytes)
 {
-	madvise(p, bytes, MADV_NOHUGEPAGE);
+	advise(p, bytes, MADV_NOHUGEPAGE);
 }
 #else
 void sy__source_prefer_huge(void *p, size_t bytes)

@@ -59,7 +59,7 @@ struct __attribute__((aligned(64))) sy__thread {
 	void *from;       /* with it */
 	unsigned slot;  /* the thread's own; the shared one while in a call on that; or none */
 	unsigned calls; /* slow ones, and what counts as such */
-	bool watches;   /* all its calls are slow; written by whoever may write here */
+	bool watches;   /* all its calls are slow; written by whoever may write `here` */
 	bool claims;    /* has claimed the slots of others */
 	bool ending;    /* its slot was given back for good, as the thread ends */
 	bool forking;   /* between the halves of a fork */

@@ -80,7 +80,8 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return object;
 }
 
-/* The first object of what else the slot owns, in a call that ends; or NULL: a slow call should see to it. */
+/* The first object of what else the slot owns, in a call that ends; or NULL: a slow call must follow, which forgets what was noted of a slab
+ * that is the slot's no more. */
 static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	void *object = own->slab ? sy__slub_pop_held(own, cache->offset) : NULL;

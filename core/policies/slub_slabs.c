@@ -191,11 +191,12 @@ struct chain {
 	uint32_t count;
 };
 
-static struct chain chain_of(const struct sy__slub_cache *cache, void *objects)
+/* Of more than so many one more is counted: a program that has freed an object twice gets no endless chain, but not the right one either. */
+static struct chain chain_of(const struct sy__slub_cache *cache, void *objects, uint32_t most)
 {
 	struct chain chain = { objects, objects, objects != NULL };
 
-	for (void *at = objects; at && (at = *sy__slub_next(cache, at)); chain.count++)
+	for (void *at = objects; at && chain.count <= most && (at = *sy__slub_next(cache, at)); chain.count++)
 		chain.last = at;
 	return chain;
 }
@@ -211,7 +212,7 @@ static struct chain held_chain(const struct sy_page *page)
 /* What a slot has of its active slab, but for what isn't carved. */
 static struct chain active_chain(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	struct chain chain = chain_of(cache, own->freelist), held;
+	struct chain chain = chain_of(cache, own->freelist, sy__slub_objects(own->slab)), held;
 
 	if (!sy__slub_slots_own(cache))
 		return chain;
@@ -233,7 +234,7 @@ static void join(const struct sy__slub_cache *cache, struct chain *chain, uint64
 	if (!chain->last && sy__slub_word_full(word))
 		return;
 	if (!chain->last)
-		*chain = chain_of(cache, chain->first);
+		*chain = chain_of(cache, chain->first, sy__slub_word_objects(word));
 	*sy__slub_next(cache, chain->last) = sy__slub_word_first(word, chain->last);
 }
 
@@ -281,7 +282,8 @@ static void disown_empty(struct sy_page *page)
 /* Whether the slot has all that is in use of its active slab, as its word says. */
 static bool is_unused(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	return own->uncarved + chain_of(cache, own->freelist).count + sy__slub_held_objects(cache, own->slab) == sy__slub_in_use(own->slab);
+	return own->uncarved + chain_of(cache, own->freelist, sy__slub_objects(own->slab)).count +
+	       sy__slub_held_objects(cache, own->slab) == sy__slub_in_use(own->slab);
 }
 
 static uint64_t discard_unused(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)

@@ -252,7 +252,7 @@ struct sy_heap_options {
 	size_t limit;       /* bytes that the heap may hold at most, its own bookkeeping included; 0: all that is reserved */
 	void *buffer;       /* all memory is from here, in place of the operating system; it outlives the heap */
 	size_t buffer_bytes;
-	bool huge_pages;    /* have large pages from the start, and memory come and go in such; else what a heap grows by beyond 32 MiB is asked to be */
+	bool huge_pages;    /* have large pages from the start, and memory come and go in such; without it, only what the heap grows by beyond 32 MiB is asked for so */
 	bool keep;          /* free memory goes back only by sy_heap_trim */
 	uint64_t decay_ns;  /* for how long memory must have been free to go back by itself; 0: a tenth of a second */
 	uint64_t grace_ns;  /* length of an RCU grace period; 0: objects wait for the next tick */

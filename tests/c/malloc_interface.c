@@ -493,6 +493,39 @@ static void test_calloc_of_kept(void)
 	}
 }
 
+/* What an aligned mapping has too much is no whole page, nor is what is kept then cut to such. */
+static void test_aligned_beside_kept(void)
+{
+	const size_t bytes = (size_t)20 << 20;
+
+	for (size_t align = 128; align <= 65536; align *= 4) {
+		char *object, *rest[2];
+
+		malloc_trim(0);
+		free(calloc(1, bytes)); /* nothing of it is resident, */
+		free(memset(malloc(bytes), 'x', bytes)); /* and all */
+		object = aligned_alloc(align, bytes + align);
+		rest[0] = calloc(1, (size_t)8 << 20);
+		rest[1] = calloc(1, (size_t)9 << 20);
+		CHECK(object && !((uintptr_t)object % align));
+		CHECK(rest[0] && rest[1] && is_zero(rest[0], (size_t)8 << 20) && is_zero(rest[1], (size_t)9 << 20));
+		free(rest[0]);
+		free(rest[1]);
+		free(object);
+	}
+	for (size_t align = 128; align <= 2048; align *= 4) {
+		char *object, *rest;
+
+		malloc_trim(0);
+		free(memset(malloc(bytes), 'x', bytes));
+		object = aligned_alloc(align, bytes / 2);
+		rest = calloc(1, bytes / 2 - (size_t)256);
+		CHECK(object && rest && is_zero(rest, bytes / 2 - 256));
+		free(rest);
+		free(object);
+	}
+}
+
 int main(void)
 {
 	test_sizes();
@@ -516,5 +549,6 @@ int main(void)
 	test_joined();
 	test_built_again();
 	test_calloc_of_kept();
+	test_aligned_beside_kept();
 	return check_result();
 }

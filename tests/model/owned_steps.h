@@ -321,7 +321,7 @@ static bool take_step(struct model *model, struct state *state, unsigned index, 
 		slot->freelist = NONE;
 		thread->at = MORE;
 		return true;
-	case MORE: /* take_held */
+	case MORE: /* sy__slub_pop_held, take_all */
 		thread->old = state->word;
 		held = load(state, thread, COUNT);
 		slot->freelist = (uint8_t)load(state, thread, HELD);
