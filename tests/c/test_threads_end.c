@@ -7,6 +7,7 @@
 
 #define OBJECTS 1000
 #define SIZE 200
+#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 
 static atomic_uint constructed, destructed;
 
@@ -52,8 +53,9 @@ static void end_after(const char *policy, unsigned step)
 {
 	struct sy_cache_config plain = { .name = "plain", .size = SIZE };
 	struct sy_cache_config counted = { .name = "counted", .size = SIZE, .constructor = count_constructed, .destructor = count_destructed };
+	struct sy_heap_options small = { .reserve = RESERVE };
 	const char *error = "";
-	struct use one = { .heap = sy_heap_open(policy, NULL, &error), .step = step };
+	struct use one = { .heap = sy_heap_open(policy, &small, &error), .step = step };
 	pthread_t thread;
 
 	CHECK(one.heap);

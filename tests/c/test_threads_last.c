@@ -6,9 +6,11 @@
 #include "threads_support.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
+#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define MOST_TRIES 20000
 
 static struct yard yard;
+static const struct sy_heap_options small = { .reserve = RESERVE };
 
 /* ---- A thread that does what it is told --------------------------------------------------------------------------- */
 
@@ -120,7 +122,7 @@ static void by_another(void (*event)(void), bool constructed)
 
 static void in_between(const char *policy)
 {
-	if (!yard_open(&yard, policy, NULL))
+	if (!yard_open(&yard, policy, &small))
 		return;
 	for (unsigned i = 0; i < sizeof(events) / sizeof(*events); i++)
 		for (unsigned constructed = 0; constructed < 2; constructed++) {
@@ -135,7 +137,7 @@ static void in_between(const char *policy)
 /* What the other thread got last is freed here, comes back to it, or to this one. */
 static void to_and_fro(const char *policy)
 {
-	if (!yard_open(&yard, policy, NULL))
+	if (!yard_open(&yard, policy, &small))
 		return;
 	for (unsigned i = 0; i < 200; i++) {
 		tell(GET);
@@ -158,7 +160,7 @@ static void constructed_by_kfree(const char *policy)
 
 	if (strcmp(policy, "slub") && strcmp(policy, "slab") && strcmp(policy, "slqb"))
 		return;
-	if (!yard_open(&yard, policy, NULL))
+	if (!yard_open(&yard, policy, &small))
 		return;
 	for (unsigned i = 0; i < 100; i++) {
 		object = sy_alloc(yard.caches[CONSTRUCTED], 0);
