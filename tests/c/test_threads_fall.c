@@ -113,7 +113,7 @@ static size_t of_one(uint64_t *random)
 
 static size_t of_many(uint64_t *random)
 {
-	return 16 + check_random(random) % 30 * 8;
+	return (size_t)(16 + check_random(random) % 30 * 8);
 }
 
 int main(void)
