@@ -78,6 +78,9 @@
 #define SY__COLD __attribute__((__cold__, __noinline__))
 #define SY__OUT_OF_LINE __attribute__((__noinline__)) /* often taken, so compiled for speed; but the fast path goes without its frame */
 
+/* What sy__call_note has not: the address of no object, and of no byte behind the first of one. */
+#define SY__NOTHING ((const void *)1)
+
 #ifndef SY_PLATFORM_SHIM
 #define SY_PLATFORM_SHIM "platform/user.h"
 #endif

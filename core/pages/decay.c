@@ -289,7 +289,7 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 /* Whether the last that went, or the beginning, is so long ago. */
 static bool is_late(const struct sy_pages *pages, uint64_t now, uint64_t late)
 {
-	return pages->decay.hurries && now - pages->decay.hurries >= late;
+	return pages->decay.hurry_since && now - pages->decay.hurry_since >= late;
 }
 
 /* What small blocks there are, when no others come; those that became free during the wait are many times younger. */
@@ -307,9 +307,9 @@ static void give_hurried(struct sy_pages *pages, uint64_t now)
 		return;
 	decay->looked = now;
 	if (give_large(pages, now, age, PAGES_AT_ONCE))
-		decay->hurries = now;
+		decay->hurry_since = now;
 	else if (give_last(pages, now))
-		decay->hurries = now - pages->decay_ns / HOPE + age;
+		decay->hurry_since = now - pages->decay_ns / HOPE + age;
 	else
 		return;
 	decay->hurried = true;
@@ -346,10 +346,10 @@ static bool hope(struct sy_pages *pages, uint64_t now)
 	bool hopes;
 
 	if (!in_a_hurry(pages))
-		decay->hurries = 0;
-	else if (!decay->hurries)
-		decay->hurries = now;
-	hopes = decay->hurries && !is_late(pages, now, pages->decay_ns / HOPE + pages->decay_ns / HURRY);
+		decay->hurry_since = 0;
+	else if (!decay->hurry_since)
+		decay->hurry_since = now;
+	hopes = decay->hurry_since && !is_late(pages, now, pages->decay_ns / HOPE + pages->decay_ns / HURRY);
 	__atomic_store_n(&decay->hopes, hopes, __ATOMIC_RELAXED);
 	return hopes;
 }

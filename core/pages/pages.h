@@ -137,7 +137,7 @@ struct sy__decay {
 	unsigned quiet;           /* steps without regret */
 	unsigned regrets;         /* of having been in a hurry */
 	bool hurried;             /* what went back last did so in a hurry */
-	uint64_t hurries;         /* the clock when the hurry began, or last was of use; 0: there is none */
+	uint64_t hurry_since;     /* the clock when the hurry began, or last was of use; 0: there is none */
 	bool hopes;               /* [r] that was a moment ago */
 	size_t lowest;            /* [r] account_lock: least free and backed pages of this step */
 	size_t regretted;         /* [r] account_lock: discarded pages taken again in this step */

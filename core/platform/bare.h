@@ -89,8 +89,6 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 extern const void *sy__last; /* as sy__call_note was told, */
 extern void *sy__from;       /* by each CPU for itself where there are several */
 
-#define SY__NOTHING ((const void *)1) /* the address of no object, and of no byte behind the first of one */
-
 static inline ptrdiff_t sy__call_here(void)
 {
 	return 0;

@@ -93,8 +93,6 @@ extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exe
 /* sy__call_begin of a thread without a slot: -SY_SLOT_STRIDE. */
 #define SY__DUMMY_HERE ((ptrdiff_t)-4096)
 
-#define SY__NOTHING ((const void *)1) /* the address of no object, and of no byte behind the first of one */
-
 bool sy__call_enter(unsigned *slot);
 void sy__call_leave(void);
 unsigned sy__calls(void);

@@ -28,6 +28,12 @@ struct sy__fall {
 	bool halved;      /* since others' queues were emptied */
 };
 
+/* How long a queue may be in a fall that else may be so long. */
+static inline uint32_t sy__fall_limit(uint32_t limit)
+{
+	return limit < SY__FALL_QUEUE ? limit : SY__FALL_QUEUE;
+}
+
 /* A slab was made; now there are so many. */
 static inline void sy__fall_ends(struct sy__fall *fall, uint64_t slabs)
 {

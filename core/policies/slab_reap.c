@@ -105,7 +105,7 @@ bool sy__slab_empty(struct sy__slab_cache *cache, struct sy__slab_array *own, st
 	}
 	sy__slab_put(cache, node, own->objects, own->avail, surplus);
 	own->avail = 0;
-	own->limit = cache->limit < SY__FALL_QUEUE ? cache->limit : SY__FALL_QUEUE;
+	own->limit = sy__fall_limit(cache->limit);
 	sy__fall_goes_on(&node->fall, slabs - node->slabs);
 	if (node->fall.halved)
 		sy__settle_soon(cache->cache.heap);

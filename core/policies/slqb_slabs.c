@@ -187,7 +187,7 @@ static void flush_threads(struct sy__slqb_cache *cache, struct sy__slqb_slot *ow
 		return;
 	}
 	sy__slqb_flush(cache, own, list, UINT32_MAX, ended);
-	list->hiwater = cache->hiwater < SY__FALL_QUEUE ? cache->hiwater : SY__FALL_QUEUE;
+	list->hiwater = sy__fall_limit(cache->hiwater);
 	sy__fall_goes_on(&list->fall, slabs - list->slabs);
 	if (list->fall.halved)
 		sy__settle_soon(cache->cache.heap);

@@ -108,7 +108,7 @@ static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t si
 	struct sy__slub_heap *slub = sy__slub_heap(heap);
 	void *object = sy__large_alloc(heap, slot, size, flags, node);
 
-	if (sy__likely(!object || !heap->threads || sy__owners_set(&slub->owners, heap, sy__page_of(heap, object), 1)))
+	if (sy__likely(!object || !heap->threads || sy__heads_set(&slub->heads, heap, sy__page_of(heap, object), 1)))
 		return object;
 	sy__large_free(heap, slot, sy__head_of(heap, object));
 	return NULL;

@@ -2,10 +2,10 @@
 #ifndef SY_SLUB_H
 #define SY_SLUB_H
 
+#include "../heads.h"
 #include "../kmalloc.h"
 #include "../lines.h"
 #include "../list.h"
-#include "../owners.h"
 #include "../page_interface.h"
 #include "slub_word.h"
 
@@ -109,7 +109,7 @@ struct sy__slub_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
-	struct sy__owners owners;      /* the first page of the block that a page is of */
+	struct sy__heads heads;        /* the first page of the block that a page is of */
 	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found */
 	struct sy__slub_sizes sizes[]; /* one */
 };
@@ -346,7 +346,7 @@ bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
 void sy__slub_choose_here(struct sy__slub_cache *);
 struct sy__slub_slot *sy__slub_lines(struct sy_heap *);
-bool sy__slub_own_pages(struct sy__slub_cache *, struct sy_page *);
+bool sy__slub_set_heads(struct sy__slub_cache *, struct sy_page *);
 
 /* slub_owned.c, for heaps of threads: what slots own. */
 void *sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);

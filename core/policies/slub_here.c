@@ -23,7 +23,7 @@
  * the next slab that it owns, still within the fast call. What needs the node or the page allocator, one call in hundreds, is a slow call.
  * Filling a cache with 10,000 objects and freeing them in any order costs less than three times as much as hot pairs do.
  *
- * These frees find the slab by one look at the page's word (core/owners.h), without the descriptors of the slab's other pages, and
+ * These frees find the slab by one look at the page's word (core/heads.h), without the descriptors of the slab's other pages, and
  * the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects or a large
  * allocation, bears no mark that it takes for its own. Sizes that no class serves have `nowhere`: slots in which nothing is ever found.
  *
@@ -188,8 +188,8 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 /* Frees of other objects than the one that was handed out last, in a call. */
 static inline void free_other(struct sy__slub_cache *cache, void *object, size_t offset)
 {
-	const struct sy__owners *owners = &sy__slub_heap(cache->cache.heap)->owners;
-	struct sy_page *page = sy__owners_head(owners, sy__owners_index(owners, object));
+	const struct sy__heads *heads = &sy__slub_heap(cache->cache.heap)->heads;
+	struct sy_page *page = sy__heads_at(heads, sy__heads_index(heads, object));
 	ptrdiff_t here = sy__call_here();
 
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, offset)))
@@ -312,7 +312,7 @@ static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *hea
  * allocation's pages has no mark of a slot. */
 static inline void kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
-	struct sy_page *page = sy__owners_head(&sy__slub_heap(heap)->owners, at);
+	struct sy_page *page = sy__heads_at(&sy__slub_heap(heap)->heads, at);
 	ptrdiff_t here = sy__call_here();
 
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
@@ -324,7 +324,7 @@ static inline void kfree_other(void *object, struct sy_heap *heap, size_t at)
 static void kfree_here(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
-		kfree_other(object, heap, sy__owners_index(&sy__slub_heap(heap)->owners, object));
+		kfree_other(object, heap, sy__heads_index(&sy__slub_heap(heap)->heads, object));
 	else
 		put_here(object, 0);
 }
@@ -332,10 +332,10 @@ static void kfree_here(void *object, struct sy_heap *heap)
 /* Of any address, in a call. */
 static inline void free_any_other(void *object, struct sy_heap *heap)
 {
-	const struct sy__owners *owners = &sy__slub_heap(heap)->owners;
-	size_t page = sy__owners_index(owners, object);
+	const struct sy__heads *heads = &sy__slub_heap(heap)->heads;
+	size_t page = sy__heads_index(heads, object);
 
-	if (sy__likely(page < owners->pages)) {
+	if (sy__likely(page < heads->pages)) {
 		kfree_other(object, heap, page);
 		return;
 	}
@@ -401,7 +401,7 @@ bool sy__slub_here_init(struct sy__slub_heap *slub)
 {
 	struct sy_heap *heap = &slub->heap;
 	slub->nowhere = sy__slub_lines(heap);
-	if (!slub->nowhere || !sy__owners_create(&slub->owners, heap))
+	if (!slub->nowhere || !sy__heads_create(&slub->heads, heap))
 		return false;
 	fill_sizes(slub->sizes, slub);
 	return true;
@@ -409,13 +409,13 @@ bool sy__slub_here_init(struct sy__slub_heap *slub)
 
 void sy__slub_here_fini(struct sy_heap *heap)
 {
-	sy__owners_destroy(&sy__slub_heap(heap)->owners);
+	sy__heads_destroy(&sy__slub_heap(heap)->heads);
 }
 
 /* False: no memory. */
-bool sy__slub_own_pages(struct sy__slub_cache *cache, struct sy_page *page)
+bool sy__slub_set_heads(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 
-	return sy__owners_set(&slub->owners, &slub->heap, page, (size_t)1 << sy__page_order(page));
+	return sy__heads_set(&slub->heads, &slub->heap, page, (size_t)1 << sy__page_order(page));
 }

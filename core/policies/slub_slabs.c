@@ -112,7 +112,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
-	if (cache->cache.heap->threads && !sy__slub_own_pages(cache, page)) {
+	if (cache->cache.heap->threads && !sy__slub_set_heads(cache, page)) {
 		sy__pages_give(cache->cache.heap, slot, page);
 		return NULL;
 	}

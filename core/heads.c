@@ -1,0 +1,80 @@
+/*
+ * Heads of pages: the descriptor of the first page of the slab, or large allocation, that a page is of. For freeing without knowing the cache.
+ *
+ * kfree gets an address and nothing else, and every free needs the slab's state, in the descriptor of its first page. The page's
+ * own descriptor says which that is, but to ask the descriptors of all pages of a slab, for the way to one of them, is to
+ * wait for another cache line in each free; and such a descriptor is what other CPUs may write to. So heaps of threads keep one
+ * word for each page, which only changes when the page changes hands: where the descriptor of its block's first page is. Eight
+ * pages share a cache line.
+ *
+ * Whoever takes pages for objects that kfree may get says so before any such object is handed out; what is said of
+ * other pages is never looked at, so nothing is undone when pages are given back.
+ *
+ * They are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
+ * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk usable at
+ * once: that is no harm. Whether a chunk is usable is an acquire, against the release of who made it so, that no write to it is made
+ * before the word was seen; the mapping itself is changed for all processors at once. Writes are plain: who frees an object got it
+ * from somebody who got it after the word was written.
+ */
+#include "heads.h"
+
+#include "page_interface.h"
+
+#define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages: their heads are as much memory as the largest pages of machines are */
+#define CHUNK_BYTES (CHUNK * sizeof(struct sy_page *))
+
+static size_t chunks(const struct sy__heads *heads)
+{
+	return (heads->pages + CHUNK - 1) / CHUNK;
+}
+
+/* The table, and a byte for each chunk. */
+static size_t reserved(const struct sy__heads *heads)
+{
+	return chunks(heads) * (CHUNK_BYTES + 1);
+}
+
+bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
+{
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
+
+	heads->memory = (uintptr_t)base->memory;
+	heads->pages = (size_t)base->page_count;
+	heads->table = sy__source_reserve(reserved(heads));
+	if (!heads->table)
+		return false;
+	heads->there = (uint8_t *)heads->table + chunks(heads) * CHUNK_BYTES;
+	if (sy__source_commit(heads->there, chunks(heads)) != 0) {
+		sy__heads_destroy(heads);
+		return false;
+	}
+	return true;
+}
+
+void sy__heads_destroy(struct sy__heads *heads)
+{
+	if (heads->table)
+		sy__source_release(heads->table, reserved(heads));
+	heads->table = NULL;
+}
+
+static bool make_usable(struct sy__heads *heads, size_t chunk)
+{
+	if (sy__likely(__atomic_load_n(&heads->there[chunk], __ATOMIC_ACQUIRE)))
+		return true;
+	if (sy__source_commit(heads->table + chunk * CHUNK, CHUNK_BYTES) != 0)
+		return false;
+	__atomic_store_n(&heads->there[chunk], 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool sy__heads_set(struct sy__heads *heads, const struct sy_heap *heap, struct sy_page *page, size_t count)
+{
+	size_t first = sy__heads_index(heads, sy__page_address(heap, page));
+
+	if (sy__unlikely(!make_usable(heads, first / CHUNK)))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		heads->table[first + i] = page;
+	return true;
+}

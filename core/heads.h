@@ -1,0 +1,33 @@
+/* The first page of the block that a page is of. See heads.c. */
+#ifndef SY_HEADS_H
+#define SY_HEADS_H
+
+#include "page_interface.h"
+
+struct sy__heads {
+	uintptr_t memory;       /* address of the first page */
+	size_t pages;           /* in the range */
+	struct sy_page **table; /* for each of them, the descriptor of the first page of its block; NULL: not created */
+	uint8_t *there;         /* for each CHUNK of the table: whether it can be written to */
+};
+
+/* All are undefined at first. False: no memory. */
+bool sy__heads_create(struct sy__heads *, const struct sy_heap *);
+void sy__heads_destroy(struct sy__heads *);
+
+/* So many pages are a block's from now on, from its first one. False: there is no memory to say so. */
+bool sy__heads_set(struct sy__heads *, const struct sy_heap *, struct sy_page *, size_t count);
+
+/* First page of the block that a page in the range is in. */
+static inline struct sy_page *sy__heads_at(const struct sy__heads *heads, size_t page)
+{
+	return heads->table[page];
+}
+
+/* Of any address: the number of its page in the range, or at least `pages`. */
+static inline size_t sy__heads_index(const struct sy__heads *heads, const void *address)
+{
+	return ((uintptr_t)address - heads->memory) >> SY_PAGE_SHIFT;
+}
+
+#endif
