@@ -184,7 +184,7 @@ static void write_latencies(struct json *json, const struct run *run, struct res
 
 static void write_phases(struct json *json, const struct run *run)
 {
-	double sum = 0;
+	double per_live, sum = 0, judged = 0;
 
 	json_array(json, "phases");
 	for (unsigned i = 0; i < run->phase_count; i++) {
@@ -194,11 +194,13 @@ static void write_phases(struct json *json, const struct run *run)
 		json_count(json, "live_kb", phase->live_bytes / 1024);
 		json_count(json, "resident_kb", phase->resident_kb);
 		json_object_end(json);
-		if (i >= run->judged_from)
-			sum += (double)phase->resident_kb * 1024 / (double)phase->live_bytes;
+		per_live = (double)phase->resident_kb * 1024 / (double)phase->live_bytes;
+		sum += per_live;
+		if (i == run->judged)
+			judged = per_live;
 	}
 	json_array_end(json);
-	json_measured(json, "resident_per_live", sum / (run->phase_count - run->judged_from), 4);
+	json_measured(json, "resident_per_live", run->judged ? judged : sum / run->phase_count, 4);
 }
 
 static bool print_result(const struct run *run, struct result *result, struct fault *fault)

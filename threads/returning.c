@@ -2,12 +2,14 @@
  * How much memory comes back when a program has become small.
  *
  * Every thread takes many small objects, frees all but one in SURVIVORS of them, and then goes on for SECOND, taking and freeing a few
- * now and then: no more than what keeps an allocator without a thread of its own going. Three phases are noted: the peak, what is
- * resident when the last object was freed, and what is a second later; resident by live memory is of the last one.
+ * now and then: no more than what keeps an allocator without a thread of its own going. Four phases are noted: the peak, what is
+ * resident when the last object was freed, what is a second later, and after a trim; resident by live memory is of the third.
  *
  *   together    the survivors were taken one after the other: nearly everything can go back.
  *   scattered   they are drawn at random: each pins its page, or more. What can be done then is decided by how small the
  *               pieces are that an allocator gives back.
+ *   collapse    as together, but freed in random order, so that the last free objects in an allocator's queues each keep a slab; and
+ *               the program goes on with pairs of one size alone, without a pause: calls that never get to an allocator's slow path.
  */
 #include "work.h"
 
@@ -15,6 +17,7 @@
 #define SECOND 1000000000u
 #define FEW 64u
 #define PAUSE 1000000 /* nanoseconds */
+#define PAIR 64 /* bytes */
 
 struct crowd {
 	struct held *held;
@@ -23,7 +26,7 @@ struct crowd {
 
 static bool crowd_prepare(struct run *run, struct fault *fault)
 {
-	if (run->operations > SIZE_MAX / sizeof(struct held))
+	if (run->operations > SIZE_MAX / sizeof(struct held) || run->operations > UINT32_MAX)
 		return refuse(fault, "--operations is too much here: all these objects live at once");
 	for (unsigned i = 0; i < run->threads; i++) {
 		struct crowd *crowd = table(run, sizeof *crowd);
@@ -32,7 +35,7 @@ static bool crowd_prepare(struct run *run, struct fault *fault)
 		crowd->held = table(run, crowd->count * sizeof *crowd->held);
 		run->workers[i].own = crowd;
 	}
-	run->judged_from = 2;
+	run->judged = 2;
 	return true;
 }
 
@@ -48,6 +51,17 @@ static void gather(struct worker *worker, struct crowd *crowd)
 		crowd->held[i].size = draw_size(worker);
 		crowd->held[i].object = take(worker, NULL, crowd->held[i].size);
 	}
+	note_phase(worker);
+}
+
+static void go_on_by_pairs(struct worker *worker)
+{
+	uint64_t start = monotonic_ns();
+
+	note_phase(worker);
+	while (monotonic_ns() - start < SECOND)
+		for (unsigned i = 0; i < FEW; i++)
+			give(worker, NULL, take(worker, NULL, PAIR), PAIR);
 	note_phase(worker);
 }
 
@@ -82,6 +96,31 @@ static void together_work(struct worker *worker)
 	go_on(worker);
 }
 
+static void swap_held(struct held *one, struct held *other)
+{
+	struct held held = *one;
+
+	*one = *other;
+	*other = held;
+}
+
+static void collapse_work(struct worker *worker)
+{
+	struct crowd *crowd = worker->own;
+	size_t survivors = crowd->count / SURVIVORS;
+
+	gather(worker, crowd);
+	for (size_t i = 0; i < survivors; i++)
+		swap_held(&crowd->held[i], &crowd->held[crowd->count / 2 + i]);
+	for (size_t left = crowd->count - survivors; left; left--) {
+		struct held *last = &crowd->held[survivors + left - 1];
+
+		swap_held(last, &crowd->held[survivors + draw_below(worker, (uint32_t)left)]);
+		give_held(worker, last);
+	}
+	go_on_by_pairs(worker);
+}
+
 static void scattered_work(struct worker *worker)
 {
 	struct crowd *crowd = worker->own;
@@ -97,6 +136,9 @@ static void crowd_leave(struct worker *worker)
 {
 	struct crowd *crowd = worker->own;
 
+	if (!worker->index)
+		target_trim(worker->target);
+	note_phase(worker);
 	for (size_t i = 0; i < crowd->count; i++)
 		if (crowd->held[i].object)
 			give_held(worker, &crowd->held[i]);
@@ -112,4 +154,10 @@ const struct workload workload_scattered = {
 	.name = "scattered", .what = "a peak is freed but for objects at random",
 	.operations = 1000000, .size_min = 16, .size_max = 256, .threads_per = 1,
 	.prepare = crowd_prepare, .work = scattered_work, .leave = crowd_leave,
+};
+
+const struct workload workload_collapse = {
+	.name = "collapse", .what = "a peak is freed in random order but for objects that were taken together; then pairs alone",
+	.operations = 1000000, .size_min = 16, .size_max = 256, .threads_per = 1,
+	.prepare = crowd_prepare, .work = collapse_work, .leave = crowd_leave,
 };

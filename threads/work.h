@@ -76,7 +76,7 @@ struct run {
 	uint64_t table_bytes;      /* that table() took */
 	struct phase phases[MOST_PHASES];
 	unsigned phase_count;
-	unsigned judged_from; /* the first phase that counts for resident_per_live */
+	unsigned judged; /* the phase whose resident_per_live is the run's; 0: the mean over all */
 };
 
 struct worker {

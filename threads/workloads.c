@@ -3,10 +3,10 @@
 
 extern const struct workload workload_hot, workload_lifo, workload_fifo, workload_shuffled, workload_larson, workload_pipe;
 extern const struct workload workload_exchange, workload_hackbench, workload_scratch, workload_ageing;
-extern const struct workload workload_together, workload_scattered, workload_trace;
+extern const struct workload workload_together, workload_scattered, workload_collapse, workload_trace;
 
 const struct workload *const workloads[] = {
 	&workload_hot,      &workload_lifo,      &workload_fifo,    &workload_shuffled, &workload_larson, &workload_pipe,
 	&workload_exchange, &workload_hackbench, &workload_scratch, &workload_ageing,   &workload_together,
-	&workload_scattered, &workload_trace,    NULL,
+	&workload_scattered, &workload_collapse, &workload_trace, NULL,
 };

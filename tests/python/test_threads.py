@@ -15,7 +15,10 @@ from handmade import complaint, slabyard
 from slabyard import threads
 from slabyard.output import render
 
-WORKLOADS = ("hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "hackbench", "scratch", "ageing", "together", "scattered")
+WORKLOADS = (
+    "hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "hackbench", "scratch", "ageing", "together", "scattered",
+    "collapse",
+)
 FEW = {"hackbench": "40", "ageing": "20000"}
 
 
@@ -47,6 +50,15 @@ def test_every_workload_under_a_heap_and_a_malloc(workload: str) -> None:
 def test_every_policy_serves_threads(policy: str) -> None:
     found = records("--allocator", policy, "--workload", "exchange,larson", "--threads", "3", "--operations", "4000", "--runs", "1")
     assert [one["run"]["workload"] for one in found] == ["exchange", "larson"]
+
+
+@pytest.mark.parametrize("workload", ["together", "scattered", "collapse"])
+def test_what_comes_back_of_a_peak(workload: str) -> None:
+    (one,) = records("--allocator", "slub", "--workload", workload, "--threads", "2", "--operations", "50000", "--runs", "1")
+    peak, freed, later, trimmed = one["timed"]["phases"]
+    assert freed["live_kb"] == later["live_kb"] == trimmed["live_kb"] < peak["live_kb"] / 50
+    assert trimmed["resident_kb"] < peak["resident_kb"] / 2
+    assert one["timed"]["resident_per_live"] == pytest.approx(later["resident_kb"] / later["live_kb"], rel=0.02)
 
 
 def test_objects_of_a_cache() -> None:
