@@ -5,7 +5,10 @@
  * sy__zone_free is its inverse. A freed block joins its buddy as long as that is free, and the result goes to the front of
  * its list, to be used next while the caches are warm; unless the buddy of the block that it would next be part of is free
  * already. Then it is likely to join soon, and goes to the back, so that it is not handed out just before it could. Where free
- * memory goes back to its source after a while (decay.c), what has gone is at the back instead.
+ * memory goes back to its source after a while (decay.c), what has gone is at the back instead; and the smallest block that has memory
+ * is taken before a smaller one that has none, or a program that takes and frees all it has again and again would need ever more.
+ * As a block may have memory in part, a split looks whether the half that stays free has any. What a program goes on with after a peak is then
+ * part of a large block, which does not go back; no more than one.
  *
  * Pageblocks whose pages are reserved for HighAtomic requests do not join with others: the reserve would leak away.
  *
@@ -19,6 +22,8 @@
  * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.
  */
 #include "pages.h"
+
+#define LOOK_ORDER 5u /* of the smallest blocks of which it is looked for whether they have memory */
 
 static void set_free(struct sy_page *page, unsigned order, unsigned migrate)
 {
@@ -106,12 +111,34 @@ bool sy__zone_has(struct sy__zone *zone, unsigned order, unsigned migrate)
 	return order == SY_MAX_ORDER && migrate == SY_MOVABLE_TYPE && sy__zone_grow(zone);
 }
 
+/* The least order from that one on whose first block has memory; more than SY_MAX_ORDER: none has. */
+static unsigned backed_order(const struct sy__zone *zone, unsigned order, unsigned migrate)
+{
+	while (order <= SY_MAX_ORDER && !(zone->free[order][migrate].first && zone->free[order][migrate].first->bytes))
+		order++;
+	return order;
+}
+
+/* Whether some of a block has memory; of small ones that is not worth a look. */
+static bool may_be_backed(const struct sy_page *block, unsigned order)
+{
+	size_t pages = (size_t)1 << order, at = 0;
+
+	if (order < LOOK_ORDER)
+		return true;
+	while (at < pages && !(block[at].flags & SY__PAGE_BACKED))
+		at++;
+	return at < pages;
+}
+
 struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigned migrate)
 {
 	struct sy_page *page;
-	unsigned at = order;
+	unsigned at = zone->pages->decay_ns ? backed_order(zone, order, migrate) : order;
 	uint64_t since;
 
+	if (at > SY_MAX_ORDER)
+		at = order;
 	while (!sy__zone_has(zone, at, migrate))
 		if (++at > SY_MAX_ORDER)
 			return NULL;
@@ -120,7 +147,7 @@ struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigne
 	since = page->bytes;
 	while (at > order) {
 		at--;
-		page[(size_t)1 << at].bytes = since;
+		page[(size_t)1 << at].bytes = since && may_be_backed(page + ((size_t)1 << at), at) ? since : 0;
 		sy__zone_add_first(zone, page + ((size_t)1 << at), at, migrate);
 	}
 	page->order = (uint8_t)order;

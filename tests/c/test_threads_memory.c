@@ -1,6 +1,6 @@
 /*
- * Memory of heaps of threads: where it comes from (a limit, a caller's buffer), that running out of it harms nothing, and that it goes
- * back to the operating system when it is free.
+ * Memory of heaps of threads: where it comes from (a limit, a caller's buffer), that running out of it harms nothing, that what is free is
+ * used again before more is, and that it goes back to the operating system when it stays free.
  */
 #include "threads_support.h"
 
@@ -268,6 +268,49 @@ static void giving_back(const struct sy_policy *policy)
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------ */
 
+/* ---- Again --------------------------------------------------------------------------------------------------------- */
+
+#define NODES 39500u /* somewhat more than a maximal block */
+#define NODE_BYTES 104u
+
+/* Takes some of the nodes, each round another number, and frees them in another order. */
+static uint64_t breathe(struct sy_heap *heap, void **nodes, unsigned count)
+{
+	uint64_t held;
+
+	for (unsigned i = 0; i < count; i++)
+		nodes[i] = sy_malloc(heap, NODE_BYTES, 0);
+	held = heap->counters.slab_pages;
+	for (unsigned i = 0; i < count; i++)
+		sy_mfree(heap, nodes[(uint64_t)i * 7919 % count]);
+	return held;
+}
+
+/* What a program of phases needs is what it needs in the largest, though something of their ends stays, next to memory that never was
+ * used; and goes, and joins with that. */
+static void use_again(void)
+{
+	struct sy_heap *heap = sy_heap_open("slub", NULL, NULL);
+	void **nodes = malloc((NODES + 1) * sizeof(*nodes));
+	uint64_t most = 0, held;
+
+	for (unsigned phase = 0; phase < 3; phase++) {
+		for (unsigned i = 0; i <= NODES; i++)
+			nodes[i] = sy_malloc(heap, NODE_BYTES, 0);
+		for (unsigned i = 0; i < NODES; i++)
+			sy_mfree(heap, nodes[i]);
+		for (unsigned round = 0; round < 10; round++) {
+			held = breathe(heap, nodes, NODES - round % 7 * 512);
+			most = held > most ? held : most;
+		}
+		sy_mfree(heap, nodes[NODES]);
+	}
+	CHECK(backed_pages(heap) <= most + most / 20);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+	free(nodes);
+}
+
 static void open_wrongly(void)
 {
 	const struct sy_heap_options vast = { .reserve = SIZE_MAX / 8 };
@@ -328,6 +371,7 @@ int main(void)
 	for (rlim_t more = 40 * MIB; BOUNDED_ADDRESSES && more < 800 * MIB; more += 6 * MIB)
 		open_within("slqb", more);
 	refuse_buffers();
+	use_again();
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
 		const char *name = (*at)->name;
