@@ -6,6 +6,11 @@
  * one, and so are ends of grace periods, ticks and what was given back under pressure. So the same policy must hold the same pages
  * after them; whatever differs is an error, of the port, of the log or of the core's independence from what is below it.
  *
+ * Pages are where they were: a `pages` line tells what the kernel's page allocator gave a call, and the call gets the same frame here
+ * (core/pages/place.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through the same ones, and
+ * a request that the log does not have, or that asks for another size, is noticed: such requests are counted, and get any
+ * pages. Bookkeeping has a zone of its own. Logs without these lines are from before there were any; pages are any, then.
+ *
  * Objects are known by their addresses in the kernel, which a table maps to those here. Memory waits for a grace period in the
  * order in which it was freed, on both sides, so each `grace` of the log ends the longest wait; the heap is never told by time
  * that one is over. The clock stands at the time of the line; a tick finds something due, as it did in the kernel, whose own clock is
@@ -21,8 +26,12 @@
 
 #include "core/deferred.h"
 #include "core/page_interface.h"
+#include "core/pages/pages.h"
+#include "core/pages/place.h"
 
-#define NODE_PAGES ((uint64_t)1 << 20) /* of every node; address space, not memory */
+#define NODE_PAGES ((uint64_t)1 << 22) /* of every node; address space, not memory */
+#define MOST_GIVEN 16u                 /* blocks that one call takes */
+#define NOTHING UINT64_MAX             /* no frame: the kernel's page allocator had none */
 #define GFP_RECLAIMABLE 0x10u
 #define GFP_THISNODE 0x200000u
 #define MOST_WORDS 8u
@@ -110,13 +119,26 @@ static void *take(struct table *table, uint64_t key)
 
 /* ---- The machine -------------------------------------------------------------------------------------------------- */
 
+/* What the next call of a CPU gets from the page allocator, in order. */
+struct given {
+	struct {
+		uint64_t frame; /* or NOTHING */
+		unsigned order, node;
+	} blocks[MOST_GIVEN];
+	unsigned count, taken;
+};
+
 struct relive {
 	const struct spec *spec;
 	struct sy_pages *pages;
 	struct sy_heap *heap;
+	struct sy__placer placer;
 	struct table objects, caches;
+	struct given given[SY_MAX_SLOTS];
 	unsigned slots, nodes;
+	unsigned slot; /* of the call in progress */
 	uint64_t lines, unknown; /* unknown: frees of what the log has not seen allocated */
+	uint64_t requests, apart; /* `pages` lines; requests for pages that are in the log or here alone, or could not be met there */
 };
 
 static uint64_t now;
@@ -124,6 +146,36 @@ static uint64_t now;
 static uint64_t clock_of_log(void)
 {
 	return now;
+}
+
+/* What the log has for the request, if it is the same request. */
+static struct sy_page *as_given(struct relive *relive, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
+{
+	struct given *given = &relive->given[relive->slot];
+	struct sy_page *page = NULL;
+
+	if (given->taken < given->count && given->blocks[given->taken].order == order) {
+		uint64_t frame = given->blocks[given->taken].frame;
+		unsigned there = given->blocks[given->taken++].node;
+
+		if (frame == NOTHING)
+			return NULL;
+		if (frame < NODE_PAGES && there < relive->nodes)
+			page = sy__block_take_at(relive->pages, there * NODE_PAGES + frame, order, use);
+	}
+	if (page)
+		return page;
+	relive->apart += relive->requests != 0;
+	return sy__block_take(relive->pages, slot, order, flags, node, use);
+}
+
+static struct sy_page *place(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
+{
+	struct relive *relive = context;
+
+	if (use == SY_USE_METADATA) /* whatever may be moved is served from the zone for that, on the first node */
+		return sy__block_take(relive->pages, slot, order, flags | SY_MOVABLE, 0, use);
+	return as_given(relive, slot, order, flags, node, use);
 }
 
 static void construct(void *object, size_t size)
@@ -134,20 +186,25 @@ static void construct(void *object, size_t size)
 
 static bool start(struct relive *relive, struct fault *fault)
 {
-	struct sy_pages_config pages = { .zone_count = relive->nodes, .slots = relive->slots, .pageblock_order = 9 };
+	struct sy_pages_config pages = { .zone_count = relive->nodes + 1, .slots = relive->slots, .pageblock_order = 9 };
 	struct sy_heap_config heap;
 
 	for (unsigned i = 0; i < relive->nodes; i++)
 		pages.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * NODE_PAGES,
 			                                  .pages = NODE_PAGES };
+	pages.zones[relive->nodes] = (struct sy_zone_config){ .name = "Movable", .start_page = relive->nodes * NODE_PAGES,
+		                                              .pages = NODE_PAGES };
 	sy_heap_defaults(relive->spec->policy, &heap);
 	heap.slots = relive->slots;
 	heap.nodes = relive->nodes;
 	memcpy(heap.tunables, relive->spec->tunables, sizeof heap.tunables);
 	sy_platform_set_clock(clock_of_log);
 	relive->pages = sy_pages_create(&pages);
-	if (relive->pages)
+	relive->placer = (struct sy__placer){ place, relive };
+	if (relive->pages) {
+		sy__pages_set_placer(relive->pages, &relive->placer);
 		relive->heap = sy_heap_create(relive->pages, &heap);
+	}
 	return relive->heap || refuse(fault, "no memory for the machine of the log");
 }
 
@@ -230,9 +287,11 @@ static bool shrink(struct relive *relive, const struct line *line, struct fault 
 static bool alloc(struct relive *relive, const struct line *line, struct fault *fault)
 {
 	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+	void *object = cache ? sy_cache_alloc(cache, line->slot, flags_of(line->words[3]), atoi(line->words[4])) : NULL;
 
-	return cache && remember(relive, &relive->objects, line->words[2],
-	                         sy_cache_alloc(cache, line->slot, flags_of(line->words[3]), atoi(line->words[4])), fault);
+	if (cache && object && !hexadecimal(line->words[2])) /* the kernel got none: for want of bookkeeping, which is not logged */
+		sy_cache_free(cache, line->slot, object);
+	return cache && (!hexadecimal(line->words[2]) || remember(relive, &relive->objects, line->words[2], object, fault));
 }
 
 static bool free_object(struct relive *relive, const struct line *line, struct fault *fault)
@@ -249,9 +308,12 @@ static bool free_object(struct relive *relive, const struct line *line, struct f
 static bool general_alloc(struct relive *relive, const struct line *line, struct fault *fault)
 {
 	size_t bytes = (size_t)strtoull(line->words[1], NULL, 10);
+	void *object = sy_kmalloc(relive->heap, line->slot, bytes, flags_of(line->words[3]), atoi(line->words[4]));
 
-	return remember(relive, &relive->objects, line->words[2],
-	                sy_kmalloc(relive->heap, line->slot, bytes, flags_of(line->words[3]), atoi(line->words[4])), fault);
+	if (hexadecimal(line->words[2]))
+		return remember(relive, &relive->objects, line->words[2], object, fault);
+	sy_kfree(relive->heap, line->slot, object);
+	return true;
 }
 
 static bool general_free(struct relive *relive, const struct line *line, struct fault *fault)
@@ -304,6 +366,30 @@ static bool give(struct relive *relive, const struct line *line, struct fault *f
 	return true;
 }
 
+/* Not a call, but what the CPU's next one gets. */
+static bool pages(struct relive *relive, const struct line *line, struct fault *fault)
+{
+	struct given *given = &relive->given[line->slot];
+	uint64_t frame = strcmp(line->words[1], "-") ? strtoull(line->words[1], NULL, 10) : NOTHING;
+
+	if (given->count == MOST_GIVEN)
+		return refuse(fault, "line %" PRIu64 " of the log: no call takes so many blocks of pages", relive->lines);
+	given->blocks[given->count].frame = frame;
+	given->blocks[given->count].order = (unsigned)strtoul(line->words[2], NULL, 10);
+	given->blocks[given->count++].node = (unsigned)strtoul(line->words[3], NULL, 10);
+	relive->requests++;
+	return true;
+}
+
+/* Whether a call has taken what the kernel's did. */
+static void end_call(struct relive *relive)
+{
+	struct given *given = &relive->given[relive->slot];
+
+	relive->apart += given->count - given->taken;
+	given->count = given->taken = 0;
+}
+
 static const struct verb {
 	const char *name;
 	unsigned words; /* at least, the verb included */
@@ -311,8 +397,19 @@ static const struct verb {
 } verbs[] = {
 	{ "alloc", 5, alloc },     { "free", 3, free_object },  { "kmalloc", 5, general_alloc }, { "kfree", 2, general_free },
 	{ "grace", 2, grace },     { "tick", 1, tick },         { "give", 1, give },             { "create", 6, create },
-	{ "destroy", 2, destroy }, { "shrink", 2, shrink },
+	{ "destroy", 2, destroy }, { "shrink", 2, shrink },     { "pages", 4, pages },
 };
+
+static bool run_verb(struct relive *relive, const struct verb *verb, const struct line *line, struct fault *fault)
+{
+	bool good;
+
+	relive->slot = line->slot;
+	good = verb->run(relive, line, fault);
+	if (verb->run != pages)
+		end_call(relive);
+	return good;
+}
 
 static unsigned split(char *text, char **words)
 {
@@ -340,7 +437,7 @@ static bool run_line(struct relive *relive, char *text, struct fault *fault)
 	memcpy(line.words, words + 2, line.count * sizeof *words);
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		if (strcmp(line.words[0], verbs[i].name) == 0 && line.count >= verbs[i].words)
-			return verbs[i].run(relive, &line, fault);
+			return run_verb(relive, &verbs[i], &line, fault);
 	return refuse(fault, "line %" PRIu64 " of the log: %s is nothing that a kernel logs so", relive->lines, line.words[0]);
 }
 
@@ -369,6 +466,8 @@ static bool print(const struct relive *relive, FILE *out, struct fault *fault)
 	json_begin(&json, out);
 	json_object(&json, NULL);
 	json_count(&json, "unknown_frees", relive->unknown);
+	json_count(&json, "page_requests", relive->requests);
+	json_count(&json, "page_requests_apart", relive->apart);
 	json_count(&json, "slab_pages", counters->slab_pages);
 	json_count(&json, "large_pages", counters->large_pages);
 	json_object_end(&json);

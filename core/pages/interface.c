@@ -14,6 +14,7 @@
  * without 64-bit atomic instructions.
  */
 #include "pages.h"
+#include "place.h"
 
 /* Pages of a run whose memory was not there: no heap had it before, or it was discarded. */
 struct fresh {
@@ -106,12 +107,20 @@ static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, st
 	sy__unlock(&pages->source_lock);
 }
 
+static inline struct sy_page *take_or_place(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node,
+                                            enum sy_page_use use)
+{
+	if (sy__likely(!pages->placer))
+		return sy__block_take(pages, slot, order, flags, node, use);
+	return pages->placer->take(pages->placer->context, slot, order, flags, node, use);
+}
+
 /* A block, with memory behind it; NULL: there is none. */
 static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
                                          enum sy_page_use use)
 {
 	struct sy_pages *pages = heap->pages;
-	struct sy_page *head = sy__block_take(pages, slot, order, flags, node < 0 ? heap->slot_node[slot] : node, use);
+	struct sy_page *head = take_or_place(pages, slot, order, flags, node < 0 ? heap->slot_node[slot] : node, use);
 
 	if (sy__unlikely(!head))
 		return refused(heap);

@@ -162,6 +162,7 @@ struct sy_pages {
 	void (*on_fallback)(void *context, const struct sy_fallback_event *);
 	void *fallback_context;
 	size_t fail_after; /* [r] requests until one fails; 0: never */
+	const struct sy__placer *placer; /* who chooses blocks for heaps, see place.c; NULL: the zones */
 
 	sy__lock_t source_lock;
 	size_t committed_pages; /* [r] source_lock */

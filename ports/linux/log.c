@@ -11,10 +11,15 @@
  *
  *	create CACHE SIZE ALIGN FLAGS CONSTRUCTED NAME    size in bytes; flags: enum sy_cache_flags
  *	destroy CACHE        shrink CACHE
- *	alloc CACHE OBJECT GFP NODE                       what fails is not logged
+ *	alloc CACHE OBJECT GFP NODE                       OBJECT 0: it failed, and may be tried again
  *	free CACHE OBJECT
  *	kmalloc BYTES OBJECT GFP NODE                     kfree OBJECT
  *	grace ADDRESS        tick        give             the slab that was waiting, or a place in the object
+ *	pages FRAME ORDER NODE                            what the page allocator gave; FRAME -: nothing
+ *
+ * `pages` is no call, but tells what the CPU's next alloc or kmalloc got on its way, for slabs and large objects, in order: the number of
+ * the first page frame, 2^ORDER of them. A replay that has its pages at the same places is not led elsewhere by addresses. What the
+ * core takes for its own bookkeeping is not told: the replay's structures need not be of the same size.
  *
  * The last line is `end RECORDS LOST SLAB LARGE METADATA`: how many records, how many were lost, and the pages that the heap
  * held when the log was opened. Bulk calls are as many single ones. What slab_common.c takes from the page allocator by itself, beyond
@@ -180,10 +185,20 @@ static void show_creation(struct seq_file *file, const struct record *record)
 		seq_printf(file, "create %llx\n", record->subject);
 }
 
+static void show_pages(struct seq_file *file, const struct record *record)
+{
+	const void *block = (const void *)(uintptr_t)record->object;
+
+	if (block)
+		seq_printf(file, "pages %lu %llu %d\n", page_to_pfn(virt_to_page(block)), record->subject, record->node);
+	else
+		seq_printf(file, "pages - %llu %d\n", record->subject, record->node);
+}
+
 static void show_record(struct seq_file *file, const struct record *record)
 {
 	static const char *const names[] = { "create", "destroy", "shrink", "alloc", "free", "kmalloc", "kfree", "grace", "tick",
-		                             "give" };
+		                             "give", "pages" };
 	const char *name = names[record->operation];
 
 	seq_printf(file, "%llu %u ", record->time, record->cpu);
@@ -203,6 +218,9 @@ static void show_record(struct seq_file *file, const struct record *record)
 		break;
 	case SY__LOG_KMALLOC:
 		seq_printf(file, "%s %llu %llx %x %d\n", name, record->subject, record->object, record->gfp, record->node);
+		break;
+	case SY__LOG_PAGES:
+		show_pages(file, record);
 		break;
 	case SY__LOG_KFREE:
 	case SY__LOG_GRACE:

@@ -189,6 +189,8 @@ struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned ord
 	struct page *block = take(this_cpu_ptr(&sy__call), order, flags, node);
 	struct sy_page *page = sy__page_of_linux(block);
 
+	if (unlikely(sy__log_is_on) && use != SY_USE_METADATA)
+		sy__log_write(SY__LOG_PAGES, block ? page_address(block) : NULL, order, 0, block ? page_to_nid(block) : node);
 	if (!block)
 		return NULL;
 	page->flags |= flags_for(use, flags);

@@ -102,7 +102,8 @@ enum sy__log_operation {
 	SY__LOG_KFREE,   /* object */
 	SY__LOG_GRACE,   /* the slab that was waiting, or a place in the object */
 	SY__LOG_TICK,
-	SY__LOG_GIVE     /* memory is short */
+	SY__LOG_GIVE,    /* memory is short */
+	SY__LOG_PAGES    /* the block that a call got for objects, or NULL; its order, its node */
 };
 
 extern bool sy__log_is_on;
@@ -113,7 +114,7 @@ static inline bool sy__quick_calls(const struct sy_policy *policy)
 	return policy->quick && !sy__log_is_on;
 }
 
-/* Called inside a call, right behind what it records. */
+/* Called inside a call, right before or behind what it records. */
 void sy__log_write(enum sy__log_operation, const void *object, uint64_t cache_or_bytes, gfp_t, int node);
 void sy__log_creation(const struct sy_cache_config *, uint64_t cache); /* before the call */
 

@@ -91,8 +91,7 @@ static void *logged_alloc(struct sy_cache *target, unsigned slot, unsigned flags
 	struct kmem *kmem = (struct kmem *)target;
 	void *object = kmem->cache->policy->cache_alloc(kmem->cache, slot, flags, node);
 
-	if (object)
-		sy__log_write(SY__LOG_ALLOC, object, (uintptr_t)kmem, __this_cpu_read(sy__call.gfp), node);
+	sy__log_write(SY__LOG_ALLOC, object, (uintptr_t)kmem, __this_cpu_read(sy__call.gfp), node);
 	return object;
 }
 
@@ -108,8 +107,7 @@ static void *logged_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, un
 {
 	void *object = heap->policy->kmalloc(heap, slot, size, flags, node);
 
-	if (object)
-		sy__log_write(SY__LOG_KMALLOC, object, size, __this_cpu_read(sy__call.gfp), node);
+	sy__log_write(SY__LOG_KMALLOC, object, size, __this_cpu_read(sy__call.gfp), node);
 	return object;
 }
 

@@ -53,6 +53,35 @@ def test_slabs_wait_for_the_grace_periods_of_the_log(tmp_path: Path) -> None:
         relive(tmp_path, ["1 0 grace 0"])
 
 
+def test_pages_are_where_the_kernel_had_them(tmp_path: Path) -> None:
+    """Two holes of a page each, and the lower one in the chunk that came last: leftmost fit takes that."""
+    big = [f"{i} 0 kmalloc 1024 {i:x}000 cc0 -1" for i in range(1, 33)]
+    pages = ["0 0 pages 8000 2 0", "0 0 pages 4000 2 0"]
+    lines = [pages[0], *big[:16], pages[1], *big[16:]]  # a chunk holds 16
+    told = relive(tmp_path, lines, "sunos4")
+    assert (told["page_requests"], told["page_requests_apart"], told["slab_pages"]) == (2, 0, 8)
+    holes = [*lines, "40 0 kfree 1000", "41 0 kfree 11000", "42 0 kmalloc 1024 99000 cc0 -1"]
+    emptied = [f"{50 + i} 0 kfree {i:x}000" for i in range(2, 17)]  # the upper chunk, of whose objects only the first is gone
+    assert relive(tmp_path, [*holes, *emptied], "sunos4")["slab_pages"] == 4
+    upper_last = [line.replace("8000", "2000") for line in holes]
+    assert relive(tmp_path, [*upper_last, *emptied], "sunos4")["slab_pages"] == 8
+
+
+def test_requests_that_only_one_side_makes_are_counted(tmp_path: Path) -> None:
+    refused = [CREATE, "1 0 pages - 0 0", "1 0 alloc c0 0 cc0 -1", "2 0 pages 7 0 0", "2 0 alloc c0 10 cc0 -1"]
+    told = relive(tmp_path, refused)
+    assert (told["page_requests"], told["page_requests_apart"], told["slab_pages"]) == (2, 0, 1)
+    more = [CREATE, "1 0 pages 7 0 0", "1 0 pages 8 0 0", OBJECTS[0]]
+    assert relive(tmp_path, more)["page_requests_apart"] == 1
+    other_order = [CREATE, "1 0 pages 8 3 0", OBJECTS[0]]
+    assert relive(tmp_path, other_order)["page_requests_apart"] == 2
+    twice = [CREATE, "1 0 pages 7 0 0", *OBJECTS[:64], "1 0 pages 7 0 0", OBJECTS[64]]
+    assert relive(tmp_path, twice)["page_requests_apart"] == 1
+    assert relive(tmp_path, [CREATE, *OBJECTS])["page_requests_apart"] == 0  # a log from before there were such lines
+    with pytest.raises(UserError, match="no call takes so many blocks"):
+        relive(tmp_path, [f"{i} 0 pages {i} 0 0" for i in range(17)])
+
+
 @pytest.mark.parametrize(
     ("lines", "records", "complaint"),
     [
@@ -115,7 +144,8 @@ def test_a_boot_that_logs_its_calls(tree: Path) -> None:
     plan = run.Plan(spec, kernel, workloads.parse("boot"), machine.Hardware(), 10)
     found = fidelity.relive(plan)
     assert (found.calls, found.slab, found.large) == (2, (1, 1), (0, 0)) and found.agrees
-    assert fidelity.relived_tables([found])[0].rows == [["slabyard:slub", "boot", 2, 1, 1, 0, 0]]
+    assert (found.requests, found.apart) == (0, 0)
+    assert fidelity.relived_tables([found])[0].rows == [["slabyard:slub", "boot", 2, 1, 1, 0, 0, 0, 0]]
     assert fidelity.relived_tables([]) == []
     lossy = run.Plan(kinds.Spec("slabyard", spec.kind, ("lossy",)), kernel, plan.job, plan.hardware, 10)
     with pytest.raises(UserError, match="lost 7 calls"):

@@ -70,13 +70,16 @@ def measure(plan: run.Plan, buffer: int, trace: Path) -> Agreement:
 
 @dataclass(frozen=True)
 class Relived:
-    """A log of calls, made again: how many there were, pages of slabs and of large allocations in the kernel and in the replay."""
+    """A log of calls, made again: how many there were, pages of slabs and of large allocations in the kernel and in the replay; how often
+    a call was given pages (or refused), and how many such requests only one of both made, or could not be met at the same place."""
 
     allocator: str
     workload: str
     calls: int
     slab: tuple[int, int]
     large: tuple[int, int]
+    requests: int = 0
+    apart: int = 0
     trouble: list[str] = field(default_factory=list)  # lines of the kernel's log
 
     @property
@@ -102,7 +105,8 @@ def relive(plan: run.Plan) -> Relived:
     if found[0]["unknown_frees"]:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: the log frees {found[0]['unknown_frees']:,} objects that it never allocated")
     pages = [(there, found[0][kind]) for there, kind in zip(kernel, ("slab_pages", "large_pages"), strict=False)]
-    return Relived(plan.spec.text, plan.job.name, records, pages[0], pages[1], done.trouble)
+    requests, apart = found[0]["page_requests"], found[0]["page_requests_apart"]
+    return Relived(plan.spec.text, plan.job.name, records - requests, pages[0], pages[1], requests, apart, done.trouble)
 
 
 def _end(outcome: machine.Outcome) -> list[str]:
@@ -140,11 +144,17 @@ def _replayed_sizes(exact: dict[str, Any]) -> Counter[int]:
 
 # ---- What comes out --------------------------------------------------------------------------------------------------------------
 
+RELIVED_LEGEND = (
+    "Every call that the kernel logged, made again: what it held then, in pages, and what the replay holds. page requests: those of these "
+    "calls, each served with the same page frames in the replay; apart: requests that only one of both made."
+)
+
+
 def relived_tables(found: Sequence[Relived]) -> list[Table]:
     """A row for each boot whose calls were made again; no table where there was none."""
-    columns = ["allocator", "workload", "calls", "slab pages", "replay", "large pages", "replay"]
-    rows: list[list[Cell]] = [[one.allocator, one.workload, one.calls, *one.slab, *one.large] for one in found]
-    notes = ["Every call that the kernel logged, made again: what it held then, in pages, and what the replay holds.", *_logs(found)]
+    columns = ["allocator", "workload", "calls", "slab pages", "replay", "large pages", "replay", "page requests", "apart"]
+    rows: list[list[Cell]] = [[one.allocator, one.workload, one.calls, *one.slab, *one.large, one.requests, one.apart] for one in found]
+    notes = [RELIVED_LEGEND, *_logs(found)]
     return [Table("", columns, rows, notes=notes)] if rows else []
 
 

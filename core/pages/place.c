@@ -1,0 +1,103 @@
+/*
+ * Blocks at chosen places: for whoever makes the requests of a program once more that had its pages from another page allocator,
+ * and knows which they were (replay/relive.c). A policy that goes by addresses then sees the same ones.
+ *
+ * A placer stands before the zones and serves each request of a heap. To give it the block at a frame, the zone grows until it has
+ * that frame; then the free block around it is found, and halved until only what was asked for is left. Lists are in no order that
+ * matters afterwards, as every other request has its place chosen too.
+ *
+ * Which block a frame lies in. Words of descriptors inside of blocks are stale (zone.c), so the search goes down from the maximal block,
+ * whose first page heads a block in any case: if that block is smaller than the aligned run around the frame which begins there, then
+ * neither of the run's halves is part of a larger block, and the half with the frame begins with a head as well.
+ *
+ * Lock: the zone's. pages->placer is set while nobody else calls.
+ */
+#include "place.h"
+
+#include "pages.h"
+
+void sy__pages_set_placer(struct sy_pages *pages, const struct sy__placer *placer)
+{
+	pages->placer = placer;
+}
+
+static struct sy__zone *zone_of(struct sy_pages *pages, uint64_t frame, unsigned order)
+{
+	for (unsigned i = 0; i < pages->zone_count; i++) {
+		struct sy__zone *zone = &pages->zones[i];
+
+		if (frame >= zone->start && frame + ((uint64_t)1 << order) <= zone->start + zone->managed)
+			return zone;
+	}
+	return NULL;
+}
+
+/* The free block that has these pages, or NULL. */
+static struct sy_page *free_around(const struct sy_pages *pages, uint64_t frame, unsigned order)
+{
+	for (unsigned at = SY_MAX_ORDER + 1; at-- > order;) {
+		struct sy_page *head = sy__page(pages, frame >> at << at);
+
+		if (head->order >= at)
+			return head->order == at && sy__use(head) == SY_USE_FREE ? head : NULL;
+	}
+	return NULL;
+}
+
+/* Halves a block that is on no list any more until the one at the frame is left. */
+static struct sy_page *halve(struct sy__zone *zone, struct sy_page *head, struct sy_page *wanted, unsigned order)
+{
+	unsigned migrate = sy__migrate(head);
+	uint64_t since = head->bytes;
+
+	for (unsigned at = head->order; at-- > order;) {
+		struct sy_page *upper = head + ((size_t)1 << at), *rest = wanted < upper ? upper : head;
+
+		head = wanted < upper ? head : upper;
+		rest->bytes = since;
+		sy__zone_add_first(zone, rest, at, migrate);
+	}
+	head->order = (uint8_t)order;
+	return head;
+}
+
+static struct sy_page *take_at(struct sy__zone *zone, uint64_t frame, unsigned order)
+{
+	struct sy_page *head;
+
+	while (frame >= zone->next_ungrown && zone->ungrown_blocks)
+		if (!sy__zone_grow(zone))
+			return NULL;
+	head = free_around(zone->pages, frame, order);
+	if (!head)
+		return NULL;
+	sy__blocks_remove(&zone->free[head->order][sy__migrate(head)], head);
+	sy__subtract(&zone->free_pages, (size_t)1 << order);
+	return halve(zone, head, sy__page(zone->pages, frame), order);
+}
+
+struct sy_page *sy__block_take_at(struct sy_pages *pages, uint64_t frame, unsigned order, enum sy_page_use use)
+{
+	bool aligned = order <= SY_MAX_ORDER && !(frame & (((uint64_t)1 << order) - 1));
+	struct sy__zone *zone = aligned ? zone_of(pages, frame, order) : NULL;
+	struct sy_page *page;
+
+	if (!zone)
+		return NULL;
+	sy__lock(&zone->lock);
+	page = take_at(zone, frame, order);
+	if (page) {
+		sy__set_use(page, use);
+		sy__set_migrate(page, SY_UNMOVABLE);
+		page->zone = zone->index;
+		page->node = zone->node;
+		page->to_head = 0;
+		page->heap = NULL;
+		page->bytes = 0;
+		zone->served++;
+		zone->used[SY_USE_FREE] -= (int64_t)1 << order;
+		zone->used[use] += (int64_t)1 << order;
+	}
+	sy__unlock(&zone->lock);
+	return page;
+}
