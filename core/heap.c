@@ -202,19 +202,20 @@ static void end_threads(struct sy_heap *heap)
 	heap->threads = heap->apart = false;
 }
 
-void sy_heap_destroy(struct sy_heap *heap)
+bool sy_heap_destroy(struct sy_heap *heap)
 {
 	bool threads = heap->threads;
 	unsigned slot;
 
 	if (threads && !sy__claim_enter(&slot)) /* what threads have noted of it is gone by that */
-		return;
+		return false;
 	if (threads)
 		end_threads(heap);
 	sy__pages_detach(heap->pages, heap);
 	unmake(heap);
 	if (threads)
 		sy__claim_leave();
+	return true;
 }
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */

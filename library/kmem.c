@@ -16,7 +16,7 @@
  * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
  * the address that it is none of the heap's.
  *
- * Locks. `opening` is above everything of types.h. Creating and destroying caches is serialised by `creating`, above sy_heap.lock.
+ * Locks. `opening` is above everything of types.h. Nothing else is locked here: what a fork may find locked, its child never unlocks.
  */
 #include <slabyard/kmem.h>
 
@@ -119,8 +119,6 @@ static SY__COLD void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap 
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------- */
 
-static sy__lock_t creating = SY__LOCK_INIT;
-
 typedef void (*constructor)(void *object, size_t size);
 
 struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned align, slab_flags_t flags,
@@ -134,13 +132,8 @@ struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned a
 		.constructor = (constructor)(void (*)(void))ctor,
 	};
 	struct sy_heap *now = sy_kmem_heap();
-	struct sy_cache *cache = NULL;
+	struct sy_cache *cache = now ? sy_cache_create(now, &config) : NULL;
 
-	if (now) {
-		sy__lock(&creating);
-		cache = sy_cache_create(now, &config);
-		sy__unlock(&creating);
-	}
 	if (!cache && flags & SLAB_PANIC) {
 		fprintf(stderr, "slabyard: kmem_cache_create: cannot create cache %s of size %u, and SLAB_PANIC was asked for\n",
 		        name ? name : "(null)", size);
@@ -152,16 +145,16 @@ struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned a
 void kmem_cache_destroy(struct kmem_cache *cache)
 {
 	char name[SY_NAME_BYTES];
-	uint64_t alive;
-	bool gone;
+	uint64_t alive = 0;
 
 	if (!cache)
 		return;
 	memcpy(name, cache_of(cache)->name, sizeof(name));
-	sy__lock(&creating);
-	gone = sy_cache_destroy(cache_of(cache), &alive);
-	sy__unlock(&creating);
-	if (!gone)
+	if (sy_cache_destroy(cache_of(cache), &alive))
+		return;
+	if (!alive)
+		fprintf(stderr, "slabyard: kmem_cache_destroy: cache %s stays, as it was called from inside a constructor\n", name);
+	else
 		fprintf(stderr, "slabyard: kmem_cache_destroy: cache %s still has %llu objects in use, so it stays\n", name,
 		        (unsigned long long)alive);
 }
@@ -320,7 +313,7 @@ void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t flag
 
 void *kmemdup(const void *memory, size_t size, gfp_t flags)
 {
-	void *copy = kmalloc(size, flags);
+	void *copy = memory ? kmalloc(size, flags) : NULL;
 
 	return copy ? memcpy(copy, memory, size) : NULL;
 }

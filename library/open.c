@@ -48,6 +48,11 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Whole blocks. */
 static size_t to_reserve(const struct sy_heap_options *options)
 {
@@ -60,8 +65,8 @@ static size_t to_reserve(const struct sy_heap_options *options)
 
 static struct sy_pages_config pages_config(const struct sy_heap_options *options, size_t reserve)
 {
-	uint64_t pages = reserve >> SY_PAGE_SHIFT, limit = options->limit >> SY_PAGE_SHIFT;
-	uint64_t managed = limit ? least(limit, pages) : pages, low = least(1 + managed / 128, LOW_MOST);
+	uint64_t pages = reserve >> SY_PAGE_SHIFT, limit = most(options->limit >> SY_PAGE_SHIFT, 1);
+	uint64_t managed = options->limit ? least(limit, pages) : pages, low = least(1 + managed / 128, LOW_MOST);
 
 	return (struct sy_pages_config){
 		.zone_count = 1,
@@ -118,6 +123,8 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 		options = &defaults;
 	if (!sy_spec_parse(&config, spec, &fault))
 		return refuse(error, NULL);
+	if (options->sizing.align & (options->sizing.align - 1) || options->sizing.align > SY_PAGE_SIZE)
+		return refuse(error, "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page");
 	config.threads = true;
 	config.grace_ns = options->grace_ns;
 	config.sizing = options->sizing;
@@ -138,6 +145,6 @@ void sy_heap_close(struct sy_heap *heap)
 	if (!heap)
 		return;
 	pages = heap->pages;
-	sy_heap_destroy(heap);
-	sy_pages_destroy(pages);
+	if (sy_heap_destroy(heap))
+		sy_pages_destroy(pages);
 }

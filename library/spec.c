@@ -270,7 +270,7 @@ static bool parse_settings(struct sy_heap_config *config, const char *text, stru
 bool sy__spec_parse(struct sy_heap_config *config, const char *text, const struct sy__spec_other *other,
                     struct sy_fault *fault)
 {
-	size_t length = length_to(text, ':');
+	size_t length = text ? length_to(text, ':') : 0;
 	const struct sy_policy *policy = NULL;
 
 	if (!length)

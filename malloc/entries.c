@@ -20,7 +20,7 @@
  * and returns NULL; free leaves errno alone.
  *
  * realloc stays in place where the object's room is enough and not far too much: less than twice what is asked for, and of a
- * page and more, less than a third above it. What grows beyond the largest class is given an eighth more than it was asked for, so that
+ * page and more, less than a third above it; and where there is no memory for a smaller one. What grows beyond the largest class is given an eighth more than it was asked for, so that
  * little by little it is not copied for each page. What grows to MOVED_FROM bytes becomes a mapping, as it is likely to
  * go on growing, which then copies nothing.
  *
@@ -204,7 +204,7 @@ static void *move(void *object, size_t room, size_t size)
 	void *moved = room_for(size, size > room);
 
 	if (!moved)
-		return NULL;
+		return size <= room ? object : NULL;
 	memcpy(moved, object, size < room ? size : room);
 	release(object);
 	return moved;

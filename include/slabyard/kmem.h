@@ -348,7 +348,7 @@ static inline void kfree_const(const void *string)
 
 /* ---- Pages ------------------------------------------------------------------------------------------------------ */
 
-/* 2^order pages, aligned to their size; their address as a number. 0: no memory, or an order beyond KMALLOC_MAX_ORDER. */
+/* 2^order pages, aligned to their size (under sunos4 to a page); their address as a number. 0: no memory, or an order beyond KMALLOC_MAX_ORDER. */
 static inline unsigned long __get_free_pages(gfp_t flags, unsigned order)
 {
 	return order > KMALLOC_MAX_ORDER ? 0 : (unsigned long)(uintptr_t)kmalloc(SY_PAGE_SIZE << order, flags);
@@ -376,10 +376,10 @@ static inline void free_page(unsigned long address)
 	free_pages(address, 0);
 }
 
-/* Page-aligned, of whole pages. */
+/* Page-aligned, of whole pages. NULL: no memory, or more than KMALLOC_MAX_SIZE. */
 static inline void *alloc_pages_exact(size_t size, gfp_t flags)
 {
-	return kmalloc((size + SY_PAGE_SIZE - 1) & ~(SY_PAGE_SIZE - 1), flags);
+	return size > KMALLOC_MAX_SIZE ? NULL : kmalloc((size + SY_PAGE_SIZE - 1) & ~(SY_PAGE_SIZE - 1), flags);
 }
 
 static inline void free_pages_exact(void *address, size_t size)

@@ -162,8 +162,9 @@ bool sy_spec_parse(struct sy_heap_config *, const char *spec, struct sy_fault *)
 /* NULL when out of memory, or when a tunable is out of its range. */
 struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *);
 
-/* Destroys the heap, its caches and every object in them. */
-void sy_heap_destroy(struct sy_heap *);
+/* Destroys the heap, its caches and every object in them. Refused (false, nothing changed) from inside a constructor, a destructor or a
+ * visitor of its walk, where the heap is one of threads. */
+bool sy_heap_destroy(struct sy_heap *);
 
 /* General allocation. NULL: no memory, or larger than the largest block. A size of 0 gives a unique smallest object. */
 static inline void *sy_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -271,7 +272,8 @@ struct sy_heap_options {
  */
 struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *, const char **error);
 
-/* Destroys the heap, its caches and every object in them, and gives all its memory back. NULL does nothing. */
+/* Destroys the heap, its caches and every object in them, and gives all its memory back. NULL does nothing, nor does a call from
+ * inside a constructor, a destructor or a visitor of its walk. */
 void sy_heap_close(struct sy_heap *);
 
 /* ---- Calls without slots -------------------------------------------------------------------------------------- */

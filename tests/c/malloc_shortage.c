@@ -72,6 +72,24 @@ static void try_to_grow(unsigned count, uint64_t *random)
 	}
 }
 
+/* What becomes smaller needs no memory. */
+static void try_to_shrink(unsigned count, uint64_t *random)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		unsigned chosen = (unsigned)(check_random(random) % count);
+		size_t size = live[chosen].size / (2 + check_random(random) % 8) + 1;
+		char *moved = realloc(live[chosen].object, size);
+
+		CHECK(moved != NULL);
+		if (!moved)
+			continue;
+		live[chosen].object = moved;
+		live[chosen].size = size;
+		live[chosen].filled = live[chosen].filled < size ? live[chosen].filled : size;
+		CHECK(is_filled(moved, live[chosen].filled, chosen));
+	}
+}
+
 static void release(unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -86,6 +104,7 @@ static void run_out(unsigned bits)
 	unsigned first = exhaust(&random, bits), second;
 
 	CHECK(first > 0 && first < MOST);
+	try_to_shrink(first, &random);
 	try_to_grow(first, &random);
 	release(first);
 	second = exhaust(&random, bits);

@@ -170,6 +170,10 @@ static void call_back(void *object, size_t size)
 	got += sy_malloc(yard.heap, 64, 0) != NULL;
 	got += sy_heap_trim(yard.heap) != 0;
 	got += sy_alloc_bulk(other, 0, 1, &object);
+	got += sy_cache_create(yard.heap, &(struct sy_cache_config){ .size = 24 }) != NULL;
+	got += sy_heap_open("slub", NULL, NULL) != NULL;
+	got += sy_heap_destroy(yard.heap);
+	sy_heap_close(yard.heap);
 	sy_free(other, kept); /* left alone */
 }
 

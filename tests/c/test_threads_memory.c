@@ -327,6 +327,14 @@ static void open_wrongly(void)
 	CHECK(!sy_heap_open("slub", &vast, &error));
 	CHECK_TEXT(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
 	CHECK(!sy_heap_open("slub", &vast, NULL));
+	CHECK(!sy_heap_open(NULL, NULL, &error)); /* a variable of the environment that is not set */
+	CHECK_TEXT(error, "the allocator has no name: write policy or policy:tunable=value");
+	CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .limit = 1 }, &error));
+	CHECK_TEXT(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
+	for (uint32_t align = 3; align <= 2 * SY_PAGE_SIZE; align = 2 * SY_PAGE_SIZE + (align == 2 * SY_PAGE_SIZE)) {
+		CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .sizing = { .align = align } }, &error));
+		CHECK_TEXT(error, "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page");
+	}
 	sy_heap_close(NULL);
 }
 

@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <linux/mempool.h>
 #include <linux/mm.h>
@@ -134,7 +136,8 @@ static void copies(void)
 	CHECK_TEXT(other, "SLUB");
 	kfree(other);
 	kfree(text);
-	CHECK(kstrdup(NULL, GFP_KERNEL) == NULL);
+	CHECK(kstrdup(NULL, GFP_KERNEL) == NULL && kstrndup(NULL, 3, GFP_KERNEL) == NULL);
+	CHECK(kmemdup(NULL, 3, GFP_KERNEL) == NULL && kmemdup_nul(NULL, 3, GFP_KERNEL) == NULL);
 }
 
 struct aligned {
@@ -162,6 +165,51 @@ static void caches(void)
 	kmem_cache_destroy(NULL);
 	CHECK(kmem_cache_create("too large", UINT_MAX, 0, 0, NULL) == NULL);
 	CHECK(gfpflags_allow_blocking(GFP_KERNEL) && !gfpflags_allow_blocking(GFP_ATOMIC));
+}
+
+/* ---- Caches beside forks ------------------------------------------------------------------------------------------ */
+
+static bool forked;
+
+static void make_and_destroy(void)
+{
+	struct kmem_cache *cache = kmem_cache_create("short", 40, 0, SLAB_NO_MERGE, NULL);
+
+	CHECK(cache != NULL);
+	kmem_cache_destroy(cache);
+}
+
+static void *make_and_destroy_on(void *nothing)
+{
+	while (!__atomic_load_n(&forked, __ATOMIC_RELAXED))
+		make_and_destroy();
+	return nothing;
+}
+
+/* The child has no other thread that could go on with what it was at. */
+static void forks(void)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, make_and_destroy_on, NULL));
+	for (unsigned i = 0; i < 40; i++) {
+		pid_t child;
+		int status = 1;
+
+		make_and_destroy();
+		child = fork();
+		if (!child) {
+			alarm(60);
+			make_and_destroy();
+			_exit(check_failures != 0);
+		}
+		CHECK(waitpid(child, &status, 0) == child);
+		CHECK_EQUAL(status, 0);
+		if (status)
+			break;
+	}
+	__atomic_store_n(&forked, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
 }
 
 /* ---- Sums of sizes, pages ---------------------------------------------------------------------------------------- */
@@ -197,6 +245,7 @@ static void pages(void)
 		free_pages(address, order);
 	}
 	CHECK_EQUAL(__get_free_pages(GFP_KERNEL, 40), 0);
+	CHECK(alloc_pages_exact(SIZE_MAX, GFP_KERNEL) == NULL && alloc_pages_exact(SIZE_MAX - SY_PAGE_SIZE, GFP_KERNEL) == NULL);
 	free_page(0);
 	for (size_t size = 1; size < 50000; size += 3001) {
 		void *exact = alloc_pages_exact(size, GFP_KERNEL), *mapped = vzalloc(size);
@@ -282,6 +331,7 @@ int main(void)
 	resizing();
 	copies();
 	caches();
+	forks();
 	CHECK_TEXT(sy_heap_check(sy_kmem_heap()), NULL);
 	return check_result();
 }
