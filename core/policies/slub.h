@@ -335,6 +335,53 @@ static inline bool sy__slub_push_owned(struct sy_page *page, void *object, size_
 	return ++slab->held_objects == sy__slub_in_use_now(slab);
 }
 
+/* The list of partial slabs: prev of the first one, and own->newest where there is none, mean nothing. */
+
+static inline void sy__slub_append(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	struct sy__slub_held *held = &sy__slub_slab(page)->held;
+	uint32_t number = sy__slub_number(cache, page);
+
+	held->next = 0;
+	held->prev = own->newest;
+	if (own->partial)
+		sy__slub_slab(cache->table + (own->newest - 1))->held.next = number;
+	else
+		own->partial = page;
+	own->newest = number;
+}
+
+/* What slab.filler says of a slot: the number of its page in the address space, as far as there is room for it. */
+static inline uint16_t sy__slub_tag(const struct sy__slub_slot *own)
+{
+	return (uint16_t)((uintptr_t)own / SY_SLOT_STRIDE);
+}
+
+/* Relaxed: a hint, on which no memory depends. */
+static inline bool sy__slub_is_foreign(const struct sy__slub_slot *own, const struct sy__slub_slab *slab)
+{
+	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != sy__slub_tag(own);
+}
+
+/* A slab that the slot has filled, and has just frozen, with one object on its own list, or none. */
+static inline void sy__slub_hold_filled(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
+	slab->held.freelist = object;
+	slab->held_objects = object != NULL;
+	sy__slub_append(cache, own, page);
+	own->partial_slabs++;
+}
+
+/* The same, whoever has filled it. */
+static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+{
+	sy__slub_hold_filled(cache, own, page, object);
+	own->foreign_slabs += sy__slub_is_foreign(own, sy__slub_slab(page));
+}
+
 /* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
 void *sy__slub_alloc_slow(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);

@@ -80,22 +80,32 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return object;
 }
 
-/* The first object of what else the slot owns, in a call that ends; or NULL: a slow call must follow, which forgets what was noted of a slab
- * that is the slot's no more. */
+/* In a call, which ends. */
+static inline void *refilled_with(struct sy__slub_slot *own, void *object, size_t offset)
+{
+	sy__call_note(noted(object, offset), own);
+	sy__call_end();
+	return object;
+}
+
+/* The first object of what the slot owns beside what its active slab holds, in a call that ends; or NULL: a slow call must follow, which forgets
+ * what was noted of a slab that is the slot's no more. */
+static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	void *object;
+
+	if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()))
+		return NULL;
+	object = sy__slub_refill(cache, own);
+	return sy__likely(object) ? refilled_with(own, object, cache->offset) : NULL;
+}
+
+/* The same of all that it owns. */
 static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	void *object = own->slab ? sy__slub_pop_held(own, cache->offset) : NULL;
 
-	if (!object) {
-		if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()))
-			return NULL;
-		object = sy__slub_refill(cache, own);
-		if (sy__unlikely(!object))
-			return NULL;
-	}
-	sy__call_note(noted(object, cache->offset), own);
-	sy__call_end();
-	return object;
+	return object ? refilled_with(own, object, cache->offset) : refilled_more(cache, own);
 }
 
 static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags, struct sy__slub_slot *own)
@@ -173,7 +183,7 @@ static inline void put_owned(ptrdiff_t here, struct sy_page *page, void *object,
 }
 
 /* Into a slab of somebody else, or nobody, in a call that ends. */
-static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
+static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = slot_here(cache->slots, here);
 
@@ -181,6 +191,27 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 		move_here(cache, page, object);
 	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
 		give_empties_here(cache, cache->empty_limit / 2);
+	else
+		sy__call_end();
+}
+
+/* The same, where most such slabs are full ones that the slot has filled itself: the same exchange as sy__slub_free_foreign's makes
+ * them its own again. */
+static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
+{
+	struct sy__slub_slot *own = slot_here(cache->slots, here);
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t word = sy__load64(&slab->word);
+
+	if (sy__unlikely(!sy__slub_word_nobodys(word) || sy__slub_is_foreign(own, slab) || !cache->slot_limit ||
+	                 here == SY__DUMMY_HERE || !sy__swap64(&slab->word, &word, word | SY__SLUB_FROZEN))) {
+		give_foreign_here(cache, page, object, here);
+		return;
+	}
+	*link_at(object, cache->offset) = NULL;
+	sy__slub_hold_filled(cache, own, page, object);
+	if (sy__unlikely(sy__slub_in_use_now(slab) == 1))
+		emptied_here(page, here);
 	else
 		sy__call_end();
 }
@@ -247,11 +278,20 @@ static SY__OUT_OF_LINE void *kmalloc_refill_here(size_t size, unsigned flags, st
 	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-static SY__OUT_OF_LINE void *small_refill_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
+/* Without flags. What the active slab holds is taken without a look at the class, and without a frame. */
+static SY__OUT_OF_LINE void *malloc_more_here(size_t size, struct sy_heap *heap)
 {
-	void *object = refilled(sy__slub_cache(sy__kmalloc_small(&sy__slub_heap(heap)->kmalloc, size)), own);
+	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_untyped(&sy__slub_heap(heap)->kmalloc, size));
+	void *object = cache ? refilled_more(cache, slot_here(cache->slots, sy__call_here())) : NULL;
 
 	return sy__likely(object) ? object : sy__here_malloc(size, heap);
+}
+
+static SY__OUT_OF_LINE void *malloc_refill_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
+{
+	void *object = own->slab ? sy__slub_pop_held(own, 0) : NULL;
+
+	return object ? refilled_with(own, object, 0) : malloc_more_here(size, heap);
 }
 
 static inline void *small_here(size_t size, struct sy_heap *heap)
@@ -259,7 +299,7 @@ static inline void *small_here(size_t size, struct sy_heap *heap)
 	struct sy__slub_slot *own = slot_here(sy__slub_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
 	void *object = take_here(own, 0);
 
-	return sy__likely(object) ? object : small_refill_here(size, heap, own);
+	return sy__likely(object) ? object : malloc_refill_here(size, heap, own);
 }
 
 /* Other sizes, and flags that ask for more. */
@@ -283,13 +323,14 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 /* Sizes above SY__KMALLOC_SMALL, and 0. */
 static SY__OUT_OF_LINE void *malloc_other_here(size_t size, struct sy_heap *heap)
 {
-	struct sy__slub_slot *slots = sy__slub_heap(heap)->nowhere;
+	struct sy__slub_slot *slots = sy__slub_heap(heap)->nowhere, *own;
 	void *object;
 
 	if (sy__likely(size - 1 < SY__KMALLOC_LARGEST))
 		slots = sy__slub_heap(heap)->sizes->medium[(size - 1) / SY__KMALLOC_STEP];
-	object = take_here(slot_here(slots, sy__call_begin()), 0);
-	return sy__likely(object) ? object : kmalloc_refill_here(size, 0, heap);
+	own = slot_here(slots, sy__call_begin());
+	object = take_here(own, 0);
+	return sy__likely(object) ? object : malloc_refill_here(size, heap, own);
 }
 
 static void *malloc_here(size_t size, struct sy_heap *heap)

@@ -60,22 +60,6 @@
 
 /* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
 
-/* The list of partial slabs: prev of the first one, and own->newest where there is none, mean nothing. */
-
-static void append(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
-{
-	struct sy__slub_held *held = &sy__slub_slab(page)->held;
-	uint32_t number = sy__slub_number(cache, page);
-
-	held->next = 0;
-	held->prev = own->newest;
-	if (own->partial)
-		sy__slub_slab(sy__slub_numbered(cache, own->newest))->held.next = number;
-	else
-		own->partial = page;
-	own->newest = number;
-}
-
 /* From anywhere. */
 static void take_out(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
@@ -92,47 +76,22 @@ static void take_out(const struct sy__slub_cache *cache, struct sy__slub_slot *o
 		own->newest = held->prev;
 }
 
-/* What slab.filler says of a slot: the number of its page in the address space, as far as there is room for it. */
-static uint16_t tag(const struct sy__slub_slot *own)
-{
-	return (uint16_t)((uintptr_t)own / SY_SLOT_STRIDE);
-}
-
-/* Relaxed: a hint, on which no memory depends. */
-static bool is_foreign(const struct sy__slub_slot *own, const struct sy__slub_slab *slab)
-{
-	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != tag(own);
-}
-
-/* A slab that the slot has just frozen, with one object on its own list, or none. */
-static inline void hold(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
-{
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-
-	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
-	slab->held.freelist = object;
-	slab->held_objects = object != NULL;
-	append(cache, own, page);
-	own->partial_slabs++;
-	own->foreign_slabs += is_foreign(own, slab);
-}
-
 void sy__slub_hold_owned(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	hold(cache, own, page, NULL);
+	sy__slub_hold_frozen(cache, own, page, NULL);
 }
 
 static void count_out(struct sy__slub_slot *own, const struct sy_page *page)
 {
 	own->partial_slabs--;
-	own->foreign_slabs -= is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
+	own->foreign_slabs -= sy__slub_is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
 }
 
 /* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now. Of the active slab that may not
  * be so. */
 uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	bool foreign = is_foreign(own, sy__slub_slab(page));
+	bool foreign = sy__slub_is_foreign(own, sy__slub_slab(page));
 
 	if (page == own->slab)
 		return own->empty_slabs;
@@ -254,7 +213,7 @@ static void take_all(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_slab *slab, uint64_t *old)
 {
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-	__atomic_store_n(&slab->filler, tag(own), __ATOMIC_RELAXED);
+	__atomic_store_n(&slab->filler, sy__slub_tag(own), __ATOMIC_RELAXED);
 	if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__SLUB_FROZEN))) {
 		own->slab = NULL;
 		return true;
@@ -342,13 +301,13 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 
 static bool may_adopt(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy__slub_slab *slab)
 {
-	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !is_foreign(own, slab));
+	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !sy__slub_is_foreign(own, slab));
 }
 
 static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
 {
 	*sy__slub_next(cache, object) = NULL;
-	hold(cache, own, page, object);
+	sy__slub_hold_frozen(cache, own, page, object);
 	if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == 1))
 		sy__slub_emptied(cache, own, page);
 }

@@ -109,6 +109,12 @@ static inline bool sy__slub_word_stays(uint64_t word)
 	return sy__slub_word_frozen(word) || (!sy__slub_word_full(word) && word & two_in_use);
 }
 
+/* A full slab that no slot owns. */
+static inline bool sy__slub_word_nobodys(uint64_t word)
+{
+	return (word & (SY__SLUB_FROZEN | SY__SLUB_FIRST)) == SY__SLUB_FIRST;
+}
+
 /* As the word, with nothing free; the slab stays frozen or not as it was. */
 static inline uint64_t sy__slub_word_take(uint64_t word)
 {

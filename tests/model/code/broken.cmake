@@ -33,6 +33,11 @@ slabyard_broken(taken_by_store slub "hand over" "a race.*in execution" core/poli
 				continue;]] [[
 			__atomic_store_n(&slab->word, sy__slub_word_take(old), __ATOMIC_RELEASE);]])
 
+# A slot takes a slab that it has filled back by a store.
+slabyard_broken(adopted_by_store slub "two slabs" "in execution" core/policies/slub_here.c [[
+!sy__swap64(&slab->word, &word, word | SY__SLUB_FROZEN))) {]] [[
+(__atomic_store_n(&slab->word, word | SY__SLUB_FROZEN, __ATOMIC_RELEASE), false))) {]])
+
 # A slab leaves the slot's list, and the next one still links to it.
 slabyard_broken(next_unlinked slub "three slabs" "list is broken.*in execution" core/policies/slub_owned.c [[
 	if (next)
