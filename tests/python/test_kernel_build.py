@@ -191,6 +191,17 @@ def test_no_source_tells_how_to_get_one(tmp_path: Path) -> None:
         source.find(tmp_path / "none")
     with pytest.raises(UserError, match="is no kernel source"):
         source.find(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="no such source tree"):
+        source.find(tmp_path / "pipe")
+
+
+def test_a_tarball_that_is_none_leaves_nothing_in_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "linux.tar").write_bytes(b"no tar" * 1000)
+    found = source.find(tmp_path / "linux.tar")
+    with pytest.raises(UserError, match="cannot be unpacked"), source.prepared(found, SLUB, {}):
+        pass
+    assert [path.suffix for path in source.copy_of(found, SLUB).parent.iterdir()] == [".lock"]
 
 
 def test_another_linux_is_refused(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def find(given: Path | None, places: Sequence[str] = PLACES) -> Source:
                 "any 6.1 from kernel.org) or name one with --source TREE or --source TARBALL",
                 MISSING,
             )
-    if not given.exists():
+    if not (given.is_file() or given.is_dir()):
         raise UserError(f"{given}: no such source tree or tarball")
     if given.is_dir() and tree_version(given) is None:
         raise UserError(f"{given}: is no kernel source: its Makefile names no version")
@@ -164,8 +164,12 @@ def _prepare(source: Source, kind: Kind, own: Mapping[str, bytes], lock: int) ->
         part = copy.with_name(f"{copy.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        _fill(source, part, lock)
-        edits.apply(part, changes(kind))
+        try:
+            _fill(source, part, lock)
+            edits.apply(part, changes(kind))
+        except UserError:  # it would be no better next time, and takes more than a gigabyte
+            shutil.rmtree(part, ignore_errors=True)
+            raise
         part.rename(copy)
     edits.apply(copy, changes(kind))
     for left in _stale(copy, own):
