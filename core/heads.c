@@ -28,10 +28,15 @@ static size_t chunks(const struct sy__heads *heads)
 	return (heads->pages + CHUNK - 1) / CHUNK;
 }
 
-/* The table, and a byte for each chunk. */
+/* A byte for each chunk, in cache lines: they stand in front of the table, as its first words share their page then. */
+static size_t there_bytes(const struct sy__heads *heads)
+{
+	return (chunks(heads) + SY_CACHE_LINE - 1) & ~(size_t)(SY_CACHE_LINE - 1);
+}
+
 static size_t reserved(const struct sy__heads *heads)
 {
-	return chunks(heads) * (CHUNK_BYTES + 1);
+	return there_bytes(heads) + chunks(heads) * CHUNK_BYTES;
 }
 
 bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
@@ -40,11 +45,11 @@ bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
 
 	heads->memory = (uintptr_t)base->memory;
 	heads->pages = (size_t)base->page_count;
-	heads->table = sy__source_reserve(reserved(heads));
-	if (!heads->table)
+	heads->there = sy__source_reserve(reserved(heads));
+	if (!heads->there)
 		return false;
-	heads->there = (uint8_t *)heads->table + chunks(heads) * CHUNK_BYTES;
-	if (sy__source_commit(heads->there, chunks(heads)) != 0) {
+	heads->table = (struct sy_page **)(void *)(heads->there + there_bytes(heads));
+	if (sy__source_commit(heads->there, there_bytes(heads)) != 0) {
 		sy__heads_destroy(heads);
 		return false;
 	}
@@ -53,9 +58,9 @@ bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
 
 void sy__heads_destroy(struct sy__heads *heads)
 {
-	if (heads->table)
-		sy__source_release(heads->table, reserved(heads));
-	heads->table = NULL;
+	if (heads->there)
+		sy__source_release(heads->there, reserved(heads));
+	heads->there = NULL;
 }
 
 static bool make_usable(struct sy__heads *heads, size_t chunk)

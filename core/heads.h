@@ -7,8 +7,8 @@
 struct sy__heads {
 	uintptr_t memory;       /* address of the first page */
 	size_t pages;           /* in the range */
-	struct sy_page **table; /* for each of them, the descriptor of the first page of its block; NULL: not created */
-	uint8_t *there;         /* for each CHUNK of the table: whether it can be written to */
+	struct sy_page **table; /* for each of them, the descriptor of the first page of its block */
+	uint8_t *there;         /* for each CHUNK of the table: whether it can be written to; NULL: not created */
 };
 
 /* All are undefined at first. False: no memory. */

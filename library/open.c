@@ -13,8 +13,7 @@
 #include <slabyard/slabyard.h>
 
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <sys/sysinfo.h>
 
 #define MOST_USUAL ((uint64_t)1 << 43) /* bytes; slub's threads number pages by 32 bits */
 #define LEAST_RESERVE ((size_t)16 << 20)
@@ -38,9 +37,10 @@ static struct sy_heap *refuse(const char **error, const char *why)
 
 static size_t machine_memory(void)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+	struct sysinfo info;
+	uint64_t bytes = sysinfo(&info) ? 0 : (uint64_t)info.totalram * info.mem_unit;
 
-	return pages > 0 && bytes > 0 && (size_t)pages < SIZE_MAX / 8 / (size_t)bytes ? (size_t)pages * (size_t)bytes : SIZE_MAX / 16;
+	return bytes && bytes < SIZE_MAX / 8 ? (size_t)bytes : SIZE_MAX / 16;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -172,9 +172,15 @@ static size_t length_to(const char *text, char mark)
 	return found ? (size_t)(found - text) : strlen(text);
 }
 
+/* Without memcmp, for the same reason. */
 static bool is_word(const char *word, const char *text, size_t length)
 {
-	return strlen(word) == length && memcmp(word, text, length) == 0;
+	while (length && *word && *word == *text) {
+		word++;
+		text++;
+		length--;
+	}
+	return !length && !*word;
 }
 
 static bool parse_integer(const char *text, size_t length, int64_t *value)

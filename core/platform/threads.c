@@ -66,12 +66,11 @@
  * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
  * in the child the slots of other threads, whose owners may have been in the middle of a fast call, are never used again.
  */
-#define _GNU_SOURCE /* syscall, sched_getaffinity */
+#define _GNU_SOURCE /* syscall */
 #include "../types.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -583,10 +582,14 @@ static void after_fork_child(void)
 		reset_streams_lock();
 }
 
+/* By the kernel's own call, as by itself the C library's would bring another part of that into a small program's memory. */
 unsigned sy__cpus(void)
 {
-	cpu_set_t set;
-	int count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+	unsigned long set[1024 / (8 * sizeof(unsigned long))];
+	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(set), set);
+	unsigned count = 0;
 
-	return count > 0 ? (unsigned)count : 1;
+	for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof(*set); i++)
+		count += (unsigned)__builtin_popcountl(set[i]);
+	return count ? count : 1;
 }

@@ -45,7 +45,6 @@ struct sy__slub_slab {
 };
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
-#define SY__SLUB_DUMMY UINT32_MAX
 #define SY__SLUB_NOBODY 0u
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
@@ -56,7 +55,7 @@ struct sy__slub_slot {
 	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__slub_number */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
-	uint32_t partial_slabs;  /* in partial; SY__SLUB_DUMMY: this is the dummy slot */
+	uint32_t partial_slabs;  /* in partial */
 	/* Of heaps of threads, see slub_owned.c: */
 	uint32_t empty;          /* more of them, without an object in use: sy__slub_number of the newest */
 	uint16_t empty_slabs;    /* in empty */
@@ -392,7 +391,6 @@ extern const struct sy_here sy__slub_here;
 bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
 void sy__slub_choose_here(struct sy__slub_cache *);
-struct sy__slub_slot *sy__slub_lines(struct sy_heap *);
 bool sy__slub_set_heads(struct sy__slub_cache *, struct sy_page *);
 
 /* slub_owned.c, for heaps of threads: what slots own. */

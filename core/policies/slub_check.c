@@ -332,7 +332,7 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	return dummy->freelist || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs != SY__SLUB_DUMMY ? "slub: something is in the slot in which nothing may ever be" : NULL;
+	return dummy->freelist || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs ? "slub: something is in the slot in which nothing may ever be" : NULL;
 }
 
 static const char *check_cache(struct sy__slub_cache *cache)

@@ -28,7 +28,8 @@
  * allocation, bears no mark that it takes for its own. Sizes that no class serves have `nowhere`: slots in which nothing is ever found.
  *
  * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path; no slab bears its
- * mark, and it says by its count of partial slabs that it is none, so that it owns and pushes nothing.
+ * mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the dummy. So nothing is ever
+ * written to it.
  */
 #include "../here.h"
 #include "../metadata.h"
@@ -94,7 +95,7 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 {
 	void *object;
 
-	if (own->partial_slabs == SY__SLUB_DUMMY || sy__unlikely(sy__tick_is_due()))
+	if (sy__unlikely(sy__tick_is_due()))
 		return NULL;
 	object = sy__slub_refill(cache, own);
 	return sy__likely(object) ? refilled_with(own, object, cache->offset) : NULL;
@@ -412,16 +413,6 @@ void sy__slub_choose_here(struct sy__slub_cache *cache)
 	cache->cache.free_here = free_behind_here;
 }
 
-/* Slots with nothing in them; NULL: no memory. */
-struct sy__slub_slot *sy__slub_lines(struct sy_heap *heap)
-{
-	struct sy__slub_slot *slots = sy__lines_take(heap, sizeof(*slots));
-
-	if (slots)
-		sy__slub_dummy(slots)->partial_slabs = SY__SLUB_DUMMY;
-	return slots;
-}
-
 static struct sy__slub_slot *slots_of_size(const struct sy__slub_heap *slub, size_t size)
 {
 	struct sy_cache *cache = sy__kmalloc_cache(&slub->kmalloc, size, 0);
@@ -441,7 +432,8 @@ static void fill_sizes(struct sy__slub_sizes *sizes, const struct sy__slub_heap 
 bool sy__slub_here_init(struct sy__slub_heap *slub)
 {
 	struct sy_heap *heap = &slub->heap;
-	slub->nowhere = sy__slub_lines(heap);
+
+	slub->nowhere = sy__lines_take(heap, sizeof(*slub->nowhere));
 	if (!slub->nowhere || !sy__heads_create(&slub->heads, heap))
 		return false;
 	fill_sizes(slub->sizes, slub);

@@ -272,7 +272,7 @@ static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_sl
 	return more(cache, own) ? sy__slub_pop(cache, own) : NULL;
 }
 
-/* An object of what the slot owns, whose freelist is empty; or NULL. In its local section, or a call; not of the dummy. */
+/* An object of what the slot owns, whose freelist is empty; or NULL, as of the dummy. In its local section, or a call. */
 void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	void *object = NULL;

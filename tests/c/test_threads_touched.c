@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEAP_KIB 160
+#define HEAP_KIB 84
 #define THREAD_KIB 48 /* of which most is the C library's, for its stack */
 #define THREADS 16
 
