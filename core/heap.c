@@ -396,15 +396,24 @@ uint64_t sy_cache_shrink(struct sy_cache *cache)
 	return pages;
 }
 
-static uint64_t give(struct sy_heap *heap, sy__giver giver)
+static uint64_t give_by_cache(struct sy_heap *heap, sy__giver giver)
 {
 	uint64_t pages = 0;
+
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		pages += giver(sy__entry(at, struct sy_cache, link));
+	return pages;
+}
+
+static uint64_t give(struct sy_heap *heap, sy__giver giver)
+{
+	struct sy_cache any = { .heap = heap, .policy = heap->policy };
+	uint64_t pages;
 
 	if (!giver)
 		return 0;
 	sy__lock(&heap->lock);
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		pages += giver(sy__entry(at, struct sy_cache, link));
+	pages = heap->policy->shares_all ? giver(&any) : give_by_cache(heap, giver);
 	sy__unlock(&heap->lock);
 	return pages;
 }

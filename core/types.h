@@ -250,6 +250,8 @@ struct sy_policy {
 	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* likewise of each slab of a cache with a supplier; NULL:
 	                                                              * the policy takes none */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
+	bool shares_all;      /* all caches, and general allocation, share what is free: shrink, reap and settle give that of the whole heap, and
+	                       * look at no more of a cache than its heap and policy */
 	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
 };
 

@@ -30,7 +30,8 @@
  * A pool's map has two bits for each 16 bytes (starts.h): whether a block starts there, from which follows the size
  * of what kfree gets, and whether that block is globally free. It is a 64th of the pool's memory, as metadata.
  *
- * Shrinking makes all locally free blocks globally free. So does running out of memory, before a request is refused.
+ * Shrinking makes all locally free blocks globally free. So does running out of memory, before a request is refused; and in heaps of
+ * threads a second: after a peak that was freed in no order, each pool has a block or two that are locally free.
  * Where no pool is to be had, a smaller one that holds the request will do. Larger requests go straight to pages.
  *
  * Objects of caches, memory nodes and locks: general.c.
@@ -311,7 +312,7 @@ static bool svr4_cache_init(struct sy_cache *cache)
 	return true;
 }
 
-/* Every cache shares the blocks, so the first one asked gives all. */
+/* Every cache shares the blocks. */
 static uint64_t svr4_shrink(struct sy_cache *cache)
 {
 	struct sy__general_heap *general = sy__general_of(cache->heap);
@@ -496,6 +497,8 @@ const struct sy_policy sy__svr4 = {
 	.cache_fini = sy__general_cache_fini,
 	.usable_size = sy__general_usable_size,
 	.shrink = svr4_shrink,
+	.settle = svr4_shrink,
+	.shares_all = true,
 	.grace_passed = sy__general_grace_passed,
 	.counts = sy__general_counts,
 	.check = sy__general_check,

@@ -188,6 +188,28 @@ static void test_shrinking_joins_all(void)
 	end(&world);
 }
 
+/* Of a heap without a cache too. */
+static void test_shrinking_joins_what_general_allocation_left(void)
+{
+	struct world world = make_world("svr4", 0, -1, 1);
+	void *objects[1024];
+
+	for (unsigned i = 0; i < 1024; i++)
+		objects[i] = kget(&world, 64);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 16);
+	for (unsigned i = 0; i < 1024; i += 2)
+		sy_kfree(world.heap, 0, objects[i]); /* as many stay in use, so all are locally free */
+	CHECK_CLASS(&world, 64, 1024, 512, 0, 0);
+	for (unsigned i = 513; i < 1024; i += 2)
+		sy_kfree(world.heap, 0, objects[i]); /* those freed first become globally free, the others of the last eight pools don't */
+	CHECK_EQUAL(world.heap->counters.slab_pages, 16);
+	sy_heap_shrink(world.heap);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 8);
+	for (unsigned i = 1; i < 512; i += 2)
+		sy_kfree(world.heap, 0, objects[i]);
+	end(&world);
+}
+
 static void test_out_of_memory_joins_all(void)
 {
 	static void *objects[4 * WORLD_PAGES];
@@ -281,6 +303,7 @@ int main(void)
 	test_one_free_joins_two_buddies_of_its_class_at_most();
 	test_steady_state_does_no_work();
 	test_shrinking_joins_all();
+	test_shrinking_joins_what_general_allocation_left();
 	test_out_of_memory_joins_all();
 	test_pools();
 	test_smaller_pools_where_memory_has_crumbled("svr4", 2, -1);

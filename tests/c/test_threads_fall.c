@@ -11,8 +11,7 @@
 #define PEAK (160 * MIB)
 #define LEFT (16 * MIB) /* what lives, a queue's objects each with their slab, and what is not worth a hurry */
 #define MOST (PEAK / 64)
-#define AN_OPERATION 20 /* nanoseconds */
-
+static unsigned an_operation = 20; /* nanoseconds */
 static uint64_t now = 1000000000; /* moved by one thread at a time, as the test has only one at work */
 
 static uint64_t clock_of_test(void)
@@ -51,7 +50,7 @@ static void choose(uint64_t *random)
 
 static void free_objects(unsigned from, unsigned to)
 {
-	for (unsigned i = from; i < to; i++, now += AN_OPERATION)
+	for (unsigned i = from; i < to; i++, now += an_operation)
 		sy_mfree(heap, objects[i]);
 }
 
@@ -73,7 +72,7 @@ static void free_all(unsigned by_other)
 		pthread_barrier_wait(&turn);
 	}
 	free_objects(by_other, count);
-	for (unsigned i = 0; i < 1000000; i++, now += AN_OPERATION)
+	for (unsigned i = 0; i < 1000000; i++, now += an_operation)
 		sy_mfree(heap, sy_malloc(heap, 64, 0));
 	if (!by_other)
 		return;
@@ -127,5 +126,8 @@ int main(void)
 		fall(specs[i], of_many, false);
 		fall(specs[i], of_many, true);
 	}
+	an_operation = 1500; /* svr4 joins what it left lazily each second */
+	fall("svr4", of_one, false);
+	fall("svr4", of_many, true);
 	return check_result();
 }
