@@ -10,11 +10,10 @@
 /* Smallest order whose block holds so many bytes; more than SY_MAX_ORDER when none does. */
 static inline unsigned sy__order_of(size_t bytes)
 {
-	unsigned order = 0;
+	size_t pages = (bytes - 1) >> SY_PAGE_SHIFT; /* but one */
+	unsigned order = bytes > SY_PAGE_SIZE ? (unsigned)(CHAR_BIT * sizeof(long)) - (unsigned)__builtin_clzl(pages) : 0;
 
-	while (order <= SY_MAX_ORDER && (SY_PAGE_SIZE << order) < bytes)
-		order++;
-	return order;
+	return order <= SY_MAX_ORDER ? order : SY_MAX_ORDER + 1;
 }
 
 /* Objects of one size that a block holds. */

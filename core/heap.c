@@ -32,10 +32,12 @@
 #include "deferred.h"
 #include "geometry.h"
 #include "here.h"
+#include "large.h"
 #include "lines.h"
 #include "list.h"
 #include "metadata.h"
 #include "page_interface.h"
+#include "rows.h"
 
 static bool tunable_fits(const struct sy_tunable *tunable, int64_t value)
 {
@@ -181,7 +183,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	heap = house(&draft);
 	if (!heap)
 		return NULL;
-	if (heap->policy->heap_init && !heap->policy->heap_init(heap)) {
+	if ((heap->threads && !sy__rows_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
 		heap->threads = heap->apart = false;
 		tear_down(heap);
 		return NULL;
@@ -408,12 +410,12 @@ static uint64_t give_by_cache(struct sy_heap *heap, sy__giver giver)
 static uint64_t give(struct sy_heap *heap, sy__giver giver)
 {
 	struct sy_cache any = { .heap = heap, .policy = heap->policy };
-	uint64_t pages;
+	uint64_t pages = heap->rows ? sy__rows_end(heap) : 0;
 
 	if (!giver)
-		return 0;
+		return pages;
 	sy__lock(&heap->lock);
-	pages = heap->policy->shares_all ? giver(&any) : give_by_cache(heap, giver);
+	pages += heap->policy->shares_all ? giver(&any) : give_by_cache(heap, giver);
 	sy__unlock(&heap->lock);
 	return pages;
 }
@@ -493,7 +495,7 @@ static bool sum_up(void *context, struct sy_page *head)
 	case SY_USE_LARGE:
 		sums->large_pages += pages;
 		sums->large_bytes += sy__page_bytes(head);
-		if (sy__page_bytes(head) > pages << SY_PAGE_SHIFT)
+		if (sy__page_bytes(head) && sy__page_bytes(head) > sy__large_usable(head))
 			sums->wrong = "heap: a large allocation is larger than its pages";
 		break;
 	case SY_USE_METADATA:
@@ -522,7 +524,7 @@ static const char *check_accounting(struct sy_heap *heap)
 		return "heap: counted large pages are not those that it holds";
 	if (sums.metadata_pages != counters->metadata_pages)
 		return "heap: counted metadata pages are not those that it holds";
-	if (sums.large_bytes != counters->large_live_bytes)
+	if (sums.large_bytes != sy__large_live(heap))
 		return "heap: counted bytes of large allocations are not those that live";
 	if (counters->held_peak < counters->slab_pages + counters->large_pages ||
 	    counters->slab_pages_peak < counters->slab_pages)
@@ -553,6 +555,8 @@ static const char *check(struct sy_heap *heap)
 
 	if (!wrong)
 		wrong = check_accounting(heap);
+	if (!wrong)
+		wrong = sy__rows_check(heap);
 	if (!wrong)
 		wrong = sy__metadata_check(heap);
 	if (!wrong)

@@ -24,10 +24,12 @@
 #include "deferred.h"
 #include "list.h"
 #include "page_interface.h"
+#include "rows.h"
 #include "visits.h"
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
 #define SETTLE_PERIOD SY__SECOND
+#define ROWS_PERIOD (SY__SECOND / 10)
 #define WATCH_CALLS 8u /* from one look at the clock to the next then, as a program may also be one that seldom calls */
 
 /* ---- Time ------------------------------------------------------------------------------------------------------- */
@@ -53,6 +55,15 @@ static void settle_in_time(struct sy_heap *heap, uint64_t now)
 	sy__heap_give(heap, giver);
 }
 
+static void end_rows_in_time(struct sy_heap *heap, uint64_t now)
+{
+	if (now < sy__time(&heap->rows_due))
+		return;
+	sy__time_set(&heap->rows_due, now + ROWS_PERIOD);
+	if (sy__rows_any(heap))
+		sy__rows_end(heap);
+}
+
 /* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while much should go
  * the calls of all threads are slow ones. Of several heaps the one that a thread has looked at last decides. */
 static void watch(bool hurry)
@@ -72,6 +83,7 @@ static SY__COLD void tick(struct sy_heap *heap)
 	if (due && now >= due + SLACK)
 		visit_slots(heap);
 	settle_in_time(heap, now);
+	end_rows_in_time(heap, now);
 	watch(sy__pages_decay(heap->pages));
 	if (heap->passes)
 		heap->passes(heap);
@@ -311,6 +323,7 @@ void sy__here_slot_ends(unsigned slot)
 
 		if (heap->policy->drain)
 			heap->policy->drain(heap, slot);
+		sy__rows_end_slot(heap, slot);
 		sy_pages_drain(heap->pages, slot);
 	}
 	sy__unlock(&heaps.lock);

@@ -19,23 +19,13 @@
  * A policy may leave out the smallest classes, whose requests then go to the first that it has: SLAB starts at 32
  * bytes and aligns every class of Linux's to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
  *
- * Larger requests take whole pages of the smallest sufficient order. The descriptor of their first page says so
- * (SY_USE_LARGE) and how many bytes were asked for, hence kfree needs no other record. Where the heap asks for exact runs
- * (sy_sizing.exact_runs) what the request leaves of a block of more than 64 KiB goes back at once, in steps of a sixty-fourth of it; of
- * smaller blocks it is untouched memory mostly, and to cut and join them costs more than the rest of the request. Or the run comes
- * from where it fits best (core/pages/fit.c). It is then a row of blocks, each a large allocation of its own to the page allocator;
- * the first one's state says how many pages the row has.
+ * Larger requests go straight to pages: large.c.
  */
 #include "kmalloc.h"
 
 #include <slabyard/slabyard.h>
 
-#include "geometry.h"
-#include "page_interface.h"
-
 #define LEAST_LINUX_ALIGN 8u
-#define WHOLE_ORDER 4u /* blocks up to which are not cut */
-#define STEPS_ORDER 6u /* larger ones are cut into 2^this at most */
 
 static const uint16_t linux_sizes[] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };
 
@@ -232,72 +222,4 @@ bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64
 			return false;
 	fill_tables(kmalloc, set);
 	return true;
-}
-
-/* ---- Pages ------------------------------------------------------------------------------------------------------ */
-
-/* State of the first block of a run. */
-struct run {
-	void *none;     /* a kernel keeps a bit of its own in the first word, and wants it clear */
-	uint32_t pages; /* that the row of blocks has */
-};
-SY_ASSERT_SLAB_STATE(struct run, none);
-
-/* Pages that a request keeps of its block. */
-static uint32_t pages_kept(const struct sy_heap *heap, size_t size, unsigned order)
-{
-	if (!heap->sizing.exact_runs || order <= WHOLE_ORDER)
-		return 1u << order;
-	return (uint32_t)(sy__align_up(size, SY_PAGE_SIZE << (order > STEPS_ORDER ? order - STEPS_ORDER : 0)) >> SY_PAGE_SHIFT);
-}
-
-/* Says of each block of a row how many of the bytes it holds. */
-static void spread_bytes(struct sy_page *head, uint32_t pages, size_t size)
-{
-	for (uint32_t at = 0; at < pages; at += 1u << sy__page_order(head + at)) {
-		size_t room = SY_PAGE_SIZE << sy__page_order(head + at), bytes = room < size ? room : size;
-
-		sy__page_set_bytes(head + at, bytes);
-		size -= bytes;
-	}
-}
-
-void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	unsigned order = sy__order_of(size);
-	struct sy_page *page;
-	uint32_t pages;
-
-	if (order > SY_MAX_ORDER || (heap->sizing.most && size > heap->sizing.most))
-		return NULL;
-	pages = pages_kept(heap, size, order);
-	page = sy__pages_take_run(heap, slot, order, pages, flags & ~(unsigned)SY_MOVABLE, node, SY_USE_LARGE);
-	if (!page)
-		return NULL;
-	SY_SLAB_STATE(struct run, page)->pages = pages;
-	spread_bytes(page, pages, size);
-	/* Relaxed, as a counter that orders nothing. */
-	__atomic_fetch_add(&heap->counters.large_live_bytes, size, __ATOMIC_RELAXED);
-	return sy__page_address(heap, page);
-}
-
-static uint32_t run_pages(const struct sy_page *head)
-{
-	return SY_SLAB_STATE(const struct run, head)->pages;
-}
-
-void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
-{
-	struct sy_page *end = head + run_pages(head), *next;
-
-	for (; head < end; head = next) {
-		next = head + ((size_t)1 << sy__page_order(head));
-		__atomic_fetch_sub(&heap->counters.large_live_bytes, (size_t)sy__page_bytes(head), __ATOMIC_RELAXED);
-		sy__pages_give(heap, slot, head);
-	}
-}
-
-size_t sy__large_usable(const struct sy_page *head)
-{
-	return (size_t)run_pages(head) << SY_PAGE_SHIFT;
 }

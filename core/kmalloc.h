@@ -2,6 +2,7 @@
 #ifndef SY_KMALLOC_H
 #define SY_KMALLOC_H
 
+#include "large.h"
 #include "types.h"
 
 #define SY__KMALLOC_MOST_CLASSES 64 /* of all types */
@@ -88,13 +89,5 @@ extern const char *const sy__kmalloc_class_names[];
  * flags besides their own where the classes are Linux's; false: no memory (what was created stays in the list). Smaller
  * requests go to the smallest class. */
 bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, int64_t classes, uint32_t smallest, unsigned cache_flags);
-
-/* An allocation that goes straight to pages, and its end. Any size above 0; NULL: no memory or beyond the
- * largest block. */
-void *sy__large_alloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
-void sy__large_free(struct sy_heap *, unsigned slot, struct sy_page *head);
-
-/* Bytes that may be written to it. */
-size_t sy__large_usable(const struct sy_page *head);
 
 #endif

@@ -163,6 +163,7 @@ struct sy_cache;
 struct sy_pages;
 struct sy__walk;
 struct sy__plane;
+struct sy__rows;
 
 /*
  * The functions without slots: as their namesakes in struct sy_policy, on the slot of the thread (or CPU) that calls. Each
@@ -291,7 +292,7 @@ struct sy_heap_counters {
 	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
 	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads (sy__count_slow) */
 	size_t slow_frees;       /* frees that left the fast path; the same */
-	size_t large_live_bytes; /* bytes asked for in large allocations that live now */
+	size_t large_live_bytes; /* bytes asked for in large allocations that live now; in heaps of threads slots count them (sy__large_live) */
 	uint64_t deferred;       /* objects or slabs that wait for a grace period */
 };
 
@@ -358,6 +359,12 @@ struct sy_heap {
 	struct sy_metadata metadata;
 	sy__lock_t planes_lock;
 	struct sy__plane *planes; /* of heaps of threads; see core/lines.c */
+	struct sy__rows *rows;    /* of heaps of threads: slot 0's, see core/rows.c; NULL in others */
+	char *rows_memory;        /* address and descriptor of page 0; here as they are nearer so, and not at the start of a page, whose */
+	struct sy_page *rows_table; /* place in the processor's cache the first line of every large object has as well */
+	bool rows_near;           /* all pages are as near as any, and have numbers of 32 bits: they may be kept */
+	bool rows_kept;           /* whether some may be kept; anyone's */
+	struct sy_time rows_due;  /* when they go; anyone's */
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
 	void *log_context;

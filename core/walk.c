@@ -121,13 +121,20 @@ uint64_t sy__walk_place(const struct sy_list *list, const struct sy_list *link)
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
 
+/* A block of a large allocation, whose first one says how many bytes were asked for, and which the walk meets in order. */
 static void walk_large(struct sy__walk *walk, const struct sy_page *page)
 {
+	size_t bytes;
+
 	walk->slab.large = true;
 	walk->slab.list = "large";
 	if (!sy__walk_slab(walk))
 		return;
-	sy__walk_block(walk, (size_t)sy__page_bytes(page), NULL);
+	if (sy__page_bytes(page))
+		walk->large = (size_t)sy__page_bytes(page);
+	bytes = walk->large < walk->slab.bytes ? walk->large : walk->slab.bytes;
+	walk->large -= bytes;
+	sy__walk_block(walk, bytes, NULL);
 }
 
 static bool visit(void *context, struct sy_page *page)

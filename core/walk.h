@@ -35,6 +35,7 @@ struct sy__walk {
 	const struct sy_visitor *visitor;
 	struct sy_slab slab;
 	size_t told;  /* bytes of the slab whose parts were told */
+	size_t large; /* bytes of a large allocation that are in its blocks to come */
 	bool ended;   /* the visitor has had enough */
 	const struct sy__walk_grid *grid;
 	uint32_t first; /* object of the window */

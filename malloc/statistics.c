@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/large.h"
 #include "core/list.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -60,7 +61,7 @@ static void take_figures(struct sy_heap *heap, struct figures *figures)
 		figures->unused_bytes = heap->policy->unused_bytes(heap);
 		figures->in_use_bytes = (counters->slab_pages << SY_PAGE_SHIFT) - figures->unused_bytes;
 	}
-	figures->in_use_bytes += counters->large_live_bytes + figures->mappings.bytes;
+	figures->in_use_bytes += sy__large_live(heap) + figures->mappings.bytes;
 }
 
 EXPORT struct mallinfo2 mallinfo2(void)

@@ -18,6 +18,7 @@
  * who cuts one into a row without the lock writes the order of its first page last (sy__row_cut_block).
  */
 #include "pages.h"
+#include "../rows.h"
 
 #define LEAST_RUN 32u
 #define MOST_WALKS 16u
@@ -240,16 +241,34 @@ static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned fla
 	       sy__read(&zone->free_pages) > count + zone->marks[SY__MARK_LOW];
 }
 
-struct sy_page *sy__run_take(struct sy_pages *pages, uint64_t count, unsigned flags, enum sy_page_use use)
+/* With the zone's lock held. */
+static void search_lists(struct search *search)
 {
-	struct search search = { .zone = pages->zones, .wanted = count };
+	for (unsigned order = 62u - (unsigned)__builtin_clzll(search->wanted); order <= SY_MAX_ORDER && goes_on(search); order++)
+		search_list(search, &search->zone->free[order][SY_UNMOVABLE]);
+}
+
+/* What slots keep goes back before memory is to come that isn't there. */
+static void search_again(struct search *search, struct sy_heap *heap)
+{
+	sy__unlock(&search->zone->lock);
+	sy__rows_end(heap);
+	*search = (struct search){ .zone = search->zone, .wanted = search->wanted };
+	sy__lock(&search->zone->lock);
+	search_lists(search);
+}
+
+struct sy_page *sy__run_take(struct sy_heap *heap, uint64_t count, unsigned flags, enum sy_page_use use)
+{
+	struct search search = { .zone = heap->pages->zones, .wanted = count };
 	struct sy_page *page = NULL;
 
-	if (!may_serve(pages, count, flags))
+	if (!may_serve(heap->pages, count, flags))
 		return NULL;
 	sy__lock(&search.zone->lock);
-	for (unsigned order = 62u - (unsigned)__builtin_clzll(count); order <= SY_MAX_ORDER && goes_on(&search); order++)
-		search_list(&search, &search.zone->free[order][SY_UNMOVABLE]);
+	search_lists(&search);
+	if ((!search.best.start || search.best.missing) && sy__rows_any(heap))
+		search_again(&search, heap);
 	if (search.best.start)
 		page = take(search.zone, search.best.start, count, use);
 	sy__unlock(&search.zone->lock);

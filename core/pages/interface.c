@@ -15,6 +15,7 @@
  */
 #include "pages.h"
 #include "place.h"
+#include "../rows.h"
 
 /* Pages of a run whose memory was not there: no heap had it before, or it was discarded. */
 struct fresh {
@@ -133,7 +134,7 @@ static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, un
 /* A row of blocks becomes the heap's. */
 static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned count, unsigned flags, enum sy_page_use use)
 {
-	unsigned discarded = 0;
+	unsigned discarded = 0, missing = 0;
 
 	if (flags & SY_ZERO)
 		zero(heap, head, count);
@@ -144,8 +145,11 @@ static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned 
 		if (sy__unlikely(fresh.pages))
 			count_committed(heap->pages, sy__number(heap->pages, &head[at]), &fresh);
 		discarded += fresh.discarded;
+		missing += fresh.pages;
 	}
 	count_taken(heap, use, count, discarded);
+	if (sy__unlikely(missing && sy__rows_any(heap)))
+		sy__rows_end(heap);
 }
 
 struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
@@ -180,7 +184,7 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 	if (count == 1u << order)
 		return sy__pages_take(heap, slot, order, flags, node, use);
 	if (heap->threads)
-		head = sy__run_take(heap->pages, count, flags, use);
+		head = sy__run_take(heap, count, flags, use);
 	if (!head)
 		return take_of_block(heap, slot, order, count, flags, node, use);
 	own_row(heap, head, count, flags, use);

@@ -109,7 +109,7 @@ struct sy__slub_heap {
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
 	struct sy__heads heads;        /* the first page of the block that a page is of */
-	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found */
+	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
 	struct sy__slub_sizes sizes[]; /* one */
 };
 

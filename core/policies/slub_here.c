@@ -25,7 +25,8 @@
  *
  * These frees find the slab by one look at the page's word (core/heads.h), without the descriptors of the slab's other pages, and
  * the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects or a large
- * allocation, bears no mark that it takes for its own. Sizes that no class serves have `nowhere`: slots in which nothing is ever found.
+ * allocation, bears no mark that it takes for its own. Large ones are kept, and served again, within the fast call (core/rows.h).
+ * Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever found.
  *
  * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path; no slab bears its
  * mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the dummy. So nothing is ever
@@ -33,6 +34,7 @@
  */
 #include "../here.h"
 #include "../metadata.h"
+#include "../rows.h"
 #include "slub.h"
 
 /* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
@@ -321,15 +323,29 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 	return small_here(size, heap);
 }
 
+/* Sizes above SY__KMALLOC_LARGEST, and 0. */
+static SY__OUT_OF_LINE void *large_here(size_t size, struct sy_heap *heap)
+{
+	ptrdiff_t here = sy__call_begin();
+	void *object = NULL;
+
+	if (sy__likely(size && here != SY__DUMMY_HERE) && !sy__tick_is_due())
+		object = sy__large_again(heap, sy__rows_here(heap, here), size);
+	if (sy__unlikely(!object))
+		return sy__here_malloc(size, heap);
+	sy__call_end();
+	return object;
+}
+
 /* Sizes above SY__KMALLOC_SMALL, and 0. */
 static SY__OUT_OF_LINE void *malloc_other_here(size_t size, struct sy_heap *heap)
 {
-	struct sy__slub_slot *slots = sy__slub_heap(heap)->nowhere, *own;
+	struct sy__slub_slot *own;
 	void *object;
 
-	if (sy__likely(size - 1 < SY__KMALLOC_LARGEST))
-		slots = sy__slub_heap(heap)->sizes->medium[(size - 1) / SY__KMALLOC_STEP];
-	own = slot_here(slots, sy__call_begin());
+	if (sy__unlikely(size - 1 >= SY__KMALLOC_LARGEST))
+		return large_here(size, heap);
+	own = slot_here(sy__slub_heap(heap)->sizes->medium[(size - 1) / SY__KMALLOC_STEP], sy__call_begin());
 	object = take_here(own, 0);
 	return sy__likely(object) ? object : malloc_refill_here(size, heap, own);
 }
@@ -341,10 +357,20 @@ static void *malloc_here(size_t size, struct sy_heap *heap)
 	return small_here(size, heap);
 }
 
+static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
+{
+	if (sy__likely(here != SY__DUMMY_HERE && sy__large_keep(heap, sy__rows_here(heap, here), page)))
+		sy__call_end();
+	else
+		sy__here_kfree(object, heap);
+}
+
 /* What is in no slab with links at the start of objects. */
 static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
-	if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
+	if (sy__page_is_large(page))
+		kfree_large_here(object, heap, page, here);
+	else if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
 		put_foreign_here(sy__slub_slab(page)->cache, page, object, here);
 	else
 		sy__here_kfree(object, heap);
@@ -413,6 +439,12 @@ void sy__slub_choose_here(struct sy__slub_cache *cache)
 	cache->cache.free_here = free_behind_here;
 }
 
+/* Whether there are sizes between the largest class and those that go to pages in any heap. */
+static bool has_gap(const struct sy__slub_heap *slub)
+{
+	return slub->kmalloc.largest < SY__KMALLOC_LARGEST;
+}
+
 static struct sy__slub_slot *slots_of_size(const struct sy__slub_heap *slub, size_t size)
 {
 	struct sy_cache *cache = sy__kmalloc_cache(&slub->kmalloc, size, 0);
@@ -433,8 +465,9 @@ bool sy__slub_here_init(struct sy__slub_heap *slub)
 {
 	struct sy_heap *heap = &slub->heap;
 
-	slub->nowhere = sy__lines_take(heap, sizeof(*slub->nowhere));
-	if (!slub->nowhere || !sy__heads_create(&slub->heads, heap))
+	if (has_gap(slub) && !(slub->nowhere = sy__lines_take(heap, sizeof(*slub->nowhere))))
+		return false;
+	if (!sy__heads_create(&slub->heads, heap))
 		return false;
 	fill_sizes(slub->sizes, slub);
 	return true;

@@ -1,0 +1,139 @@
+/*
+ * Runs of pages that were freed a moment ago, kept whole for the next request, in heaps of threads.
+ *
+ * Why. A large allocation is a row of blocks of pages (large.c). To give it back, each of its blocks is joined with its buddies, and to
+ * take one again blocks are searched and halved, and the descriptors of all pages written: hundreds of instructions for a buffer that most
+ * programs want again at once, in the same size or in one of a few. So each slot keeps the last SY__ROWS runs that were freed on
+ * it as they are: as large allocations of 0 bytes, which no other has, with all their descriptors.
+ *
+ * Which serves. The smallest that suffices, if it has no more than an eighth too many pages. Who asks for a power of two of pages may count
+ * on its alignment, so he gets such a run, which is always one block. Where a heap has several nodes nothing is kept.
+ *
+ * How much. At most the largest block by each slot: the oldest go when a younger one comes. That is the memory that a heap could have more of than it
+ * would without, and it hardly ever has:
+ *
+ *   - a run is not placed where memory would have to come for it before all that slots keep was given back and looked at (core/pages/fit.c);
+ *   - whoever has taken pages whose memory was not there, for whatever use, gives it back as well (core/pages/interface.c), so that at most one
+ *     request takes them while others lie here.
+ *
+ * How long. The clock (here.c) ends all of it every ROWS_PERIOD, so that what is not used goes on to the free lists, and from there back to
+ * the system in due time (core/pages/decay.c); so do shrink, trim, memory that becomes short, and a slot's end. In the counters and walks of a heap
+ * kept pages are held, with no object in them.
+ *
+ * Who may do what. A slot's owner alone puts runs there, and keeps the account of what it has put where. Everybody may take a run away, by
+ * an exchange of its word for 0, whoever owns the slot and whatever that is doing; the owner takes one in the same way, and finds out from a 0 that
+ * somebody else did. So nobody needs a claim to give back what others keep. A word goes from 0 to a run by the owner's store
+ * only, and only where it has found a 0 itself, hence never over a run.
+ *
+ * Memory orders. The store of a word releases, and the exchange acquires: who gets a run sees all that was written to its descriptors, and no
+ * use of its memory by who freed it comes later. rows_kept tells whether a look is worth it: relaxed, as what it misses is found a moment later.
+ */
+#include "rows.h"
+
+#include "here.h"
+#include "large.h"
+#include "lines.h"
+
+bool sy__rows_create(struct sy_heap *heap)
+{
+	heap->rows_memory = sy__pages_base(heap)->memory;
+	heap->rows_table = sy__pages_base(heap)->table;
+	heap->rows_near = heap->nodes == 1 && sy__pages_base(heap)->page_count < UINT32_MAX;
+	heap->rows = sy__lines_take(heap, sizeof(struct sy__rows));
+	return heap->rows != NULL;
+}
+
+/* ---- Giving back -------------------------------------------------------------------------------------------------- */
+
+static uint64_t end_one(struct sy_heap *heap, unsigned slot, struct sy__rows *rows, unsigned place)
+{
+	uint32_t number = __atomic_load_n(&rows->first[place], __ATOMIC_RELAXED) ? sy__rows_take_out(rows, place) : 0;
+
+	return number ? sy__large_end(heap, slot, sy__rows_numbered(heap, number)) : 0;
+}
+
+/* What others have taken is not there any more. */
+static void forget_taken(struct sy__rows *own)
+{
+	for (unsigned place = 0; place < SY__ROWS; place++)
+		if (!__atomic_load_n(&own->first[place], __ATOMIC_RELAXED))
+			sy__rows_forget(own, place);
+}
+
+unsigned sy__rows_make_room(struct sy_heap *heap, unsigned slot, uint32_t pages)
+{
+	struct sy__rows *own = sy__rows_of(heap, slot);
+	unsigned place;
+
+	forget_taken(own);
+	while ((place = sy__rows_place(own, pages)) == SY__ROWS) {
+		end_one(heap, slot, own, own->oldest);
+		sy__rows_forget(own, own->oldest);
+		own->oldest = (uint16_t)((own->oldest + 1u) % SY__ROWS);
+	}
+	return place;
+}
+
+void sy__rows_end_slot(struct sy_heap *heap, unsigned slot)
+{
+	struct sy__rows *own = sy__rows_of(heap, slot);
+
+	for (unsigned place = 0; place < SY__ROWS; place++) {
+		end_one(heap, slot, own, place);
+		sy__rows_forget(own, place);
+	}
+}
+
+uint64_t sy__rows_end(struct sy_heap *heap)
+{
+	uint64_t pages = 0;
+
+	__atomic_store_n(&heap->rows_kept, false, __ATOMIC_RELAXED);
+	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
+		for (unsigned place = 0; place < SY__ROWS; place++)
+			pages += end_one(heap, slot, sy__rows_of(heap, slot), place);
+	return pages;
+}
+
+/* ---- What is there ------------------------------------------------------------------------------------------------ */
+
+size_t sy__rows_live(const struct sy_heap *heap)
+{
+	size_t live = 0;
+
+	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
+		live += __atomic_load_n(&sy__rows_of(heap, slot)->live, __ATOMIC_RELAXED);
+	return live;
+}
+
+static bool is_kept(struct sy_heap *heap, uint32_t number, uint32_t pages)
+{
+	struct sy_page *page = sy__rows_numbered(heap, number);
+
+	return sy__page_is_large(page) && sy__page_heap(page) == heap && !sy__page_bytes(page) &&
+	       sy__large_usable(page) == (size_t)pages << SY_PAGE_SHIFT;
+}
+
+static const char *check_slot(struct sy_heap *heap, const struct sy__rows *rows)
+{
+	uint32_t sum = 0;
+
+	for (unsigned place = 0; place < SY__ROWS; place++) {
+		uint32_t number = __atomic_load_n(&rows->first[place], __ATOMIC_RELAXED);
+
+		sum += rows->pages[place];
+		if (number && !is_kept(heap, number, rows->pages[place]))
+			return "heap: a run that a slot keeps is none, or in use, or of another size";
+	}
+	return sum == rows->sum && sum <= SY__ROWS_MOST_PAGES ? NULL : "heap: a slot keeps more pages than it may, or others than it says";
+}
+
+const char *sy__rows_check(struct sy_heap *heap)
+{
+	const char *wrong = NULL;
+
+	for (unsigned slot = 0; heap->rows && slot < sy__slots_high() && !wrong; slot++)
+		if (sy__slot_mine(slot))
+			wrong = check_slot(heap, sy__rows_of(heap, slot));
+	return wrong;
+}

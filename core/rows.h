@@ -1,0 +1,124 @@
+/* Runs of pages that were freed a moment ago, kept whole for the next request. See rows.c. */
+#ifndef SY_ROWS_H
+#define SY_ROWS_H
+
+#include "page_interface.h"
+
+#define SY__ROWS 7u
+#define SY__ROWS_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */
+#define SY__ROWS_TOO_MUCH 8u
+
+/* What a slot keeps. */
+struct sy__rows {
+	size_t live;              /* bytes asked for in runs that the slot handed out, less those that it was given back; may wrap */
+	uint32_t first[SY__ROWS]; /* number of a kept run's first page, and one; 0: none. Others take what is there, too */
+	uint16_t pages[SY__ROWS]; /* of the run that the slot has put there; 0: nothing is there. The slot's own, as what follows */
+	uint16_t sum;             /* of these pages */
+	uint16_t oldest;          /* is replaced next */
+};
+sy__static_assert(sizeof(struct sy__rows) <= SY_CACHE_LINE, "a line of each slot");
+
+/* Of a heap of threads that is being made; false: no memory. */
+bool sy__rows_create(struct sy_heap *);
+
+/* A slot's, by the slot, or by what sy__call_begin says, which is not the dummy. */
+static inline struct sy__rows *sy__rows_here(const struct sy_heap *heap, ptrdiff_t here)
+{
+	return (struct sy__rows *)(void *)((char *)heap->rows + here);
+}
+
+static inline struct sy__rows *sy__rows_of(const struct sy_heap *heap, unsigned slot)
+{
+	return sy__rows_here(heap, (ptrdiff_t)(slot * SY_SLOT_STRIDE));
+}
+
+static inline struct sy_page *sy__rows_numbered(const struct sy_heap *heap, uint32_t number)
+{
+	return heap->rows_table + (number - 1);
+}
+
+/* Nothing of the slot's is at that place any more. */
+static inline void sy__rows_forget(struct sy__rows *own, unsigned place)
+{
+	own->sum = (uint16_t)(own->sum - own->pages[place]);
+	own->pages[place] = 0;
+}
+
+/* What is still there, which is the caller's now; or 0. */
+static inline uint32_t sy__rows_take_out(struct sy__rows *rows, unsigned place)
+{
+	return __atomic_exchange_n(&rows->first[place], 0u, __ATOMIC_ACQUIRE);
+}
+
+/* Where the smallest is that suffices; SY__ROWS: nowhere. */
+static inline unsigned sy__rows_best(const struct sy__rows *own, uint32_t pages)
+{
+	uint32_t least = (pages & (pages - 1) ? pages / SY__ROWS_TOO_MUCH : 0) + 1;
+	unsigned found = SY__ROWS;
+
+	for (unsigned place = 0; place < SY__ROWS && least; place++) {
+		uint32_t more = own->pages[place] - pages; /* wraps where it is smaller */
+
+		if (more >= least)
+			continue;
+		found = place;
+		least = more;
+	}
+	return found;
+}
+
+/* In a call: a kept run of so many pages or hardly more; NULL: there is none. */
+static inline struct sy_page *sy__rows_take(struct sy_heap *heap, struct sy__rows *own, uint32_t pages)
+{
+	for (unsigned place; (place = sy__rows_best(own, pages)) < SY__ROWS;) {
+		uint32_t number = sy__rows_take_out(own, place);
+
+		sy__rows_forget(own, place);
+		if (sy__likely(number))
+			return sy__rows_numbered(heap, number);
+	}
+	return NULL;
+}
+
+/* In a call: where there is room for a run; SY__ROWS: nowhere. */
+static inline unsigned sy__rows_place(const struct sy__rows *own, uint32_t pages)
+{
+	unsigned place = 0;
+
+	if (own->sum + pages > SY__ROWS_MOST_PAGES)
+		return SY__ROWS;
+	while (place < SY__ROWS && own->pages[place])
+		place++;
+	return place;
+}
+
+/* In a call: puts a run there. */
+static inline void sy__rows_put(struct sy_heap *heap, struct sy__rows *own, unsigned place, const struct sy_page *first, uint32_t pages)
+{
+	own->pages[place] = (uint16_t)pages;
+	own->sum = (uint16_t)(own->sum + pages);
+	__atomic_store_n(&own->first[place], (uint32_t)(first - heap->rows_table) + 1, __ATOMIC_RELEASE);
+	if (!__atomic_load_n(&heap->rows_kept, __ATOMIC_RELAXED))
+		__atomic_store_n(&heap->rows_kept, true, __ATOMIC_RELAXED);
+}
+
+/* In a slow call of that slot: gives back what was kept longest until there is room, and where; everything. */
+unsigned sy__rows_make_room(struct sy_heap *, unsigned slot, uint32_t pages);
+void sy__rows_end_slot(struct sy_heap *, unsigned slot);
+
+/* In a slow call: gives back what all slots keep; pages. */
+uint64_t sy__rows_end(struct sy_heap *);
+
+/* Whether a look at that is worth it. */
+static inline bool sy__rows_any(const struct sy_heap *heap)
+{
+	return heap->rows && __atomic_load_n(&heap->rows_kept, __ATOMIC_RELAXED);
+}
+
+/* Bytes asked for in large allocations that live, as slots count them. */
+size_t sy__rows_live(const struct sy_heap *);
+
+/* NULL, or what is wrong. All slots are claimed, as far as that was possible. */
+const char *sy__rows_check(struct sy_heap *);
+
+#endif
