@@ -287,15 +287,14 @@ void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page,
 	} else {
 		give_to_zone(zone, page, order, from_use);
 	}
-	if (pages->decay_ns)
-		sy__pages_decay(pages);
+	sy__decay_given(pages);
 }
 
 void sy__block_give_to_zone(struct sy_pages *pages, struct sy_page *page, unsigned order, unsigned from_use)
 {
 	give_to_zone(&pages->zones[page->zone], page, order, from_use);
-	if (pages->decay_ns && order >= VISIT_ORDER)
-		sy__pages_decay(pages);
+	if (order >= VISIT_ORDER)
+		sy__decay_given(pages);
 }
 
 struct sy_page *sy_pages_alloc(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node)

@@ -3,7 +3,8 @@
  *
  * What heaps give up goes to the free lists, still backed by memory of the source. If it stays there for a while it is not
  * going to be needed soon, and goes back to the source. There is no thread for that: whoever gives blocks of some size back to a zone comes by
- * here, and so do slow calls of a heap of threads now and then.
+ * here, if nothing is due already only with so much more free than at the last visit, or the least since then, that it is worth a look at the
+ * clock; and so do slow calls of a heap of threads now and then.
  *
  * How much. A program breathes: what is free now may be taken again before long, and each page that goes back needlessly
  * costs two calls of the kernel. So what counts is never how much is free at some moment, but the least that was free and backed
@@ -40,7 +41,6 @@
 #include "pages.h"
 
 #define LARGE_ORDER 4u
-#define LEAST_PAGES (((size_t)256 << 10) / SY_PAGE_SIZE) /* less is not worth a look */
 #define PAUSE 4u
 #define REGRET_PAGES 64u
 #define MOST_DOUBLINGS 2u
@@ -275,7 +275,7 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 	struct sy__decay *decay = &pages->decay;
 	size_t most = decay->due < PAGES_AT_ONCE ? decay->due : PAGES_AT_ONCE, given;
 
-	if (most < LEAST_PAGES)
+	if (most < SY__DECAY_LEAST)
 		return;
 	given = give_large(pages, now, patience(pages), most);
 	given += give_small(pages, now, patience(pages), less(most, given));
@@ -354,6 +354,12 @@ static bool hope(struct sy_pages *pages, uint64_t now)
 	return hopes;
 }
 
+/* Pages that should be free and backed when the next blocks that are given back have their giver come by: any, while there is something to do. */
+static size_t worth(const struct sy_pages *pages)
+{
+	return pages->decay.due >= SY__DECAY_LEAST || in_a_hurry(pages) ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
+}
+
 bool sy__pages_decay(struct sy_pages *pages)
 {
 	uint64_t now;
@@ -371,6 +377,7 @@ bool sy__pages_decay(struct sy_pages *pages)
 	if (in_a_hurry(pages))
 		give_hurried(pages, now);
 	hopes = hope(pages, now);
+	__atomic_store_n(&pages->decay.worth, worth(pages), __ATOMIC_RELAXED);
 	sy__unlock(&pages->decay.lock);
 	return hopes;
 }

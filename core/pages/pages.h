@@ -123,6 +123,7 @@ struct sy__zone {
 };
 
 #define SY__DECAY_STEPS 8u /* in the time that memory must stay free */
+#define SY__DECAY_LEAST (((size_t)256 << 10) / SY_PAGE_SIZE) /* pages; fewer are not worth a look */
 
 /* Giving memory back after a while, see decay.c. */
 struct sy__decay {
@@ -141,6 +142,7 @@ struct sy__decay {
 	bool hopes;               /* [r] that was a moment ago */
 	size_t lowest;            /* [r] account_lock: least free and backed pages of this step */
 	size_t regretted;         /* [r] account_lock: discarded pages taken again in this step */
+	size_t worth;             /* [r] a hint: free and backed pages with which a give is worth a visit */
 };
 
 struct sy_pages {
@@ -368,6 +370,13 @@ static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 	return committed > held ? committed - held : 0;
 }
 
+/* After pages were given back: a visit, if it is worth one. */
+static inline void sy__decay_given(struct sy_pages *pages)
+{
+	if (pages->decay_ns && sy__free_and_backed(pages) >= sy__read(&pages->decay.worth))
+		sy__pages_decay(pages);
+}
+
 /* A heap has taken pages, of which so many had been discarded. With account_lock held. */
 static inline void sy__decay_taken(struct sy_pages *pages, unsigned discarded)
 {
@@ -375,6 +384,8 @@ static inline void sy__decay_taken(struct sy_pages *pages, unsigned discarded)
 
 	if (backed < pages->decay.lowest)
 		__atomic_store_n(&pages->decay.lowest, backed, __ATOMIC_RELAXED);
+	if (backed + SY__DECAY_LEAST < sy__read(&pages->decay.worth))
+		__atomic_store_n(&pages->decay.worth, backed + SY__DECAY_LEAST, __ATOMIC_RELAXED);
 	if (sy__unlikely(discarded))
 		sy__add(&pages->decay.regretted, discarded);
 }

@@ -11,9 +11,11 @@
 
 /* Time passes as the test says, so that no machine is too slow or too busy for it. */
 static uint64_t now = 1000000000;
+static unsigned looks;
 
 static uint64_t clock_of_test(void)
 {
+	looks++;
 	return now;
 }
 
@@ -83,12 +85,33 @@ static void scattered_survivors(void)
 	sy_heap_close(heap);
 }
 
+/* Slabs that come and go a few at a time are not worth a look at the clock each: a thread's slow calls look now and then. */
+static void few_slabs(void)
+{
+	const struct sy_cache_config config = { .name = "few", .size = 4 * SY_PAGE_SIZE };
+	const unsigned turns = 2000;
+	struct sy_heap *heap = sy_heap_open("slub:min_order=4,max_order=4", NULL, NULL);
+	struct sy_cache *cache = sy_cache_create(heap, &config);
+	void *objects[20];
+
+	looks = 0;
+	for (unsigned turn = 0; turn < turns; turn++) {
+		for (unsigned i = 0; i < 20; i++)
+			CHECK((objects[i] = sy_alloc(cache, 0)) != NULL);
+		for (unsigned i = 0; i < 20; i++)
+			sy_free(cache, objects[i]);
+	}
+	CHECK(looks < turns / 2);
+	sy_heap_close(heap);
+}
+
 int main(void)
 {
 	struct sy_heap *heap;
 
 	sy_platform_set_clock(clock_of_test);
 	scattered_survivors();
+	few_slabs();
 	heap = sy_heap_open("slub", NULL, NULL);
 
 	/* Never all that is free, as it is not free all the time. */
