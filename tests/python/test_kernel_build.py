@@ -196,6 +196,13 @@ def test_no_source_tells_how_to_get_one(tmp_path: Path) -> None:
         source.find(tmp_path / "pipe")
 
 
+def test_a_cache_whose_name_has_a_blank_is_refused_before_anything_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    with pytest.raises(UserError, match="blank or colon; XDG_CACHE_HOME names another"):
+        build.build(request(make_tree(tmp_path / "linux")))
+    assert not list((tmp_path / "my cache/slabyard/kernels").glob("sources/*"))
+
+
 def test_a_tarball_that_is_none_leaves_nothing_in_the_cache(tmp_path: Path) -> None:
     (tmp_path / "linux.tar").write_bytes(b"no tar" * 1000)
     found = source.find(tmp_path / "linux.tar")
@@ -321,7 +328,8 @@ def test_a_copy_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.M
 def test_a_source_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tarball = make_tarball(tmp_path)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/tar").write_text("#!/bin/sh\necho 'tar: x: Cannot write: No space left on device' >&2; exit 2\n")
+    told = "tar: x: Wrote only 2 of 3 bytes\ntar: x: Cannot write: No space left on device"
+    (tmp_path / "bin/tar").write_text(f"#!/bin/sh\necho '{told}' >&2; exit 2\n")
     (tmp_path / "bin/tar").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     with pytest.raises(UserError, match="Cannot write: No space left on device; XDG_CACHE_HOME names another"):

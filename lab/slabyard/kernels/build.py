@@ -99,6 +99,7 @@ def build(request: Request, progress: Progress | None = None, jobs: int | None =
     if (ready := load(place)) is not None:
         return ready
     _check_machine(request.arch)
+    _check_place(place)
     tools.require((*tools.BUILD, *tools.ARCHITECTURES[request.arch]), f"building a kernel for {request.arch}")
     folder = cache.folder("builds") / _name(request)
     with (
@@ -137,6 +138,11 @@ def _check_machine(arch: str) -> None:
     machine = os.uname().machine
     if machine != "x86_64":
         raise UserError(f"kernels for {arch} are built on x86-64; this machine is {machine}")
+
+
+def _check_place(place: Path) -> None:
+    if re.search(r"[\s:]", str(place)):
+        raise UserError(f"{place.parent}: no kernel can be built where a folder's name has a blank or colon; XDG_CACHE_HOME names another")
 
 
 def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:

@@ -199,4 +199,5 @@ def _run(argv: Sequence[str], lock: int, named: Path, **options: object) -> None
     done = subprocess.run(argv, pass_fds=(lock,), capture_output=True, check=False, **options)  # type: ignore[call-overload]
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
-        raise UserError(f"{named}: cannot be unpacked: {lines[0]}{cache.advice(lines[0])}")
+        told = next((line for line in lines if cache.advice(line)), lines[0])  # where room ends, tar first tells of half a file
+        raise UserError(f"{named}: cannot be unpacked: {told}{cache.advice(told)}")
