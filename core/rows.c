@@ -36,9 +36,11 @@
 
 bool sy__rows_create(struct sy_heap *heap)
 {
-	heap->rows_memory = sy__pages_base(heap)->memory;
-	heap->rows_table = sy__pages_base(heap)->table;
-	heap->rows_near = heap->nodes == 1 && sy__pages_base(heap)->page_count < UINT32_MAX;
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
+
+	heap->rows_memory = base->memory;
+	heap->rows_table = base->table;
+	heap->rows_near = heap->nodes == 1 && base->page_count < UINT32_MAX;
 	heap->rows = sy__lines_take(heap, sizeof(struct sy__rows));
 	return heap->rows != NULL;
 }
