@@ -56,6 +56,8 @@ static bool config_fits(const struct sy_heap_config *config, unsigned slots, uns
 	for (unsigned i = 0; i < config->policy->tunable_count; i++)
 		if (!tunable_fits(&config->policy->tunables[i], config->tunables[i]))
 			return false;
+	if (config->sizing.classes > SY_CLASSES_FINE)
+		return false;
 	return !(config->sizing.align & (config->sizing.align - 1)) && config->sizing.align <= SY_PAGE_SIZE;
 }
 

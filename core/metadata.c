@@ -88,9 +88,9 @@ static void retire_bump(struct sy_metadata *metadata)
 	}
 }
 
-static struct sy_page *take_pages(struct sy_heap *heap, unsigned order)
+static struct sy_page *take_pages(struct sy_heap *heap, unsigned order, unsigned flags)
 {
-	struct sy_page *page = sy__pages_take(heap, 0, order, SY_ZERO, SY_ANY_NODE, SY_USE_METADATA);
+	struct sy_page *page = sy__pages_take(heap, 0, order, flags | SY_ZERO, SY_ANY_NODE, SY_USE_METADATA);
 
 	if (!page)
 		return NULL;
@@ -100,7 +100,7 @@ static struct sy_page *take_pages(struct sy_heap *heap, unsigned order)
 	return page;
 }
 
-static void *take_listed(struct sy_heap *heap, unsigned list)
+static void *take_listed(struct sy_heap *heap, unsigned list, unsigned flags)
 {
 	struct sy_metadata *metadata = &heap->metadata;
 	struct sy_page *page;
@@ -114,7 +114,7 @@ static void *take_listed(struct sy_heap *heap, unsigned list)
 	if (block)
 		return block;
 
-	page = take_pages(heap, 0);
+	page = take_pages(heap, 0, flags);
 	if (!page)
 		return NULL;
 	sy__lock(&metadata->lock);
@@ -126,16 +126,26 @@ static void *take_listed(struct sy_heap *heap, unsigned list)
 	return block;
 }
 
-void *sy__metadata_take(struct sy_heap *heap, size_t bytes)
+static void *take(struct sy_heap *heap, size_t bytes, unsigned flags)
 {
 	struct sy_page *page;
 
 	if (bytes <= largest_listed())
-		return take_listed(heap, list_of(bytes));
+		return take_listed(heap, list_of(bytes), flags);
 	if (sy__order_of(bytes) > SY_MAX_ORDER)
 		return NULL;
-	page = take_pages(heap, sy__order_of(bytes));
+	page = take_pages(heap, sy__order_of(bytes), flags);
 	return page ? sy__page_address(heap, page) : NULL;
+}
+
+void *sy__metadata_take(struct sy_heap *heap, size_t bytes)
+{
+	return take(heap, bytes, 0);
+}
+
+void *sy__metadata_spare(struct sy_heap *heap, size_t bytes)
+{
+	return take(heap, bytes, SY_NO_RECLAIM);
 }
 
 void sy__metadata_give(struct sy_heap *heap, void *block, size_t bytes)

@@ -16,7 +16,7 @@
  * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
  * the address that it is none of the heap's.
  *
- * Locks. `opening` is above everything of types.h. Nothing else is locked here: what a fork may find locked, its child never unlocks.
+ * Locks. There are none: what a fork finds locked, its child never unlocks.
  */
 #include <slabyard/kmem.h>
 
@@ -91,21 +91,18 @@ static struct sy_heap *open_as_told(void)
 	return sy_heap_open("slub", NULL, &error);
 }
 
+/* Of several threads that open one at once, the first to be done has made everybody's. */
 struct sy_heap *sy_kmem_heap(void)
 {
-	static sy__lock_t opening = SY__LOCK_INIT;
-	struct sy_heap *opened;
+	struct sy_heap *first = current(), *opened;
 
-	if (current() != &unopened)
-		return current();
-	sy__lock(&opening);
-	opened = current();
-	if (opened == &unopened) {
-		opened = open_as_told();
-		if (opened)
-			__atomic_store_n(&heap, opened, __ATOMIC_RELEASE);
+	if (sy__likely(first != &unopened))
+		return first;
+	opened = open_as_told();
+	if (opened && !__atomic_compare_exchange_n(&heap, &first, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		sy_heap_close(opened);
+		return first;
 	}
-	sy__unlock(&opening);
 	return opened;
 }
 

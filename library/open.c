@@ -125,6 +125,8 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 		return refuse(error, NULL);
 	if (options->sizing.align & (options->sizing.align - 1) || options->sizing.align > SY_PAGE_SIZE)
 		return refuse(error, "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page");
+	if (options->sizing.classes > SY_CLASSES_FINE)
+		return refuse(error, "there are no such size classes: sizing.classes can be SY_CLASSES_LINUX or SY_CLASSES_FINE");
 	config.threads = true;
 	config.grace_ns = options->grace_ns;
 	config.sizing = options->sizing;

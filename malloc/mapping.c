@@ -183,7 +183,7 @@ void *mapping_create(size_t size, size_t align)
 	struct header *header;
 	char *start, *object;
 
-	if (size > PTRDIFF_MAX - slack - 2 * page)
+	if (slack > PTRDIFF_MAX - 2 * page || size > PTRDIFF_MAX - 2 * page - slack)
 		return NULL;
 	bytes = align_up(size + slack + sizeof(struct header), page);
 	start = map(bytes);

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -73,16 +74,26 @@ static struct sy_heap *open_or_tell(const struct sy_heap_options *options)
 	return heap;
 }
 
+/* In a mapping of its own: programs write their titles over the environment. */
+static const char *copy(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return room == MAP_FAILED ? text : memcpy(room, text, bytes);
+}
+
 const char *process_setting(const char *name)
 {
 	const char *value = getauxval(AT_SECURE) ? NULL : getenv(name);
 
-	return value && *value ? value : NULL;
+	return value && *value ? copy(value) : NULL;
 }
 
 static struct sy_heap *make(void)
 {
-	const char *wanted = process_setting("SLABYARD");
+	static bool asked;
+	const char *wanted = asked ? NULL : process_setting("SLABYARD");
 	struct sy_heap_options options = {
 		.reserve = reserve(),
 		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
@@ -90,6 +101,7 @@ static struct sy_heap *make(void)
 	struct sy_heap_config parsed;
 	struct sy_fault fault;
 
+	asked = true;
 	if (wanted)
 		spec = wanted;
 	if (!sy_spec_parse(&parsed, spec, &fault))

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/here.h"
 #include "core/large.h"
 #include "core/list.h"
 
@@ -41,17 +42,15 @@ struct sy_cache *next_cache(struct sy_heap *heap, const struct sy_cache *cache)
 	return link == &heap->caches ? NULL : sy__entry(link, struct sy_cache, link);
 }
 
-static void take_figures(struct sy_heap *heap, struct figures *figures)
+/* With all slots claimed, so that no lock of the heap's is held where another thread forks. */
+static void count_objects(struct sy_heap *heap, struct figures *figures)
 {
 	const struct sy_heap_counters *counters = &heap->counters;
-	struct sy_cache_counts counts;
 
-	*figures = (struct figures){ 0 };
-	mapping_count(&figures->mappings);
-	if (!heap)
-		return;
 	for (struct sy_cache *cache = next_cache(heap, NULL); cache; cache = next_cache(heap, cache)) {
-		sy_cache_count(cache, &counts);
+		struct sy_cache_counts counts = { 0 };
+
+		cache->policy->counts(cache, &counts);
 		figures->in_use += counts.objects_in_use;
 		figures->in_use_bytes += counts.objects_in_use * cache->size;
 	}
@@ -61,7 +60,18 @@ static void take_figures(struct sy_heap *heap, struct figures *figures)
 		figures->unused_bytes = heap->policy->unused_bytes(heap);
 		figures->in_use_bytes = (counters->slab_pages << SY_PAGE_SHIFT) - figures->unused_bytes;
 	}
-	figures->in_use_bytes += sy__large_live(heap) + figures->mappings.bytes;
+	figures->in_use_bytes += sy__large_live(heap);
+}
+
+static void take_figures(struct sy_heap *heap, struct figures *figures)
+{
+	*figures = (struct figures){ 0 };
+	mapping_count(&figures->mappings);
+	if (heap && sy__alone_begin(heap)) {
+		count_objects(heap, figures);
+		sy__alone_end(heap);
+	}
+	figures->in_use_bytes += figures->mappings.bytes;
 }
 
 EXPORT struct mallinfo2 mallinfo2(void)

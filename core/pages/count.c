@@ -66,7 +66,7 @@ static uint64_t count_zone(struct sy__zone *zone, struct sy_zone_counts *counts)
 	return served;
 }
 
-void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
+static void count_all(struct sy_pages *pages, struct sy_pages_counts *counts)
 {
 	unsigned i;
 
@@ -87,6 +87,17 @@ void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 	sy__lock(&pages->source_lock);
 	counts->committed_pages = pages->committed_pages;
 	sy__unlock(&pages->source_lock);
+}
+
+/* In a call, so that no thread that forks meanwhile finds one of these locks held. */
+void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
+{
+	unsigned slot;
+	bool entered = sy__call_enter(&slot);
+
+	count_all(pages, counts);
+	if (entered)
+		sy__call_leave();
 }
 
 /* Of a block whose memory the caller has, or keeps others from having: relaxed, see sy__commit_memory. */

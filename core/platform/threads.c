@@ -40,7 +40,8 @@
  * the waking thread released. table.owned is read relaxed: slots that it does not tell of yet have an owner's first things in them, at most,
  * which nobody else may touch, and a claim reads it with the lock.
  *
- * Waiting. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
+ * Waiting. Both locks are had in the order of asking, and a slow call that meets a claim begins with that lock: somebody who claims again and
+ * again lets the others get on between. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
  * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in
  * a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out those who don't come.
  * Where all of a program's threads run out of memory at once they wait for each other in vain, in calls that none of them ends. So
@@ -90,7 +91,7 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 __thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .last = SY__NOTHING, .slot = NO_SLOT };
 
 static struct {
-	sy__lock_t lock;
+	struct sy__queue lock;
 	unsigned owned; /* slots beyond SHARED that ever had an owner: zero at first, as all of this, so that untouched slots take no memory */
 	unsigned in_vain; /* claims under memory pressure since one that reached everybody */
 	struct {
@@ -102,7 +103,7 @@ static struct {
 	} slots[SY_THREAD_SLOTS];
 } table;
 
-static sy__lock_t shared_lock;
+static struct sy__queue shared_lock;
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
 static int library; /* ASLEEP, AWAKE, or the process in which a thread is waking it */
 
@@ -171,11 +172,11 @@ static bool change(struct sy__thread *thread, enum state from, enum state to)
 
 static void detach(struct sy__thread *self)
 {
-	sy__lock(&table.lock);
+	sy__queue_lock(&table.lock);
 	table.slots[self->slot].owner = NULL;
 	self->slot = NO_SLOT;
 	show(self, SY__DUMMY_HERE);
-	sy__unlock(&table.lock);
+	sy__queue_unlock(&table.lock);
 }
 
 /* For good: who knows whether this thread's last destructor has run already. */
@@ -247,20 +248,21 @@ static unsigned take_free_slot(struct sy__thread *self)
 {
 	unsigned slot = SHARED + 1;
 
-	sy__lock(&table.lock);
+	sy__queue_lock(&table.lock);
 	while (slot < SY_THREAD_SLOTS && (table.slots[slot].owner || table.slots[slot].lost))
 		slot++;
 	if (slot < SY_THREAD_SLOTS)
 		own_slot(self, slot);
 	if (slot > SHARED + table.owned && slot < SY_THREAD_SLOTS)
 		__atomic_store_n(&table.owned, slot - SHARED, __ATOMIC_RELAXED);
-	sy__unlock(&table.lock);
+	sy__queue_unlock(&table.lock);
 	return slot < SY_THREAD_SLOTS ? slot : NO_SLOT;
 }
 
-/* Outside a call, as pthread_setspecific may allocate. */
+/* Outside a call, as pthread_setspecific may allocate, and who owns a slot is waited for. */
 static void attach(struct sy__thread *self)
 {
+	sy__call_end();
 	if (self->ending || self->claims || !awake())
 		return;
 	self->slot = take_free_slot(self);
@@ -279,19 +281,20 @@ static bool in_call(const struct sy__thread *self)
 	return state == INSIDE || state == WANTED;
 }
 
-/* Somebody works on this thread's slot, with the table's lock held. */
-static void wait_for_claimer(struct sy__thread *self)
+/* Somebody works on this thread's slot, with the table's lock held. Who has the lock is claimed by nobody. */
+static void begin_after_claim(struct sy__thread *self)
 {
-	__atomic_store_n(&self->busy, 0u, __ATOMIC_RELEASE);
-	sy__lock(&table.lock);
-	sy__unlock(&table.lock);
+	sy__call_end();
+	sy__queue_lock(&table.lock);
+	__atomic_store_n(&self->state, INSIDE, __ATOMIC_RELAXED);
+	sy__queue_unlock(&table.lock);
 }
 
 /* A thread that forks has the lock already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
 	if (!self->claims)
-		sy__lock(&shared_lock);
+		sy__queue_lock(&shared_lock);
 	self->slot = SHARED;
 }
 
@@ -299,7 +302,7 @@ static SY__COLD void leave_shared(struct sy__thread *self)
 {
 	self->slot = NO_SLOT;
 	if (!self->claims)
-		sy__unlock(&shared_lock);
+		sy__queue_unlock(&shared_lock);
 }
 
 bool sy__call_enter(unsigned *slot)
@@ -310,8 +313,8 @@ bool sy__call_enter(unsigned *slot)
 		return false;
 	if (sy__unlikely(self->slot == NO_SLOT))
 		attach(self);
-	while (sy__unlikely(!change(self, OUTSIDE, INSIDE)))
-		wait_for_claimer(self);
+	if (sy__unlikely(!change(self, OUTSIDE, INSIDE)))
+		begin_after_claim(self);
 	show(self, SY__DUMMY_HERE);
 	self->calls++;
 	if (sy__unlikely(self->slot == NO_SLOT))
@@ -470,9 +473,9 @@ bool sy__slots_claim_try(void)
 {
 	struct sy__thread *self = &sy__self;
 
-	if (self->claims || !in_call(self) || !sy__lock_try(&table.lock))
+	if (self->claims || !in_call(self) || !sy__queue_try(&table.lock))
 		return false;
-	table.slots[SHARED].claimed = self->slot != SHARED && sy__lock_try(&shared_lock);
+	table.slots[SHARED].claimed = self->slot != SHARED && sy__queue_try(&shared_lock);
 	table.in_vain = claim_all(self, patience()) ? 0 : table.in_vain + 1;
 	return true;
 }
@@ -481,9 +484,9 @@ void sy__slots_release(void)
 {
 	release_all(&sy__self);
 	if (table.slots[SHARED].claimed)
-		sy__unlock(&shared_lock);
+		sy__queue_unlock(&shared_lock);
 	table.slots[SHARED].claimed = false;
-	sy__unlock(&table.lock);
+	sy__queue_unlock(&table.lock);
 }
 
 /* Everything, for a thread that is in no call. */
@@ -491,8 +494,8 @@ static void claim_outside(struct sy__thread *self)
 {
 	if (self->slot == NO_SLOT)
 		attach(self);
-	sy__lock(&table.lock);
-	sy__lock(&shared_lock);
+	sy__queue_lock(&table.lock);
+	sy__queue_lock(&shared_lock);
 	table.slots[SHARED].claimed = true;
 	claim_all(self, FOREVER);
 }
@@ -577,6 +580,8 @@ static void after_fork_child(void)
 		table.slots[slot].owner = NULL;
 	}
 	self->forking = false;
+	sy__queue_forget(&table.lock);
+	sy__queue_forget(&shared_lock);
 	sy__slots_release();
 	if (reset_streams_lock)
 		reset_streams_lock();

@@ -82,6 +82,33 @@ SY__COLD void sy__lock_wait(sy__lock_t *lock)
 	} while (__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE));
 }
 
+/* Who is served acquires what the one before released; the number itself orders nothing. */
+void sy__queue_lock(struct sy__queue *queue)
+{
+	unsigned number = __atomic_fetch_add(&queue->next, 1u, __ATOMIC_RELAXED), looks = 0;
+
+	lock_waits += __atomic_load_n(&queue->serving, __ATOMIC_RELAXED) != number;
+	while (__atomic_load_n(&queue->serving, __ATOMIC_ACQUIRE) != number)
+		looks = sy__look_again(looks);
+}
+
+bool sy__queue_try(struct sy__queue *queue)
+{
+	unsigned number = __atomic_load_n(&queue->serving, __ATOMIC_ACQUIRE);
+
+	return __atomic_compare_exchange_n(&queue->next, &number, number + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void sy__queue_unlock(struct sy__queue *queue)
+{
+	__atomic_store_n(&queue->serving, queue->serving + 1, __ATOMIC_RELEASE);
+}
+
+void sy__queue_forget(struct sy__queue *queue)
+{
+	queue->next = queue->serving + 1;
+}
+
 #if !(__GCC_ATOMIC_LLONG_LOCK_FREE == 2 || defined(__LP64__))
 bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 {

@@ -164,6 +164,18 @@ static inline const void *sy__caller(void)
 
 void sy__lock_wait(sy__lock_t *lock);
 
+/* A lock that is had in the order in which it was asked for, for what one thread may want without end while others wait. */
+struct sy__queue {
+	unsigned next, serving;
+};
+
+void sy__queue_lock(struct sy__queue *);
+bool sy__queue_try(struct sy__queue *);
+void sy__queue_unlock(struct sy__queue *);
+
+/* In the child of a fork, by whoever has it: those who waited are not there. */
+void sy__queue_forget(struct sy__queue *);
+
 void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);

@@ -188,7 +188,7 @@ static size_t array_bytes(uint32_t limit)
 /* An array of its own; NULL: no memory. */
 static struct sy__slab_array *make_array(struct sy__slab_cache *slab, uint32_t limit, int node)
 {
-	struct sy__slab_array *array = sy__metadata_take(slab->cache.heap, array_bytes(limit));
+	struct sy__slab_array *array = sy__metadata_spare(slab->cache.heap, array_bytes(limit));
 
 	if (!array)
 		return NULL;
@@ -227,8 +227,8 @@ static void equip_node(struct sy__slab_cache *slab, unsigned index)
 	give_array(slab, array, shared_limit(slab));
 }
 
-/* Gives a slot its array, and its node the shared one, as far as there is memory. Called without locks and outside
- * local sections; the slot has no array. */
+/* Gives a slot its array, and its node the shared one, as far as there is memory. Called outside local sections, and without
+ * locks but sy_heap.lock: a shrink's slabs are destroyed under that, which frees their freelists. The slot has no array. */
 void sy__slab_equip(struct sy__slab_cache *slab, unsigned slot)
 {
 	struct sy__slab_array *array = make_array(slab, slab->limit, sy__slab_own(slab, slot)->node);

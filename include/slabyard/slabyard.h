@@ -251,7 +251,8 @@ void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
 struct sy_heap_options {
 	size_t reserve;     /* bytes of address space, which cost nothing; 0: twice the machine's memory, less if that is refused */
 	size_t limit;       /* bytes that the heap may hold at most, its own bookkeeping included; 0: all that is reserved */
-	void *buffer;       /* all memory is from here, in place of the operating system; it outlives the heap */
+	void *buffer;       /* all memory for objects is from here, in place of the operating system's; it outlives the heap. What threads have of
+	                     * caches (a page of each thread in 2 MiB of addresses) and slub's table of pages (8 bytes for each) are not. */
 	size_t buffer_bytes;
 	bool huge_pages;    /* have large pages from the start, and memory come and go in such; without it, only what the heap grows by beyond 32 MiB is asked for so */
 	bool keep;          /* free memory goes back only by sy_heap_trim */

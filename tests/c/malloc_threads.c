@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "malloc_support.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -94,6 +95,28 @@ static void test_passing(void)
 	clear_shelf();
 }
 
+static atomic_bool figures_wanted;
+
+static void *take_figures(void *unused)
+{
+	while (atomic_load(&figures_wanted))
+		(void)mallinfo2();
+	return unused;
+}
+
+/* What another thread asks of malloc when the program forks locks nothing in the child. */
+static void test_figures(void)
+{
+	pthread_t taker;
+
+	atomic_store(&figures_wanted, true);
+	CHECK_EQUAL(pthread_create(&taker, NULL, take_figures, NULL), 0);
+	for (unsigned i = 0; i < 60; i++)
+		fork_once();
+	atomic_store(&figures_wanted, false);
+	pthread_join(taker, NULL);
+}
+
 static void *live_shortly(void *seed)
 {
 	uint64_t random = (uint64_t)(uintptr_t)seed + 99;
@@ -162,6 +185,7 @@ int main(void)
 {
 	free(malloc(1)); /* else done by pthread_create, if malloc goes by that name */
 	test_passing();
+	test_figures();
 	test_generations();
 	test_destructors();
 	return check_result();

@@ -132,6 +132,39 @@ static void refuse_buffers(void)
 	CHECK_TEXT(error, "the buffer is too small for a heap: give it some megabytes");
 }
 
+/* ---- A shrink where nothing is left ------------------------------------------------------------------------------- */
+
+#define HELD 1000u
+
+static void clear_object(void *object, size_t size)
+{
+	memset(object, 0, size);
+}
+
+/* Slabs with freelists elsewhere end, and there is no page for whatever that may want. */
+static void shrink_full(const char *policy)
+{
+	const struct sy_heap_options options = { .limit = 8 * MIB };
+	const struct sy_cache_config config = { .name = "constructed", .size = 512, .constructor = clear_object };
+	const size_t sizes[] = { 65536, 16384, 4096, 512, 32 };
+	struct sy_heap *heap = sy_heap_open(policy, &options, NULL);
+	struct sy_cache *cache = sy_cache_create(heap, &config);
+	void *objects[HELD];
+	unsigned count = 0;
+
+	while (count < HELD && (objects[count] = sy_alloc(cache, 0)))
+		count++;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		while (sy_malloc(heap, sizes[i], 0))
+			;
+	for (unsigned i = 0; i < count; i++)
+		sy_free(cache, objects[i]);
+	sy_heap_shrink(heap);
+	CHECK_FINE(sy_heap_check(heap));
+	CHECK(sy_alloc(cache, 0));
+	sy_heap_close(heap);
+}
+
 /* ---- Going back --------------------------------------------------------------------------------------------------- */
 
 #define PEAK (64 * MIB)
@@ -335,6 +368,8 @@ static void open_wrongly(void)
 		CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .sizing = { .align = align } }, &error));
 		CHECK_TEXT(error, "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page");
 	}
+	CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .sizing = { .classes = SY_CLASSES_FINE + 1 } }, &error));
+	CHECK_TEXT(error, "there are no such size classes: sizing.classes can be SY_CLASSES_LINUX or SY_CLASSES_FINE");
 	sy_heap_close(NULL);
 }
 
@@ -387,6 +422,7 @@ int main(void)
 		run_out(name);
 		use_buffer(name, 0, 9 * MIB);
 		use_buffer(name, 77, 8 * MIB + 46);
+		shrink_full(name);
 		giving_back(*at);
 		if (check_failures != before)
 			fprintf(stderr, "that was %s\n", name);

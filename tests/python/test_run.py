@@ -80,6 +80,11 @@ def test_statistics_count_what_was_asked_for(tmp_path: Path) -> None:
     assert "resident peak KiB" in done.stderr
 
 
+def test_a_program_that_writes_over_its_environment_reports() -> None:
+    done = run("--stats", "--", "perl", "-e", '$0 = "title" x 2000')
+    assert done.returncode == 0 and "up to bytes" in done.stderr
+
+
 def test_every_process_reports_its_own() -> None:
     done = run("--stats", "--", "sh", "-c", f"{sys.executable} -c 'pass'; {sys.executable} -c 'pass'; true")
     assert "of 3 processes" in done.stderr or "of 2 processes" in done.stderr
