@@ -143,19 +143,10 @@ static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable
 {
 	char possible[200] = "";
 
-	if (tunable->choices) {
-		struct nearest nearest = { .word = text, .length = length };
-
-		for (int64_t i = 0; i <= tunable->max; i++) {
-			consider(&nearest, tunable->choices[i]);
-			append(possible, sizeof possible, "%s%s", i ? ", " : "", tunable->choices[i]);
-		}
-		if (near_enough(&nearest))
-			return refuse(fault, "%s: %s cannot be %.*s: did you mean %s? It can be %s", policy->name, tunable->name,
-			              (int)length, text, nearest.name, possible);
-	} else {
+	for (int64_t i = 0; tunable->choices && i <= tunable->max; i++)
+		append(possible, sizeof possible, "%s%s", i ? ", " : "", tunable->choices[i]);
+	if (!tunable->choices)
 		append(possible, sizeof possible, "%" PRId64 " to %" PRId64, tunable->min, tunable->max);
-	}
 	if (tunable->default_value == SY_TUNABLE_AUTO)
 		append(possible, sizeof possible, " or auto");
 	return refuse(fault, "%s: %s cannot be %s%.*s: it can be %s", policy->name, tunable->name, length ? "" : "empty",

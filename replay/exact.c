@@ -90,6 +90,8 @@ static void look_for_peaks(struct exact *exact)
 	if (held_pages(exact) > exact->held_peak) {
 		exact->held_peak = held_pages(exact);
 		exact->requested_at_held_peak = exact->requested_bytes;
+	} else if (held_pages(exact) == exact->held_peak) {
+		raise(&exact->requested_at_held_peak, exact->requested_bytes);
 	}
 }
 

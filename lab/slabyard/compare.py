@@ -176,7 +176,7 @@ def _ranking(sections: Sequence[Section]) -> list[Table]:
         for place, (key, label) in enumerate(names.items()):
             ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
             rows.append([measure.key if place == 0 else "", label, *ranks])
-    return [Table("Ranking (1 is best; equal ranks where intervals or figures don't differ)", columns, rows, notes=list(LEGEND))]
+    return [Table(report_ranks.RANKING, columns, rows, notes=list(LEGEND))]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -61,7 +61,7 @@ def show(cell: Cell) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     if isinstance(cell, float):
-        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}" if abs(cell) >= 0.001 else f"{cell:.1g}"
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}" if abs(cell) >= 0.0001 else f"{cell:.1g}"
     return cell
 
 
@@ -138,6 +138,26 @@ def check_writable(path: Path) -> None:
         raise UserError(f"{path}: there is no folder {folder}; make it first")
     if not os.access(path if is_special(path) else folder, os.W_OK):
         raise UserError(f"{path}: permission denied")
+
+
+def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path] = ()) -> None:
+    """Refuses outputs before the work for them is done: one that cannot be written, is read as well, or is named twice."""
+    given = [path for path in outputs if path is not None]
+    for at, path in enumerate(given):
+        check_writable(path)
+        if any(_same(path, other) for other in inputs):
+            raise UserError(f"{path}: would be written over what is read; name another file")
+        if any(_same(path, other) for other in given[:at]):
+            raise UserError(f"{path}: is to be two outputs at once; name two files")
+
+
+def _same(one: Path, other: Path) -> bool:
+    if is_special(one):
+        return False
+    try:
+        return one.samefile(other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 @contextlib.contextmanager

@@ -315,8 +315,8 @@ def specs(text: str) -> list[str]:
     for item in text.split(","):
         if found and "=" in item and ":" not in item:
             found[-1] += f",{item}"
-        elif item:
-            found.append(item)
+        elif item.strip():
+            found.append(item.strip())
     if not found:
         raise UserError("--allocators names no allocator; slabyard list shows them")
     repeated = [spec for at, spec in enumerate(found) if spec in found[:at]]

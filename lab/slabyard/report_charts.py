@@ -230,7 +230,7 @@ def caches(workload: Workload, unit: str, unit_bytes: int) -> Chart:
     """The caches that hold most pages at the end under any allocator, and what was asked for in them."""
     held = {one.key: totals(one, "caches", cache_label, "pages") for one in workload.series}
     with_pages = [one for one in workload.series if any(held[one.key].values())]
-    asked = highest(totals(one, "caches", cache_label, "live_bytes") for one in workload.replayed)
+    asked = highest(totals(one, "caches", cache_label, "live_bytes") for one in workload.replayed if one in with_pages or not with_pages)
     count = max(5, min(CACHE_BARS, 60 // (1 + len(with_pages))))
     names = largest(highest(held.values()) if with_pages else asked, count)
     scale = page_bytes(workload) / unit_bytes

@@ -9,8 +9,8 @@ fragmentation, the best first. Their three measures are here:
 
 Times have an interval; the other two are deterministic in a replay, and have an interval where real kernels were booted. One
 allocator is better than another only where its interval lies wholly below the other's, so an allocator's rank is one more than
-the number of allocators that are better than it: overlapping allocators tie, as in a race with equal places (1, 1, 3). Overlap
-is not transitive; the count needs no transitivity. An allocator that lacks a measure, or has too few runs for an interval, has
+the number of allocators that are better than it. The count needs no transitivity, which overlap has not: two that overlap have
+different ranks where a third is better than one of them alone. An allocator that lacks a measure, or has too few runs for an interval, has
 no rank in it.
 
 The sentence names a winner only where rank 1 is held by one allocator alone, says "level" where several share it, and gives the
@@ -35,8 +35,10 @@ class Measure:
     title: str
 
 
+RANKING = "Ranking (1 is best; a rank is one more than how many are surely better)"
+
 MEASURES = (
-    Measure("time", "Time", "Rank by time for each operation; overlapping 95% intervals tie"),
+    Measure("time", "Time", "Rank by time for each operation, with 95% intervals"),
     Measure("memory", "Memory", "Rank by memory held at the peak"),
     Measure("fragmentation", "Frag.", "Rank by fragmentation events of the page allocator"),
 )
@@ -93,18 +95,23 @@ def behind(best: float, worst: float) -> str:
     """How far the worst is from the best, as a percentage or a factor; empty where neither says anything."""
     if best <= 0 or worst < 1.005 * best:
         return ""
-    return f", {worst / best:.1f} times that" if worst >= 2 * best else f", {(worst / best - 1) * 100:.0f}% more"
+    return f", {worst / best:,.1f} times that" if worst >= 2 * best else f", {(worst / best - 1) * 100:.0f}% more"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Who leads in one measure and who is last, with their medians, of how many."""
+    """Who leads in one measure and who are last, with their medians, of how many."""
 
     leaders: list[str]
     best: float
-    last: str
+    lasts: list[str]
     worst: float
     count: int
+
+    @property
+    def last(self) -> str:
+        """One of those that are last."""
+        return self.lasts[-1]
 
     @property
     def level(self) -> bool:
@@ -127,8 +134,9 @@ def standing(series: Sequence[Series], measure: str) -> Standing | None:
     if not placed:
         return None
     leaders = [label for rank, _, label in placed if rank == 1]
-    _, worst, last = max(placed)
-    return Standing(leaders, min(median for rank, median, _ in placed if rank == 1), last, worst, len(placed))
+    last, worst, _ = max(placed)
+    lasts = [label for rank, median, label in placed if (rank, median) == (last, worst)]
+    return Standing(leaders, min(median for rank, median, _ in placed if rank == 1), lasts, worst, len(placed))
 
 
 def time_clause(series: Sequence[Series]) -> str:
@@ -175,7 +183,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     if at.level or at.count == 1:
         count = "no fragmentation event" if at.best == 0 else f"{at.best:,.0f} fragmentation event{'' if at.best == 1 else 's'}"
         return f"{'each' if at.level else at.last} causes {count}"
-    return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {at.last} {at.worst:,.0f})"
+    return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {listed(at.lasts)} {at.worst:,.0f})"
 
 
 def sentence(workload: Workload) -> str:

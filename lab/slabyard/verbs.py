@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import programs
 from .errors import DONE, INCOMPLETE, UserError
-from .output import Progress, Table, check_writable, export_json, note, render, results, to_json, whole_file
+from .output import Progress, Table, check_outputs, check_writable, export_json, note, render, results, to_json, whole_file
 
 if TYPE_CHECKING:
     from . import threads
@@ -116,7 +116,7 @@ def import_capture(options: argparse.Namespace) -> int:
         if source == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
         output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2))+$", "", options.capture.name) + ".parquet")
-    check_writable(output)
+    check_outputs((output,), () if source == "-" else (options.capture,))
     snapshots = [read_snapshot(text) for text in options.snapshot]
     return _told(output, import_trace(source, output, snapshots, options.cpus, page_size=options.page_size))
 
@@ -145,11 +145,12 @@ def replay_trace(options: argparse.Namespace) -> int:
     from .snapshots import parse_slabinfo
 
     if options.log and options.log != "-":
-        check_writable(Path(options.log))
+        check_outputs((Path(options.log),), (options.trace,))
     if options.proc and options.slabinfo:
         raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
-    if options.log and (options.proc or options.slabinfo):
-        raise UserError("--log goes with a replay that prints its measures; leave out --proc and --slabinfo")
+    for name in ("log", "caches"):
+        if getattr(options, name) and (options.proc or options.slabinfo):
+            raise UserError(f"--{name} goes with a replay that prints its measures; leave out --proc and --slabinfo")
     if options.sort and not options.slabinfo:
         raise UserError("--sort goes with --slabinfo")
     if options.slabinfo:
@@ -228,11 +229,12 @@ def compare_allocators(options: argparse.Namespace) -> int:
 
     if options.command is not None and options.traces:
         raise UserError("compare takes traces, or a command after --, not both")
-    if options.command is None and not options.traces:
-        raise UserError("compare needs a trace, or a command after --; see slabyard compare --help")
-    for path in (options.report, options.export_json):
-        if path is not None:
-            check_writable(path)
+    if not options.command and not options.traces:
+        raise UserError("compare needs a trace, or a command after --, as in: slabyard compare -- make")
+    repeated = [path for at, path in enumerate(options.traces) if path in options.traces[:at]]
+    if repeated:
+        raise UserError(f"{repeated[0]} is named twice")
+    check_outputs((options.report, options.export_json), options.traces)
     plan = _plan(options)
     if options.command is None:
         return _compare_traces(options, plan, options.traces)
@@ -325,8 +327,7 @@ def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
         raise UserError(f"no workload is called {unknown[0] if unknown else options.workload!r}; there are {', '.join(known)}")
     if options.trace is not None and threads.TRACE not in wanted:
         raise UserError(f"{options.trace}: only the workload trace replays a trace")
-    if options.export_json is not None:
-        check_writable(options.export_json)
+    check_outputs((options.export_json,), () if options.trace is None else (options.trace,))
     plan = threads.Plan(
         options.allocators, wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch,
         options.caches, options.trace,

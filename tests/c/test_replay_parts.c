@@ -157,7 +157,7 @@ static void test_refused_specs(void)
 	CHECK_TEXT(verdict("malloc"), "malloc: which one? Write malloc:system or malloc:/path/lib.so");
 	CHECK_TEXT(verdict("slob:fti=best"), "slob has no tunable fti: did you mean fit?");
 	CHECK_TEXT(verdict("slob:batchcount=1"), "slob has no tunable batchcount: it has fit, log_every");
-	CHECK_TEXT(verdict("slob:fit=bset"), "slob: fit cannot be bset: did you mean best? It can be next, first, best");
+	CHECK_TEXT(verdict("slob:fit=bset"), "slob: fit cannot be bset: it can be next, first, best");
 	CHECK_TEXT(verdict("slob:fit=worstest"), "slob: fit cannot be worstest: it can be next, first, best");
 	CHECK_TEXT(verdict("slob:fit"), "slob: fit needs a value: fit=VALUE");
 	CHECK_TEXT(verdict("slob:fit="), "slob: fit cannot be empty: it can be next, first, best");

@@ -508,3 +508,29 @@ def test_free_lists_as_the_files_of_proc_show_them() -> None:
         assert done.returncode == 0, done.stderr
         shapes = [[re.sub(r">?\d+", "0", line).split() for line in text.splitlines()] for text in (done.stdout, files[name])]
         assert shapes[0] == shapes[1]
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+    trace = handmade.busy(tmp_path / "t.parquet")
+    before = trace.read_bytes()
+    (tmp_path / "link").symlink_to(trace)
+    few = ("--allocators", "slub", "--runs", "1")
+    for output in (trace, tmp_path / "link"):
+        for option in ("--report", "--export-json"):
+            assert "written over what is read" in complaint(slabyard("compare", trace, *few, option, output), 2)
+        assert "written over what is read" in complaint(slabyard("replay", trace, "--allocator", "slob", "--log", output), 2)
+    assert "written over what is read" in complaint(slabyard("threads", trace, "--allocator", "slub", "--export-json", trace), 2)
+    text = tmp_path / "capture.txt"
+    text.write_text("nothing\n")
+    assert "written over what is read" in complaint(slabyard("import", text, "-o", text), 2)
+    both = tmp_path / "both"
+    assert "two outputs at once" in complaint(slabyard("compare", trace, *few, "--report", both, "--export-json", both), 2)
+    assert trace.read_bytes() == before and text.read_text() == "nothing\n" and not both.exists()
+
+
+def test_compare_says_what_is_named_twice_or_not_at_all(tmp_path: Path) -> None:
+    trace = handmade.busy(tmp_path / "t.parquet")
+    assert "is named twice" in complaint(slabyard("compare", trace, trace), 2)
+    assert "slabyard compare -- make" in complaint(slabyard("compare", "--"), 2)
+    assert "--caches goes with" in complaint(slabyard("replay", trace, "--allocator", "slub", "--caches", "--slabinfo"), 2)
+    assert slabyard("compare", trace, "--allocators", "slub, slab", "--runs", "1").returncode == 0

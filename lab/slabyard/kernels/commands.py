@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..output import Progress, Table, check_writable, export_json, note, render, results, to_json, whole_file
+from ..output import Progress, Table, check_outputs, export_json, note, render, results, to_json, whole_file
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
@@ -198,13 +198,6 @@ def _check_buffer(size: int, hardware: machine.Hardware) -> None:
         raise UserError("--trace-buffer must be less than half the guest's memory; give it more with --memory")
 
 
-def _outputs(*paths: Path | None) -> None:
-    """UserError for a file that could not be written, before the boots whose figures it is for."""
-    for path in paths:
-        if path is not None:
-            check_writable(path)
-
-
 def _status(allocator: str, workload: str, trouble: Sequence[str]) -> int:
     """INCOMPLETE, and a note, where a kernel's log tells of trouble: its figures may be those of a kernel that no longer works."""
     if not trouble:
@@ -241,7 +234,7 @@ def _build(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from . import compare, run
 
-    _outputs(options.trace)
+    check_outputs((options.trace,))
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
     if options.trace is not None:
         _check_buffer(options.trace_buffer, hardware)
@@ -283,7 +276,7 @@ def _write(done: run.Run, folder: Path) -> None:
 def _compare(options: argparse.Namespace) -> int:
     from . import compare, run
 
-    _outputs(options.report, options.export_json)
+    check_outputs((options.report, options.export_json))
     specs, hardware = _specs(options.allocators), _machine(options)
     names = [options.workload] if options.workload else options.workloads.split(",")
     jobs = _jobs(names)
@@ -306,7 +299,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _bench(options: argparse.Namespace) -> int:
     from . import bench
 
-    _outputs(options.export_json)
+    check_outputs((options.export_json,))
     specs, hardware = _specs(options.allocators), _machine(options)
     with Progress(len(specs) * options.runs) as progress:
         plans = [bench.plan(spec, _kernel(options, spec, progress), hardware, options.timeout) for spec in specs]
@@ -351,7 +344,7 @@ def _fidelity(options: argparse.Namespace) -> int:
 def _flame(options: argparse.Namespace) -> int:
     from . import flame, icicle, run, tools
 
-    _outputs(options.folded, options.speedscope, options.report)
+    check_outputs((options.folded, options.speedscope, options.report))
     if options.arch == "um":
         tools.require([tools.PERF], "a flame graph")
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)

@@ -110,7 +110,7 @@ def _ranking(sections: Sequence[Section]) -> Table:
         for place, (key, label) in enumerate(names.items()):
             ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
             rows.append([measure.key if place == 0 else "", label, *ranks])
-    return Table("Ranking (1 is best; equal ranks where intervals overlap)", columns, rows)
+    return Table(report_ranks.RANKING, columns, rows)
 
 
 TITLES = {
