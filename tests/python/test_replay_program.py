@@ -164,7 +164,7 @@ def test_pages_of_slub(tmp_path: Path) -> None:
     assert found["held_pages_peak"] == 10
     held = 1 * 10 + 8 * 4 + 1 * 8 + sock * 2  # page-milliseconds
     assert found["held_pages_mean"] == pytest.approx(held / 10, abs=1e-6)
-    assert found["total_fragmentation_peak"] == pytest.approx(1 - 20484 / (10 * PAGE), abs=1e-6)  # the most asked for while 10 pages were held
+    assert found["total_fragmentation_peak"] == pytest.approx(1 - 20484 / (10 * PAGE), abs=1e-6)  # the most in 10 pages
     assert found["total_fragmentation_end"] == pytest.approx(1 - 1380 / ((2 + sock) * PAGE), abs=1e-6)
     assert found["internal_fragmentation_end"] == pytest.approx(1 - 1380 / (128 + 192 + 1152), abs=1e-6)
     assert found["unused_ratio_end"] == pytest.approx(1 - (128 + 192 + 1152) / ((2 + sock) * PAGE), abs=1e-6)
