@@ -228,6 +228,18 @@ static uint64_t count_backed(const struct sy_pages *pages)
 	return backed;
 }
 
+static size_t count_described(const struct sy_pages *pages)
+{
+	size_t count = 0;
+
+	for (uint64_t block = 0; block < pages->block_count; block++) {
+		unsigned state = sy__committed_state(*sy__committed(pages, block << SY_MAX_ORDER));
+
+		count += state == SY__COMMITTED || state == SY__REUSED;
+	}
+	return count;
+}
+
 const char *sy_pages_check(struct sy_pages *pages)
 {
 	const char *error = NULL;
@@ -237,5 +249,7 @@ const char *sy_pages_check(struct sy_pages *pages)
 		error = check_zone(&pages->zones[i]);
 	if (!error && count_backed(pages) != pages->committed_pages)
 		error = "the count of committed pages is wrong";
+	if (!error && count_described(pages) != pages->described)
+		error = "the count of blocks with descriptors is wrong";
 	return error;
 }

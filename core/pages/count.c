@@ -175,6 +175,7 @@ void sy__descriptors_discard(struct sy_pages *pages, struct sy_page *head)
 	sy__source_discard((void *)from, to - from);
 	sy__lock(&pages->source_lock);
 	__atomic_store_n(sy__committed(pages, sy__number(pages, head)), SY__BARE, __ATOMIC_RELAXED);
+	sy__subtract(&pages->described, 1);
 	sy__unlock(&pages->source_lock);
 }
 

@@ -24,7 +24,8 @@
  *
  * Hurry. A program that gives up nearly all it has may never come by here again, and should not keep the peak. So while more
  * than HURRY_PAGES are free and backed, and HURRY_SHARE times what is held, blocks go after decay_ns / HURRY already; once
- * begun, down to HURRIED_PAGES and a HURRIED_SHARE-th of what is held. That is a bet; a program by which it was lost MOST_REGRETS times is not
+ * begun, down to HURRIED_PAGES and a HURRIED_SHARE-th of what is held, descriptors included that go when the last page of their maximal
+ * block does: a few scattered pages keep many times as much. That is a bet; a program by which it was lost MOST_REGRETS times is not
  * hurried any more. What was freed last is too young for that; so for decay_ns / HOPE from the beginning of a hurry, or the last that went, slow calls are told that
  * they should come by again soon (core/here.c).
  *
@@ -259,14 +260,23 @@ static void step(struct sy_pages *pages, uint64_t now)
 	learn(decay, regretted);
 }
 
+/* Pages that the descriptors of maximal blocks take of which little, or nothing, is used: all but of as many as would do. */
+static size_t idle_descriptors(const struct sy_pages *pages, size_t used)
+{
+	size_t described = sy__read(&pages->described), needed = used / SY__MAX_BLOCK + 1;
+
+	return less(described, needed) * (SY__MAX_BLOCK * sizeof(struct sy_page) / SY_PAGE_SIZE);
+}
+
 static bool in_a_hurry(const struct sy_pages *pages)
 {
-	size_t backed = sy__free_and_backed(pages), held = sy__read(&pages->held_pages);
+	size_t backed = sy__free_and_backed(pages), held = sy__read(&pages->held_pages), idle;
 
 	if (pages->decay.regrets >= MOST_REGRETS)
 		return false;
+	idle = backed > REGRET_PAGES ? backed + idle_descriptors(pages, backed + held) : 0;
 	if (pages->decay.hurried)
-		return backed > HURRIED_PAGES && backed > held / HURRIED_SHARE;
+		return idle > HURRIED_PAGES && idle > held / HURRIED_SHARE;
 	return backed > HURRY_PAGES && backed > HURRY_SHARE * held;
 }
 

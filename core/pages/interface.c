@@ -101,8 +101,10 @@ static SY__COLD void count_committed(struct sy_pages *pages, uint64_t number, st
 	sy__lock(&pages->source_lock);
 	was = __atomic_load_n(committed, __ATOMIC_RELAXED);
 	sy__add(&pages->committed_pages, fresh->pages);
-	if (was == SY__BARE)
+	if (was == SY__BARE) {
 		__atomic_store_n(committed, (uint8_t)(SY__REUSED | sy__prefer_huge(pages, number & ~(SY__MAX_BLOCK - 1))), __ATOMIC_RELAXED);
+		sy__add(&pages->described, 1);
+	}
 	if (sy__committed_state(was) != SY__COMMITTED)
 		fresh->discarded = fresh->pages;
 	sy__unlock(&pages->source_lock);

@@ -168,6 +168,7 @@ struct sy_pages {
 
 	sy__lock_t source_lock;
 	size_t committed_pages; /* [r] source_lock */
+	size_t described;       /* [r] source_lock: maximal blocks that have all of their descriptors */
 	size_t huge_from;       /* committed_pages from which on the heap grows by large pages; fixed at creation */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */

@@ -79,8 +79,10 @@ bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 	done = pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED) ||
 	       sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT),
 	                         (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT) == 0;
-	if (done && !__atomic_load_n(committed, __ATOMIC_RELAXED))
+	if (done && !__atomic_load_n(committed, __ATOMIC_RELAXED)) {
 		__atomic_store_n(committed, (uint8_t)(SY__COMMITTED | sy__prefer_huge(pages, start)), __ATOMIC_RELEASE);
+		sy__add(&pages->described, 1);
+	}
 	sy__unlock(&pages->source_lock);
 	return done;
 }
