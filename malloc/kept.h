@@ -16,17 +16,17 @@ struct kept_joints {
 	uint32_t bytes[KEPT_JOINED];
 };
 
-/* Whole pages from mappings that ended, with anything in them: *bytes, or somewhat more, which *bytes then says. Without
- * joints, of one mapping only, which is to grow. NULL: there are none. */
+/* Whole pages from mappings that ended, with anything in them: *bytes, or somewhat more, or much more that is hardly in memory;
+ * *bytes then says so. Without joints, of one mapping only, which is to grow. NULL: there are none. */
 char *kept_take(size_t *bytes, struct kept_joints *);
 
 /* So many bytes, or somewhat more, or fewer, that are kept where a range ends and become part of it; how many. */
 size_t kept_take_behind(char *end, size_t bytes);
 
-/* Gives so many bytes back to the operating system, if they are there: the program has got as many from it. */
+/* Gives so many bytes back to the operating system, if they are there and in memory: the program has got as many from it. */
 void kept_make_up(size_t bytes);
 
-/* Keeps whole pages, or gives them back to the operating system. */
+/* Keeps whole pages, which can be read and written, or gives them back to the operating system. */
 void kept_give(char *start, size_t bytes);
 void kept_give_joined(char *start, size_t bytes, const struct kept_joints *);
 
@@ -35,5 +35,8 @@ void kept_age(void);
 
 /* Gives back everything; bytes. */
 size_t kept_end(void);
+
+/* In the child of a fork, while it has one thread: what other threads were about to keep or take is lost. */
+void kept_forked(void);
 
 #endif

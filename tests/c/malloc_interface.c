@@ -3,6 +3,7 @@
 #include "malloc_support.h"
 
 #include <limits.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define OBJECTS 2000
@@ -527,6 +528,94 @@ static void test_aligned_beside_kept(void)
 	}
 }
 
+static char *barely_touched(size_t bytes)
+{
+	char *object = malloc(bytes);
+
+	CHECK(object != NULL);
+	memset(object, 'a', 100000);
+	object[bytes - 1] = 'a';
+	return object;
+}
+
+/* What hardly takes memory is handed out whole, and comes back whole; an object can grow into it. */
+static void test_sparse(void)
+{
+	const size_t bytes = 20000000;
+	char *object;
+	uintptr_t start;
+
+	malloc_trim(0);
+	object = barely_touched(bytes);
+	start = (uintptr_t)object;
+	free(object);
+	for (unsigned round = 0; round < 3; round++) {
+		object = malloc(5000000);
+		CHECK_EQUAL((uintptr_t)object, start);
+		CHECK(malloc_usable_size(object) >= 5000000 && malloc_usable_size(object) < 5200000);
+		free(object);
+		object = barely_touched(bytes);
+		CHECK_EQUAL((uintptr_t)object, start);
+		free(object);
+	}
+	object = malloc(5000000);
+	fill(object, 5000000, 1);
+	object = realloc(object, 16000000);
+	CHECK_EQUAL((uintptr_t)object, start);
+	CHECK(malloc_usable_size(object) >= 16000000 && malloc_usable_size(object) < 18500000);
+	CHECK(is_filled(object, 5000000, 1));
+	free(object);
+	CHECK_EQUAL(malloc_trim(0), 1);
+}
+
+/* What hardly takes memory is neither joined to another nor given back in its place. */
+static void test_sparse_grows(void)
+{
+	char *objects[2], *grown, *other;
+
+	malloc_trim(0);
+	for (unsigned i = 0; i < 2; i++)
+		objects[i] = barely_touched(5000000 + i * 1000000);
+	for (unsigned i = 0; i < 2; i++)
+		free(objects[i]);
+	grown = malloc(9000000);
+	CHECK(grown && grown[50000] == 'a');
+	other = malloc(5000000);
+	CHECK(other == objects[0] && other[4999999] == 'a');
+	fill(grown, 9000000, 1);
+	fill(other, 5000000, 2);
+	CHECK(is_filled(grown, 9000000, 1));
+	free(grown);
+	free(other);
+	malloc_trim(0);
+}
+
+/* Pages that the program protected, or unmapped, and freed so. Two objects come after, as an aligned one may leave another mapping. */
+static void test_protected(void)
+{
+	const size_t bytes = 8000000, page = (size_t)sysconf(_SC_PAGESIZE);
+	char *object, *next[2];
+
+	for (unsigned round = 0; round < 3; round++) {
+		malloc_trim(0);
+		object = memset(aligned_alloc(page, bytes), 'a', bytes);
+		if (round < 2)
+			CHECK(!mprotect(object + 16 * page, 64 * page, round ? PROT_NONE : PROT_READ));
+		else
+			CHECK(!munmap(object + 16 * page, 64 * page));
+		free(object);
+		for (unsigned i = 0; i < 2; i++) {
+			next[i] = malloc(bytes);
+			fill(next[i], bytes, i);
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			CHECK(is_filled(next[i], bytes, i));
+			free(next[i]);
+		}
+	}
+	malloc_trim(0);
+}
+
 int main(void)
 {
 	test_sizes();
@@ -551,5 +640,8 @@ int main(void)
 	test_built_again();
 	test_calloc_of_kept();
 	test_aligned_beside_kept();
+	test_sparse();
+	test_sparse_grows();
+	test_protected();
 	return check_result();
 }
