@@ -1,0 +1,294 @@
+/*
+ * Runs of pages that slots keep whole (core/rows.c), at all interleavings of their owners with those who take them away: because
+ * memory is wanted that isn't there, for a shrink, or as a slot ends. With a check, a walk and a sum of what lives beside.
+ *
+ * The heap is as a program's. Every page is somebody's or nobody's; who gets
+ * a run writes to its first and last page, and finds that there when it frees it. In the end what slots say that lives is what
+ * does; if a run is kept, that is known; and with everything freed and given back the heap holds no large page.
+ */
+#include <slabyard/slabyard.h>
+#include <string.h>
+
+#include "core/here.h"
+#include "core/large.h"
+#include "core/rows.h"
+#include "schedule.h"
+
+#define PAGES 4096u
+#define RUNS 16u
+#define BYTES ((size_t)32 * SY_PAGE_SIZE) /* a block */
+#define SMALLER ((size_t)29 * SY_PAGE_SIZE) /* is served by one of these, too */
+#define ROW ((size_t)40 * SY_PAGE_SIZE) /* two blocks, searched for by fit.c */
+
+extern const struct sy_policy sy__slub;
+
+static struct {
+	struct sy_heap *heap;
+	char *runs[RUNS];
+	size_t bytes[RUNS];
+	unsigned there;
+	uint8_t held[PAGES];
+} world;
+
+static void become(const char *run, size_t bytes, uint8_t from, const char *wrong)
+{
+	size_t first = (size_t)(run - world.heap->rows_memory) / SY_PAGE_SIZE;
+
+	for (size_t i = first; i < first + (bytes + SY_PAGE_SIZE - 1) / SY_PAGE_SIZE; i++) {
+		if (world.held[i] != from)
+			model_wrong(wrong);
+		world.held[i] = !from;
+	}
+}
+
+static uint64_t *last_word(unsigned at)
+{
+	return (uint64_t *)(void *)(world.runs[at] + world.bytes[at]) - 1;
+}
+
+static void take(unsigned at, size_t bytes)
+{
+	world.runs[at] = world.heap->malloc_here(bytes, world.heap);
+	world.bytes[at] = bytes;
+	if (!world.runs[at])
+		model_wrong("there is no memory");
+	become(world.runs[at], bytes, 0, "a run is had twice");
+	*(uint64_t *)(void *)world.runs[at] = at;
+	*last_word(at) = at;
+}
+
+static void give(unsigned at)
+{
+	if (*(uint64_t *)(void *)world.runs[at] != at || *last_word(at) != at)
+		model_wrong("a run has been written to");
+	become(world.runs[at], world.bytes[at], 1, "a run is nobody's");
+	world.heap->kfree_here(world.runs[at], world.heap);
+	world.bytes[at] = 0;
+}
+
+/* ---- What there is at first: so many runs of the first slot's, of which it keeps the last few; and some of the second's ------ */
+
+static void open_heap(void)
+{
+	const struct sy_pages_config machine = { .zone_count = 1, .zones = { { .name = "Normal", .pages = PAGES, .min = 1, .low = 2, .high = 2 } },
+	                                         .slots = MODEL_THREADS + 1, .pageblock_order = 9, .commit_growth = true };
+	struct sy_heap_config config;
+
+	model_share(&world, sizeof(world));
+	sy_heap_defaults(&sy__slub, &config);
+	config.threads = true;
+	config.sizing.exact_runs = true;
+	world.heap = sy_heap_create(sy_pages_create(&machine), &config);
+	if (!world.heap)
+		model_wrong("there is no heap");
+}
+
+static void fill(unsigned first, unsigned kept)
+{
+	open_heap();
+	model_on_slot(2);
+	take(RUNS - 1, BYTES);
+	model_on_slot(1);
+	for (unsigned i = 0; i < first; i++)
+		take(i, BYTES);
+	for (unsigned i = first - kept; i < first; i++)
+		give(i);
+}
+
+static void one_kept(void)
+{
+	fill(2, 1);
+}
+
+static void two_kept(void)
+{
+	fill(3, 2);
+}
+
+static void all_kept(void)
+{
+	fill(SY__ROWS + 1, SY__ROWS);
+}
+
+static void none_kept(void)
+{
+	fill(1, 0);
+}
+
+/* ---- Owners ----------------------------------------------------------------------------------------------------------- */
+
+static void takes(void)
+{
+	take(10, BYTES);
+}
+
+static void gives_and_takes(void)
+{
+	give(0);
+	take(10, SMALLER);
+	give(10);
+}
+
+static void takes_and_gives(void)
+{
+	take(10, BYTES);
+	give(0);
+	take(11, BYTES);
+}
+
+static void gives(void)
+{
+	give(0);
+}
+
+/* Does nothing, as others don't have the run. */
+static void gives_twice(void)
+{
+	give(0);
+	world.heap->kfree_here(world.runs[0], world.heap);
+	take(10, BYTES);
+	take(11, BYTES);
+}
+
+static void ends_slot(void)
+{
+	unsigned slot;
+
+	give(0);
+	if (sy__call_enter(&slot)) {
+		sy__rows_end_slot(world.heap, slot);
+		sy__call_leave();
+	}
+}
+
+static void hands_over(void)
+{
+	take(10, BYTES);
+	__atomic_store_n(&world.there, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- Others ----------------------------------------------------------------------------------------------------------- */
+
+static void gives_what_comes(void)
+{
+	model_wait_for(&world.there);
+	give(10);
+	take(12, BYTES);
+}
+
+/* Pages whose memory isn't there: before it comes, what all keep goes. */
+static void grows(void)
+{
+	take(13, ROW);
+}
+
+/* The same without the search for a run. */
+static void ends_all(void)
+{
+	unsigned slot;
+
+	if (sy__call_enter(&slot)) {
+		sy__rows_end(world.heap);
+		sy__call_leave();
+	}
+}
+
+static void works_too(void)
+{
+	give(RUNS - 1);
+	take(13, BYTES);
+}
+
+static void asks_what_lives(void)
+{
+	sy__large_live(world.heap);
+}
+
+static void shrinks(void)
+{
+	sy_heap_shrink(world.heap);
+}
+
+static bool sees_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	if (slab->large && part->state == SY_PART_USED)
+		*(size_t *)context += part->bytes;
+	return true;
+}
+
+static bool sees_slab(void *context, const struct sy_slab *slab)
+{
+	(void)context;
+	(void)slab;
+	return true;
+}
+
+/* What is kept is no object. */
+static void looks(void)
+{
+	const char *wrong = sy_heap_check(world.heap);
+	size_t seen = 0;
+	const struct sy_visitor visitor = { .context = &seen, .slab = sees_slab, .part = sees_part };
+
+	if (wrong)
+		model_wrong(wrong);
+	if (sy_heap_walk(world.heap, &visitor) && seen != BYTES && seen != 2 * BYTES && seen != BYTES + SMALLER)
+		model_wrong("a walk sees what nobody has");
+}
+
+/* ---- The end ---------------------------------------------------------------------------------------------------------- */
+
+static bool any_kept(void)
+{
+	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
+		for (unsigned place = 0; place < SY__ROWS; place++)
+			if (sy__rows_of(world.heap, slot)->first[place])
+				return true;
+	return false;
+}
+
+static const char *verify(void)
+{
+	const char *wrong = sy_heap_check(world.heap);
+	size_t live = 0;
+
+	for (unsigned i = 0; i < RUNS; i++)
+		live += world.bytes[i];
+	if (wrong)
+		return wrong;
+	if (live != sy__large_live(world.heap))
+		return "what lives is not what slots count";
+	if (any_kept() && !sy__rows_any(world.heap))
+		return "a run is kept, and nobody would look for it";
+	model_on_slot(1);
+	for (unsigned i = 0; i < RUNS; i++)
+		if (world.bytes[i])
+			give(i);
+	sy_heap_shrink(world.heap);
+	if (world.heap->counters.large_pages)
+		return "a run is lost";
+	return sy_heap_check(world.heap);
+}
+
+#define MODEL(title, start, ...) { .name = title, .set_up = start, .threads = { __VA_ARGS__ }, .verify = verify }
+#define CLAIM(title, start, ...) { .name = title, .set_up = start, .threads = { __VA_ARGS__ }, .claims = true, .verify = verify }
+
+int main(int argc, char **argv)
+{
+	static const struct model models[] = {
+		MODEL("grows, one taken", one_kept, takes, grows),
+		MODEL("grows, one given", one_kept, gives, grows),
+		MODEL("ends", two_kept, takes_and_gives, ends_all),
+		MODEL("ends twice", one_kept, gives, ends_all, ends_all),
+		MODEL("room", all_kept, gives, ends_all),
+		MODEL("slot ends", one_kept, ends_slot, ends_all),
+		MODEL("hand over", one_kept, hands_over, gives_what_comes, ends_all),
+		MODEL("given twice", none_kept, gives_twice, works_too),
+		MODEL("counts", one_kept, takes, asks_what_lives),
+		CLAIM("shrink", one_kept, gives_and_takes, shrinks),
+		CLAIM("looks", one_kept, gives_and_takes, looks),
+		{ .name = NULL },
+	};
+
+	return model_try(models, argc, argv);
+}
