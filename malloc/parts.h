@@ -37,7 +37,7 @@ bool mapping_resizes(const void *object);
 void *mapping_resize(void *object, size_t size);
 
 struct mapping_counts {
-	size_t live, bytes, peak_bytes; /* objects; bytes mapped for them, now and at most */
+	size_t live, bytes, peak_bytes; /* objects; bytes that are theirs, now and at most: a mapping may have more, hardly in memory */
 };
 
 void mapping_count(struct mapping_counts *);
