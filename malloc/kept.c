@@ -56,7 +56,7 @@
 #define AGE_MS 25u      /* between two looks at all entries */
 #define SPARSE 16u      /* of so many pages at most one is in memory */
 #define SLACK 8u        /* times what is asked for: what may be handed out with it */
-#define LOOKED_AT 1024u /* pages at once */
+#define LOOKED_AT 4096u /* pages at once */
 
 struct entry {
 	char *start; /* NULL: free; &busy: somebody's */
