@@ -133,7 +133,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 	pages = pages_kept(heap, size, order);
 	page = kept_run(heap, slot, pages, flags, node);
 	if (page && flags & SY_ZERO)
-		sy__fill(sy__page_address(heap, page), 0, size);
+		sy__fill(sy__page_address(heap, page), 0, sy__large_usable(page));
 	if (!page)
 		page = new_run(heap, slot, order, pages, flags, node);
 	if (!page)
@@ -155,6 +155,12 @@ uint64_t sy__large_end(struct sy_heap *heap, unsigned slot, struct sy_page *head
 	return pages;
 }
 
+void sy__large_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
+{
+	count(heap, slot, (size_t)0 - (size_t)sy__page_bytes(head));
+	sy__large_end(heap, slot, head);
+}
+
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	if (heap->rows && is_kept(head))
@@ -163,8 +169,7 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 		keep(heap, sy__rows_of(heap, slot), sy__rows_make_room(heap, slot, run_pages(head)), head);
 		return;
 	}
-	count(heap, slot, (size_t)0 - (size_t)sy__page_bytes(head));
-	sy__large_end(heap, slot, head);
+	sy__large_give(heap, slot, head);
 }
 
 size_t sy__large_live(const struct sy_heap *heap)

@@ -99,13 +99,14 @@ uint64_t sy__rows_end(struct sy_heap *heap)
 
 /* ---- What is there ------------------------------------------------------------------------------------------------ */
 
+/* Exact where nobody is at work; else a run may be seen to have gone that was not seen to have come, hence less than nothing. */
 size_t sy__rows_live(const struct sy_heap *heap)
 {
 	size_t live = 0;
 
 	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
 		live += __atomic_load_n(&sy__rows_of(heap, slot)->live, __ATOMIC_RELAXED);
-	return live;
+	return live > SIZE_MAX / 2 ? 0 : live;
 }
 
 static bool is_kept(struct sy_heap *heap, uint32_t number, uint32_t pages)

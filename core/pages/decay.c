@@ -364,9 +364,12 @@ static bool hope(struct sy_pages *pages, uint64_t now)
 	return hopes;
 }
 
-/* Pages that should be free and backed when the next blocks that are given back have their giver come by: any, while there is something to do. */
+/* Pages that should be free and backed when the next blocks that are given back have their giver come by: any, while there is something to do,
+ * and where no heap of threads has the zones to itself, whose slow calls come by besides. */
 static size_t worth(const struct sy_pages *pages)
 {
+	if (!pages->commits_growth)
+		return 0;
 	return pages->decay.due >= SY__DECAY_LEAST || in_a_hurry(pages) ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
 }
 

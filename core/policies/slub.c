@@ -110,7 +110,7 @@ static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t si
 
 	if (sy__likely(!object || !heap->threads || sy__heads_set(&slub->heads, heap, sy__page_of(heap, object), 1)))
 		return object;
-	sy__large_free(heap, slot, sy__head_of(heap, object));
+	sy__large_give(heap, slot, sy__head_of(heap, object)); /* whose head nobody would find */
 	return NULL;
 }
 

@@ -212,7 +212,7 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 		return;
 	}
 	*link_at(object, cache->offset) = NULL;
-	sy__slub_hold_filled(cache, own, page, object);
+	sy__slub_hold_frozen(cache, own, page, object); /* the word may have come back after another slot had it between */
 	if (sy__unlikely(sy__slub_in_use_now(slab) == 1))
 		emptied_here(page, here);
 	else

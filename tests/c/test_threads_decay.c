@@ -105,12 +105,37 @@ static void few_slabs(void)
 	sy_heap_close(heap);
 }
 
+/* A heap that one driver has, on a page allocator that gives back: no slow calls of threads come by besides. */
+static void driven(void)
+{
+	struct sy_pages_config of_pages = { .zone_count = 1, .slots = 1, .pageblock_order = 9, .decay_ns = 100000000 };
+	struct sy_heap_config of_heap;
+	struct sy_pages *pages;
+	struct sy_heap *heap;
+	void *objects[400];
+
+	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = 65536 };
+	pages = sy_pages_create(&of_pages);
+	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
+	heap = sy_heap_create(pages, &of_heap);
+	for (unsigned i = 0; i < 400; i++)
+		objects[i] = sy_kmalloc(heap, 0, 20000, 0, SY_ANY_NODE);
+	for (unsigned i = 0; i < 400; i++)
+		sy_kfree(heap, 0, objects[i]);
+	for (unsigned i = 0; i < 1000; i++, now += 1000000)
+		sy_kfree(heap, 0, sy_kmalloc(heap, 0, 20000, 0, SY_ANY_NODE));
+	CHECK(backed_bytes(heap) <= 2 * MIB);
+	CHECK(sy_heap_destroy(heap));
+	sy_pages_destroy(pages);
+}
+
 int main(void)
 {
 	struct sy_heap *heap;
 
 	sy_platform_set_clock(clock_of_test);
 	scattered_survivors();
+	driven();
 	few_slabs();
 	heap = sy_heap_open("slub", NULL, NULL);
 

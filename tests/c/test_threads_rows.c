@@ -160,7 +160,7 @@ static void zeroed(struct sy_heap *heap)
 
 	sy_mfree(heap, object);
 	again = sy_malloc(heap, 100 * PAGE - 7, SY_ZERO);
-	CHECK(again == object && filled(again, 100 * PAGE - 7, 0));
+	CHECK(again == object && filled(again, sy_usable_size(heap, again), 0));
 	sy_mfree(heap, again);
 	sy_heap_shrink(heap);
 }
