@@ -55,13 +55,13 @@ static void settle_in_time(struct sy_heap *heap, uint64_t now)
 	sy__heap_give(heap, giver);
 }
 
+/* Without asking whether there are any: that is not always known (rows.c). */
 static void end_rows_in_time(struct sy_heap *heap, uint64_t now)
 {
 	if (now < sy__time(&heap->rows_due))
 		return;
 	sy__time_set(&heap->rows_due, now + ROWS_PERIOD);
-	if (sy__rows_any(heap))
-		sy__rows_end(heap);
+	sy__rows_end(heap);
 }
 
 /* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while much should go

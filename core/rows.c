@@ -26,7 +26,9 @@
  * only, and only where it has found a 0 itself, hence never over a run.
  *
  * Memory orders. The store of a word releases, and the exchange acquires: who gets a run sees all that was written to its descriptors, and no
- * use of its memory by who freed it comes later. rows_kept tells whether a look is worth it: relaxed, as what it misses is found a moment later.
+ * use of its memory by who freed it comes later. rows_kept tells whether a look is worth it: relaxed. Who puts a run there may find
+ * it set while his store is still on its way, and who clears it looks in vain; the run is then kept, and nobody told so. The clock looks without
+ * asking, and finds that one a moment later.
  */
 #include "rows.h"
 

@@ -15,8 +15,8 @@
  * accesses of two threads to one byte must be ordered by what the atomic ones release and acquire, by the orders that are written
  * in the code; that is verified at each access by vector clocks (as thread sanitizers do: Serebryany and Iskhodzhanov, "ThreadSanitizer:
  * data race detection in practice", 2009), at all interleavings. Programs without such races behave as if they were sequentially consistent,
- * but for relaxed accesses to several words. Two: of those the claim protocol has some, and owned slabs; claim.c and owned.c try
- * these with store buffers.
+ * but for relaxed accesses to several words. Two: of those the claim protocol has some, and owned slabs, and kept runs; claim.c, owned.c and
+ * rows.c try these with store buffers.
  *
  * Calls and claims. In place of platform/threads.c: a thread's slot is its number, the first one's 1. A call is stopped only at its
  * steps. A claim waits until nobody else is in a call, and lets nobody begin one.
