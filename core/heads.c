@@ -63,10 +63,8 @@ void sy__heads_destroy(struct sy__heads *heads)
 	heads->there = NULL;
 }
 
-static bool make_usable(struct sy__heads *heads, size_t chunk)
+static SY__COLD bool make_usable(struct sy__heads *heads, size_t chunk)
 {
-	if (sy__likely(__atomic_load_n(&heads->there[chunk], __ATOMIC_ACQUIRE)))
-		return true;
 	if (sy__source_commit(heads->table + chunk * CHUNK, CHUNK_BYTES) != 0)
 		return false;
 	__atomic_store_n(&heads->there[chunk], 1, __ATOMIC_RELEASE);
@@ -76,10 +74,11 @@ static bool make_usable(struct sy__heads *heads, size_t chunk)
 bool sy__heads_set(struct sy__heads *heads, const struct sy_heap *heap, struct sy_page *page, size_t count)
 {
 	size_t first = sy__heads_index(heads, sy__page_address(heap, page));
+	struct sy_page **heads_of = heads->table + first;
 
-	if (sy__unlikely(!make_usable(heads, first / CHUNK)))
+	if (sy__unlikely(!__atomic_load_n(&heads->there[first / CHUNK], __ATOMIC_ACQUIRE)) && !make_usable(heads, first / CHUNK))
 		return false;
 	for (size_t i = 0; i < count; i++)
-		heads->table[first + i] = page;
+		heads_of[i] = page;
 	return true;
 }

@@ -33,11 +33,13 @@ static bool has_block(const struct sy__zone *zone, const struct sy__request *req
 	unsigned order, type;
 	unsigned types = request->harder ? SY_MIGRATE_TYPES : SY__CPU_TYPES;
 
+	if (sy__likely(sy__read(&zone->ungrown_blocks)))
+		return true;
 	for (order = request->order; order < SY_ORDERS; order++)
 		for (type = 0; type < types; type++)
 			if (sy__read(&zone->free[order][type].count))
 				return true;
-	return sy__read(&zone->ungrown_blocks) != 0;
+	return false;
 }
 
 /* Whether the zone stays above a mark when it serves the request. */

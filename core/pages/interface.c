@@ -22,20 +22,30 @@ struct fresh {
 	unsigned pages, discarded; /* these among those */
 };
 
-/* Sets up the descriptors of a block for a heap. */
-static void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, struct fresh *fresh)
+/* A page whose memory was not there has it from now on. */
+static inline void back(struct sy_page *page, struct fresh *fresh)
 {
-	unsigned i;
+	fresh->pages++;
+	fresh->discarded += page->flags == SY__PAGE_DISCARDED;
+	page->flags = SY__PAGE_BACKED;
+}
 
+static inline void set_up_page(struct sy_page *page, struct sy_heap *heap, unsigned to_head, struct fresh *fresh)
+{
+	if (sy__unlikely(page->flags != SY__PAGE_BACKED))
+		back(page, fresh);
+	page->heap = heap;
+	page->to_head = (uint16_t)to_head;
+}
+
+/* Sets up the descriptors of a block for a heap. The head's order is right already, and searches (fit.c) may be reading it. */
+static inline void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, struct fresh *fresh)
+{
 	sy__fill(head->state, 0, sizeof(head->state));
-	for (i = 0; i < 1u << order; i++) {
-		fresh->pages += !(head[i].flags & SY__PAGE_BACKED);
-		fresh->discarded += (head[i].flags & SY__PAGE_DISCARDED) != 0;
-		head[i].flags = SY__PAGE_BACKED;
-		head[i].heap = heap;
-		if (i) /* the head's says so already, and searches (fit.c) may be reading it */
-			head[i].order = (uint8_t)order;
-		head[i].to_head = (uint16_t)i;
+	set_up_page(head, heap, 0, fresh);
+	for (unsigned i = 1; i < 1u << order; i++) {
+		set_up_page(&head[i], heap, i, fresh);
+		head[i].order = (uint8_t)order;
 	}
 }
 

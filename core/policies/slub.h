@@ -323,6 +323,18 @@ static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
 	return object;
 }
 
+/* Whether what was never used is all that a slot has of its active slab, which is full but for that: nothing is held, and others gave nothing
+ * back. False where it has none. */
+static inline bool sy__slub_is_next_uncarved(const struct sy__slub_slot *own)
+{
+	const struct sy__slub_slab *slab;
+
+	if (!own->uncarved)
+		return false;
+	slab = SY_SLAB_STATE(const struct sy__slub_slab, own->slab);
+	return !slab->held.freelist && sy__slub_word_full(sy__load64(&slab->word));
+}
+
 /* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word counts what
  * others gave back, and may be about to say more; that is then noticed later. */
 static inline bool sy__slub_push_owned(struct sy_page *page, void *object, size_t offset)
@@ -395,6 +407,7 @@ bool sy__slub_set_heads(struct sy__slub_cache *, struct sy_page *);
 
 /* slub_owned.c, for heaps of threads: what slots own. */
 void *sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);
+void sy__slub_carve(const struct sy__slub_cache *, struct sy__slub_slot *);
 void *sy__slub_alloc_owned(struct sy__slub_cache *, unsigned slot, int node);
 void sy__slub_own_active(struct sy__slub_cache *, struct sy__slub_slot *, bool empty);
 void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *);

@@ -281,20 +281,31 @@ static SY__OUT_OF_LINE void *kmalloc_refill_here(size_t size, unsigned flags, st
 	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-/* Without flags. What the active slab holds is taken without a look at the class, and without a frame. */
-static SY__OUT_OF_LINE void *malloc_more_here(size_t size, struct sy_heap *heap)
+/* Without flags. What the active slab holds is taken without a look at the class, and without a frame; what was never used of it without
+ * that look. */
+static SY__OUT_OF_LINE void *malloc_more_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
 	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_untyped(&sy__slub_heap(heap)->kmalloc, size));
-	void *object = cache ? refilled_more(cache, slot_here(cache->slots, sy__call_here())) : NULL;
+	void *object = cache ? refilled_more(cache, own) : NULL;
 
 	return sy__likely(object) ? object : sy__here_malloc(size, heap);
+}
+
+static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
+{
+	if (sy__unlikely(sy__tick_is_due()))
+		return sy__here_malloc(size, heap);
+	sy__slub_carve(sy__slub_slab(own->slab)->cache, own);
+	return hand_out(own, own->freelist, 0);
 }
 
 static SY__OUT_OF_LINE void *malloc_refill_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
 	void *object = own->slab ? sy__slub_pop_held(own, 0) : NULL;
 
-	return object ? refilled_with(own, object, 0) : malloc_more_here(size, heap);
+	if (object)
+		return refilled_with(own, object, 0);
+	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);
 }
 
 static inline void *small_here(size_t size, struct sy_heap *heap)

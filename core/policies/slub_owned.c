@@ -131,9 +131,15 @@ struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *cache, struct s
 
 /* ---- The active slab ------------------------------------------------------------------------------------------------ */
 
-static char *first_uncarved(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+/* Where the slot's active slab has an object. */
+static char *nth(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, uint32_t object)
 {
-	return own->start + (size_t)(sy__slub_objects(own->slab) - own->uncarved) * cache->cache.size;
+	return own->start + (size_t)object * cache->cache.size;
+}
+
+static uint32_t carved(const struct sy__slub_slot *own)
+{
+	return sy__slub_objects(own->slab) - own->uncarved;
 }
 
 static uint32_t lesser(uint32_t a, uint32_t b)
@@ -143,12 +149,12 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 
 /* Puts the next objects on the slot's freelist, which is empty: as many as end in the same page; of large ones as many as there are
  * already, up to CARVED_AHEAD. */
-static void carve(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+SY__OUT_OF_LINE void sy__slub_carve(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	char *first = first_uncarved(cache, own);
-	size_t room = SY_PAGE_SIZE - ((uintptr_t)first & (SY_PAGE_SIZE - 1));
-	uint32_t objects = (uint32_t)(room / cache->cache.size);
-	uint32_t ahead = 1 + lesser(sy__slub_objects(own->slab) - own->uncarved, CARVED_AHEAD - 1);
+	uint32_t before = carved(own), ahead = 1 + lesser(before, CARVED_AHEAD - 1);
+	char *first = nth(cache, own, before);
+	uint32_t room = (uint32_t)(SY_PAGE_SIZE - ((uintptr_t)first & (SY_PAGE_SIZE - 1)));
+	uint32_t objects = room / cache->cache.size;
 
 	objects = lesser(objects > ahead ? objects : ahead, own->uncarved);
 	sy__slub_link_row(cache, first, objects);
@@ -163,7 +169,7 @@ void sy__slub_end_carving(const struct sy__slub_cache *cache, struct sy__slub_sl
 
 	if (!own->uncarved)
 		return;
-	first = first_uncarved(cache, own);
+	first = nth(cache, own, carved(own));
 	sy__slub_link_row(cache, first, own->uncarved);
 	*sy__slub_next(cache, first + (size_t)(own->uncarved - 1) * cache->cache.size) = own->freelist;
 	own->freelist = first;
@@ -178,7 +184,7 @@ static void carve_all(const struct sy__slub_cache *cache, struct sy__slub_slot *
 		return;
 	own->start = sy__page_address(cache->cache.heap, own->slab);
 	own->uncarved = (uint16_t)sy__slub_objects(own->slab);
-	carve(cache, own);
+	sy__slub_carve(cache, own);
 }
 
 /* The slot's active slab is its own from now on, with nothing held. */
@@ -242,7 +248,7 @@ static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 			return true;
 		}
 		if (own->uncarved) {
-			carve(cache, own);
+			sy__slub_carve(cache, own);
 			return true;
 		}
 		if (leave(cache, own, slab, &old))
