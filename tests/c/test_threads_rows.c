@@ -297,7 +297,7 @@ static void *mix(void *argument)
 		unsigned char *object;
 
 		random = random * 6364136223846793005u + 1442695040888963407u;
-		object = sy_malloc(shared.heap, (33 + (random >> 40) % 30) * PAGE, 0);
+		object = sy_malloc(shared.heap, (33 + (size_t)(random >> 40) % 30) * PAGE, 0);
 		if (object)
 			object[0] = object[PAGE] = object[33 * PAGE - 1] = (unsigned char)(random >> 33);
 		look_and_free(atomic_exchange(&shared.cells[(random >> 50) % SHARED_CELLS], object));
