@@ -515,11 +515,10 @@ static bool sum_up(void *context, struct sy_page *head)
 /* Fast calls of threads that could not be claimed (core/platform/threads.c, without membarrier) change bytes of large allocations meanwhile. */
 static bool nobody_at_work(const struct sy_heap *heap)
 {
-	unsigned slot = 0;
-
-	while (heap->threads && slot < sy__slots_high() && sy__slot_mine(slot))
-		slot++;
-	return !heap->threads || slot == sy__slots_high();
+	for (unsigned slot = 0; heap->threads && slot < sy__slots_high(); slot++)
+		if (!sy__slot_mine(slot))
+			return false;
+	return true;
 }
 
 static const char *check_accounting(struct sy_heap *heap)

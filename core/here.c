@@ -43,25 +43,30 @@ static void visit_slots(struct sy_heap *heap)
 		sy__slots_release();
 }
 
+/* Whether what is done in each period is due; the next time it is a period later. Where two threads find it due at once, it is done twice. */
+static bool comes_due(struct sy_time *due, uint64_t now, uint64_t period)
+{
+	if (now < sy__time(due))
+		return false;
+	sy__time_set(due, now + period);
+	return true;
+}
+
 /* Has policies that give memory back only when they are asked (Bonwick 1994, section 3.4) do so, and others give up what they
- * need no more; where two threads find it due at once, it is done twice. */
+ * need no more. */
 static void settle_in_time(struct sy_heap *heap, uint64_t now)
 {
 	sy__giver giver = heap->policy->settle ? heap->policy->settle : heap->policy->reap;
 
-	if (!giver || now < sy__time(&heap->settle_due))
-		return;
-	sy__time_set(&heap->settle_due, now + SETTLE_PERIOD);
-	sy__heap_give(heap, giver);
+	if (giver && comes_due(&heap->settle_due, now, SETTLE_PERIOD))
+		sy__heap_give(heap, giver);
 }
 
 /* Without asking whether there are any: that is not always known (rows.c). */
 static void end_rows_in_time(struct sy_heap *heap, uint64_t now)
 {
-	if (now < sy__time(&heap->rows_due))
-		return;
-	sy__time_set(&heap->rows_due, now + ROWS_PERIOD);
-	sy__rows_end(heap);
+	if (comes_due(&heap->rows_due, now, ROWS_PERIOD))
+		sy__rows_end(heap);
 }
 
 /* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while much should go

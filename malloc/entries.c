@@ -34,7 +34,6 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/kmalloc.h"
 #include "core/page_interface.h"
@@ -323,11 +322,6 @@ EXPORT int posix_memalign(void **result, size_t align, size_t size)
 		return ENOMEM;
 	*result = object;
 	return 0;
-}
-
-static size_t page_bytes(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
 EXPORT void *valloc(size_t size)

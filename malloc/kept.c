@@ -46,7 +46,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "core/platform.h"
 
@@ -127,7 +126,7 @@ static bool keep(char *start, size_t bytes)
 static bool sparse(const char *start, size_t bytes)
 {
 	unsigned char there[LOOKED_AT];
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = bytes / page, found = 0, count;
+	size_t page = page_bytes(), pages = bytes / page, found = 0, count;
 
 	for (size_t left = pages; left; left -= count) {
 		count = left < LOOKED_AT ? left : LOOKED_AT;

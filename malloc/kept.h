@@ -16,6 +16,9 @@ struct kept_joints {
 	uint32_t bytes[KEPT_JOINED];
 };
 
+/* Bytes of each of the machine's pages; see mapping.c. */
+size_t page_bytes(void);
+
 /* Whole pages from mappings that ended, with anything in them: *bytes, or somewhat more, or much more that is hardly in memory;
  * *bytes then says so. Without joints, of one mapping only, which is to grow. NULL: there are none. */
 char *kept_take(size_t *bytes, struct kept_joints *);

@@ -49,13 +49,17 @@ _Static_assert(sizeof(struct header) == 64, "a cache line");
 
 static struct mapping_counts counts;
 
-static size_t page_bytes(void)
+/* Asked once: threads that find it unknown at a time store the same. */
+size_t page_bytes(void)
 {
 	static size_t bytes;
+	size_t found = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
 
-	if (!bytes)
-		bytes = (size_t)sysconf(_SC_PAGESIZE);
-	return bytes;
+	if (!found) {
+		found = (size_t)sysconf(_SC_PAGESIZE);
+		__atomic_store_n(&bytes, found, __ATOMIC_RELAXED);
+	}
+	return found;
 }
 
 static size_t align_up(size_t value, size_t align)

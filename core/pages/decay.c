@@ -274,10 +274,10 @@ static bool in_a_hurry(const struct sy_pages *pages)
 
 	if (pages->decay.regrets >= MOST_REGRETS)
 		return false;
-	idle = backed > REGRET_PAGES ? backed + idle_descriptors(pages, backed + held) : 0;
-	if (pages->decay.hurried)
-		return idle > HURRIED_PAGES && idle > held / HURRIED_SHARE;
-	return backed > HURRY_PAGES && backed > HURRY_SHARE * held;
+	if (!pages->decay.hurried)
+		return backed > HURRY_PAGES && backed > HURRY_SHARE * held;
+	idle = backed + idle_descriptors(pages, backed + held);
+	return backed > REGRET_PAGES && idle > HURRIED_PAGES && idle > held / HURRIED_SHARE;
 }
 
 static void give_due(struct sy_pages *pages, uint64_t now)
@@ -370,7 +370,7 @@ static size_t worth(const struct sy_pages *pages)
 {
 	if (!pages->commits_growth)
 		return 0;
-	return pages->decay.due >= SY__DECAY_LEAST || in_a_hurry(pages) ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
+	return pages->decay.due >= SY__DECAY_LEAST || pages->decay.hurry_since ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
 }
 
 bool sy__pages_decay(struct sy_pages *pages)

@@ -291,7 +291,7 @@ static void keep_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
 		;
 	if (cache->cache.heap->threads)
-		sy__slub_hold_owned(cache, own, page);
+		sy__slub_hold_frozen(cache, own, page, NULL);
 	else
 		sy__slub_hold(own, page);
 }

@@ -374,8 +374,8 @@ static inline bool sy__slub_is_foreign(const struct sy__slub_slot *own, const st
 	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != sy__slub_tag(own);
 }
 
-/* A slab that the slot has filled, and has just frozen, with one object on its own list, or none. */
-static inline void sy__slub_hold_filled(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+/* A slab that the slot has just frozen, with one object on its own list, or none. */
+static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 
@@ -384,13 +384,7 @@ static inline void sy__slub_hold_filled(const struct sy__slub_cache *cache, stru
 	slab->held_objects = object != NULL;
 	sy__slub_append(cache, own, page);
 	own->partial_slabs++;
-}
-
-/* The same, whoever has filled it. */
-static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
-{
-	sy__slub_hold_filled(cache, own, page, object);
-	own->foreign_slabs += sy__slub_is_foreign(own, sy__slub_slab(page));
+	own->foreign_slabs += sy__slub_is_foreign(own, slab);
 }
 
 /* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
@@ -411,7 +405,6 @@ void sy__slub_carve(const struct sy__slub_cache *, struct sy__slub_slot *);
 void *sy__slub_alloc_owned(struct sy__slub_cache *, unsigned slot, int node);
 void sy__slub_own_active(struct sy__slub_cache *, struct sy__slub_slot *, bool empty);
 void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *);
-void sy__slub_hold_owned(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
 struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *, struct sy__slub_slot *);
 struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *, struct sy__slub_slot *);
 uint32_t sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);

@@ -55,19 +55,27 @@ static inline const void *noted(const void *object, size_t offset)
 	return offset ? (const char *)object + 1 : object;
 }
 
-/* In a call, which ends: an object, with those behind it left on the slot's freelist. */
+/* In a call, which ends: an object that is on the slot's freelist no more. */
 static inline void *hand_out(struct sy__slub_slot *own, void *object, size_t offset)
 {
-	own->freelist = *link_at(object, offset);
 	sy__call_note(noted(object, offset), own);
 	sy__call_end();
 	return object;
 }
 
+/* The same of the freelist's first, of which there is one. */
+static inline void *hand_out_first(struct sy__slub_slot *own, size_t offset)
+{
+	void *object = own->freelist;
+
+	own->freelist = *link_at(object, offset);
+	return hand_out(own, object, offset);
+}
+
 /* In a call: the slot's next object, which ends it; or NULL. */
 static inline void *take_here(struct sy__slub_slot *own, size_t offset)
 {
-	return sy__likely(own->freelist) ? hand_out(own, own->freelist, offset) : NULL;
+	return sy__likely(own->freelist) ? hand_out_first(own, offset) : NULL;
 }
 
 /* Objects from the node or from new pages. */
@@ -83,14 +91,6 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return object;
 }
 
-/* In a call, which ends. */
-static inline void *refilled_with(struct sy__slub_slot *own, void *object, size_t offset)
-{
-	sy__call_note(noted(object, offset), own);
-	sy__call_end();
-	return object;
-}
-
 /* The first object of what the slot owns beside what its active slab holds, in a call that ends; or NULL: a slow call must follow, which forgets
  * what was noted of a slab that is the slot's no more. */
 static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
@@ -100,7 +100,7 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 	if (sy__unlikely(sy__tick_is_due()))
 		return NULL;
 	object = sy__slub_refill(cache, own);
-	return sy__likely(object) ? refilled_with(own, object, cache->offset) : NULL;
+	return sy__likely(object) ? hand_out(own, object, cache->offset) : NULL;
 }
 
 /* The same of all that it owns. */
@@ -108,7 +108,7 @@ static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot 
 {
 	void *object = own->slab ? sy__slub_pop_held(own, cache->offset) : NULL;
 
-	return object ? refilled_with(own, object, cache->offset) : refilled_more(cache, own);
+	return object ? hand_out(own, object, cache->offset) : refilled_more(cache, own);
 }
 
 static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags, struct sy__slub_slot *own)
@@ -296,7 +296,7 @@ static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *hea
 	if (sy__unlikely(sy__tick_is_due()))
 		return sy__here_malloc(size, heap);
 	sy__slub_carve(sy__slub_slab(own->slab)->cache, own);
-	return hand_out(own, own->freelist, 0);
+	return hand_out_first(own, 0);
 }
 
 static SY__OUT_OF_LINE void *malloc_refill_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
@@ -304,7 +304,7 @@ static SY__OUT_OF_LINE void *malloc_refill_here(size_t size, struct sy_heap *hea
 	void *object = own->slab ? sy__slub_pop_held(own, 0) : NULL;
 
 	if (object)
-		return refilled_with(own, object, 0);
+		return hand_out(own, object, 0);
 	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);
 }
 

@@ -76,11 +76,6 @@ static void take_out(const struct sy__slub_cache *cache, struct sy__slub_slot *o
 		own->newest = held->prev;
 }
 
-void sy__slub_hold_owned(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
-{
-	sy__slub_hold_frozen(cache, own, page, NULL);
-}
-
 static void count_out(struct sy__slub_slot *own, const struct sy_page *page)
 {
 	own->partial_slabs--;

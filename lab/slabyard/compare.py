@@ -103,7 +103,7 @@ def tables(found: Sequence[Record]) -> list[Table]:
         by_workload.setdefault((record["run"]["workload"], record["run"]["trace_sha256"]), []).append(record)
     out = [_table(group, section) for group, section in zip(by_workload.values(), sections, strict=True)]
     if any(len(section.replayed) > 1 for section in sections):
-        out += _ranking(sections)
+        out.append(report_ranks.ranking(sections, LEGEND))
     return out
 
 
@@ -162,21 +162,6 @@ def _single(value: float | None, timed: dict[str, Any]) -> str:
     """The time of a single operation: no more than a bound where it is below the step of the clock."""
     step = timed.get("clock_resolution_ns")
     return f"<{step:.0f}" if value is not None and step and value < step else _ns(value)
-
-
-def _ranking(sections: Sequence[Section]) -> list[Table]:
-    """One table: for each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3."""
-    columns = ["rank by", "allocator", *(section.name for section in sections)]
-    ranked = [report_ranks.rank_table(section) for section in sections]
-    names: dict[str, str] = {}
-    for section in sections:
-        names.update({series.key: series.label for series in section.replayed})
-    rows: list[list[Cell]] = []
-    for measure in report_ranks.MEASURES:
-        for place, (key, label) in enumerate(names.items()):
-            ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
-            rows.append([measure.key if place == 0 else "", label, *ranks])
-    return [Table(report_ranks.RANKING, columns, rows, notes=list(LEGEND))]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -129,7 +129,7 @@ def _one_line_lists(value: Any, depth: int) -> str:
     return json.dumps(value)
 
 
-def check_writable(path: Path) -> None:
+def _check_writable(path: Path) -> None:
     """Refuses an output before the work for it is done."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder; name a file in it")
@@ -144,14 +144,15 @@ def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path] = ()) -
     """Refuses outputs before the work for them is done: one that cannot be written, is read as well, or is named twice."""
     given = [path for path in outputs if path is not None]
     for at, path in enumerate(given):
-        check_writable(path)
-        if any(_same(path, other) for other in inputs):
+        _check_writable(path)
+        if any(same_file(path, other) for other in inputs):
             raise UserError(f"{path}: would be written over what is read; name another file")
-        if any(_same(path, other) for other in given[:at]):
+        if any(same_file(path, other) for other in given[:at]):
             raise UserError(f"{path}: is to be two outputs at once; name two files")
 
 
-def _same(one: Path, other: Path) -> bool:
+def same_file(one: Path, other: Path) -> bool:
+    """Whether both name one file, that is there or is to be. Of what is no regular file, never."""
     if is_special(one):
         return False
     try:

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .measures import FEWEST_RUNS
+from .output import Cell, Table
 from .report_model import Estimate, Series, Workload, estimate, memory_text, memory_unit, number
 
 
@@ -34,8 +35,6 @@ class Measure:
     short: str
     title: str
 
-
-RANKING = "Ranking (1 is best; a rank is one more than how many are surely better)"
 
 MEASURES = (
     Measure("time", "Time", "Rank by time for each operation, with 95% intervals"),
@@ -84,6 +83,21 @@ def rank_table(workload: Workload) -> dict[str, dict[str, int | None]]:
     compared = workload.replayed
     columns = {measure.key: ranks(values(compared, measure.key)) for measure in MEASURES}
     return {one.key: {key: column[place] for key, column in columns.items()} for place, one in enumerate(compared)}
+
+
+def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
+    """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3."""
+    columns = ["rank by", "allocator", *(section.name for section in sections)]
+    ranked = [rank_table(section) for section in sections]
+    names: dict[str, str] = {}
+    for section in sections:
+        names.update({series.key: series.label for series in section.replayed})
+    rows: list[list[Cell]] = []
+    for measure in MEASURES:
+        for place, (key, label) in enumerate(names.items()):
+            ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
+            rows.append([measure.key if place == 0 else "", label, *ranks])
+    return Table("Ranking (1 is best; a rank is one more than how many are surely better)", columns, rows, notes=list(notes))
 
 
 def listed(names: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import programs
 from .errors import DONE, INCOMPLETE, UserError
-from .output import Progress, Table, check_outputs, check_writable, export_json, note, render, results, to_json, whole_file
+from .output import Progress, Table, check_outputs, export_json, note, render, results, same_file, to_json, whole_file
 
 if TYPE_CHECKING:
     from . import threads
@@ -82,7 +82,7 @@ def _range(item: dict[str, Any]) -> str:
 def record_command(options: argparse.Namespace) -> int:
     from .record import check
 
-    check_writable(options.output)
+    check_outputs((options.output,))
     check(options.command or [])
     return record_to(options.command or [], options.output, None)
 
@@ -231,7 +231,7 @@ def compare_allocators(options: argparse.Namespace) -> int:
         raise UserError("compare takes traces, or a command after --, not both")
     if not options.command and not options.traces:
         raise UserError("compare needs a trace, or a command after --, as in: slabyard compare -- make")
-    repeated = [path for at, path in enumerate(options.traces) if path in options.traces[:at]]
+    repeated = [path for at, path in enumerate(options.traces) if any(same_file(path, other) for other in options.traces[:at])]
     if repeated:
         raise UserError(f"{repeated[0]} is named twice")
     check_outputs((options.report, options.export_json), options.traces)
@@ -343,8 +343,7 @@ def run_command(options: argparse.Namespace) -> int:
         raise UserError("run needs a command after --: slabyard run -- CMD...")
     if not options.stats and options.export_json is None:
         run.replace(options.command, options.allocator)
-    if options.export_json is not None:
-        check_writable(options.export_json)
+    check_outputs((options.export_json,))
     return run.end_as(run.measure(options.command, options.allocator, options.export_json))
 
 
@@ -364,8 +363,7 @@ def show_geometry(options: argparse.Namespace) -> int:
 def draw_layout(options: argparse.Namespace) -> int:
     from . import layout
 
-    if options.svg is not None:
-        check_writable(options.svg)
+    check_outputs((options.svg,), (options.script,))
     found = layout.run(options.allocator, options.script)
     if options.svg is not None:
         from .layout_svg import picture

@@ -57,7 +57,7 @@ def tables(found: Sequence[Record]) -> list[Table]:
         members = [one.record for one in section.series]
         out.append(_table(members, section))
     if any(len(section.series) > 1 for section in sections):
-        out.append(_ranking(sections))
+        out.append(report_ranks.ranking(sections))
     out[-1].notes += LEGEND
     return out
 
@@ -99,18 +99,6 @@ def _row(record: Any) -> tuple[list[Cell], list[str]]:
 
 def _kib(pages: Sequence[float]) -> str:
     return f"{pages[0] * 4:.0f}-{pages[1] * 4:.0f}"
-
-
-def _ranking(sections: Sequence[Section]) -> Table:
-    columns = ["rank by", "allocator", *(section.name for section in sections)]
-    ranked = [report_ranks.rank_table(section) for section in sections]
-    names = {series.key: series.label for section in sections for series in section.series}
-    rows: list[list[Cell]] = []
-    for measure in report_ranks.MEASURES:
-        for place, (key, label) in enumerate(names.items()):
-            ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
-            rows.append([measure.key if place == 0 else "", label, *ranks])
-    return Table(report_ranks.RANKING, columns, rows)
 
 
 TITLES = {

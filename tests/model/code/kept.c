@@ -53,6 +53,11 @@ static void *refuse(void *start, size_t bytes, size_t wanted, int flags, ...)
 	return MAP_FAILED;
 }
 
+size_t page_bytes(void)
+{
+	return 4096;
+}
+
 static int all_there(void *start, size_t bytes, unsigned char *there)
 {
 	(void)start;
