@@ -300,7 +300,7 @@ static inline struct sy_page *sy__slub_behind(const struct sy__slub_cache *cache
 }
 
 /* Of the word, its number of objects in use alone. Relaxed, as it may lead to no more than a place on the slot's list of empty slabs: before
- * such a slab is carved anew or goes, an exchange of the word acquires what others did to the objects they gave back. */
+ * such a slab goes, an exchange of the word acquires what others did to the objects they gave back. */
 static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 {
 	typedef uint16_t __attribute__((may_alias)) part;
@@ -308,14 +308,13 @@ static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 	return __atomic_load_n((const part *)(const void *)&slab->word + SY__SLUB_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
-/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object. NULL: there is nothing,
- * or all of the slab is free, and it is better carved anew. */
+/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object. NULL: there is nothing. */
 static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 	void *object = slab->held.freelist;
 
-	if (!object || sy__unlikely(slab->held_objects == sy__slub_in_use_now(slab)))
+	if (!object)
 		return NULL;
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;

@@ -46,9 +46,9 @@
  *
  * Carving. A new slab's objects are not linked at once: nobody may ever need most of them, and they would be written to long
  * before they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to
- * the end of a page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab that has become
- * empty the lists are forgotten, and it is carved anew: in order of address its objects are met by the processor's
- * prefetching, in the order in which they were freed each of them may be a cache miss.
+ * the end of a page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab of its node's that
+ * is empty the list is forgotten, and it is carved anew. One that becomes empty as the slot's own keeps its list: to link its objects again, page by
+ * page, takes longer than an order of addresses, which processors foresee, saves.
  *
  * All of this is the slot's own state and one word, so it runs inside a fast call, without a lock: refilling a slot is a slow call
  * only when the node's list or the page allocator is needed. tests/model/ tries all interleavings.
@@ -195,20 +195,6 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		carve_all(cache, own);
 }
 
-/* All of the active slab is free, as it seems: its owner gave back what the word says is in use. So nobody else has an object to
- * free, and what others have freed may be forgotten as well, and where the objects are. But only if an exchange says so too. */
-static void take_all(struct sy__slub_cache *cache, struct sy__slub_slot *own)
-{
-	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
-	uint64_t word = sy__load64(&slab->word);
-
-	own->freelist = slab->held.freelist;
-	slab->held.freelist = NULL;
-	slab->held_objects = 0;
-	if (!cache->cache.constructor && sy__swap64(&slab->word, &word, sy__slub_word_take(word)))
-		carve_all(cache, own);
-}
-
 /* The active slab has nothing left: no held objects (hence no emptied_pages), and none in its word as that was. It is nobody's from now on, unless
  * the word has changed. */
 static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_slab *slab, uint64_t *old)
@@ -228,13 +214,8 @@ static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slo
 static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
-	uint64_t old;
+	uint64_t old = sy__load64(&slab->word);
 
-	if (slab->held.freelist) {
-		take_all(cache, own);
-		return true;
-	}
-	old = sy__load64(&slab->word);
 	for (;;) {
 		if (sy__unlikely(!sy__slub_word_full(old))) {
 			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))

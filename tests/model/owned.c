@@ -216,7 +216,6 @@ static const struct {
 	[ADOPTED_BY_STORE] = { "a full slab is adopted by a store", "a list leads astray" },
 	[TAKEN_BY_STORE] = { "the word's list is taken by a store", "an object is lost" },
 	[EMPTY_EARLY] = { "a slab counts as empty with one object in use", "a slab goes that is in use" },
-	[CARVED_EARLY] = { "a slab is carved anew with one object in use", "an object is handed out twice" },
 	[DRAIN_FORGETS] = { "draining forgets what is held", "an object is lost" },
 	[DRAIN_KEEPS_MARK] = { "draining leaves the mark", "an object is lost" },
 	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a list leads astray" },

@@ -33,7 +33,7 @@ struct word {
 enum at {
 	IDLE,
 	FREE, FREE_OWNER, FREE_WORD, FREE_PUSH, FREE_SWAP, FREE_ADOPT, FREE_HELD, FREE_LOCK, FREE_LOCKED, FREE_MOVING, FREE_SETTLE,
-	TAKE, TAKE_ACTIVATE, MORE, MORE_CARVE, MORE_WORD, MORE_SWAP, MORE_LEAVE, MORE_LEFT, NODE_LOCK, NODE_SWAP, NODE_FREEZE,
+	TAKE, TAKE_ACTIVATE, MORE, MORE_WORD, MORE_SWAP, MORE_LEAVE, MORE_LEFT, NODE_LOCK, NODE_SWAP, NODE_FREEZE,
 	DRAIN, DRAIN_LOCK, DRAIN_RELEASE, DRAIN_SWAP, DRAIN_SETTLE,
 	UNLOCK,
 };
@@ -65,7 +65,7 @@ struct state {
 #include "states.h"
 
 enum fault {
-	SOUND, NO_MARK, MARK_LATE, LEFT_BY_STORE, ADOPTED_BY_STORE, TAKEN_BY_STORE, EMPTY_EARLY, CARVED_EARLY, DRAIN_FORGETS,
+	SOUND, NO_MARK, MARK_LATE, LEFT_BY_STORE, ADOPTED_BY_STORE, TAKEN_BY_STORE, EMPTY_EARLY, DRAIN_FORGETS,
 	DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
 };
 
@@ -321,21 +321,10 @@ static bool take_step(struct model *model, struct state *state, unsigned index, 
 		slot->freelist = NONE;
 		thread->at = MORE;
 		return true;
-	case MORE: /* sy__slub_pop_held, take_all */
-		thread->old = state->word;
-		held = load(state, thread, COUNT);
+	case MORE: /* sy__slub_pop_held */
 		slot->freelist = (uint8_t)load(state, thread, HELD);
 		store(state, thread, HELD, NONE);
 		store(state, thread, COUNT, 0);
-		thread->at = held + (model->fault == CARVED_EARLY) == thread->old.in_use ? MORE_CARVE :
-		             slot->freelist != NONE                                      ? TAKE :
-		                                                                           MORE_WORD;
-		return true;
-	case MORE_CARVE:
-		if (thread->stores)
-			return false;
-		if (thread->old.first == NONE || swap(state, thread, taken(thread->old)))
-			carve(state, thread, slot);
 		thread->at = slot->freelist != NONE ? TAKE : MORE_WORD;
 		return true;
 	case MORE_WORD:

@@ -47,24 +47,10 @@ slabyard_broken(next_unlinked slub "three slabs" "list is broken.*in execution" 
 	if (!next)
 ]])
 
-# A slab counts as empty with another object in use; or is carved anew then.
+# A slab counts as empty with another object in use.
 slabyard_broken(emptied_early slub "two slabs" "in execution" core/policies/slub_owned.c [[
 if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == 1))]] [[
 if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) <= 2))]])
-slabyard_broken(carved_early slub "two slabs" "a race.*in execution" core/policies/slub_owned.c [[
-#include "slub.h"
-]] [[
-#define sy__slub_pop_held unused
-#include "slub.h"
-#undef sy__slub_pop_held
-
-static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
-{
-	const struct sy__slub_slab *slab = sy__slub_slab(own->slab);
-
-	return slab->held_objects + 1u >= sy__slub_in_use_now(slab) ? NULL : unused(own, offset);
-}
-]])
 
 # A push is tried again with the old link; likewise what a slot gives up.
 slabyard_broken(stale_link slub "pushes" "in execution" core/policies/slub_owned.c [[
