@@ -2,16 +2,17 @@
  * slabyard-threads: real threads on one heap, or on a malloc.
  *
  *   slabyard-threads --allocator SPEC --workload NAME --threads N [--operations N] [--size BYTES|LEAST-MOST] [--batch N]
- *                    [--caches] [--sample N] [--seed N] [--scratch FILE] [--check]
+ *                    [--caches] [--pin] [--sample N] [--seed N] [--scratch FILE] [--check]
  *   slabyard-threads --list
  *
  * One run, in a process of its own; the lab repeats and interleaves runs, and reads the JSON on standard output. Exit status: 0
  * done; 1 the allocator broke an object; 2 wrong usage or input, or no memory; one line on standard error.
  *
  * --operations: objects that each thread takes. --size: of the objects, evenly between two bounds. --batch: objects held at once.
- * --caches: objects of one size come from a cache of their own, not by size. --sample N: times one operation in N (on average)
- * for latencies and the allocator's share, and so slows the run; 0: none. --seed: of the random numbers. --scratch: the trace that the
- * workload "trace" replays. --check runs nothing, and says nothing where all this is possible.
+ * --caches: objects of one size come from a cache of their own, not by size. --pin: each thread stays on one of the processors that
+ * the program may use, in turn. --sample N: times one operation in N (on average) for latencies and the allocator's share, and so
+ * slows the run; 0: none. --seed: of the random numbers. --scratch: the trace that the workload "trace" replays. --check runs
+ * nothing, and says nothing where all this is possible.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@
 
 struct arguments {
 	const char *allocator, *workload, *threads, *operations, *size, *batch, *sample, *seed, *scratch;
-	bool caches, check, list, help;
+	bool caches, pin, check, list, help;
 };
 
 /* ---- The command line ----------------------------------------------------------------------------------------- */
@@ -50,6 +51,7 @@ static bool parse_arguments(struct arguments *arguments, int count, char **words
 		{ "--seed", &arguments->seed, NULL },
 		{ "--scratch", &arguments->scratch, NULL },
 		{ "--caches", NULL, &arguments->caches },
+		{ "--pin", NULL, &arguments->pin },
 		{ "--check", NULL, &arguments->check },
 		{ "--list", NULL, &arguments->list },
 		{ "--help", NULL, &arguments->help },
@@ -119,6 +121,7 @@ static bool set_up(const struct arguments *arguments, struct run *run, struct fa
 	run->size_max = run->workload->size_max;
 	batch = run->workload->batch;
 	run->caches = arguments->caches;
+	run->pinned = arguments->pin;
 	if (arguments->batch && !batch)
 		return refuse(fault, "%s has no batches, so --batch is of no use", run->workload->name);
 	if (!arguments->scratch != !run->workload->wants_trace && !arguments->check)
@@ -259,7 +262,7 @@ static bool print_list(struct fault *fault)
 static bool print_help(void)
 {
 	puts("slabyard-threads --allocator SPEC --workload NAME [--threads N] [--operations N] [--size BYTES|LEAST-MOST]\n"
-	     "                 [--batch N] [--caches] [--sample N] [--seed N] [--scratch FILE] [--check]\n"
+	     "                 [--batch N] [--caches] [--pin] [--sample N] [--seed N] [--scratch FILE] [--check]\n"
 	     "slabyard-threads --list\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"

@@ -176,14 +176,50 @@ static void *work(void *argument)
 	return NULL;
 }
 
+static bool start_thread(struct run *run, unsigned index, struct fault *fault)
+{
+	int error = pthread_create(&run->workers[index].thread, NULL, work, &run->workers[index]);
+
+	return !error || refuse(fault, "cannot start thread %u of %u: %s", index + 1, run->threads, strerror(error));
+}
+
+/* The set's processor of that place, in a circle. */
+static unsigned nth_processor(const cpu_set_t *set, unsigned place)
+{
+	unsigned processor = 0;
+
+	place %= (unsigned)CPU_COUNT(set);
+	while (!CPU_ISSET(processor, set) || place--)
+		processor++;
+	return processor;
+}
+
+/* The calling thread alone; what it starts inherits it. */
+static bool stay_on(const cpu_set_t *processors, struct fault *fault)
+{
+	return sched_setaffinity(0, sizeof *processors, processors) == 0 || refuse(fault, "cannot stay on a processor: %s; leave --pin out", strerror(errno));
+}
+
+static bool start_pinned(struct run *run, struct fault *fault)
+{
+	cpu_set_t allowed, one;
+
+	if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+		return refuse(fault, "cannot tell which processors there are: %s; leave --pin out", strerror(errno));
+	for (unsigned i = 0; i < run->threads; i++) {
+		CPU_ZERO(&one);
+		CPU_SET(nth_processor(&allowed, i), &one);
+		if (!stay_on(&one, fault) || !start_thread(run, i, fault))
+			return false;
+	}
+	return stay_on(&allowed, fault);
+}
+
 static bool start_threads(struct run *run, struct fault *fault)
 {
-	for (unsigned i = 0; i < run->threads; i++) {
-		int error = pthread_create(&run->workers[i].thread, NULL, work, &run->workers[i]);
-
-		if (error)
-			return refuse(fault, "cannot start thread %u of %u: %s", i + 1, run->threads, strerror(error));
-	}
+	for (unsigned i = 0; i < run->threads; i++)
+		if (!start_thread(run, i, fault))
+			return false;
 	return true;
 }
 
@@ -266,7 +302,7 @@ void run_note_start(void)
 
 bool run_workload(struct run *run, struct result *result, struct fault *fault)
 {
-	if (!prepare(run, fault) || !start_threads(run, fault))
+	if (!prepare(run, fault) || !(run->pinned ? start_pinned : start_threads)(run, fault))
 		return false;
 	measure(run, result);
 	add_up(run, result);

@@ -66,6 +66,7 @@ struct run {
 	uint64_t seed;
 	uint32_t sample; /* operations from one that is timed to the next; 0: none is */
 	bool caches;     /* objects of one size come from a cache of their own */
+	bool pinned;     /* each thread stays on one processor */
 	struct kind kind; /* that cache; of hackbench: the header's */
 	struct ticks ticks;
 	uint64_t interrupted_ticks; /* a sample of so many was interrupted */

@@ -194,16 +194,16 @@ def programs(inputs: Path, generator: str) -> list[Program]:
 
 # name, what it is, slabyard-threads' workload and options
 GENERATED = (
-    ("batches", "lifo, 2 threads, 16 to 256 bytes", "lifo --threads 2 --operations 8000000"),
+    ("batches", "lifo, 2 threads, 16 to 256 bytes", "lifo --pin --threads 2 --operations 8000000"),
     ("queues", "fifo, 1 thread, 30,000 of 16 to 1024 bytes", "fifo --operations 6000000 --size 16-1024 --batch 30000"),
     ("shuffled", "10,000 of 64 bytes, random frees, 1 thread", "shuffled --operations 16000000"),
-    ("larson", "bleeding server, 2 threads", "larson --threads 2 --operations 5000000"),
-    ("pipe", "producers to consumers, 2 and 2 threads", "pipe --threads 2 --operations 4000000"),
-    ("exchange", "random frees by any of 4 threads", "exchange --threads 4 --operations 1000000"),
+    ("larson", "bleeding server, 2 threads", "larson --pin --threads 2 --operations 5000000"),
+    ("pipe", "producers to consumers, 2 and 2 threads", "pipe --pin --threads 2 --operations 4000000"),
+    ("exchange", "random frees by any of 4 threads", "exchange --pin --threads 4 --operations 1000000"),
     ("large", "exchange of 20 kB to 2 MB, 60 live", "exchange --operations 6000 --batch 60 --size 20000-2000000"),
-    ("hackbench", "messages, 20 and 20 threads", "hackbench --threads 1 --operations 12000"),
-    ("scratch", "false sharing, 2 threads", "scratch --threads 2 --operations 3000000"),
-    ("ageing", "drifting sizes, 2 threads", "ageing --threads 2 --operations 1200000"),
+    ("hackbench", "messages, 20 and 20 threads", "hackbench --pin --threads 1 --operations 12000"),
+    ("scratch", "false sharing, 2 threads", "scratch --pin --threads 2 --operations 3000000"),
+    ("ageing", "drifting sizes, 2 threads", "ageing --pin --threads 2 --operations 1200000"),
 )
 
 

@@ -187,6 +187,7 @@ def _threads(parent: Any) -> None:
     verb.add_argument("--size", metavar="BYTES", help="of objects, as in 64 or 16-256 (default: the workload's)")
     verb.add_argument("--batch", type=count(1 << 24), metavar="N", help="objects held at once (default: the workload's)")
     verb.add_argument("--caches", action="store_true", help="objects of one size come from a cache of their own")
+    verb.add_argument("--pin", action="store_true", help="each thread stays on one processor, in turn")
     verb.add_argument("--list", action="store_true", help="the workloads")
     verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
     _format(verb)

@@ -57,6 +57,7 @@ class Plan:
     size: str | None = None
     batch: int | None = None
     caches: bool = False
+    pin: bool = False
     trace: Path | None = None
 
     def counts(self) -> list[int | None]:
@@ -66,7 +67,7 @@ class Plan:
         """The options that all runs share."""
         options = (("--operations", self.operations), ("--size", self.size), ("--batch", self.batch))
         given = [word for name, value in options if value is not None for word in (name, str(value))]
-        return [*given, *(["--caches"] if self.caches else [])]
+        return [*given, *(["--caches"] if self.caches else []), *(["--pin"] if self.pin else [])]
 
 
 def workloads() -> list[dict[str, Any]]:
@@ -158,6 +159,7 @@ def _record(
         "size": plan.size or (f"{described['size_min']}-{described['size_max']}" if described["size_min"] else None),
         "batch": plan.batch or described["batch"] or None,
         "caches": plan.caches,
+        "pinned": plan.pin,
         "seed": plan.warmup,
         "repetition": len(samples),
         "versions": records.versions(),

@@ -330,7 +330,7 @@ def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
     check_outputs((options.export_json,), () if options.trace is None else (options.trace,))
     plan = threads.Plan(
         options.allocators, wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch,
-        options.caches, options.trace,
+        options.caches, options.pin, options.trace,
     )  # fmt: skip
     threads.check(plan)
     return plan

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
 import subprocess
+import time
 from pathlib import Path
 
 import handmade
 import pytest
 from handmade import complaint, slabyard
 
-from slabyard import threads
+from slabyard import programs, threads
 from slabyard.output import render
 
 WORKLOADS = (
@@ -65,6 +68,28 @@ def test_objects_of_a_cache() -> None:
     shape = ("--size", "96", "--caches", "--batch", "200")
     (one,) = records("--allocator", "slab", "--workload", "shuffled", *shape, "--operations", "2000", "--runs", "1")
     assert one["run"]["caches"] is True and one["run"]["size"] == "96" and one["run"]["batch"] == 200
+
+
+def places(process: int) -> list[str]:
+    """The processors of each thread, as the system tells them; the main thread's first."""
+    tasks = sorted(Path(f"/proc/{process}/task").iterdir(), key=lambda task: int(task.name))
+    found = [re.search(r"^Cpus_allowed_list:\t(.*)$", (task / "status").read_text(), re.MULTILINE) for task in tasks]
+    return [one[1] for one in found if one]
+
+
+def test_pinned_threads_stay_each_on_one_processor_in_turn() -> None:
+    words = ("--allocator", "slub", "--workload", "hot", "--threads", "3", "--operations", str(10**12), "--pin")
+    with subprocess.Popen([programs.program(threads.PROGRAM), *words], stdout=subprocess.DEVNULL) as child:
+        try:
+            free, end = places(os.getpid())[0], time.monotonic() + 60
+            while (found := places(child.pid)) and (len(found) < 4 or found[0] != free) and time.monotonic() < end:
+                time.sleep(0.01)
+        finally:
+            child.kill()
+    allowed = sorted(os.sched_getaffinity(0))
+    assert found == [free, *(str(allowed[place % len(allowed)]) for place in range(3))]
+    (one,) = records("--allocator", "slub", "--workload", "pipe", "--pin", "--operations", "1000", "--runs", "1")
+    assert one["run"]["pinned"] is True
 
 
 def test_a_trace_in_parallel(tmp_path: Path) -> None:
