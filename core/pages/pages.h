@@ -169,7 +169,9 @@ struct sy_pages {
 	sy__lock_t source_lock;
 	size_t committed_pages; /* [r] source_lock */
 	size_t described;       /* [r] source_lock: maximal blocks that have all of their descriptors */
-	size_t huge_from;       /* committed_pages from which on the heap grows by large pages; fixed at creation */
+	size_t huge_from;       /* committed_pages from which on the heap may grow by large pages; fixed at creation */
+	size_t witness_from;    /* source_lock: committed_pages when it grew by the witness, see zone.c */
+	uint64_t witness;       /* source_lock: first page of the last maximal block that was not to have large pages */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
 	uint64_t failures, rescued;

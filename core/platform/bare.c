@@ -98,6 +98,13 @@ void sy__source_prefer_small(void *p, size_t bytes)
 	(void)bytes;
 }
 
+bool sy__source_is_dense(void *p, size_t bytes)
+{
+	(void)p;
+	(void)bytes;
+	return true;
+}
+
 void sy__source_release(void *p, size_t bytes)
 {
 	if ((char *)p + bytes == buffer_next)

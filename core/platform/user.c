@@ -156,6 +156,24 @@ void sy__source_discard(void *p, size_t bytes)
 	errno = error;
 }
 
+/* Pages that the system cannot be asked about count as there. */
+bool sy__source_is_dense(void *p, size_t bytes)
+{
+	unsigned char there[1024];
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), step, pages = 0;
+	int error = errno;
+
+	for (size_t at = 0; at < bytes; at += step) {
+		step = bytes - at < sizeof(there) * page ? bytes - at : sizeof(there) * page;
+		if (mincore((char *)p + at, step, there))
+			memset(there, 1, sizeof(there));
+		for (size_t i = 0; i < step / page; i++)
+			pages += there[i] & 1;
+	}
+	errno = error;
+	return pages >= bytes / page / 2;
+}
+
 #ifdef MADV_HUGEPAGE
 static void advise(void *p, size_t bytes, int advice)
 {

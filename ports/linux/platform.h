@@ -200,6 +200,11 @@ static inline void sy__source_prefer_small(void *p, size_t bytes)
 {
 }
 
+static inline bool sy__source_is_dense(void *p, size_t bytes)
+{
+	return true;
+}
+
 static inline void sy__source_release(void *p, size_t bytes)
 {
 }

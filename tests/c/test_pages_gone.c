@@ -171,7 +171,8 @@ static size_t resident_memory(void *start, size_t bytes)
 }
 
 /* A heap that has much grows by large pages, of which nothing stays, the pages included that no object was ever in. What gave
- * something back is not asked large pages for again, until all of it is gone and it is as new. */
+ * something back is not asked large pages for again, until all of it is gone and it is as new. (The last object is in a block that is
+ * looked at before the heap goes on with large ones.) */
 static void large_pages(void)
 {
 	const struct sy_heap_options options = { .keep = true, .sizing = { .exact_runs = true } };
@@ -182,11 +183,11 @@ static void large_pages(void)
 	beside_tables = sy_malloc(heap, SIZE / 8 * 5, 0);
 	block = sy_malloc(heap, SIZE / 8 * 5, 0);
 	memset(block, 1, SIZE / 8 * 5);
-	CHECK(!wants_huge(objects[0]) && wants_huge(objects[COUNT - 1]) && wants_huge(block));
+	CHECK(!wants_huge(objects[0]) && wants_huge(objects[COUNT - 2]) && wants_huge(block));
 	sy_mfree(heap, block);
 	sy_heap_trim(heap);
 	CHECK_EQUAL(resident_memory(block, SIZE), 0);
-	CHECK(!wants_huge(block) && wants_huge(objects[COUNT - 1]));
+	CHECK(!wants_huge(block) && wants_huge(objects[COUNT - 2]));
 	give(heap, objects);
 	sy_mfree(heap, beside_tables);
 	sy_heap_trim(heap);
@@ -194,6 +195,35 @@ static void large_pages(void)
 		CHECK(!wants_huge(objects[i]) && !resident_memory(objects[i], SIZE));
 	take(heap, objects, SY_ZERO);
 	CHECK(wants_huge(objects[COUNT - 1]));
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
+/* A program that takes much and writes little of it: large pages would be nearly all unused. */
+static void sparse(void)
+{
+	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .keep = true }, NULL);
+	unsigned char *objects[COUNT], *dense[COUNT], *later[4 * COUNT];
+	unsigned huge = 0;
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		objects[i] = sy_malloc(heap, SIZE, 0);
+		objects[i][0] = 1;
+		CHECK(!wants_huge(objects[i]));
+	}
+	take(heap, dense, 0);
+	CHECK(wants_huge(dense[COUNT - 1]));
+	for (unsigned i = 0; i < 4 * COUNT; i++) {
+		later[i] = sy_malloc(heap, SIZE, 0);
+		later[i][0] = 1;
+		huge += wants_huge(later[i]);
+	}
+	CHECK(huge <= 2 * COUNT && !wants_huge(later[4 * COUNT - 1]));
+	for (unsigned i = 0; i < COUNT; i++)
+		sy_mfree(heap, objects[i]);
+	give(heap, dense);
+	for (unsigned i = 0; i < 4 * COUNT; i++)
+		sy_mfree(heap, later[i]);
 	CHECK_FINE(sy_heap_check(heap));
 	sy_heap_close(heap);
 }
@@ -220,6 +250,7 @@ int main(void)
 	locked();
 	if (system_has_huge()) {
 		large_pages();
+		sparse();
 		asked_for();
 	} else {
 		fprintf(stderr, "this system has no large pages that one could see: how they are used was not tested\n");

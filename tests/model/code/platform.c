@@ -124,6 +124,13 @@ void sy__source_prefer_small(void *start, size_t bytes)
 	(void)bytes;
 }
 
+bool sy__source_is_dense(void *start, size_t bytes)
+{
+	(void)start;
+	(void)bytes;
+	return true;
+}
+
 void sy__source_release(void *start, size_t bytes)
 {
 	sy__source_discard(start, bytes);
