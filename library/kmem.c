@@ -296,8 +296,11 @@ void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t flag
 {
 	void *moved;
 
-	if (!ZERO_OR_NULL_PTR(object) && kvsize(object) >= new_size)
+	if (!ZERO_OR_NULL_PTR(object) && kvsize(object) >= new_size) {
+		if (flags & __GFP_ZERO && new_size > old_size)
+			memset((char *)(uintptr_t)object + old_size, 0, new_size - old_size);
 		return (void *)(uintptr_t)object;
+	}
 	moved = kvmalloc(new_size, flags);
 	if (moved && !ZERO_OR_NULL_PTR(object)) {
 		memcpy(moved, object, old_size < new_size ? old_size : new_size);

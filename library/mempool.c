@@ -9,12 +9,13 @@
  * allocator may have memory by then. Here it looks again after a millisecond: memory is this short only when something is badly
  * wrong, and a pool without a condition variable can lie in zeroed memory, as the kernel's can.
  *
- * Locks. A pool's lock protects its elements and their number. Nothing is called with it held, so the functions of the pool's
- * owner may take any lock.
+ * Locks. A pool's lock protects its elements, where they are, and how many are and should be kept. Nothing is called with it held, so the functions of the
+ * pool's owner may take any lock.
  */
 #include <slabyard/kernel/linux/mempool.h>
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 /* One of those kept aside, or NULL. */
@@ -43,10 +44,20 @@ static bool keep(mempool_t *pool, void *element)
 	return kept;
 }
 
+static bool is_short(mempool_t *pool)
+{
+	bool few;
+
+	sy__lock(&pool->lock);
+	few = pool->curr_nr < pool->min_nr;
+	sy__unlock(&pool->lock);
+	return few;
+}
+
 /* Keeps as many as there should be. */
 static int fill(mempool_t *pool)
 {
-	while (pool->curr_nr < pool->min_nr) {
+	while (is_short(pool)) {
 		void *element = pool->alloc(GFP_KERNEL, pool->pool_data);
 
 		if (!element)
@@ -99,21 +110,61 @@ void mempool_destroy(mempool_t *pool)
 	kfree(pool);
 }
 
+/* Of those kept aside one that is too many, or NULL. */
+static void *take_surplus(mempool_t *pool)
+{
+	void *element = NULL;
+
+	sy__lock(&pool->lock);
+	if (pool->curr_nr > pool->min_nr)
+		element = pool->elements[--pool->curr_nr];
+	sy__unlock(&pool->lock);
+	return element;
+}
+
+/* Has the pool keep its elements there; where it had them. */
+static void **move(mempool_t *pool, void **elements, int min_nr)
+{
+	void **before;
+
+	sy__lock(&pool->lock);
+	before = pool->elements;
+	memcpy(elements, before, (size_t)pool->curr_nr * sizeof(void *));
+	pool->elements = elements;
+	pool->min_nr = min_nr;
+	sy__unlock(&pool->lock);
+	return before;
+}
+
+static int enlarge(mempool_t *pool, int min_nr)
+{
+	void **elements = kmalloc_array((size_t)min_nr, sizeof(void *), GFP_KERNEL);
+
+	if (!elements)
+		return -ENOMEM;
+	kfree(move(pool, elements, min_nr));
+	return fill(pool);
+}
+
+static void reduce(mempool_t *pool, int min_nr)
+{
+	void *element;
+
+	sy__lock(&pool->lock);
+	pool->min_nr = min_nr;
+	sy__unlock(&pool->lock);
+	while ((element = take_surplus(pool)))
+		pool->free(element, pool->pool_data);
+}
+
+/* Nobody else changes min_nr. */
 int mempool_resize(mempool_t *pool, int new_min_nr)
 {
-	void **elements;
-
 	if (new_min_nr < 1)
 		return -EINVAL;
-	if (new_min_nr > pool->min_nr) {
-		elements = krealloc_array(pool->elements, (size_t)new_min_nr, sizeof(void *), GFP_KERNEL);
-		if (!elements)
-			return -ENOMEM;
-		pool->elements = elements;
-	}
-	pool->min_nr = new_min_nr;
-	while (pool->curr_nr > new_min_nr)
-		pool->free(take_kept(pool), pool->pool_data);
+	if (new_min_nr > pool->min_nr)
+		return enlarge(pool, new_min_nr);
+	reduce(pool, new_min_nr);
 	return fill(pool);
 }
 

@@ -84,7 +84,7 @@ typedef unsigned slab_flags_t;
 
 static inline bool gfpflags_allow_blocking(gfp_t flags)
 {
-	return !(flags & (gfp_t)SY_NO_RECLAIM);
+	return (flags & __GFP_DIRECT_RECLAIM) != 0;
 }
 
 static inline bool gfpflags_normal_context(gfp_t flags)
@@ -200,13 +200,14 @@ void kmem_cache_free_bulk(struct kmem_cache *, size_t count, void **objects);
 
 void *kmalloc(size_t size, gfp_t);
 
-/* What kmalloc returned, a cache's object, NULL or ZERO_SIZE_PTR. */
+/* What kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The others can't tell that from one of kmalloc, as
+ * Linux's SLOB couldn't: there kmem_cache_free alone takes it back. */
 void kfree(const void *object);
 
 /* As kfree, and nobody can read later what was there. */
 void kfree_sensitive(const void *object);
 
-/* Bytes that may be written, at least those that were asked for; 0 of NULL. */
+/* Bytes that may be written, at least those that were asked for; 0 of NULL. Of what kfree takes. */
 size_t ksize(const void *object);
 
 /* The contents up to the smaller size are kept; where there is no memory the object is as it was, and NULL returned. New
@@ -293,7 +294,7 @@ void *kvmalloc(size_t size, gfp_t);
 void kvfree(const void *object);
 void kvfree_sensitive(const void *object, size_t size);
 
-/* A copy in a new place; the old one is freed. NULL: no memory, the old one is as it was. */
+/* With another size, perhaps in a new place. NULL: no memory, and it is as it was. With __GFP_ZERO what is beyond the old size is zero. */
 void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t);
 
 static inline void *kvzalloc(size_t size, gfp_t flags)

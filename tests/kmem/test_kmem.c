@@ -125,6 +125,24 @@ static void resizing(void)
 	CHECK(krealloc_array(NULL, SIZE_MAX / 4, 8, GFP_KERNEL) == NULL);
 }
 
+static void growing_zeroed(void)
+{
+	unsigned char *row = kvmalloc(64, GFP_KERNEL);
+
+	memset(row, 0xaa, 64);
+	row = kvrealloc(row, 10, 60, GFP_KERNEL | __GFP_ZERO); /* there is room where it is */
+	CHECK_EQUAL(row[9], 0xaa);
+	CHECK(all_zero(row + 10, 50));
+	kvfree(row);
+}
+
+static void flags(void)
+{
+	CHECK(gfpflags_allow_blocking(GFP_KERNEL) && gfpflags_allow_blocking(GFP_NOIO) && gfpflags_allow_blocking(GFP_NOFS | __GFP_ZERO));
+	CHECK(!gfpflags_allow_blocking(GFP_ATOMIC) && !gfpflags_allow_blocking(GFP_NOWAIT) && !gfpflags_allow_blocking(__GFP_NOWARN));
+	CHECK(!gfpflags_allow_blocking(GFP_KERNEL & ~__GFP_DIRECT_RECLAIM) && !gfpflags_allow_blocking(GFP_TRANSHUGE_LIGHT));
+}
+
 static void copies(void)
 {
 	char *text = kstrndup("Bonwick 1994", 7, GFP_KERNEL), *other = kmemdup(text, 8, GFP_KERNEL);
@@ -165,6 +183,20 @@ static void caches(void)
 	kmem_cache_destroy(NULL);
 	CHECK(kmem_cache_create("too large", UINT_MAX, 0, 0, NULL) == NULL);
 	CHECK(gfpflags_allow_blocking(GFP_KERNEL) && !gfpflags_allow_blocking(GFP_ATOMIC));
+}
+
+/* Where kfree takes a cache's objects too. */
+static void freed_without_cache(void)
+{
+	const char *policy = sy_kmem_heap()->policy->name;
+	struct kmem_cache *cache = kmem_cache_create("nameless", 100, 0, SLAB_NO_MERGE, NULL);
+	struct sy_cache_counts counts;
+
+	for (unsigned i = 0; i < 100 && strstr("slub slab slqb bonwick", policy); i++)
+		kfree(kmem_cache_alloc(cache, GFP_KERNEL));
+	sy_cache_count((struct sy_cache *)(void *)cache, &counts);
+	CHECK_EQUAL(counts.objects_in_use, 0);
+	kmem_cache_destroy(cache);
 }
 
 /* ---- Caches beside forks ------------------------------------------------------------------------------------------ */
@@ -296,7 +328,7 @@ static void elements(void)
 	__atomic_store_n(&dry, true, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < KEPT; i++)
 		CHECK((taken[i] = mempool_alloc(pool, GFP_ATOMIC)) != NULL);
-	CHECK(mempool_alloc(pool, GFP_NOWAIT) == NULL);
+	CHECK(mempool_alloc(pool, GFP_NOWAIT) == NULL && mempool_alloc(pool, GFP_KERNEL & ~__GFP_DIRECT_RECLAIM) == NULL);
 	CHECK(!pthread_create(&waiter, NULL, wait_for_one, pool));
 	mempool_free(taken[0], pool);
 	pthread_join(waiter, &late);
@@ -321,16 +353,84 @@ static void elements(void)
 	mempool_destroy(pool);
 }
 
+/* ---- Pools that are resized in use -------------------------------------------------------------------------------- */
+
+#define RESIZES 12000
+#define MANY 100
+
+static struct {
+	mempool_t pool;
+	int out;   /* elements that are the pool's or somebody's */
+	bool over;
+} busy;
+
+/* Whoever doesn't wait is refused two of three times, so that his elements are of those kept aside. */
+static void *make_seldom(gfp_t flags, void *refused)
+{
+	bool refuse = !gfpflags_allow_blocking(flags) && __atomic_fetch_add((unsigned *)refused, 1, __ATOMIC_RELAXED) % 3;
+	void *element = refuse ? NULL : kmalloc(64, flags);
+
+	if (element)
+		__atomic_fetch_add(&busy.out, 1, __ATOMIC_RELAXED);
+	return element;
+}
+
+static void unmake_one(void *element, void *refused)
+{
+	(void)refused;
+	CHECK(element != NULL);
+	kfree(element);
+	__atomic_fetch_sub(&busy.out, 1, __ATOMIC_RELAXED);
+}
+
+static void *use_busy_pool(void *none)
+{
+	while (!__atomic_load_n(&busy.over, __ATOMIC_RELAXED)) {
+		void *taken[40];
+
+		for (unsigned i = 0; i < 40; i++)
+			taken[i] = mempool_alloc(&busy.pool, GFP_NOWAIT);
+		for (unsigned i = 0; i < 40; i++) {
+			if (taken[i])
+				memset(taken[i], 0x55, 64);
+			mempool_free(taken[i], &busy.pool);
+		}
+	}
+	return none;
+}
+
+static void resized_in_use(void)
+{
+	unsigned refused = 0;
+	pthread_t users[THREADS];
+
+	CHECK_EQUAL(mempool_init(&busy.pool, 1, make_seldom, unmake_one, &refused), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		CHECK_EQUAL(pthread_create(&users[i], NULL, use_busy_pool, NULL), 0);
+	for (int i = 0; i < RESIZES; i++)
+		mempool_resize(&busy.pool, i % 2 ? 1 : MANY + i % 50);
+	__atomic_store_n(&busy.over, true, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(users[i], NULL);
+	CHECK_EQUAL(busy.out, busy.pool.curr_nr);
+	mempool_exit(&busy.pool);
+	CHECK_EQUAL(busy.out, 0);
+}
+
 int main(void)
 {
 	module_in_threads();
 	sums();
 	pages();
 	elements();
+	resized_in_use();
 	sizes();
 	resizing();
+	growing_zeroed();
+	flags();
 	copies();
 	caches();
+	freed_without_cache();
 	forks();
 	CHECK_TEXT(sy_heap_check(sy_kmem_heap()), NULL);
 	return check_result();

@@ -2,7 +2,8 @@
  * <linux/mempool.h> for kernel code that is compiled into a program: a number of elements kept aside, so that who may wait always
  * gets one. See mempool_create(3).
  *
- * Thread safety: mempool_alloc and mempool_free from any thread at any time; the others not beside anything else on the same pool.
+ * Thread safety: mempool_alloc and mempool_free from any thread at any time, beside mempool_resize too, of which there may be one at a time;
+ * the others not beside anything else on the same pool.
  */
 #ifndef SLABYARD_KERNEL_LINUX_MEMPOOL_H
 #define SLABYARD_KERNEL_LINUX_MEMPOOL_H
