@@ -40,7 +40,7 @@
  * the waking thread released. table.owned is read relaxed: slots that it does not tell of yet have an owner's first things in them, at most,
  * which nobody else may touch, and a claim reads it with the lock.
  *
- * Waiting. Both locks are had in the order of asking, and a slow call that meets a claim begins with that lock: somebody who claims again and
+ * Waiting. table.lock is had in the order of asking, and a slow call that meets a claim begins with that lock: somebody who claims again and
  * again lets the others get on between. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
  * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in
  * a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out those who don't come.
@@ -93,6 +93,7 @@ __thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .last = SY__NOTH
 static struct {
 	struct sy__queue lock;
 	unsigned owned; /* slots beyond SHARED that ever had an owner: zero at first, as all of this, so that untouched slots take no memory */
+	bool full;      /* every slot has an owner, or is lost: asked without the lock, lest threads without one wait in line for that at each call */
 	unsigned in_vain; /* claims under memory pressure since one that reached everybody */
 	struct {
 		struct sy__thread *owner; /* NULL: nobody. Of SHARED always */
@@ -103,7 +104,7 @@ static struct {
 	} slots[SY_THREAD_SLOTS];
 } table;
 
-static struct sy__queue shared_lock;
+static sy__lock_t shared_lock;
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
 static int library; /* ASLEEP, AWAKE, or the process in which a thread is waking it */
 
@@ -170,10 +171,22 @@ static bool change(struct sy__thread *thread, enum state from, enum state to)
 	return __atomic_compare_exchange_n(&thread->state, &expected, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+/* With the table's lock held. Relaxed: who sees it late does without a slot for a call more, or looks in vain. */
+static void say_full(bool full)
+{
+	__atomic_store_n(&table.full, full, __ATOMIC_RELAXED);
+}
+
+static void set_free(unsigned slot)
+{
+	table.slots[slot].owner = NULL;
+	say_full(false);
+}
+
 static void detach(struct sy__thread *self)
 {
 	sy__queue_lock(&table.lock);
-	table.slots[self->slot].owner = NULL;
+	set_free(self->slot);
 	self->slot = NO_SLOT;
 	show(self, SY__DUMMY_HERE);
 	sy__queue_unlock(&table.lock);
@@ -253,6 +266,8 @@ static unsigned take_free_slot(struct sy__thread *self)
 		slot++;
 	if (slot < SY_THREAD_SLOTS)
 		own_slot(self, slot);
+	else
+		say_full(true);
 	if (slot > SHARED + table.owned && slot < SY_THREAD_SLOTS)
 		__atomic_store_n(&table.owned, slot - SHARED, __ATOMIC_RELAXED);
 	sy__queue_unlock(&table.lock);
@@ -263,7 +278,7 @@ static unsigned take_free_slot(struct sy__thread *self)
 static void attach(struct sy__thread *self)
 {
 	sy__call_end();
-	if (self->ending || self->claims || !awake())
+	if (self->ending || self->claims || __atomic_load_n(&table.full, __ATOMIC_RELAXED) || !awake())
 		return;
 	self->slot = take_free_slot(self);
 	if (self->slot != NO_SLOT && pthread_setspecific(at_end, self)) {
@@ -290,11 +305,16 @@ static void begin_after_claim(struct sy__thread *self)
 	sy__queue_unlock(&table.lock);
 }
 
-/* A thread that forks has the lock already. */
+/* Not in the order of asking, as hundreds of threads would wait for each to get a processor in its turn. But somebody who claims it is
+ * not to get it again and again: who meets him waits with the table's lock, and then only for calls, which end. A thread that forks has
+ * both already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
-	if (!self->claims)
-		sy__queue_lock(&shared_lock);
+	if (!self->claims && !sy__lock_unless(&shared_lock, &table.slots[SHARED].claimed)) {
+		sy__queue_lock(&table.lock);
+		sy__lock(&shared_lock);
+		sy__queue_unlock(&table.lock);
+	}
 	self->slot = SHARED;
 }
 
@@ -302,7 +322,7 @@ static SY__COLD void leave_shared(struct sy__thread *self)
 {
 	self->slot = NO_SLOT;
 	if (!self->claims)
-		sy__queue_unlock(&shared_lock);
+		sy__unlock(&shared_lock);
 }
 
 bool sy__call_enter(unsigned *slot)
@@ -399,7 +419,7 @@ static void forget_the_dead(const struct sy__thread *self)
 {
 	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++)
 		if (table.slots[slot].owner && table.slots[slot].owner != self && !owner_lives(slot))
-			table.slots[slot].owner = NULL;
+			set_free(slot);
 }
 
 /* Steps 3 and 4. With the table's lock held, as the next. */
@@ -469,13 +489,20 @@ static void release_all(struct sy__thread *self)
 	}
 }
 
+/* With both locks held. Relaxed: it is read without, and only tells whom to wait with. */
+static void say_shared_claimed(bool claimed)
+{
+	__atomic_store_n(&table.slots[SHARED].claimed, claimed, __ATOMIC_RELAXED);
+}
+
 bool sy__slots_claim_try(void)
 {
 	struct sy__thread *self = &sy__self;
 
 	if (self->claims || !in_call(self) || !sy__queue_try(&table.lock))
 		return false;
-	table.slots[SHARED].claimed = self->slot != SHARED && sy__queue_try(&shared_lock);
+	if (self->slot != SHARED && sy__lock_try(&shared_lock))
+		say_shared_claimed(true);
 	table.in_vain = claim_all(self, patience()) ? 0 : table.in_vain + 1;
 	return true;
 }
@@ -483,9 +510,10 @@ bool sy__slots_claim_try(void)
 void sy__slots_release(void)
 {
 	release_all(&sy__self);
-	if (table.slots[SHARED].claimed)
-		sy__queue_unlock(&shared_lock);
-	table.slots[SHARED].claimed = false;
+	if (table.slots[SHARED].claimed) {
+		say_shared_claimed(false);
+		sy__unlock(&shared_lock);
+	}
 	sy__queue_unlock(&table.lock);
 }
 
@@ -495,8 +523,8 @@ static void claim_outside(struct sy__thread *self)
 	if (self->slot == NO_SLOT)
 		attach(self);
 	sy__queue_lock(&table.lock);
-	sy__queue_lock(&shared_lock);
-	table.slots[SHARED].claimed = true;
+	sy__lock(&shared_lock);
+	say_shared_claimed(true);
 	claim_all(self, FOREVER);
 }
 
@@ -577,11 +605,10 @@ static void after_fork_child(void)
 			continue;
 		}
 		table.slots[slot].lost = !table.slots[slot].claimed;
-		table.slots[slot].owner = NULL;
+		set_free(slot);
 	}
 	self->forking = false;
 	sy__queue_forget(&table.lock);
-	sy__queue_forget(&shared_lock);
 	sy__slots_release();
 	if (reset_streams_lock)
 		reset_streams_lock();

@@ -16,10 +16,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define SPINS_BEFORE_YIELD 128
+#define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
+#define SLEEP_NS 100000
 
 static uint64_t monotonic(void)
 {
@@ -53,11 +56,29 @@ static inline void spin_pause(void)
 }
 #endif
 
+/* To yield is nothing to a thread of real-time priority while those that it waits for have less. By the kernel's own call, as in the C library's a
+ * thread may be cancelled; of two words everywhere. */
+static void give_way(unsigned looks)
+{
+#ifdef SYS_nanosleep
+	const long moment[2] = { 0, SLEEP_NS };
+	int before = errno;
+
+	if (looks > SPINS_BEFORE_SLEEP) {
+		syscall(SYS_nanosleep, moment, NULL);
+		errno = before;
+		return;
+	}
+#endif
+	(void)looks;
+	sched_yield();
+}
+
 /* Lets a moment pass between two looks at what somebody else will change; one look more. */
 unsigned sy__look_again(unsigned looks)
 {
 	if (looks % SPINS_BEFORE_YIELD == SPINS_BEFORE_YIELD - 1)
-		sched_yield();
+		give_way(looks);
 	else
 		spin_pause();
 	return looks < UINT_MAX - 1 ? looks + 1 : 0;
@@ -80,6 +101,21 @@ SY__COLD void sy__lock_wait(sy__lock_t *lock)
 		while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED))
 			looks = sy__look_again(looks);
 	} while (__atomic_exchange_n(&lock->held, 1u, __ATOMIC_ACQUIRE));
+}
+
+bool sy__lock_unless(sy__lock_t *lock, const bool *so)
+{
+	unsigned looks = 0;
+
+	if (sy__lock_try(lock))
+		return true;
+	lock_waits++;
+	do {
+		if (__atomic_load_n(so, __ATOMIC_RELAXED))
+			return false;
+		looks = sy__look_again(looks);
+	} while (!sy__lock_try(lock));
+	return true;
 }
 
 /* Who is served acquires what the one before released; the number itself orders nothing. */

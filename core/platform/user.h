@@ -4,7 +4,8 @@
  * Locks. A word, taken by one atomic exchange and given back by one store. A contended lock is watched with plain loads
  * (test and test-and-set; relaxed, as the exchange that follows acquires), so that waiters share the line instead of tearing it from the
  * owner; after a while they offer
- * their processor to others, as the owner of a lock may have lost its own. No call into the operating system on either
+ * their processor to others, as the owner of a lock may have lost its own, and then sleep for moments, as those others may be all but the
+ * owner. No call into the operating system on either
  * uncontended path.
  *
  * Slots. One thread drives all slots of a replay, or each thread its own: nothing interrupts the code between
@@ -163,6 +164,9 @@ static inline const void *sy__caller(void)
 }
 
 void sy__lock_wait(sy__lock_t *lock);
+
+/* Takes the lock, but for who finds it taken while that is so: false. */
+bool sy__lock_unless(sy__lock_t *lock, const bool *so);
 
 /* A lock that is had in the order in which it was asked for, for what one thread may want without end while others wait. */
 struct sy__queue {

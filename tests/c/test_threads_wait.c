@@ -1,0 +1,130 @@
+/*
+ * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on; threads beyond the slots
+ * there are don't wait in line for each other; and they get a slot as soon as one comes free.
+ */
+#define _GNU_SOURCE /* RUSAGE_THREAD */
+#include <errno.h>
+#include <semaphore.h>
+#include <sys/resource.h>
+
+#include "threads_support.h"
+
+#define OWNERS (SY_THREAD_SLOTS - 2) /* of all slots but the shared one and the main thread's */
+#define OTHERS 40
+#define CALLS 4000u /* of each */
+#define LOOKS 20000u
+
+static struct yard yard;
+static sem_t arrived, over, goes_on;
+
+static long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* Whoever sleeps gives up its processor of its own will; who yields does not, and real-time priorities go first. */
+static void long_waits_sleep(void)
+{
+	long before = sleeps();
+	unsigned looks = 0;
+
+	errno = 1234;
+	for (unsigned i = 0; i < LOOKS; i++)
+		looks = sy__look_again(looks);
+	CHECK(sleeps() - before >= 10);
+	CHECK_EQUAL(errno, 1234);
+}
+
+static bool has_slot(void)
+{
+	sy_mfree(yard.heap, sy_malloc(yard.heap, 100, 0));
+	return sy__self.slot < SY_THREAD_SLOTS;
+}
+
+static void *own_a_slot(void *end)
+{
+	CHECK(has_slot());
+	sem_post(&arrived);
+	sem_wait(end);
+	return NULL;
+}
+
+static void *get_one_late(void *none)
+{
+	CHECK(!has_slot());
+	sem_post(&arrived);
+	sem_wait(&goes_on);
+	CHECK(has_slot());
+	return none;
+}
+
+static void *do_without(void *none)
+{
+	for (unsigned i = 0; i < CALLS; i++)
+		sy_mfree(yard.heap, sy_malloc(yard.heap, 16 + i % 900, 0));
+	return none;
+}
+
+static void start(pthread_t *thread, void *(*work)(void *), void *argument)
+{
+	pthread_attr_t small;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 256 << 10);
+	CHECK(!pthread_create(thread, &small, work, argument));
+	pthread_attr_destroy(&small);
+}
+
+static void beyond_the_slots(void)
+{
+	static pthread_t owners[OWNERS], others[OTHERS], late;
+	static sem_t first_over;
+	long before;
+
+	if (!yard_open(&yard, "slub", NULL))
+		return;
+	sem_init(&first_over, 0, 0);
+	for (unsigned i = 0; i < OWNERS; i++)
+		start(&owners[i], own_a_slot, i ? &over : &first_over);
+	for (unsigned i = 0; i < OWNERS; i++)
+		sem_wait(&arrived);
+	before = switches();
+	for (unsigned i = 0; i < OTHERS; i++)
+		start(&others[i], do_without, NULL);
+	for (unsigned i = 0; i < OTHERS; i++)
+		pthread_join(others[i], NULL);
+	CHECK(switches() - before < OTHERS * CALLS); /* of two calls one, at most; in line it would be dozens for each */
+
+	start(&late, get_one_late, NULL);
+	sem_wait(&arrived);
+	sem_post(&first_over);
+	pthread_join(owners[0], NULL);
+	sem_post(&goes_on);
+	pthread_join(late, NULL);
+	for (unsigned i = 1; i < OWNERS; i++)
+		sem_post(&over);
+	for (unsigned i = 1; i < OWNERS; i++)
+		pthread_join(owners[i], NULL);
+	yard_close(&yard);
+}
+
+int main(void)
+{
+	sem_init(&arrived, 0, 0);
+	sem_init(&over, 0, 0);
+	sem_init(&goes_on, 0, 0);
+	beyond_the_slots();
+	long_waits_sleep();
+	return check_result();
+}
