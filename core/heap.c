@@ -451,6 +451,7 @@ uint64_t sy_heap_trim(struct sy_heap *heap)
 	if (!sy__alone_begin(heap))
 		return 0;
 	give(heap, heap->policy->shrink);
+	sy__metadata_trim(heap);
 	for (unsigned slot = 0; slot < sy__slots_used(heap); slot++)
 		sy_pages_drain(heap->pages, slot);
 	pages = sy_pages_release(heap->pages, 0) + give(heap, heap->policy->trim);

@@ -8,12 +8,17 @@
  * not fit, what remains of the page goes to the lists. Requests beyond half a page take pages of their own and give
  * them back when freed.
  *
+ * Giving back. Some policies keep a map for each block of their pages here, which after a peak is much. A page of blocks counts those in
+ * use; one that has none is idle. A trim gives all idle pages back. As the lists are linked one way, that goes once over all free
+ * blocks; in heaps of threads it is done where there are more than IDLE_PAGES and half of the pages are idle, so that each block that was freed since
+ * pays for a few of them. A heap that is driven keeps its pages, as what it takes must not depend on more than its requests.
+ *
  * Accounting. Every page is taken as SY_USE_METADATA and counted by the page interface in counters.metadata_pages.
  * They stand in a list linked through the state of their descriptors, so that destroying a heap finds all of them
  * without knowing what they were used for. The heap structure itself cannot be taken from here: heap.c does that.
  *
  * Invariants: a free block is zero but for its first word, the link; bump <= bump_end, both in one page; no block
- * is on two lists. Lock: sy_heap.metadata.lock protects all of struct sy_metadata. Pages are taken and given back
+ * is on two lists; as many pages as `idle` says have no block in use. Lock: sy_heap.metadata.lock protects all of struct sy_metadata. Pages are taken and given back
  * without it, since taking pages may ask this very heap for memory.
  */
 #include "metadata.h"
@@ -23,10 +28,12 @@
 #include "page_interface.h"
 
 #define SMALLEST_SHIFT 6
+#define IDLE_PAGES 64u
 #define LISTS (sizeof((struct sy_metadata *)0)->free_lists / sizeof(void *))
 
 struct page_link {
 	struct sy_list link; /* in sy_metadata.pages */
+	uint32_t used;       /* blocks of a page that are in use; 1 if it's pages of their own */
 };
 SY_ASSERT_SLAB_STATE(struct page_link, link.next);
 
@@ -64,6 +71,16 @@ static void *pop(struct sy_metadata *metadata, unsigned list)
 	return block;
 }
 
+static struct page_link *state_of(struct sy_heap *heap, const void *block)
+{
+	return SY_SLAB_STATE(struct page_link, sy__page_of(heap, block));
+}
+
+static struct sy_page *page_of(struct page_link *state)
+{
+	return sy__entry(state, struct sy_page, state);
+}
+
 static void *cut(struct sy_metadata *metadata, unsigned list)
 {
 	size_t size = (size_t)1 << (SMALLEST_SHIFT + list);
@@ -94,10 +111,19 @@ static struct sy_page *take_pages(struct sy_heap *heap, unsigned order, unsigned
 
 	if (!page)
 		return NULL;
+	SY_SLAB_STATE(struct page_link, page)->used = 1;
 	sy__lock(&heap->metadata.lock);
 	sy__list_add_tail(&heap->metadata.pages, &SY_SLAB_STATE(struct page_link, page)->link);
 	sy__unlock(&heap->metadata.lock);
 	return page;
+}
+
+/* Counts a block of what there is as used, unless it is NULL. With the lock held. */
+static void *use(struct sy_heap *heap, void *block)
+{
+	if (block && state_of(heap, block)->used++ == 0)
+		heap->metadata.idle--;
+	return block;
 }
 
 static void *take_listed(struct sy_heap *heap, unsigned list, unsigned flags)
@@ -110,6 +136,7 @@ static void *take_listed(struct sy_heap *heap, unsigned list, unsigned flags)
 	block = pop(metadata, list);
 	if (!block)
 		block = cut(metadata, list);
+	use(heap, block);
 	sy__unlock(&metadata->lock);
 	if (block)
 		return block;
@@ -118,6 +145,7 @@ static void *take_listed(struct sy_heap *heap, unsigned list, unsigned flags)
 	if (!page)
 		return NULL;
 	sy__lock(&metadata->lock);
+	metadata->cut++;
 	retire_bump(metadata);
 	metadata->bump = sy__page_address(heap, page);
 	metadata->bump_end = metadata->bump + SY_PAGE_SIZE;
@@ -148,28 +176,109 @@ void *sy__metadata_spare(struct sy_heap *heap, size_t bytes)
 	return take(heap, bytes, SY_NO_RECLAIM);
 }
 
-void sy__metadata_give(struct sy_heap *heap, void *block, size_t bytes)
+/* ---- Giving back idle pages ----------------------------------------------------------------------------------- */
+
+/* Takes the blocks of idle pages off a list. */
+static void drop_idle(struct sy_heap *heap, unsigned list)
+{
+	void **at = &heap->metadata.free_lists[list];
+
+	while (*at) {
+		if (state_of(heap, *at)->used)
+			at = *at;
+		else
+			*at = *(void **)*at;
+	}
+}
+
+/* Moves idle pages to a list of their own. */
+static void move_idle(struct sy_heap *heap, struct sy_list *to)
+{
+	struct sy_list *pages = &heap->metadata.pages, *next;
+
+	for (struct sy_list *at = pages->next; at != pages; at = next) {
+		next = at->next;
+		if (sy__entry(at, struct page_link, link)->used)
+			continue;
+		sy__list_remove(at);
+		sy__list_add_tail(to, at);
+	}
+}
+
+/* With the lock held. */
+static void part_with_idle(struct sy_heap *heap, struct sy_list *to)
 {
 	struct sy_metadata *metadata = &heap->metadata;
-	struct sy_page *page;
 
-	if (!block)
+	if (!metadata->idle)
 		return;
-	if (bytes <= largest_listed()) {
-		unsigned list = list_of(bytes);
+	for (unsigned list = 0; list < LISTS; list++)
+		drop_idle(heap, list);
+	if (metadata->bump < metadata->bump_end && !state_of(heap, metadata->bump)->used)
+		metadata->bump = metadata->bump_end = NULL;
+	move_idle(heap, to);
+	metadata->cut -= metadata->idle;
+	metadata->idle = 0;
+}
 
-		sy__fill(block, 0, (size_t)1 << (SMALLEST_SHIFT + list));
-		sy__lock(&metadata->lock);
-		push(metadata, list, block);
-		sy__unlock(&metadata->lock);
-		return;
+static void give_all(struct sy_heap *heap, struct sy_list *pages)
+{
+	while (!sy__list_empty(pages)) {
+		struct page_link *state = sy__entry(pages->next, struct page_link, link);
+
+		sy__list_remove(&state->link);
+		sy__pages_give(heap, 0, page_of(state));
 	}
-	page = sy__page_of(heap, block);
+}
+
+void sy__metadata_trim(struct sy_heap *heap)
+{
+	struct sy_list idle;
+
+	sy__list_init(&idle);
+	sy__lock(&heap->metadata.lock);
+	part_with_idle(heap, &idle);
+	sy__unlock(&heap->metadata.lock);
+	give_all(heap, &idle);
+}
+
+/* Back to its list. Whether so much is idle now that it should go. */
+static bool give_listed(struct sy_heap *heap, void *block, unsigned list)
+{
+	struct sy_metadata *metadata = &heap->metadata;
+	bool much;
+
+	sy__fill(block, 0, (size_t)1 << (SMALLEST_SHIFT + list));
 	sy__lock(&metadata->lock);
-	sy__list_remove(&SY_SLAB_STATE(struct page_link, page)->link);
+	push(metadata, list, block);
+	if (--state_of(heap, block)->used == 0)
+		metadata->idle++;
+	much = heap->threads && metadata->idle > IDLE_PAGES && metadata->idle > metadata->cut / 2;
 	sy__unlock(&metadata->lock);
+	return much;
+}
+
+static void give_pages(struct sy_heap *heap, void *block)
+{
+	struct sy_page *page = sy__page_of(heap, block);
+
+	sy__lock(&heap->metadata.lock);
+	sy__list_remove(&SY_SLAB_STATE(struct page_link, page)->link);
+	sy__unlock(&heap->metadata.lock);
 	sy__pages_give(heap, 0, page);
 }
+
+void sy__metadata_give(struct sy_heap *heap, void *block, size_t bytes)
+{
+	if (!block)
+		return;
+	if (bytes > largest_listed())
+		give_pages(heap, block);
+	else if (give_listed(heap, block, list_of(bytes)))
+		sy__metadata_trim(heap);
+}
+
+/* ---- Beginning, end and checks -------------------------------------------------------------------------------- */
 
 void sy__metadata_init(struct sy_heap *heap)
 {
@@ -179,28 +288,24 @@ void sy__metadata_init(struct sy_heap *heap)
 
 void sy__metadata_fini(struct sy_heap *heap)
 {
-	struct sy_list *pages = &heap->metadata.pages;
-
-	while (!sy__list_empty(pages)) {
-		struct page_link *state = sy__entry(pages->next, struct page_link, link);
-
-		sy__list_remove(&state->link);
-		sy__pages_give(heap, 0, sy__entry(state, struct sy_page, state));
-	}
+	give_all(heap, &heap->metadata.pages);
 	sy__metadata_init(heap);
 }
 
-/* Pages in the list; SIZE_MAX when it is no list of this heap's metadata. */
-static size_t listed_pages(struct sy_heap *heap)
+/* Pages in the list, and how many of them are idle; SIZE_MAX when it is no list of this heap's metadata. */
+static size_t listed_pages(struct sy_heap *heap, size_t *idle)
 {
 	size_t pages = 0;
 
+	*idle = 0;
 	for (struct sy_list *at = heap->metadata.pages.next; at != &heap->metadata.pages; at = at->next) {
-		struct sy_page *page = sy__entry(sy__entry(at, struct page_link, link), struct sy_page, state);
+		struct page_link *state = sy__entry(at, struct page_link, link);
+		struct sy_page *page = page_of(state);
 
 		if (sy__page_heap(page) != heap || !sy__page_is_metadata(page) || at->next->prev != at)
 			return SIZE_MAX;
 		pages += (size_t)1 << sy__page_order(page);
+		*idle += !state->used;
 	}
 	return pages;
 }
@@ -220,12 +325,14 @@ const char *sy__metadata_check(struct sy_heap *heap)
 {
 	struct sy_metadata *metadata = &heap->metadata;
 	const char *wrong = NULL;
-	size_t pages;
+	size_t pages, idle;
 
 	sy__lock(&metadata->lock);
-	pages = listed_pages(heap);
+	pages = listed_pages(heap, &idle);
 	if (pages == SIZE_MAX)
 		wrong = "heap metadata: the list of pages holds a page that is not metadata of this heap";
+	else if (idle != metadata->idle)
+		wrong = "heap metadata: other pages than those counted have no block in use";
 	for (unsigned list = 0; !wrong && list < LISTS; list++)
 		if (!free_list_sound(heap, list, pages))
 			wrong = "heap metadata: a free list holds a foreign block or runs in a circle";

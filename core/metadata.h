@@ -20,6 +20,9 @@ void *sy__metadata_spare(struct sy_heap *, size_t bytes);
  * to 6 held. */
 void sy__metadata_give(struct sy_heap *, void *block, size_t bytes);
 
+/* Gives back the pages that no block in use is in. Called with no lock of levels 3 to 6 held. */
+void sy__metadata_trim(struct sy_heap *);
+
 /* NULL, or which invariant does not hold. */
 const char *sy__metadata_check(struct sy_heap *);
 

@@ -323,6 +323,7 @@ struct sy_metadata {
 	void *free_lists[8]; /* by power of two from 64 bytes; see core/metadata.c */
 	char *bump, *bump_end; /* of the page being cut into blocks, what was not yet handed out */
 	struct sy_list pages;  /* every block of pages taken, linked through its state */
+	size_t cut, idle;      /* of these, pages cut into blocks; and such of which no block is in use */
 };
 
 struct sy_heap {

@@ -307,6 +307,70 @@ static void test_metadata_blocks(void)
 	end(pages, heap);
 }
 
+#define BLOCKS 16384u /* of a sixteenth of a page */
+
+/* Blocks of which one in so many stays. */
+static void fill_metadata(struct sy_heap *heap, char **blocks, unsigned each)
+{
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		blocks[i] = sy__metadata_take(heap, SY_PAGE_SIZE / 16);
+		CHECK(blocks[i] != NULL);
+		memset(blocks[i], (int)(i % 251) + 1, SY_PAGE_SIZE / 16);
+	}
+	for (unsigned i = 0; i < BLOCKS; i++)
+		if (i % each)
+			sy__metadata_give(heap, blocks[i], SY_PAGE_SIZE / 16);
+}
+
+static void empty_metadata(struct sy_heap *heap, char **blocks, unsigned each)
+{
+	for (unsigned i = 0; i < BLOCKS; i += each) {
+		for (unsigned byte = 0; byte < SY_PAGE_SIZE / 16; byte++)
+			CHECK_EQUAL(blocks[i][byte], (char)((i % 251) + 1));
+		sy__metadata_give(heap, blocks[i], SY_PAGE_SIZE / 16);
+	}
+}
+
+/* What is driven keeps its pages until a trim; pages with a block in use stay. */
+static void test_metadata_trimmed(void)
+{
+	static char *blocks[BLOCKS];
+	struct sy_pages *pages = make_pages(1, 1);
+	struct sy_heap *heap = make_heap(pages, sy_policies[0]);
+	uint64_t before = heap->counters.metadata_pages, peak;
+
+	fill_metadata(heap, blocks, 64);
+	peak = heap->counters.metadata_pages;
+	CHECK(peak >= before + BLOCKS / 16 - 1);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	sy_heap_trim(heap);
+	CHECK(heap->counters.metadata_pages - before <= BLOCKS / 64);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	empty_metadata(heap, blocks, 64);
+	sy_heap_trim(heap);
+	CHECK(heap->counters.metadata_pages <= before);
+	/* The page that blocks were cut from went too. */
+	CHECK((blocks[0] = sy__metadata_take(heap, 64)) != NULL);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	end(pages, heap);
+}
+
+/* In a heap of threads idle pages go by themselves, but for few and for half of all. */
+static void test_metadata_of_threads(void)
+{
+	static char *blocks[BLOCKS];
+	struct sy_heap *heap = sy_heap_open("svr4", NULL, NULL);
+	uint64_t before = heap->counters.metadata_pages;
+
+	fill_metadata(heap, blocks, 512);
+	CHECK(heap->counters.metadata_pages - before <= 2 * (BLOCKS / 512 + 64));
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	empty_metadata(heap, blocks, 512);
+	CHECK(heap->counters.metadata_pages - before <= 64 + 1);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	sy_heap_close(heap);
+}
+
 static uint64_t now;
 static unsigned passed;
 static struct sy_deferred entries[5];
@@ -415,6 +479,8 @@ int main(void)
 	test_policies_are_found_by_name();
 	test_several_heaps_share_pages();
 	test_metadata_blocks();
+	test_metadata_trimmed();
+	test_metadata_of_threads();
 	test_deferred_queue();
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		test_impossible_heaps_are_refused(*at);
