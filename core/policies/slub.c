@@ -489,9 +489,17 @@ static bool slub_heap_init(struct sy_heap *heap)
 	       (!heap->threads || sy__slub_here_init(slub));
 }
 
+/* As kfree does, in a heap of threads: what a program asks the size of, it often frees next. */
+static struct sy_page *head_of_any(struct sy_heap *heap, const void *object)
+{
+	const struct sy__heads *heads = &sy__slub_heap(heap)->heads;
+
+	return heap->threads ? sy__heads_at(heads, sy__heads_index(heads, object)) : sy__head_of(heap, object);
+}
+
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)
 {
-	struct sy_page *page = sy__head_of(heap, object);
+	struct sy_page *page = head_of_any(heap, object);
 
 	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slub_slab(page)->cache->cache.object_size;
 }
