@@ -6,15 +6,17 @@
  *   linux   those of Linux 6.1: powers of two from 8 to 8192 bytes, and 96 and 192 between them, where powers of two would
  *           waste most for the commonest requests. Each exists once for every type of use, since mixing long-lived and
  *           reclaimable objects in one slab would pin it: normal, reclaimable, charged to a memory cgroup, DMA.
- *   fine    steps of 16 bytes up to 256, then eight to each doubling up to 8 KiB and four up to 32 KiB: at most a ninth of an
- *           object is unused from 256 bytes on (a fifth from 8 KiB on), where powers of two leave up to half. One type: a
- *           program's memory is all alike.
+ *   fine    steps of 16 bytes up to 256, then eight to each doubling up to 4 KiB: at most a ninth of an object is unused from 256
+ *           bytes on, where powers of two leave up to half. Above, few objects are of one slab, and what a slab has left at its
+ *           end counts too. So up to 8 KiB the classes are what 64 KiB hold 15, 14 ... 8 of, of which 15 also
+ *           hold a page with a header of 272 bytes, as databases ask for; and up to 16 KiB what 128 KiB hold 15, 13, 11, 9 and 8 of, for 8 KiB
+ *           with a header likewise. The last three leave a fifth unused. One type: a program's memory is all alike.
  *
  * A class is aligned to the largest power of two that divides its size, a page at most, and at least as sy_sizing.align
  * says; Linux's two others to 8 bytes.
  *
  * The class of a size is one look at a table: up to 1 KiB of size in steps of 8 bytes, which leads to the cache at once; above,
- * in steps of 128.
+ * in steps of 16 up to 8 KiB, and of 128 from there on.
  *
  * A policy may leave out the smallest classes, whose requests then go to the first that it has: SLAB starts at 32
  * bytes and aligns every class of Linux's to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
@@ -33,7 +35,7 @@ static const uint16_t fine_sizes[] = {
 	16,    32,    48,    64,    80,    96,    112,   128,   144,   160,   176,   192,   208,   224,   240,   256,
 	288,   320,   352,   384,   416,   448,   480,   512,   576,   640,   704,   768,   832,   896,   960,   1024,
 	1152,  1280,  1408,  1536,  1664,  1792,  1920,  2048,  2304,  2560,  2816,  3072,  3328,  3584,  3840,  4096,
-	4608,  5120,  5632,  6144,  6656,  7168,  7680,  8192,  10240, 12288, 14336, 16384, 20480, 24576, 28672, 32768,
+	4368,  4672,  4992,  5440,  5952,  6528,  7232,  8192,  8704,  9984,  11904, 14464, 16384, 20480, 26112, 32768,
 };
 
 struct set {
@@ -97,7 +99,7 @@ struct sy_cache *sy__kmalloc_typed(const struct sy__kmalloc *kmalloc, size_t siz
 	if (size > kmalloc->largest)
 		return NULL;
 	class = size <= SY__KMALLOC_SMALL ? kmalloc->small_class[(size + 7) / 8]
-	                                  : kmalloc->medium_class[(size + SY__KMALLOC_STEP - 1) / SY__KMALLOC_STEP];
+	                                  : kmalloc->medium_class[sy__kmalloc_step(size)];
 	return kmalloc->classes[class + type_of(flags) * kmalloc->next_type];
 }
 
@@ -197,16 +199,28 @@ static bool create_type(struct sy_heap *heap, struct sy__kmalloc *kmalloc, unsig
 	return true;
 }
 
+/* Bytes of the step of sizes that begins above that size. */
+static size_t step_after(size_t size)
+{
+	return size < SY__KMALLOC_MIDDLE ? SY__KMALLOC_STEP : SY__KMALLOC_WIDE_STEP;
+}
+
+/* Both tables, class by class: no two of them end within a step. */
 static void fill_tables(struct sy__kmalloc *kmalloc, const struct set *set)
 {
+	unsigned class = 0;
+
 	kmalloc->largest = set->sizes[set->count - 1];
 	kmalloc->next_type = set->types > 1 ? set->count : 0;
-	for (unsigned i = 0; i < COUNT(kmalloc->small_class); i++) {
-		kmalloc->small_class[i] = (uint8_t)smallest_holding(set, i * 8);
-		kmalloc->small[i] = kmalloc->classes[kmalloc->small_class[i]];
+	for (size_t size = 0; size <= SY__KMALLOC_SMALL; size += 8) {
+		class += set->sizes[class] < size;
+		kmalloc->small_class[size / 8] = (uint8_t)class;
+		kmalloc->small[size / 8] = kmalloc->classes[class];
 	}
-	for (unsigned i = 0; i < COUNT(kmalloc->medium_class); i++)
-		kmalloc->medium_class[i] = (uint8_t)smallest_holding(set, i * SY__KMALLOC_STEP);
+	for (size_t below = SY__KMALLOC_SMALL; below < SY__KMALLOC_LARGEST; below += step_after(below)) {
+		class += class < set->count && set->sizes[class] <= below;
+		kmalloc->medium_class[sy__kmalloc_step(below + 1)] = (uint8_t)class;
+	}
 }
 
 bool sy__kmalloc_create(struct sy_heap *heap, struct sy__kmalloc *kmalloc, int64_t classes, uint32_t smallest,

@@ -8,7 +8,9 @@
 #define SY__KMALLOC_MOST_CLASSES 64 /* of all types */
 #define SY__KMALLOC_SMALL 1024u    /* bytes; up to here a class is found by one look at a table */
 #define SY__KMALLOC_LARGEST 32768u /* bytes; of any class */
-#define SY__KMALLOC_STEP 128u      /* classes above SY__KMALLOC_SMALL are multiples of this */
+#define SY__KMALLOC_STEP 16u       /* classes up to SY__KMALLOC_MIDDLE are multiples of this, or smaller */
+#define SY__KMALLOC_MIDDLE 8192u   /* bytes */
+#define SY__KMALLOC_WIDE_STEP 128u  /* and those above of this */
 
 /* Who the memory is for: each has classes of its own. Linux: enum kmalloc_cache_type. */
 enum sy__kmalloc_type {
@@ -19,11 +21,24 @@ enum sy__kmalloc_type {
 	SY__KMALLOC_TYPES
 };
 
+#define SY__KMALLOC_WIDE_FIRST (SY__KMALLOC_MIDDLE / SY__KMALLOC_STEP) /* step of that length */
+#define SY__KMALLOC_STEPS (SY__KMALLOC_WIDE_FIRST + (SY__KMALLOC_LARGEST - SY__KMALLOC_MIDDLE) / SY__KMALLOC_WIDE_STEP)
+
+/* The step of a size above SY__KMALLOC_SMALL, up to SY__KMALLOC_LARGEST. */
+static inline unsigned sy__kmalloc_step(size_t size)
+{
+	unsigned last = (unsigned)size - 1; /* byte */
+
+	return last < SY__KMALLOC_MIDDLE
+	               ? last / SY__KMALLOC_STEP
+	               : last / SY__KMALLOC_WIDE_STEP + SY__KMALLOC_WIDE_FIRST - SY__KMALLOC_MIDDLE / SY__KMALLOC_WIDE_STEP;
+}
+
 struct sy__kmalloc {
 	struct sy_cache *small[SY__KMALLOC_SMALL / 8 + 1]; /* of type normal, by ceil(size / 8): the fast path */
 	struct sy_cache *classes[SY__KMALLOC_MOST_CLASSES]; /* of type 0, then of type 1, … */
 	uint8_t small_class[SY__KMALLOC_SMALL / 8 + 1];                     /* by ceil(size / 8) */
-	uint8_t medium_class[SY__KMALLOC_LARGEST / SY__KMALLOC_STEP + 1]; /* by ceil(size / SY__KMALLOC_STEP) */
+	uint8_t medium_class[SY__KMALLOC_STEPS]; /* by step; the number of classes: none is as large */
 	uint32_t largest; /* bytes; larger requests go straight to pages */
 	uint32_t next_type; /* classes from one type to the next; 0: all types have the same */
 };
@@ -49,7 +64,7 @@ static inline struct sy_cache *sy__kmalloc_untyped(const struct sy__kmalloc *kma
 		return sy__kmalloc_small(kmalloc, size);
 	if (sy__unlikely(size > kmalloc->largest))
 		return NULL;
-	return kmalloc->classes[kmalloc->medium_class[(size + SY__KMALLOC_STEP - 1) / SY__KMALLOC_STEP]];
+	return kmalloc->classes[kmalloc->medium_class[sy__kmalloc_step(size)]];
 }
 
 /* The same of a request with one of them. */
@@ -72,8 +87,8 @@ static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmall
 /* Bytes of the object that serves a request of a heap with Linux's classes; 0: pages do. */
 uint32_t sy__kmalloc_linux_size(size_t size);
 
-/* Whether it is enough to ask for a multiple of the alignment: every class is aligned as its size is, and between two of them there is none
- * of a larger alignment than the steps there. */
+/* Whether it is enough to ask for a multiple of the alignment, up to a page: every class is aligned as its size is, and between two of them there is
+ * none of a larger alignment than the steps there. */
 bool sy__kmalloc_aligns(const struct sy_heap *);
 
 /* What to ask kmalloc for so that the object is aligned to a power of two, a page at most, in any policy. */

@@ -274,7 +274,7 @@ void *allocate_aligned(size_t align, size_t size)
 		return allocate(size);
 	if (!start() || size > PTRDIFF_MAX)
 		return no_memory();
-	if (align <= SY_PAGE_SIZE && size <= SY__KMALLOC_LARGEST - SY_PAGE_SIZE && sy__kmalloc_aligns(service.heap))
+	if (align <= SY_PAGE_SIZE && size <= SY_PAGE_SIZE && sy__kmalloc_aligns(service.heap))
 		return allocate(size ? (size + align - 1) & ~(align - 1) : align);
 	object = align <= MOST_ALIGNED ? sy_malloc(service.heap, aligned_request(align, size), 0) : NULL;
 	if ((uintptr_t)object & (align - 1)) {

@@ -97,11 +97,10 @@ struct sy__slub_cache {
 	size_t state_bytes;          /* them, and the slots of a heap without threads */
 };
 
-/* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and from SY__KMALLOC_SMALL on in larger steps. What no class
- * serves: nowhere. */
+/* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and of each class, with nowhere behind the largest. */
 struct sy__slub_sizes {
 	struct sy__slub_slot *small[SY__KMALLOC_SMALL / 8];
-	struct sy__slub_slot *medium[SY__KMALLOC_LARGEST / SY__KMALLOC_STEP];
+	struct sy__slub_slot *classes[SY__KMALLOC_MOST_CLASSES];
 };
 
 struct sy__slub_heap {

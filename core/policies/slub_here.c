@@ -351,12 +351,13 @@ static SY__OUT_OF_LINE void *large_here(size_t size, struct sy_heap *heap)
 /* Sizes above SY__KMALLOC_SMALL, and 0. */
 static SY__OUT_OF_LINE void *malloc_other_here(size_t size, struct sy_heap *heap)
 {
+	const struct sy__slub_heap *slub = sy__slub_heap(heap);
 	struct sy__slub_slot *own;
 	void *object;
 
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_LARGEST))
 		return large_here(size, heap);
-	own = slot_here(sy__slub_heap(heap)->sizes->medium[(size - 1) / SY__KMALLOC_STEP], sy__call_begin());
+	own = slot_here(slub->sizes->classes[slub->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
 	object = take_here(own, 0);
 	return sy__likely(object) ? object : malloc_refill_here(size, heap, own);
 }
@@ -456,19 +457,16 @@ static bool has_gap(const struct sy__slub_heap *slub)
 	return slub->kmalloc.largest < SY__KMALLOC_LARGEST;
 }
 
-static struct sy__slub_slot *slots_of_size(const struct sy__slub_heap *slub, size_t size)
-{
-	struct sy_cache *cache = sy__kmalloc_cache(&slub->kmalloc, size, 0);
-
-	return cache ? sy__slub_cache(cache)->slots : slub->nowhere;
-}
-
 static void fill_sizes(struct sy__slub_sizes *sizes, const struct sy__slub_heap *slub)
 {
-	for (size_t size = 8; size <= SY__KMALLOC_SMALL; size += 8)
-		sizes->small[size / 8 - 1] = slots_of_size(slub, size);
-	for (size_t size = SY__KMALLOC_STEP; size <= SY__KMALLOC_LARGEST; size += SY__KMALLOC_STEP)
-		sizes->medium[size / SY__KMALLOC_STEP - 1] = slots_of_size(slub, size);
+	const struct sy__kmalloc *kmalloc = &slub->kmalloc;
+
+	for (unsigned class = 0; class < SY__KMALLOC_MOST_CLASSES && kmalloc->classes[class]; class++)
+		sizes->classes[class] = sy__slub_cache(kmalloc->classes[class])->slots;
+	if (has_gap(slub))
+		sizes->classes[kmalloc->medium_class[SY__KMALLOC_STEPS - 1]] = slub->nowhere;
+	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)
+		sizes->small[i] = sizes->classes[kmalloc->small_class[i + 1]];
 }
 
 /* After the classes; false: no memory, nothing kept. */

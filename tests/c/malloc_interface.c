@@ -182,7 +182,7 @@ static void test_refused_growth(void)
 
 static void test_alignments(void)
 {
-	static const size_t sizes[] = { 0, 1, 16, 24, 100, 200, 1000, 4096, 5000, 40000, 300000, 2000000 };
+	static const size_t sizes[] = { 0, 1, 16, 24, 100, 200, 1000, 4096, 4200, 5000, 6400, 8200, 40000, 300000, 2000000 };
 
 	for (size_t align = 1; align <= (size_t)1 << 24; align *= 2)
 		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
