@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import resource
 import signal
@@ -94,6 +95,8 @@ def _occupy_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal's encoding lacks is shown as \\xe9, like on standard error
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _fail(message: str, status: int) -> int:

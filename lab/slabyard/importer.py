@@ -22,6 +22,7 @@ import datetime
 import fcntl
 import functools
 import gzip
+import io
 import json
 import lzma
 import os
@@ -44,7 +45,7 @@ import pyarrow.parquet as pq
 from . import linux_caches, perfdata
 from . import snapshots as kernel
 from .errors import MISSING, UserError
-from .output import describe_os_error, whole_file
+from .output import describe_os_error, is_special, whole_file
 from .programs import child, program
 from .trace import KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot, never_merged
 
@@ -227,18 +228,22 @@ def _import(source: str, output: Path, about: About, marks: list[str], program_p
 
 
 def _open(source: str, about: About, stack: contextlib.ExitStack) -> _Inputs:
-    if source == "-":
-        about.source = "text"
-        return _one(os.dup(sys.stdin.fileno()), stack)
     path = Path(source)
+    if source != "-" and path.is_dir():
+        raise UserError(f"{source}: is a folder; name perf.data or a text file in it")
     try:
-        if path.is_dir():
-            raise UserError(f"{source}: is a folder; name perf.data or a text file in it")
-        with path.open("rb") as file:
-            head = file.read(8)
+        file = os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0) if source == "-" else path.open("rb", 0)
+        stack.callback(file.close)
+        os.set_blocking(file.fileno(), True)
+        head = b""
+        while len(head) < 8 and (more := file.read(8 - len(head))):
+            head += more
     except OSError as error:
         raise UserError(describe_os_error(error, source)) from error
+    once = source == "-" or is_special(path)
     if head in (b"PERFILE2", b"2ELIFREP"):
+        if once:
+            raise UserError(f"{source}: perf.data cannot be read from a pipe; name the file, or send what `perf script` makes of it")
         return _perf(path, about, stack)
     if head.startswith(b"PAR1"):
         raise UserError(f"{source}: is a trace already")
@@ -246,9 +251,27 @@ def _open(source: str, about: About, stack: contextlib.ExitStack) -> _Inputs:
         raise UserError(f"{source}: is empty")
     about.source = "text"
     opener = _decompressor(head)
-    if opener is None:
-        return _one(os.open(path, os.O_RDONLY | os.O_CLOEXEC), stack)
-    return _decompressed(path, opener, stack)
+    if file.seekable():
+        file.seek(-len(head), os.SEEK_CUR)
+        return _fed(source, file, opener, stack) if opener else _one(os.dup(file.fileno()), stack)
+    return _fed(source, _Ahead(head, file), opener or contextlib.nullcontext, stack)
+
+
+class _Ahead(io.RawIOBase):
+    """A pipe, with what was read of it already before the rest."""
+
+    def __init__(self, head: bytes, pipe: io.FileIO) -> None:
+        self._head, self._pipe = head, pipe
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if not self._head:
+            return self._pipe.readinto(buffer)
+        count = min(len(buffer), len(self._head))
+        buffer[:count], self._head = self._head[:count], self._head[count:]
+        return count
 
 
 def _one(descriptor: int, stack: contextlib.ExitStack, check: Callable[[], None] = lambda: None) -> _Inputs:
@@ -262,7 +285,7 @@ def _close_all(inputs: _Inputs) -> None:
         os.close(descriptor)
 
 
-def _decompressor(head: bytes) -> Callable[[Path], Any] | None:
+def _decompressor(head: bytes) -> Callable[[Any], Any] | None:
     if head.startswith(b"\x1f\x8b"):
         return gzip.open
     if head.startswith(b"\xfd7zXZ\x00"):
@@ -270,19 +293,19 @@ def _decompressor(head: bytes) -> Callable[[Path], Any] | None:
     if head.startswith(b"BZh"):
         return bz2.open
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return lambda path: pa.input_stream(str(path), compression="zstd")
+        return functools.partial(pa.input_stream, compression="zstd")
     return None
 
 
-def _decompressed(path: Path, opener: Callable[[Path], Any], stack: contextlib.ExitStack) -> _Inputs:
-    """A pipe that a thread fills with the decompressed text."""
+def _fed(source: str, file: io.RawIOBase, opener: Callable[[Any], Any], stack: contextlib.ExitStack) -> _Inputs:
+    """A pipe that a thread fills with the text that `opener` makes of a file."""
     reader, writer = os.pipe()
     _enlarge_pipe(writer)
     failures: list[str] = []
 
     def feed() -> None:
         try:
-            with os.fdopen(writer, "wb", buffering=0) as pipe, opener(path) as text:
+            with os.fdopen(writer, "wb", buffering=0) as pipe, opener(file) as text:
                 while block := text.read(_PIPE):
                     view = memoryview(block)
                     while view:
@@ -295,7 +318,7 @@ def _decompressed(path: Path, opener: Callable[[Path], Any], stack: contextlib.E
     def check() -> None:
         thread.join()
         if failures:
-            raise UserError(f"{path}: damaged or cut off compressed file ({failures[0]})")
+            raise UserError(f"{source}: damaged or cut off compressed file ({failures[0]})")
 
     thread = threading.Thread(target=feed, daemon=True)
     thread.start()
@@ -453,7 +476,7 @@ def _write(reader: _Reader, output: Path, about: About, resolve: Callable[[Seque
         "call_site": np.array([*resolve(header["call_sites"]), ""], object),
     }
     try:
-        with pq.ParquetWriter(output, SCHEMA, **_ENCODING) as writer:
+        with output.open("wb") as file, pq.ParquetWriter(file, SCHEMA, **_ENCODING) as writer:
             for block in reader.blocks():
                 block["call_site"] = np.minimum(block["call_site"], np.uint32(len(texts["call_site"]) - 1))
                 writer.write_batch(_batch(block, texts))

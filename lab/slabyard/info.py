@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from .output import Cell, Table
+from .output import Cell, Table, printable
 from .records import sha256
 from .trace import Trace
 
@@ -113,7 +113,7 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
         [cache["name"] or "(unnamed)", cache["object_size"], cache["slab_size"], cache["allocs"], cache["frees"]] for cache in shown
     ]
     return [
-        Table(about["file"], ["trace", ""], general),
+        Table(printable(about["file"]), ["trace", ""], general),
         Table("", ["event", "count"], rows),
         Table("", ["cache", "object size", "slab size", "allocations", "frees"], body, notes=notes),
     ]

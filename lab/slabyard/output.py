@@ -171,7 +171,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     direct = is_special(path)
     target = path if direct else Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=None if direct else target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=None if direct else target.parent)
         os.close(handle)
     except OSError as error:
         raise UserError(describe_os_error(error, tempfile.gettempdir() if direct else path)) from error
@@ -213,6 +213,12 @@ def _pour(source: Path, target: Path) -> None:
     """Writes a file's bytes into what is there already."""
     with source.open("rb") as bytes_, os.fdopen(os.open(target, os.O_WRONLY), "wb") as out:
         shutil.copyfileobj(bytes_, out)
+
+
+def printable(name: str) -> str:
+    """A file's name on one line, as `\\n` and `\\xff` where it has what cannot be shown."""
+    text = os.fsencode(name).decode(errors="backslashreplace")
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def describe_os_error(error: OSError, path: Path | str) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from . import population, programs, records, scratch, snapshots
 from .errors import UserError
-from .output import describe_os_error, note
+from .output import describe_os_error, note, printable
 from .records import Record
 from .trace import Trace, recorded_curve, refuse_other_pages
 
@@ -99,7 +99,7 @@ class Workload:
     @property
     def name(self) -> str:
         """What the workload is called in tables: the trace's file name without its suffix."""
-        return self.path.name.removesuffix(".parquet")
+        return printable(self.path.name.removesuffix(".parquet"))
 
     def _note_limits(self) -> None:
         """Says so where the recorded machine was larger than any that can be simulated."""

@@ -44,7 +44,7 @@ def write_report(records: list[dict[str, Any]], path: Path) -> None:
         raise UserError("no result records to report on: give the JSON that `slabyard compare --format json` writes")
     content = page(records)
     with whole_file(path) as part:
-        part.write_text(content, "utf-8", newline="\n")
+        part.write_text(content, "utf-8", "backslashreplace", newline="\n")
 
 
 def page(records: Sequence[dict[str, Any]]) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import mmap
 import types
 import typing
 from collections.abc import Iterator, Sequence
@@ -227,10 +228,12 @@ class Trace:
         """Raises UserError (status 2) when the file is no trace, or of a version that this program does not know."""
         self.path = Path(path)
         try:
-            self._file = pq.ParquetFile(self.path, memory_map=True)
+            # Arrow takes some names for addresses (`host:trace`), and knows UTF-8 only.
+            with self.path.open("rb") as file:
+                self._file = pq.ParquetFile(pa.BufferReader(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
         except FileNotFoundError:
             raise UserError(f"{path}: no such file") from None
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowInvalid, OSError, ValueError) as error:
             reason = "is a folder" if self.path.is_dir() else "not a trace (a Parquet file from record or import), or cut off"
             if isinstance(error, PermissionError):
                 reason = "permission denied"
@@ -267,7 +270,7 @@ class Trace:
         for group in range(self._file.num_row_groups):
             try:
                 table = self._file.read_row_group(group, columns=list(columns) if columns is not None else None)
-            except (pa.ArrowInvalid, OSError) as error:
+            except (pa.ArrowInvalid, OSError, ValueError) as error:
                 raise UserError(f"{self.path}: damaged at row group {group}: {str(error).splitlines()[0]}") from None
             yield from table.combine_chunks().to_batches()
 

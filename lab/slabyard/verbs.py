@@ -115,7 +115,7 @@ def import_capture(options: argparse.Namespace) -> int:
     if output is None:
         if source == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
-        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2))+$", "", options.capture.name) + ".parquet")
+        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2|zst))+$", "", options.capture.name) + ".parquet")
     check_outputs((output,), () if source == "-" else (options.capture,))
     snapshots = [read_snapshot(text) for text in options.snapshot]
     return _told(output, import_trace(source, output, snapshots, options.cpus, page_size=options.page_size))

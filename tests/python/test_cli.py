@@ -406,6 +406,19 @@ def test_outputs_leave_devices_and_links_what_they_are(busy: Path, tmp_path: Pat
     assert {path.name for path in tmp_path.iterdir()} == {"capture.txt", "real.html", "link.html", "fifo"}
 
 
+def test_names_that_cannot_be_shown(busy: Path, tmp_path: Path) -> None:
+    """A trace's name may have bytes that are no UTF-8, and lines; the terminal may lack its letters. Tables keep their lines."""
+    strange = tmp_path / os.fsdecode(b"a\xff\nb\xc3\xa9.parquet")
+    shutil.copy(busy, strange)
+    for encoding, shown in (("utf-8", "a\\xff\\nb\u00e9"), ("ascii", "a\\xff\\nb\\xe9")):
+        for verb in (("info",), ("replay", "--allocator", "slub"), ("threads", "--allocator", "slub", "--runs", "1")):
+            done = slabyard(*verb, strange, env={**os.environ, "PYTHONIOENCODING": encoding + ":strict"}, encoding="utf-8")
+            assert done.returncode == 0 and shown in done.stdout.splitlines()[0], done
+    report = tmp_path / "report.html"
+    done = slabyard("compare", strange, "--allocators", "slub", "--runs", "1", "--report", report)
+    assert done.returncode == 0 and "a\\xff\\nb\u00e9" in report.read_text("utf-8"), done.stderr
+
+
 # ---- Failures and logs -------------------------------------------------------------------------------------------
 
 

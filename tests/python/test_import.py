@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import os
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from slabyard import gfp, importer, programs, replay, trace
@@ -650,3 +652,38 @@ def test_full_disk(tmp_path: Path) -> None:
             assert not list(disk.iterdir())
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress, lambda text: pa.compress(text, "zstd", asbytes=True)])
+@pytest.mark.parametrize("how", ["fifo", "pipe", "file"])
+def test_what_is_read_once_is_read_whole(tmp_path: Path, pack: Any, how: str) -> None:
+    """A FIFO, as <(zcat t.gz) is one, and standard input, a pipe or a file: all kinds of text, from the first byte on."""
+    text = pack("".join(f"[000] 1.{at:06}: kmem:kfree: call_site=a+0x1 ptr={BASE + 64 * at:#x}\n" for at in range(1000)).encode())
+    source = tmp_path / "capture"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-m", "slabyard", "import", str(source) if how == "fifo" else "-", "-o", str(tmp_path / "t.parquet")]
+    if how == "fifo":
+        os.mkfifo(source)
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, env=environment)
+        source.write_bytes(text)
+        _, errors = process.communicate(timeout=60)
+    elif how == "pipe":
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        _, errors = process.communicate(text, timeout=60)
+    else:
+        source.write_bytes(text)
+        with source.open("rb") as file:
+            process = subprocess.Popen(words, stdin=file, stderr=subprocess.PIPE, env=environment)
+            _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert len(rows(tmp_path / "t.parquet")) == 1000
+
+
+@pytest.mark.parametrize("name", [b"host:t.parquet", b"\xff\xfe.parquet", b"n" * 247 + b".parquet"])
+def test_any_name_will_do(tmp_path: Path, name: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that look like addresses, that are no UTF-8, and the longest ones; relative, as they are typed."""
+    monkeypatch.chdir(tmp_path)
+    Path("capture").write_text("[000] 1.0: kmem:kfree: call_site=a+0x1 ptr=0xffff888000001000\n")
+    output = Path(os.fsdecode(name))
+    imported("capture", output)
+    assert trace.Trace(output).metadata.rows == 1
