@@ -22,8 +22,8 @@
  * Votes are kept in a table of fixed size; when it fills up, every count goes down by one and those at zero leave
  * (Misra and Gries): a candidate with a real share of the votes survives that.
  *
- * A short capture in which no slab came or went has no winner either. Its pointers are told from hashed ones by their
- * upper half, which hashing leaves zero, and kernels (all but user-mode Linux and 32-bit ones) have set.
+ * A short capture in which few slabs came or went has no winner either, or a wrong one. Its pointers are told from hashed ones by
+ * their upper half, which hashing leaves zero, and kernels (all but user-mode Linux and 32-bit ones) have set.
  */
 #include "import.h"
 
@@ -186,7 +186,7 @@ void base_find(struct capture *capture, struct base *base, unsigned shift)
 	}
 	elect(&ballot, base);
 	base->shift = shift;
-	base->hashed = !base->known && low > high;
+	base->hashed = low > high;
 	free(ballot.table);
 	free(recent);
 }

@@ -196,7 +196,7 @@ struct record *capture_next(struct capture *); /* NULL at the end; valid until t
 
 struct base {
 	bool known;
-	bool hashed;      /* not known, and the pointers look hashed */
+	bool hashed;      /* the pointers look hashed; false once a base explains them */
 	unsigned shift;   /* the page size is 1 << shift */
 	uint64_t address; /* of page frame 0, modulo 2^64 */
 };

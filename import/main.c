@@ -71,12 +71,13 @@ static bool resolve_with(struct capture *capture, struct base *base, struct reso
 	if (!base->known)
 		return false;
 	resolve(capture, base, resolution);
-	if (resolution->unexplained <= resolution->explained / 4)
+	if (resolution->unexplained <= resolution->explained / 4) {
+		base->hashed = false;
 		return true;
-	/* It won by chance, and the pointers are hashed. */
+	}
+	/* It won by chance. */
 	resolution_free(resolution);
 	base->known = false;
-	base->hashed = true;
 	return false;
 }
 
