@@ -16,8 +16,8 @@
  *
  * Destroying. A cache with objects in use is refused. A heap goes with everything in it: caches are torn down by
  * the policy, and pages that only its clients could still reach (full slabs, large allocations) are found by a walk
- * over the page allocator. Destructors run for the objects of slabs that the policy tears down, thus not for
- * objects in use.
+ * over the page allocator. Destructors run for the objects of slabs that the policy tears down, thus neither for
+ * objects in use, nor for free ones beside them.
  *
  * Heaps of threads. What works on a cache or heap as a whole claims every slot first, by sy__alone_begin;
  * creating a cache is a call like any other. Constructors and destructors that call back are refused by both.
