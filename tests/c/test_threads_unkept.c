@@ -1,0 +1,133 @@
+/*
+ * Where thread-specific data cannot be had a thread's end would go unnoticed, so it gets no slot: its calls share slot 0, one at a time, and
+ * work all the same. The C library's functions for that fail here when the test says so: at first the key of all threads, which the
+ * library makes as it wakes, before main. It tries that once in a process; so a child goes on, in which threads' values for it fail.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT, dladdr */
+#include "threads_support.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#define THREADS 4
+#define OBJECTS 2000
+
+static bool no_key = true;
+static _Thread_local bool no_value; /* of this thread's */
+static atomic_uint failed;
+
+/* Not a sanitizer's call. */
+static bool is_from_here(const void *address)
+{
+	Dl_info caller, here;
+
+	return dladdr(address, &caller) && dladdr(&no_key, &here) && caller.dli_fbase == here.dli_fbase;
+}
+
+int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	int (*real)(pthread_key_t *, void (*)(void *));
+
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_key_create");
+	if (!no_key || !is_from_here(__builtin_return_address(0)))
+		return real(key, destructor);
+	failed++;
+	return EAGAIN;
+}
+
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+	int (*real)(pthread_key_t, const void *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_setspecific");
+	if (!no_value || !is_from_here(__builtin_return_address(0)))
+		return real(key, value);
+	failed++;
+	return ENOMEM;
+}
+
+static struct sy_heap *heap;
+static void *left[THREADS];
+
+static bool has_slot(void)
+{
+	return sy__self.slot != ~0u;
+}
+
+/* Takes objects that others' slots would have served, frees all but one, and is checked on by others meanwhile. */
+static void *work(void *at)
+{
+	static _Thread_local unsigned char *objects[OBJECTS];
+	unsigned char fill = (unsigned char)(1 + ((void **)at - left));
+
+	no_value = true;
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		objects[i] = sy_malloc(heap, 1 + i % 600, 0);
+		if (!objects[i] || has_slot())
+			return NULL;
+		memset(objects[i], fill, 1 + i % 600);
+	}
+	CHECK_FINE(sy_heap_check(heap));
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		if (!filled(objects[i], 1 + i % 600, fill))
+			return NULL;
+		if (i)
+			sy_mfree(heap, objects[i]);
+	}
+	*(void **)at = objects[0];
+	return NULL;
+}
+
+static void run(const char *policy)
+{
+	pthread_t threads[THREADS];
+
+	heap = sy_heap_open(policy, NULL, NULL);
+	CHECK(heap != NULL);
+	for (unsigned i = 0; i < THREADS; i++) {
+		left[i] = NULL;
+		CHECK(pthread_create(&threads[i], NULL, work, &left[i]) == 0);
+	}
+	for (unsigned i = 0; i < OBJECTS; i++)
+		sy_mfree(heap, sy_malloc(heap, 1 + i % 600, 0));
+	for (unsigned i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		CHECK(left[i] != NULL);
+		sy_mfree(heap, left[i]);
+	}
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
+static void run_all(void)
+{
+	for (unsigned i = 0; sy_policies[i]; i++)
+		run(sy_policies[i]->name);
+	CHECK(failed);
+}
+
+static int with_key(void)
+{
+	failed = 0;
+	no_key = false;
+	run_all();
+	CHECK(has_slot());
+	CHECK(sy__slots_high() <= 2 + THREADS); /* what the threads had for a moment was given back each time */
+	return check_result();
+}
+
+int main(void)
+{
+	pid_t child;
+	int status;
+
+	run_all();
+	CHECK(!has_slot());
+	CHECK_EQUAL(sy__slots_high(), 1);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+		_exit(with_key());
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return check_result();
+}
