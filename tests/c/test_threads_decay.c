@@ -2,11 +2,13 @@
  * Memory that a program uses again and again stays, however much of it is free at times: giving it back would cost more than
  * keeping it. What stays free goes, also page by page, where what lives on is scattered.
  */
+#include "core/pages/pages.h"
 #include "threads_support.h"
 
 #define MIB ((size_t)1 << 20)
 #define BYTES 100000
 #define MOST 1000
+#define BLOCKS 200u /* maximal ones */
 #define AN_OPERATION 1000 /* nanoseconds */
 
 /* Time passes as the test says, so that no machine is too slow or too busy for it. */
@@ -62,6 +64,13 @@ static unsigned losses(struct sy_heap *heap, unsigned count)
 		lost += backed_bytes(heap) + MIB < before;
 	}
 	return lost;
+}
+
+/* Calls of a driven heap that come by, for so many milliseconds. */
+static void wait_for_decay(struct sy_heap *heap, unsigned milliseconds)
+{
+	for (unsigned i = 0; i < milliseconds; i++, now += 1000000)
+		sy_kfree(heap, 0, sy_kmalloc(heap, 0, 20000, 0, SY_ANY_NODE));
 }
 
 /* Of objects of an eighth of a page one in sixteen lives on, drawn at random: there are hardly any runs of free pages. */
@@ -122,9 +131,48 @@ static void driven(void)
 		objects[i] = sy_kmalloc(heap, 0, 20000, 0, SY_ANY_NODE);
 	for (unsigned i = 0; i < 400; i++)
 		sy_kfree(heap, 0, objects[i]);
-	for (unsigned i = 0; i < 1000; i++, now += 1000000)
-		sy_kfree(heap, 0, sy_kmalloc(heap, 0, 20000, 0, SY_ANY_NODE));
+	wait_for_decay(heap, 1000);
 	CHECK(backed_bytes(heap) <= 2 * MIB);
+	CHECK(sy_heap_destroy(heap));
+	sy_pages_destroy(pages);
+}
+
+/* What is free and backed, and the descriptors of all maximal blocks but one. */
+static size_t idle_bytes(const struct sy_pages *pages)
+{
+	return sy__free_and_backed(pages) * SY_PAGE_SIZE + (sy__read(&pages->described) - 1) * SY__MAX_BLOCK * sizeof(struct sy_page);
+}
+
+/* A few pages in each maximal block, the last to become free, keep all the descriptors of it, which are many times as much: they count
+ * as what is free, so a hurry goes on with them. Nothing of the peak is ever touched. */
+static void descriptors(void)
+{
+	static const unsigned char orders[] = { 9, 8, 7, 6, 5, 4, 3, 2 }; /* and of the last another, to fill a maximal block; which stays at first */
+	struct sy_pages_config of_pages = { .zone_count = 1, .slots = 1, .pageblock_order = 9, .decay_ns = 1000000000 };
+	struct sy_heap_config of_heap;
+	struct sy_pages *pages;
+	struct sy_heap *heap;
+	static void *objects[BLOCKS][sizeof(orders)], *last[BLOCKS];
+
+	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = (BLOCKS + 8) << SY_MAX_ORDER };
+	pages = sy_pages_create(&of_pages);
+	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
+	heap = sy_heap_create(pages, &of_heap);
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		for (unsigned part = 0; part < sizeof(orders); part++)
+			CHECK((objects[i][part] = sy_kmalloc(heap, 0, SY_PAGE_SIZE << orders[part], 0, SY_ANY_NODE)) != NULL);
+		CHECK((last[i] = sy_kmalloc(heap, 0, SY_PAGE_SIZE << 2, 0, SY_ANY_NODE)) != NULL);
+	}
+	for (unsigned i = 0; i < BLOCKS; i++)
+		for (unsigned part = 0; part < sizeof(orders); part++, now += AN_OPERATION)
+			sy_kfree(heap, 0, objects[i][part]);
+	wait_for_decay(heap, 300);
+	CHECK(idle_bytes(pages) > 8 * MIB);
+	for (unsigned i = 0; i < BLOCKS; i++, now += AN_OPERATION)
+		sy_kfree(heap, 0, last[i]);
+	CHECK(sy__free_and_backed(pages) * SY_PAGE_SIZE < 4 * MIB);
+	wait_for_decay(heap, 300);
+	CHECK(idle_bytes(pages) <= 8 * MIB);
 	CHECK(sy_heap_destroy(heap));
 	sy_pages_destroy(pages);
 }
@@ -136,6 +184,7 @@ int main(void)
 	sy_platform_set_clock(clock_of_test);
 	scattered_survivors();
 	driven();
+	descriptors();
 	few_slabs();
 	heap = sy_heap_open("slub", NULL, NULL);
 
