@@ -99,9 +99,13 @@ HOST = """
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifndef MODE
+#define MODE RTLD_NOW
+#endif
 int main(int count, char **names) {
     for (int i = 0; i < 20; i++) {
-        void *plugin = dlopen(names[count - 1], RTLD_NOW);
+        void *plugin = dlopen(names[count - 1], MODE);
+        if (!plugin) puts(dlerror());
         char *(*take)(void) = (char *(*)(void))dlsym(plugin, "take");
         char *text = take();
         puts(text);
@@ -137,7 +141,7 @@ def _built(folder: Path, name: str, source: str, *options: str) -> str:
     return str(made)
 
 
-@pytest.fixture(scope="module", params=["python", "sqlite3", "perl", "git", "cc", "c++", "plugin"])
+@pytest.fixture(scope="module", params=["python", "sqlite3", "perl", "git", "cc", "c++", "plugin", "deepbind"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """A command with a result that depends on nothing but its input."""
     folder = tmp_path_factory.mktemp(str(request.param).replace("+", "p"))
@@ -159,6 +163,10 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             return [_tool("cc"), "-O2", "-S", str(folder / "source.c"), "-o", "-"]
         case "c++":
             return [_built(folder, "program.cc", CPLUSPLUS, "-std=c++17", "-pthread")]
+        case "deepbind":  # found in the program's own search path, hence only if the C library sees who has called dlopen
+            plugin = _built(folder, "plugin.c", PLUGIN, "-shared", "-fPIC")
+            options = ["-D_GNU_SOURCE", "-DMODE=RTLD_NOW|RTLD_DEEPBIND", "-Wl,--enable-new-dtags,-rpath,$ORIGIN", "-ldl"]
+            return [_built(folder, "host.c", HOST, *options), Path(plugin).name]
         case _:
             plugin = _built(folder, "plugin.c", PLUGIN, "-shared", "-fPIC")
             return [_built(folder, "host.c", HOST, "-ldl"), plugin]
