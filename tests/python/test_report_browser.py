@@ -139,6 +139,18 @@ def test_a_telephone_shows_it_without_overflow(browser: Any, file: Path) -> None
     assert max(widths) <= 400
 
 
+def test_a_long_name_breaks_its_lines(browser: Any, records: list[dict[str, Any]], tmp_path: Path) -> None:
+    """A workload's name of 180 letters without a blank, which headings and the ranking show."""
+    path = tmp_path / "long.html"
+    named = [{**one, "run": {**one["run"], "workload": "verylongname" * 15}} for one in records]
+    report.write_report(named, path)
+    view(browser, path)
+    root = "document.documentElement"
+    assert browser.execute_script(f"return {root}.scrollWidth <= {root}.clientWidth")
+    ranking = "document.querySelector('.scroll')"
+    assert browser.execute_script(f"return {ranking}.scrollWidth <= {ranking}.clientWidth")
+
+
 def test_the_legend_hides_an_allocator_in_all_charts_of_its_workload(browser: Any, file: Path) -> None:
     view(browser, file)
     before = browser.execute_script(DRAWN)
