@@ -547,8 +547,8 @@ def refused(tmp_path: Path, source: Path) -> UserError:
         (random.Random(2).randbytes(100_000), "binary"),
         (b"#!/bin/sh\necho hello\n" * 100, "no kmem event"),
         (b"bash 1 [000] 1.000000: sched:sched_switch: prev_comm=a\n" * 10, "no kmem event"),
-        (gzip.compress(b"x" * 1000)[:-10], "cut off"),
-        (gzip.compress(random.Random(4).randbytes(10_000)), "binary"),
+        (gzip.compress(b"x" * 1000, mtime=0)[:-10], "cut off"),
+        (gzip.compress(random.Random(4).randbytes(10_000), mtime=0), "binary"),
         (b"\x1f\x8b" + b"garbage" * 100, "damaged"),
         (lzma.compress(b"x" * 100_000)[:-40], "damaged or cut off"),
         (b"\x28\xb5\x2f\xfd" + b"garbage" * 100, "damaged"),
@@ -676,17 +676,17 @@ def test_what_is_read_once_is_read_whole(tmp_path: Path, pack: Any, how: str) ->
     words = [sys.executable, "-m", "slabyard", "import", str(source) if how == "fifo" else "-", "-o", str(tmp_path / "t.parquet")]
     if how == "fifo":
         os.mkfifo(source)
-        process = subprocess.Popen(words, stderr=subprocess.PIPE, env=environment)
+    elif how == "file":
         source.write_bytes(text)
-        _, errors = process.communicate(timeout=60)
-    elif how == "pipe":
-        process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
-        _, errors = process.communicate(text, timeout=60)
-    else:
-        source.write_bytes(text)
-        with source.open("rb") as file:
-            process = subprocess.Popen(words, stdin=file, stderr=subprocess.PIPE, env=environment)
-            _, errors = process.communicate(timeout=60)
+    with (source if how == "file" else Path(os.devnull)).open("rb") as file:
+        stdin = subprocess.PIPE if how == "pipe" else file
+        process = subprocess.Popen(words, stdin=stdin, stderr=subprocess.PIPE, env=environment)
+    try:
+        if how == "fifo":
+            source.write_bytes(text)
+        _, errors = process.communicate(text if how == "pipe" else None, timeout=60)
+    finally:
+        process.terminate()
     assert process.returncode == 0, errors
     assert len(rows(tmp_path / "t.parquet")) == 1000
 
