@@ -306,15 +306,18 @@ struct sy_time {
 static inline uint64_t sy__time(const struct sy_time *time)
 {
 	uint64_t value = 0;
+	unsigned i;
 
-	for (unsigned i = 0; i < sizeof(time->words) / sizeof(size_t); i++)
+	for (i = 0; i < sizeof(time->words) / sizeof(size_t); i++)
 		value = value << 32 | __atomic_load_n(&time->words[i], __ATOMIC_RELAXED);
 	return value;
 }
 
 static inline void sy__time_set(struct sy_time *time, uint64_t value)
 {
-	for (unsigned i = sizeof(time->words) / sizeof(size_t); i--; value >>= 32)
+	unsigned i;
+
+	for (i = sizeof(time->words) / sizeof(size_t); i--; value >>= 32)
 		__atomic_store_n(&time->words[i], (size_t)value, __ATOMIC_RELAXED);
 }
 

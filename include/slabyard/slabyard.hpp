@@ -14,7 +14,8 @@
  *
  * Errors. Where there is no memory, std::bad_alloc is thrown, and nothing else ever. A spec that makes no sense is reported by
  * slabyard::bad_heap, which is a std::bad_alloc whose what() is the line for the user. Functions whose name begins with try_
- * return a null pointer.
+ * return a null pointer. Compiled without exceptions (-fno-exceptions), the program is aborted where it would throw, with what() on
+ * standard error.
  *
  * Thread safety. Any thread may use any of these at any time, as sy_heap_open says; making and destroying excepted. Cost: that
  * of sy_alloc, sy_free, sy_malloc and sy_mfree, and a comparison or two.
@@ -25,6 +26,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <memory_resource>
@@ -36,6 +39,23 @@
 #include "slabyard.h"
 
 namespace slabyard {
+
+namespace detail {
+
+#ifdef __cpp_exceptions
+template <typename Exception> [[noreturn]] void raise(const Exception &exception)
+{
+	throw exception;
+}
+#else
+template <typename Exception> [[noreturn]] void raise(const Exception &exception)
+{
+	std::fprintf(stderr, "slabyard: %s\n", exception.what());
+	std::abort();
+}
+#endif
+
+} /* namespace detail */
 
 /* A heap that could not be opened. */
 class bad_heap : public std::bad_alloc {
@@ -65,7 +85,7 @@ public:
 
 		heap_ = sy_heap_open(spec, &options, &error);
 		if (!heap_)
-			throw bad_heap(error);
+			detail::raise(bad_heap(error));
 	}
 
 	heap(heap &&other) noexcept : heap_(std::exchange(other.heap_, nullptr))
@@ -151,7 +171,7 @@ private:
 		if (align <= align_ && bytes <= most_) {
 			object = sy_malloc(heap_, bytes, 0);
 			if (!object)
-				throw std::bad_alloc();
+				detail::raise(std::bad_alloc());
 			return object;
 		}
 		return is_large(bytes, align) ? upstream_->allocate(bytes, align) : allocate_aligned(bytes, align);
@@ -183,7 +203,7 @@ private:
 		void *object = sy_malloc(heap_, bytes + align, 0), **aligned;
 
 		if (!object)
-			throw std::bad_alloc();
+			detail::raise(std::bad_alloc());
 		aligned = reinterpret_cast<void **>((reinterpret_cast<std::uintptr_t>(object) / align + 1) * align);
 		aligned[-1] = object;
 		return aligned;
@@ -251,7 +271,7 @@ public:
 		config.destructor = std::is_trivially_destructible_v<T> ? nullptr : destroy;
 		cache_ = sy_cache_create(on, &config);
 		if (!cache_)
-			throw std::bad_alloc();
+			detail::raise(std::bad_alloc());
 	}
 
 	object_cache(const object_cache &) = delete;
@@ -269,7 +289,7 @@ public:
 		T *object = try_allocate();
 
 		if (!object)
-			throw std::bad_alloc();
+			detail::raise(std::bad_alloc());
 		return object;
 	}
 
@@ -409,11 +429,11 @@ private:
 		config.size = size;
 		config.align = align;
 		if (!memory)
-			throw std::bad_alloc();
+			detail::raise(std::bad_alloc());
 		made = ::new (memory) entry{ first_.load(std::memory_order_relaxed), sy_cache_create(on, &config), size, align };
 		if (!made->cache) {
 			sy_mfree(on, memory);
-			throw std::bad_alloc();
+			detail::raise(std::bad_alloc());
 		}
 		first_.store(made, std::memory_order_release);
 		return made;
@@ -459,7 +479,7 @@ public:
 			cache_ = pool_->cache(sizeof(T), alignof(T));
 		object = sy_alloc(cache_, 0);
 		if (!object)
-			throw std::bad_alloc();
+			detail::raise(std::bad_alloc());
 		return static_cast<T *>(object);
 	}
 
@@ -493,7 +513,7 @@ private:
 	T *allocate_array(std::size_t count)
 	{
 		if (count > SIZE_MAX / sizeof(T))
-			throw std::bad_array_new_length();
+			detail::raise(std::bad_array_new_length());
 		return static_cast<T *>(pool_->arrays().allocate(count * sizeof(T), alignof(T)));
 	}
 

@@ -104,6 +104,9 @@ class PackageTest:
                 program.write_text(f"#include <{header.relative_to(include)}>\nint main(void);\nint main(void) {{ return 0; }}\n")
                 cflags = [standard, *WARNINGS, *self.flags("--cflags", "slabyard")]
                 self.run([compiler, "-x", language, *cflags, "-fsyntax-only", str(program)])
+                # What old kernel code is compiled as, and C++ without exceptions.
+                other = ["-std=gnu89", "-Wall", "-Wextra", "-Werror"] if language == "c" else [*cflags, "-fno-exceptions", "-fno-rtti"]
+                self.run([compiler, "-x", language, *other, *self.flags("--cflags", "slabyard"), "-fsyntax-only", str(program)])
 
     def with_pkg_config(self) -> None:
         source = str(HERE / "user.c")
