@@ -7,6 +7,9 @@
  * Releasing goes through the free lists. A page whose memory was handed to a heap since it was last given back carries a
  * mark; runs of such pages are discarded. The blocks stay free, and their memory reads zero when it is used again.
  *
+ * Where free blocks have an age (decay.c), one without has nothing left to give, and is not walked again: a program that trims
+ * often would pay for all that is free each time.
+ *
  * Of a maximal block that is free as a whole and has no memory left, only the head's descriptor means anything, and the others
  * may read zero as if they had never been written (zone.c). So their memory goes too, a sixty-fourth of the block's; the
  * marks that were in it live on as one for the block, in sy_pages.committed.
@@ -186,6 +189,22 @@ void sy__count_discarded(struct sy_pages *pages, uint64_t count)
 	sy__unlock(&pages->source_lock);
 }
 
+/* Whether the source has all of a block back, as its age tells where there is a clock (decay.c); not where large pages are. */
+static bool is_given_back(const struct sy_pages *pages, const struct sy_page *block)
+{
+	return pages->decay_ns && !block->bytes && !(committed_of(pages, sy__number(pages, block)) & SY__HUGE);
+}
+
+static uint64_t release_block(struct sy_pages *pages, struct sy_page *block, unsigned order)
+{
+	uint64_t released = is_given_back(pages, block) ? 0 : sy__block_discard(pages, block, order);
+
+	block->bytes = 0;
+	if (order == SY_MAX_ORDER)
+		sy__descriptors_discard(pages, block);
+	return released;
+}
+
 static uint64_t release_zone(struct sy__zone *zone, unsigned min_order)
 {
 	struct sy_page *block;
@@ -195,11 +214,8 @@ static uint64_t release_zone(struct sy__zone *zone, unsigned min_order)
 	sy__lock(&zone->lock);
 	for (order = min_order; order < SY_ORDERS; order++)
 		for (type = 0; type < SY_MIGRATE_TYPES; type++)
-			for (block = zone->free[order][type].first; block; block = block->free.next) {
-				released += sy__block_discard(zone->pages, block, order);
-				if (order == SY_MAX_ORDER)
-					sy__descriptors_discard(zone->pages, block);
-			}
+			for (block = zone->free[order][type].first; block; block = block->free.next)
+				released += release_block(zone->pages, block, order);
 	sy__unlock(&zone->lock);
 	return released;
 }

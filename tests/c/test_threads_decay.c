@@ -177,6 +177,38 @@ static void descriptors(void)
 	sy_pages_destroy(pages);
 }
 
+/* What has gone back is not walked again by the next release, page by page: it does not find a mark that nobody could have made. */
+static void released(void)
+{
+	struct sy_pages_config of_pages = { .zone_count = 1, .slots = 1, .pageblock_order = 9, .decay_ns = 1000000000 };
+	struct sy_heap_config of_heap;
+	struct sy_pages *pages;
+	struct sy_page *inner;
+	struct sy_heap *heap;
+	void *objects[4];
+
+	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = 4096 };
+	pages = sy_pages_create(&of_pages);
+	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
+	heap = sy_heap_create(pages, &of_heap);
+	wait_for_decay(heap, 10);
+	for (unsigned i = 0; i < 4; i++)
+		CHECK((objects[i] = sy_kmalloc(heap, 0, SY_PAGE_SIZE << 8, 0, SY_ANY_NODE)) != NULL);
+	inner = sy__page(pages, (uint64_t)((char *)objects[1] - (char *)pages->base.memory) >> SY_PAGE_SHIFT) + 200;
+	sy_kfree(heap, 0, objects[1]);
+	CHECK(sy_pages_release(pages, 0) >= 256);
+	CHECK_EQUAL(inner->flags, SY__PAGE_DISCARDED);
+	inner->flags = SY__PAGE_BACKED;
+	CHECK_EQUAL(sy_pages_release(pages, 0), 0);
+	inner->flags = SY__PAGE_DISCARDED;
+	objects[1] = sy_kmalloc(heap, 0, SY_PAGE_SIZE << 8, 0, SY_ANY_NODE);
+	for (unsigned i = 0; i < 4; i++)
+		sy_kfree(heap, 0, objects[i]);
+	CHECK(sy_pages_release(pages, 0) >= 1024);
+	CHECK(sy_heap_destroy(heap));
+	sy_pages_destroy(pages);
+}
+
 int main(void)
 {
 	struct sy_heap *heap;
@@ -185,6 +217,7 @@ int main(void)
 	scattered_survivors();
 	driven();
 	descriptors();
+	released();
 	few_slabs();
 	heap = sy_heap_open("slub", NULL, NULL);
 
