@@ -16,15 +16,18 @@ static bool no_key = true;
 static _Thread_local bool no_value; /* of this thread's */
 static atomic_uint failed;
 
+/* The thread sanitizer calls these two before it can follow what is done in them. */
+#define UNFOLLOWED __attribute__((no_sanitize("thread")))
+
 /* Not a sanitizer's call. */
-static bool is_from_here(const void *address)
+static UNFOLLOWED bool is_from_here(const void *address)
 {
 	Dl_info caller, here;
 
 	return dladdr(address, &caller) && dladdr(&no_key, &here) && caller.dli_fbase == here.dli_fbase;
 }
 
-int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+UNFOLLOWED int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 {
 	int (*real)(pthread_key_t *, void (*)(void *));
 
@@ -35,7 +38,7 @@ int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 	return EAGAIN;
 }
 
-int pthread_setspecific(pthread_key_t key, const void *value)
+UNFOLLOWED int pthread_setspecific(pthread_key_t key, const void *value)
 {
 	int (*real)(pthread_key_t, const void *);
 
