@@ -140,7 +140,7 @@ static void driven(void)
 /* What is free and backed, and the descriptors of all maximal blocks but one. */
 static size_t idle_bytes(const struct sy_pages *pages)
 {
-	return sy__free_and_backed(pages) * SY_PAGE_SIZE + (sy__read(&pages->described) - 1) * SY__MAX_BLOCK * sizeof(struct sy_page);
+	return (size_t)(sy__free_and_backed(pages) * SY_PAGE_SIZE + (sy__read(&pages->described) - 1) * SY__MAX_BLOCK * sizeof(struct sy_page));
 }
 
 /* A few pages in each maximal block, the last to become free, keep all the descriptors of it, which are many times as much: they count

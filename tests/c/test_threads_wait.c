@@ -104,7 +104,7 @@ static void beyond_the_slots(void)
 		start(&others[i], do_without, NULL);
 	for (unsigned i = 0; i < OTHERS; i++)
 		pthread_join(others[i], NULL);
-	CHECK(switches() - before < OTHERS * CALLS); /* of two calls one, at most; in line it would be dozens for each */
+	CHECK(switches() - before < (long)(OTHERS * CALLS)); /* of two calls one, at most; in line it would be dozens for each */
 
 	start(&late, get_one_late, NULL);
 	sem_wait(&arrived);
