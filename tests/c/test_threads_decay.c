@@ -66,6 +66,25 @@ static unsigned losses(struct sy_heap *heap, unsigned count)
 	return lost;
 }
 
+/* A heap that one driver has, on a page allocator that gives back. */
+static struct sy_heap *open_driven(uint64_t pages, uint64_t decay_ns)
+{
+	struct sy_pages_config of_pages = { .zone_count = 1, .slots = 1, .pageblock_order = 9, .decay_ns = decay_ns };
+	struct sy_heap_config of_heap;
+
+	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = pages };
+	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
+	return sy_heap_create(sy_pages_create(&of_pages), &of_heap);
+}
+
+static void close_driven(struct sy_heap *heap)
+{
+	struct sy_pages *pages = heap->pages;
+
+	CHECK(sy_heap_destroy(heap));
+	sy_pages_destroy(pages);
+}
+
 /* Calls of a driven heap that come by, for so many milliseconds. */
 static void wait_for_decay(struct sy_heap *heap, unsigned milliseconds)
 {
@@ -114,27 +133,20 @@ static void few_slabs(void)
 	sy_heap_close(heap);
 }
 
-/* A heap that one driver has, on a page allocator that gives back: no slow calls of threads come by besides. */
+/* No slow calls of threads come by besides. */
 static void driven(void)
 {
-	struct sy_pages_config of_pages = { .zone_count = 1, .slots = 1, .pageblock_order = 9, .decay_ns = 100000000 };
-	struct sy_heap_config of_heap;
-	struct sy_pages *pages;
 	struct sy_heap *heap;
 	void *objects[400];
 
-	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = 65536 };
-	pages = sy_pages_create(&of_pages);
-	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
-	heap = sy_heap_create(pages, &of_heap);
+	heap = open_driven(65536, 100000000);
 	for (unsigned i = 0; i < 400; i++)
 		objects[i] = sy_kmalloc(heap, 0, 20000, 0, SY_ANY_NODE);
 	for (unsigned i = 0; i < 400; i++)
 		sy_kfree(heap, 0, objects[i]);
 	wait_for_decay(heap, 1000);
 	CHECK(backed_bytes(heap) <= 2 * MIB);
-	CHECK(sy_heap_destroy(heap));
-	sy_pages_destroy(pages);
+	close_driven(heap);
 }
 
 /* What is free and backed, and the descriptors of all maximal blocks but one. */
@@ -148,16 +160,12 @@ static size_t idle_bytes(const struct sy_pages *pages)
 static void descriptors(void)
 {
 	static const unsigned char orders[] = { 9, 8, 7, 6, 5, 4, 3, 2 }; /* and of the last another, to fill a maximal block; which stays at first */
-	struct sy_pages_config of_pages = { .zone_count = 1, .slots = 1, .pageblock_order = 9, .decay_ns = 1000000000 };
-	struct sy_heap_config of_heap;
 	struct sy_pages *pages;
 	struct sy_heap *heap;
 	static void *objects[BLOCKS][sizeof(orders)], *last[BLOCKS];
 
-	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = (BLOCKS + 8) << SY_MAX_ORDER };
-	pages = sy_pages_create(&of_pages);
-	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
-	heap = sy_heap_create(pages, &of_heap);
+	heap = open_driven((BLOCKS + 8) << SY_MAX_ORDER, 1000000000);
+	pages = heap->pages;
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		for (unsigned part = 0; part < sizeof(orders); part++)
 			CHECK((objects[i][part] = sy_kmalloc(heap, 0, SY_PAGE_SIZE << orders[part], 0, SY_ANY_NODE)) != NULL);
@@ -173,24 +181,19 @@ static void descriptors(void)
 	CHECK(sy__free_and_backed(pages) * SY_PAGE_SIZE < 4 * MIB);
 	wait_for_decay(heap, 300);
 	CHECK(idle_bytes(pages) <= 8 * MIB);
-	CHECK(sy_heap_destroy(heap));
-	sy_pages_destroy(pages);
+	close_driven(heap);
 }
 
 /* What has gone back is not walked again by the next release, page by page: it does not find a mark that nobody could have made. */
 static void released(void)
 {
-	struct sy_pages_config of_pages = { .zone_count = 1, .slots = 1, .pageblock_order = 9, .decay_ns = 1000000000 };
-	struct sy_heap_config of_heap;
 	struct sy_pages *pages;
 	struct sy_page *inner;
 	struct sy_heap *heap;
 	void *objects[4];
 
-	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = 4096 };
-	pages = sy_pages_create(&of_pages);
-	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
-	heap = sy_heap_create(pages, &of_heap);
+	heap = open_driven(4096, 1000000000);
+	pages = heap->pages;
 	wait_for_decay(heap, 10);
 	for (unsigned i = 0; i < 4; i++)
 		CHECK((objects[i] = sy_kmalloc(heap, 0, SY_PAGE_SIZE << 8, 0, SY_ANY_NODE)) != NULL);
@@ -205,8 +208,7 @@ static void released(void)
 	for (unsigned i = 0; i < 4; i++)
 		sy_kfree(heap, 0, objects[i]);
 	CHECK(sy_pages_release(pages, 0) >= 1024);
-	CHECK(sy_heap_destroy(heap));
-	sy_pages_destroy(pages);
+	close_driven(heap);
 }
 
 int main(void)
