@@ -1,28 +1,36 @@
 """`slabyard`, and `python -m slabyard`: runs cli.main.
 
-Loading the program takes a moment, in which Ctrl-C must not print where it was: until main catches it, and once main is done, it ends us
-as it ends any program that takes no notice of it.
+Loading the program takes a moment, in which a signal finds nothing to tidy up: it ends us at once, with the line and the status that
+main gives it later. Once main is done all is said and written, and a signal changes neither.
 """
 
+import os
 import signal
 import sys
+from typing import NoReturn
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
     """Runs the command line; the exit status."""
     from .cli import main as run
 
+    status = run()
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    return status
+
+
+def _end_at_once(_signal: int, _frame: object) -> NoReturn:
     try:
-        return run()
-    finally:
-        _leave_to_the_system()
+        os.write(2, b"slabyard: interrupted\n")
+    finally:  # standard error may be closed
+        os._exit(130)
 
 
-def _leave_to_the_system() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-_leave_to_the_system()
+for _number in ENDING:
+    if signal.getsignal(_number) is not signal.SIG_IGN:  # as nohup has one of them
+        signal.signal(_number, _end_at_once)
 if __name__ == "__main__":
     sys.exit(main())

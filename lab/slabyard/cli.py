@@ -14,9 +14,9 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from . import programs
 from .errors import DONE, INTERRUPTED, MISSING, USAGE, UserError
@@ -28,7 +28,10 @@ OUT_OF_MEMORY = "out of memory; close other programs, raise a limit (ulimit -v, 
 LACKING = ("failed to map segment", "cannot allocate memory", "Failed to launch worker thread", "can't start new thread")
 LEAST_ADDRESSES = 384 << 20  # bytes; with less, numpy or Arrow end the process themselves
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TIDYING = 3  # seconds that tidying up may take, in which further signals are one with the first
+
+_interrupted_at: list[float] = []
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,8 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _fail(error.message, error.status)
     except KeyboardInterrupt:
-        programs.kill_children()
-        return _fail("interrupted", INTERRUPTED)
+        return _end_interrupted()
     except BrokenPipeError:
         # The reader has gone; what is still in the buffer must not be flushed into the pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -61,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _fail("no folder takes temporary files, as none has room or may be written; have TMPDIR name one that does", USAGE)
         return _fail(describe_os_error(error, error.filename or "standard output"), USAGE)
     except Exception as error:
+        if _interrupted_at:  # in the making of a class, which Python tells by an error of its own
+            return _end_interrupted()
         if os.environ.get("SLABYARD_DEBUG"):
             raise
         text = " ".join(str(error).split()) or "no message"
@@ -73,17 +77,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _take_signals() -> None:
     """Ctrl-C, SIGTERM and SIGHUP end us in order; who starts us with one of them ignored (nohup) wants it ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # __main__ has left it so
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _terminated)
+            signal.signal(number, _interrupt)
 
 
-def _terminated(_signal: int, _frame: object) -> NoReturn:
-    for number in ENDING:  # nothing is to disturb the tidying up
-        signal.signal(number, signal.SIG_IGN)
+def _interrupt(_signal: int, _frame: object) -> None:
+    now = time.monotonic()
+    if _interrupted_at and now < _interrupted_at[-1] + TIDYING:
+        return
+    _interrupted_at.append(now)
     raise KeyboardInterrupt
+
+
+def _end_interrupted() -> int:
+    programs.kill_children()
+    return _fail("interrupted", INTERRUPTED)
 
 
 def _occupy_closed_streams() -> None:

@@ -1,7 +1,6 @@
-"""The parsers: one for each verb, with an example, and what their words may be.
+"""The parsers: one for each verb, with an example.
 
-A word that cannot be is refused here, before a verb does anything. How many CPUs and memory nodes there can be is the
-library's to say (programs.limits). Nothing heavy is loaded: this module is part of every command line.
+What a word may be is words.py's to say. Nothing heavy is loaded: this module is part of every command line.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
-from . import __version__, programs, verbs
+from . import __version__, verbs
 from .errors import UserError
 from .kernels import commands
 from .output import FORMATS
+from .words import count, cpus, file, nodes, size, specs, thread_counts
 
 STATUSES = """\
 exit status:
@@ -46,6 +45,10 @@ shrink                    also: drain CPU; tick SECONDS
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, and that doesn't pass over a full disk."""
 
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self._negative_number_matcher = re.compile(r"-\d")  # `--memory -1G` is a wrong size, not a missing one
+
     def _print_message(self, message: str, file: Any = None) -> None:
         (file or sys.stderr).write(message)
 
@@ -57,7 +60,7 @@ def parser() -> Parser:
     """Of the whole command line."""
     top = Parser(
         prog="slabyard",
-        description="Which kernel allocator suits this workload, what it costs in time, memory and fragmentation, and why.",
+        description="Which kernel allocator suits this workload, what it costs in time, memory and\nfragmentation, and why.",
         epilog=STATUSES + "\nslabyard VERB --help tells more, with an example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -80,7 +83,7 @@ def _record(parent: Any) -> None:
         "slabyard record -o make.parquet -- make -j2",
         "Needs perf, tracefs and the right to trace (root). Records the whole machine.",
     )  # fmt: skip
-    verb.add_argument("-o", "--output", type=Path, required=True, metavar="T.parquet", help="the trace to write")
+    verb.add_argument("-o", "--output", type=file, required=True, metavar="T.parquet", help="the trace to write")
     verb.usage = "slabyard record -o T.parquet -- CMD..."
 
 
@@ -89,8 +92,8 @@ def _import(parent: Any) -> None:
         parent, "import", "make a trace of perf.data, perf script text or tracefs text", verbs.import_capture,
         "slabyard import perf.data -o t.parquet\n  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
     )  # fmt: skip
-    verb.add_argument("capture", type=Path, metavar="CAPTURE", help="perf.data, or text from perf script or tracefs; - for standard input")
-    verb.add_argument("-o", "--output", type=Path, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
+    verb.add_argument("capture", type=file, metavar="CAPTURE", help="perf.data, or text from perf script or tracefs; - for standard input")
+    verb.add_argument("-o", "--output", type=file, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
     verb.add_argument(
         "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
@@ -104,7 +107,7 @@ def _import(parent: Any) -> None:
 def _info(parent: Any) -> None:
     example = "slabyard info t.parquet\n  slabyard info t.parquet --format json"
     verb = add_verb(parent, "info", "what a trace holds", verbs.describe_trace, example)
-    verb.add_argument("trace", type=Path, metavar="T.parquet")
+    verb.add_argument("trace", type=file, metavar="T.parquet")
     verb.add_argument("--caches", action="store_true", help="all caches, not the busiest alone")
     _format(verb)
 
@@ -117,12 +120,12 @@ def _replay(parent: Any) -> None:
         "  slabyard replay t.parquet --allocator slub --proc buddyinfo\n"
         "  slabyard replay t.parquet --allocator slab --slabinfo --sort c",
     )  # fmt: skip
-    verb.add_argument("trace", type=Path, metavar="T.parquet")
+    verb.add_argument("trace", type=file, metavar="T.parquet")
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...], malloc:system or malloc:LIB.so")
-    verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="timed repetitions (default: 1; intervals from 6 on)")
+    verb.add_argument("--runs", type=count(1000), metavar="N", help="timed repetitions (default: 1; intervals from 6 on)")
     verb.add_argument("--caches", action="store_true", help="also show each cache's slabs")
     verb.add_argument(
-        "--log", metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
+        "--log", type=file, metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
     )
     verb.add_argument(
         "--proc", choices=("buddyinfo", "pagetypeinfo", "slabinfo"),
@@ -146,7 +149,7 @@ def _compare(parent: Any) -> None:
         "  slabyard compare -- make -j2",
         "Replays each trace under each allocator, times them interleaved, ranks them.",
     )  # fmt: skip
-    verb.add_argument("traces", type=Path, nargs="*", metavar="T.parquet")
+    verb.add_argument("traces", type=file, nargs="*", metavar="T.parquet")
     verb.add_argument(
         "--allocators", type=specs, metavar="A,B,...",
         help="specs, separated by commas (default: every allocator, SLOB with each of its fits)",
@@ -158,8 +161,8 @@ def _compare(parent: Any) -> None:
     verb.add_argument(
         "--jobs", type=count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
     )
-    verb.add_argument("--report", type=Path, metavar="FILE.html", help="write a report, one self-contained page")
-    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
+    verb.add_argument("--report", type=file, metavar="FILE.html", help="write a report, one self-contained page")
+    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
     _machine(verb)
     _format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
@@ -174,13 +177,13 @@ def _threads(parent: Any) -> None:
         "  slabyard threads --list",
         "Runs each workload under each allocator, interleaved. A trace is replayed by a thread for each recorded CPU.",
     )  # fmt: skip
-    verb.add_argument("trace", type=Path, nargs="?", metavar="T.parquet", help="replay this trace (workload trace)")
+    verb.add_argument("trace", type=file, nargs="?", metavar="T.parquet", help="replay this trace (workload trace)")
     verb.add_argument(
         "--allocator", "--allocators", dest="allocators", type=specs, metavar="A,B,...",
         help="policy[:tunable=value,...], malloc:system, malloc:LIB.so",
     )  # fmt: skip
     verb.add_argument("--workload", metavar="W,...", help="of --list (default with a trace: trace)")
-    verb.add_argument("--threads", type=_thread_counts, default=[], metavar="N", help="2, 1..4 or 1,2,8 (default: 1, or a trace's CPUs)")
+    verb.add_argument("--threads", type=thread_counts, default=[], metavar="N", help="2, 1..4 or 1,2,8 (default: 1, or a trace's CPUs)")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed runs (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed runs first (default: 0)")
     verb.add_argument("--operations", type=count(10**9 - 1), metavar="N", help="objects that each thread takes (default: the workload's)")
@@ -189,7 +192,7 @@ def _threads(parent: Any) -> None:
     verb.add_argument("--caches", action="store_true", help="objects of one size come from a cache of their own")
     verb.add_argument("--pin", action="store_true", help="each thread stays on one processor, in turn")
     verb.add_argument("--list", action="store_true", help="the workloads")
-    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
+    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
     _format(verb)
     verb.usage = "slabyard threads [options] --allocators A,B --workload W [T.parquet]"
 
@@ -202,7 +205,7 @@ def _run(parent: Any) -> None:
     )  # fmt: skip
     verb.add_argument("--allocator", default="slub", metavar="SPEC", help="policy[:tunable=value,...] (default: slub)")
     verb.add_argument("--stats", action="store_true", help="tell at the end what each of the command's processes asked malloc for")
-    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the statistics (implies --stats)")
+    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the statistics (implies --stats)")
     verb.usage = "slabyard run [options] -- CMD..."
 
 
@@ -212,7 +215,7 @@ def _geometry(parent: Any) -> None:
         "slabyard geometry --allocator slub --cpus 2 64 192 2048",
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC")
-    verb.add_argument("--cpus", type=_cpus, metavar="N", help="present CPUs (default: this machine's)")
+    verb.add_argument("--cpus", type=cpus, metavar="N", help="present CPUs (default: this machine's)")
     verb.add_argument("sizes", type=count(1 << 22), nargs="+", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
     _format(verb)
 
@@ -223,9 +226,9 @@ def _layout(parent: Any) -> None:
         "slabyard layout --allocator slub script.txt\n\na script:\n" + textwrap.indent(SCRIPT, "  "),
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]")
-    verb.add_argument("script", type=Path, metavar="SCRIPT", help="commands, one a line; - for standard input")
+    verb.add_argument("script", type=file, metavar="SCRIPT", help="commands, one a line; - for standard input")
     verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
-    verb.add_argument("--svg", type=Path, metavar="FILE.svg", help="also draw a picture")
+    verb.add_argument("--svg", type=file, metavar="FILE.svg", help="also draw a picture")
 
 
 def _kernel(parent: Any) -> None:
@@ -233,7 +236,7 @@ def _kernel(parent: Any) -> None:
         parent, "kernel", "Linux itself, built on an allocator and booted", verbs.no_kernel_verb,
         "slabyard kernel run --allocator slub --workload hackbench\n  slabyard kernel compare",
     )  # fmt: skip
-    commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser), add_verb, count, size, specs, FORMATS)
+    commands.add(verb.add_subparsers(dest="kernel_verb", metavar="VERB", parser_class=Parser), add_verb)
 
 
 # ---- What several have -------------------------------------------------------------------------------------------
@@ -256,8 +259,8 @@ def _format(verb: argparse.ArgumentParser) -> None:
 
 
 def _machine(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--cpus", type=_cpus, metavar="N", help="CPU slots (default: as recorded)")
-    verb.add_argument("--nodes", type=_nodes, metavar="N", help="memory nodes (default: as recorded)")
+    verb.add_argument("--cpus", type=cpus, metavar="N", help="CPU slots (default: as recorded)")
+    verb.add_argument("--nodes", type=nodes, metavar="N", help="memory nodes (default: as recorded)")
     verb.add_argument("--memory", type=size, metavar="SIZE", help="of the simulated machine, as in 512M or 64G (default: as recorded)")
     verb.add_argument(
         "--allow-failures", action="store_true", help="count requests that find no memory, rather than refuse the trace (status 2)"
@@ -265,62 +268,3 @@ def _machine(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--start", choices=("recorded", "empty"), help="what is there before the trace (default: as recorded, where a snapshot tells)"
     )
-
-
-# ---- What words may be -------------------------------------------------------------------------------------------
-
-
-def count(most: int, least: int = 1) -> Callable[[str], int]:
-    """A type of words: numbers within these bounds."""
-
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
-        return int(text)
-
-    return parse
-
-
-def _cpus(text: str) -> int:
-    return count(programs.limits().cpus)(text)
-
-
-def _nodes(text: str) -> int:
-    return count(programs.limits().nodes)(text)
-
-
-def _thread_counts(text: str) -> list[int]:
-    """`2`, `1..4`, `1,2,8`: numbers of threads."""
-    counts: list[int] = []
-    for item in text.split(","):
-        match = re.fullmatch(r"(\d{1,4})(?:\.\.(\d{1,4}))?", item)
-        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
-        if not 1 <= low <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of threads, as in 2, 1..4 or 1,2,8")
-        counts += [count for count in range(low, high + 1) if count not in counts]
-    return counts
-
-
-def size(text: str) -> int:
-    """A size of memory in bytes: `512M`, `64G`."""
-    match = re.fullmatch(r"(\d{1,12})([KMGT]?)(i?B)?", text, re.IGNORECASE)
-    found = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2].upper()] if match else 0
-    if not 1 << 20 <= found <= 1 << 40:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size from 1M to 1T (as in 512M or 64G)")
-    return found
-
-
-def specs(text: str) -> list[str]:
-    """Specs out of a list separated by commas, which also separate a spec's tunables: `slub,slob:fit=best,log_every=9`."""
-    found: list[str] = []
-    for item in text.split(","):
-        if found and "=" in item and ":" not in item:
-            found[-1] += f",{item}"
-        elif item.strip():
-            found.append(item.strip())
-    if not found:
-        raise UserError("--allocators names no allocator; slabyard list shows them")
-    repeated = [spec for at, spec in enumerate(found) if spec in found[:at]]
-    if repeated:
-        raise UserError(f"--allocators names {repeated[0]} twice")
-    return found

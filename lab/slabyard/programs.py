@@ -7,6 +7,7 @@ a user's mistake as one line on standard error that begins with its name; the li
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import shutil
@@ -36,6 +37,26 @@ def program(name: str) -> str:
     if found is None:
         raise UserError(f"{name} is missing; install slabyard again (pip install .), which builds it", MISSING)
     return found
+
+
+def check_command(name: str) -> None:
+    """UserError where a user's command cannot be run, as far as that is known before it is."""
+    if shutil.which(name) is not None:
+        return
+    if not name:
+        raise UserError("the command after -- is empty")
+    if "/" in name and Path(name).exists():
+        raise UserError(f"{name}: is {'a folder' if Path(name).is_dir() else 'not executable'}, so it cannot be run")
+    raise UserError(f"{name}: no such command")
+
+
+def cannot_be_run(name: str, error: OSError) -> UserError:
+    """What to tell of a command that check_command has let pass, and the system does not start."""
+    reasons = {
+        errno.ENOENT: "there is no interpreter like the one that it names",
+        errno.ENOEXEC: "it is no program of this machine, and no script that names its interpreter in a first line, as #!/bin/sh",
+    }
+    return UserError(f"{name}: cannot be run: {reasons.get(error.errno or 0) or str(error.strerror).lower()}")
 
 
 @contextlib.contextmanager

@@ -54,8 +54,7 @@ def check(command: Sequence[str]) -> tuple[str, list[str]]:
     """perf's path and the events to record. UserError when the command, a privilege, perf or the events are missing."""
     if not command:
         raise UserError("no command to record; give it after --, as in: slabyard record -o t.parquet -- make")
-    if shutil.which(command[0]) is None:
-        raise UserError(f"{command[0]}: no such command")
+    programs.check_command(command[0])
     if not _privileged():
         raise UserError("recording needs root, or CAP_PERFMON and a readable tracefs; run it with sudo", MISSING)
     perf = shutil.which("perf")
@@ -225,5 +224,5 @@ def _run(command: Sequence[str], stdout: int | None, session: _Session) -> int:
                         session.stop()
                         raise session.failure("perf record ended before the command") from None
     except OSError as error:
-        raise UserError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        raise programs.cannot_be_run(command[0], error) from error
     return status if status >= 0 else 128 - status

@@ -44,6 +44,8 @@ def library() -> Path:
 
 def environment(spec: str) -> dict[str, str]:
     """Ours, with the malloc in front of whatever else is preloaded. UserError when the spec makes no sense."""
+    if not spec:
+        raise UserError("--allocator names no allocator; slabyard list shows them")
     preload = [str(library()), *os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
     result = {**os.environ, "LD_PRELOAD": ":".join(preload), "SLABYARD": spec}
     result.pop("SLABYARD_STATS", None)
@@ -66,7 +68,7 @@ def replace(command: Sequence[str], spec: str) -> NoReturn:
     try:
         os.execvpe(command[0], list(command), variables)
     except OSError as error:
-        raise _refusal(command, error) from error
+        raise programs.cannot_be_run(command[0], error) from error
 
 
 def measure(command: Sequence[str], spec: str, export: Path | None) -> int:
@@ -119,7 +121,7 @@ def _wait(command: Sequence[str], variables: dict[str, str]) -> int:
                 before[number] = signal.signal(number, lambda number, _frame: process.send_signal(number))
             return process.wait()
     except OSError as error:
-        raise _refusal(command, error) from error
+        raise programs.cannot_be_run(command[0], error) from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -130,10 +132,6 @@ def _restore(handlers: dict[signal.Signals, Any]) -> None:
     for number in (*OF_THE_TERMINAL, *PASSED_ON):
         if handlers.get(number, signal.getsignal(number)) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _refusal(command: Sequence[str], error: OSError) -> UserError:
-    return UserError(f"cannot run {command[0]}: {error.strerror}", MISSING if isinstance(error, FileNotFoundError) else 2)
 
 
 def _nothing(command: Sequence[str]) -> str:

@@ -144,15 +144,17 @@ def replay_trace(options: argparse.Namespace) -> int:
     from .replay import Workload
     from .snapshots import parse_slabinfo
 
-    if options.log and options.log != "-":
-        check_outputs((Path(options.log),), (options.trace,))
+    if options.log is not None and str(options.log) != "-":
+        check_outputs((options.log,), (options.trace,))
     if options.proc and options.slabinfo:
         raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
-    for name in ("log", "caches"):
+    for name in ("log", "caches", "runs"):
         if getattr(options, name) and (options.proc or options.slabinfo):
             raise UserError(f"--{name} goes with a replay that prints its measures; leave out --proc and --slabinfo")
     if options.sort and not options.slabinfo:
         raise UserError("--sort goes with --slabinfo")
+    if options.proc and options.format != "text":
+        raise UserError("--proc prints a file as the kernel does; for --format leave it out, or give --slabinfo in its place")
     if options.slabinfo:
         return _slabinfo(options)
     if options.proc:
@@ -162,11 +164,11 @@ def replay_trace(options: argparse.Namespace) -> int:
             if options.proc == "slabinfo":
                 _note_shared_pages(options.allocator, parse_slabinfo(text))
             return _completeness({str(options.trace): workload.metadata.incomplete})
-    with Workload(options.trace, _options(options)) as workload, Progress(2 + options.runs) as progress:
+    with Workload(options.trace, _options(options)) as workload, Progress(2 + (options.runs or 1)) as progress:
         exact = _exact(workload, options.allocator, options.log)
         samples = []
-        for turn in range(options.runs):
-            progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs}")
+        for turn in range(options.runs or 1):
+            progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs or 1}")
             samples.append(workload.timed(options.allocator))
         latency = workload.latency(options.allocator)
         record = workload.record(options.allocator, exact, records.summarise(samples, latency))
@@ -201,15 +203,16 @@ def _note_shared_pages(spec: str, lines: Sequence[SlabLine]) -> None:
         note(f"the caches of {spec} share their pages: slabs of one cache cannot be told, and kmallocs are in none")
 
 
-def _exact(workload: Workload, spec: str, log: str | None) -> dict[str, Any]:
+def _exact(workload: Workload, spec: str, log: Path | None) -> dict[str, Any]:
     """The exact figures of a replay; what the policy logs goes to the file `log`, `-` being standard error."""
     if log is None:
         return workload.exact(spec)
-    with whole_file(Path(log)) if log != "-" else workload.spare_file() as path:
+    shown = str(log) == "-"
+    with workload.spare_file() if shown else whole_file(log) as path:
         exact = workload.exact(spec, path)
         if not path.stat().st_size:
             note(f"{spec} logs nothing here; slob does, with log_every=N")
-        if log == "-":
+        if shown:
             with path.open(errors="replace") as file:
                 shutil.copyfileobj(file, sys.stderr)
     return exact
@@ -341,6 +344,7 @@ def run_command(options: argparse.Namespace) -> int:
 
     if not options.command:
         raise UserError("run needs a command after --: slabyard run -- CMD...")
+    programs.check_command(options.command[0])
     if not options.stats and options.export_json is None:
         run.replace(options.command, options.allocator)
     check_outputs((options.export_json,))

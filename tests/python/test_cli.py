@@ -37,9 +37,18 @@ def test_help_has_an_example(verb: str) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("verb", ["build", "run", "compare", "bench", "fidelity", "flame", "list", "clean"])
+def test_help_of_kernel_verbs_has_an_example(verb: str) -> None:
+    done = slabyard("kernel", verb, "--help", env={**os.environ, "COLUMNS": "80"})
+    assert done.returncode == 0
+    assert f"example:\n  slabyard kernel {verb}" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
 def test_help_tells_the_exit_statuses() -> None:
     done = slabyard("--help")
     assert done.returncode == 0 and "exit status:" in done.stdout and all(verb in done.stdout for verb in VERBS)
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_list() -> None:
@@ -174,7 +183,19 @@ def test_malloc_is_an_allocator_too(busy: Path) -> None:
         (["compare", "x.parquet", "--", "true"], "not both"),
         (["info", "x.parquet", "--", "true"], "takes no command"),
         (["record", "-o", "t.parquet"], "no command to record"),
-        (["record", "-o", "t.parquet", "--", "no-such-command"], "no such command"),
+        (["record", "-o", "t.parquet", "--", "no-such-command"], "no-such-command: no such command"),
+        (["run", "--", "no-such-command"], "no-such-command: no such command"),
+        (["compare", "--", "no-such-command"], "no-such-command: no such command"),
+        (["record", "-o", "t.parquet", "--", "/"], "is a folder"),
+        (["run", "--", "/etc/passwd"], "/etc/passwd: is not executable"),
+        (["run", "--", ""], "is empty"),
+        (["run", "--allocator", "", "--", "true"], "names no allocator"),
+        (["compare", "x.parquet", "--memory", "-1G"], "'-1G' is no size"),
+        (["compare", "x.parquet", "--report", ""], "--report: the name is empty"),
+        (["compare", ""], "the name is empty"),
+        (["replay", "x.parquet", "--allocator", "slub", "--log", ""], "--log: the name is empty"),
+        (["replay", "x.parquet", "--allocator", "slub", "--proc", "buddyinfo", "--format", "json"], "--proc prints a file as"),
+        (["replay", "x.parquet", "--allocator", "slub", "--proc", "slabinfo", "--runs", "2"], "--runs goes with"),
         (["record", "-o", "/no/such/folder/t.parquet", "--", "true"], "no folder"),
         (["import", "absent.txt", "-o", "t.parquet"], "absent.txt"),
         (["import", "-"], "needs -o"),
@@ -346,7 +367,25 @@ def test_ctrl_c_before_anything_is_loaded(tmp_path: Path) -> None:
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
-    assert process.returncode in (-signal.SIGINT, 130) and "Traceback" not in rest and not list(tmp_path.iterdir())
+    assert process.returncode == 130 and "Traceback" not in rest and not list(tmp_path.iterdir())
+    assert rest.splitlines()[-1] == "slabyard: interrupted"
+
+
+def test_an_interrupt_that_python_wraps_is_one() -> None:
+    script = """if True:
+        import os, signal, sys
+        from slabyard import cli, replay
+
+        class Descriptor:
+            def __set_name__(self, owner, name):
+                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)  # of an impatient user
+
+        replay.policies = lambda: type("Made", (), {"member": Descriptor()})
+        sys.exit(cli.main(["list"]))
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert complaint(done, 130) == "slabyard: interrupted"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

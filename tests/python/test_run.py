@@ -59,9 +59,19 @@ def test_a_wrong_spec_is_refused_before_anything_runs() -> None:
 def test_a_missing_command_is_one_line() -> None:
     for stats in ([], ["--stats"]):
         done = run(*stats, "--", "/no/such/command")
-        assert done.returncode == 4
-        assert done.stderr == "slabyard: cannot run /no/such/command: No such file or directory\n"
+        assert (done.returncode, done.stderr) == (2, "slabyard: /no/such/command: no such command\n")
     assert run().returncode == 2
+
+
+@pytest.mark.parametrize(("first_line", "says"), [("#!/no/such/interpreter", "no interpreter"), ("true", "no program of this machine")])
+def test_a_script_that_cannot_be_run_is_one_line(first_line: str, says: str, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(first_line + "\n")
+    script.chmod(0o755)
+    for stats in ([], ["--stats"]):
+        done = run(*stats, "--", str(script))
+        assert done.returncode == 2 and says in done.stderr
+        assert done.stderr.startswith(f"slabyard: {script}: cannot be run: ") and done.stderr.count("\n") == 1
 
 
 def test_statistics_count_what_was_asked_for(tmp_path: Path) -> None:

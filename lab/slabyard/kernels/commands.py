@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..output import Progress, Table, check_outputs, export_json, note, render, results, to_json, whole_file
+from ..output import FORMATS, Progress, Table, check_outputs, export_json, note, render, results, to_json, whole_file
+from ..words import count, file, size, specs
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
@@ -27,48 +28,41 @@ ALLOCATORS = "specs, separated by commas (default: Linux's own, and every policy
 AddVerb = Callable[..., argparse.ArgumentParser]
 
 
-def add(
-    verbs: Any,
-    add_verb: AddVerb,
-    count: Callable[..., Any],
-    size: Callable[[str], int],
-    specs: Callable[[str], list[str]],
-    formats: Sequence[str],
-) -> None:
-    """Adds the verbs. `add_verb`, `count`, `size`, `specs`: the command line's own ways to make a parser, and to read words."""
+def add(verbs: Any, add_verb: AddVerb) -> None:
+    """Adds the verbs. `add_verb`: the command line's own way to make a parser."""
     verb = add_verb(
         verbs, "build", "build a kernel on an allocator, once", _build,
         "slabyard kernel build --allocator slub\n  slabyard kernel build --allocator slab --arch x86_64 --source linux-6.1.tar.xz",
     )  # fmt: skip
     verb.add_argument("--allocator", required=True, metavar="SPEC", help=f"one of {', '.join(kinds.KINDS)}")
-    _source(verb, count)
+    _source(verb)
 
     verb = add_verb(
         verbs, "run", "boot a kernel, run a workload on it, measure it", _run,
         "slabyard kernel run --allocator slub --workload hackbench\n"
         "  slabyard kernel run --allocator slab --workload boot --trace boot.parquet\n"
-        "  slabyard kernel run --allocator slabyard:slob:fit=best --workload 'ls -lR /usr' --runs 6 --format json",
+        "  slabyard kernel run --allocator slabyard:slob --workload 'ls -R /usr' --runs 6",
     )  # fmt: skip
     verb.add_argument(
         "--allocator", required=True, metavar="SPEC", help="as in slub, slub:max_order=0 with kernel parameters, or slabyard:slqb"
     )
     verb.add_argument("--workload", required=True, metavar="W", help=f"{', '.join(workloads.WORKLOADS)}, or a command of this machine")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
-    verb.add_argument("--trace", type=Path, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
+    verb.add_argument("--trace", type=file, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
     verb.add_argument(
         "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 64M)"
     )
     verb.add_argument("--caches", action="store_true", help="show all caches, not the largest alone")
     verb.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder"
+        "-o", "--output", type=file, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder"
     )
-    _hardware(verb, count, size)
-    _source(verb, count)
-    _format(verb, formats)
+    _hardware(verb)
+    _source(verb)
+    _format(verb)
 
     verb = add_verb(
         verbs, "compare", "several kernels under several workloads", _compare,
-        "slabyard kernel compare\n  slabyard kernel compare --allocators slub,slabyard:slqb --workloads hackbench,spike --runs 10",
+        "slabyard kernel compare\n  slabyard kernel compare --allocators slub,slabyard:slqb --workloads spike,find",
         "Boots them in turn, interleaved, and ranks them.",
     )  # fmt: skip
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
@@ -76,42 +70,42 @@ def add(
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
-    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
-    verb.add_argument("--report", type=Path, metavar="FILE.html", help="write a report, one self-contained page")
-    _hardware(verb, count, size)
-    _source(verb, count)
-    _format(verb, formats)
+    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
+    verb.add_argument("--report", type=file, metavar="FILE.html", help="write a report, one self-contained page")
+    _hardware(verb)
+    _source(verb)
+    _format(verb)
 
     verb = add_verb(
         verbs, "bench", "cycles of allocations and frees inside kernels", _bench,
-        "slabyard kernel bench\n  slabyard kernel bench --allocators slub,slabyard:slub --runs 6 --export-json bench.json",
+        "slabyard kernel bench\n  slabyard kernel bench --allocators slub,slabyard:slub --export-json b.json",
         "Boots kernels in turn, each of which measures its own allocator before any program runs.",
     )  # fmt: skip
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
-    verb.add_argument("--export-json", type=Path, metavar="FILE", help="write the result records")
-    _hardware(verb, count, size)
-    _source(verb, count)
-    _format(verb, formats)
+    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
+    _hardware(verb)
+    _source(verb)
+    _format(verb)
 
     verb = add_verb(
         verbs, "fidelity", "replays held against the kernels that they replay", _fidelity,
-        "slabyard kernel fidelity\n  slabyard kernel fidelity --allocators slub,slabyard:slqb --workloads hackbench --format md",
+        "slabyard kernel fidelity\n  slabyard kernel fidelity --allocators slub,slabyard:slqb --workloads find",
         "Boots each kernel with a trace, replays it, and compares memory at the end; one on slabyard also logs its calls, and there "
         "the replay must hold the same pages (exit status 1: it does not).",
     )  # fmt: skip
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory (default: 64M)")
-    _hardware(verb, count, size)
-    _source(verb, count)
-    _format(verb, formats)
+    _hardware(verb)
+    _source(verb)
+    _format(verb)
 
     verb = add_verb(
         verbs, "flame", "where a kernel's time goes", _flame,
         "slabyard kernel flame --allocator slub --workload hackbench --report slub.html\n"
-        "  slabyard kernel flame --allocator slob --workload hackbench --runs 6 --folded slob.folded\n"
-        "  slabyard kernel flame --allocator slub --workload hackbench --arch x86_64 --speedscope slub.json",
+        "  slabyard kernel flame --allocator slob --workload hackbench --folded a.folded\n"
+        "  slabyard kernel flame --allocator slub --workload spike --speedscope slub.json",
         "Samples the kernel's stacks: of a user-mode kernel with this machine's perf, under QEMU in the guest.",
     )  # fmt: skip
     verb.add_argument(
@@ -119,15 +113,15 @@ def add(
     )
     verb.add_argument("--workload", required=True, metavar="W", help="as for run")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
-    verb.add_argument("--folded", type=Path, metavar="FILE", help="write the stacks, one a line with its count")
-    verb.add_argument("--speedscope", type=Path, metavar="FILE.json", help="write the stacks for speedscope")
-    verb.add_argument("--report", type=Path, metavar="FILE.html", help="draw them as an icicle, one self-contained page")
-    _hardware(verb, count, size)
-    _source(verb, count)
-    _format(verb, formats)
+    verb.add_argument("--folded", type=file, metavar="FILE", help="write the stacks, one a line with its count")
+    verb.add_argument("--speedscope", type=file, metavar="FILE.json", help="write the stacks for speedscope")
+    verb.add_argument("--report", type=file, metavar="FILE.html", help="draw them as an icicle, one self-contained page")
+    _hardware(verb)
+    _source(verb)
+    _format(verb)
 
     verb = add_verb(verbs, "list", "the kernels that are built", _list, "slabyard kernel list")
-    _format(verb, formats)
+    _format(verb)
 
     verb = add_verb(
         verbs, "clean", "remove what building has left, the kernels stay", _clean, "slabyard kernel clean\n  slabyard kernel clean --all"
@@ -135,14 +129,14 @@ def add(
     verb.add_argument("--all", action="store_true", help="the kernels too")
 
 
-def _source(verb: argparse.ArgumentParser, count: Callable[..., Any]) -> None:
+def _source(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--arch", choices=config.ARCHITECTURES, default="um", help="um: user-mode Linux (default); x86_64: under QEMU")
-    verb.add_argument("--source", type=Path, metavar="PATH", help="Linux 6.1, a tree or a tarball (default: Debian's linux-source-6.1)")
+    verb.add_argument("--source", type=file, metavar="PATH", help="Linux 6.1, a tree or a tarball (default: Debian's linux-source-6.1)")
     verb.add_argument("--jobs", type=count(256), metavar="N", help="compilers side by side (default: one for each CPU)")
     verb.add_argument("--debug", action="store_true", help="with the kernel's own checks: lists, sleeping in atomic, locks")
 
 
-def _hardware(verb: argparse.ArgumentParser, count: Callable[..., Any], size: Callable[[str], int]) -> None:
+def _hardware(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, 4 for x86_64)")
     verb.add_argument("--nodes", type=count(8), metavar="N", help="memory nodes of the guest (default: 1)")
     verb.add_argument("--memory", type=size, metavar="SIZE", help="of the guest (default: 512M for um, 1G for x86_64)")
@@ -152,8 +146,8 @@ def _hardware(verb: argparse.ArgumentParser, count: Callable[..., Any], size: Ca
     verb.add_argument("--timeout", type=count(86400), default=600, metavar="S", help="seconds that a boot may take (default: 600)")
 
 
-def _format(verb: argparse.ArgumentParser, formats: Sequence[str]) -> None:
-    verb.add_argument("--format", choices=formats, default="text", help="of the output (default: text)")
+def _format(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--format", choices=FORMATS, default="text", help="of the output (default: text)")
 
 
 # ---- What they share -------------------------------------------------------------------------------------------------------------
