@@ -18,6 +18,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ from .errors import UserError
 tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80 are few
 
 FORMATS = ("text", "json", "csv", "md")
+WIDTH = 80  # of text
+LEAST_TEXT, LEAST_HEADING = 14, 8  # to which a column of text, and a heading, are broken where a table is too wide
 Cell = str | int | float | None
 
 
@@ -38,7 +41,8 @@ class Table:
     """A table for people and for machines.
 
     `columns` are the headings; a row has one cell for each. `shown` are the same rows as people read them (rounded,
-    with separators); `rows` are the plain values for CSV.
+    with separators); `rows` are the plain values for CSV. The first `keys` columns say what a row is of. With `whole` no cell is
+    broken, whatever the width.
     """
 
     title: str
@@ -46,6 +50,8 @@ class Table:
     rows: list[list[Cell]]
     shown: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    keys: int = 1
+    whole: bool = False
 
     def cells(self) -> list[list[str]]:
         """The rows as people read them."""
@@ -69,21 +75,93 @@ def render(tables: Sequence[Table], form: str) -> str:
     """Tables as `text`, `md` or `csv`. CSV holds the plain values, its first column the title where there are several tables."""
     if form == "csv":
         return _csv(tables)
-    parts = []
-    for table in tables:
-        align = ["left"] + ["right" if _numeric(table, i) else "left" for i in range(1, len(table.columns))]
-        body = tabulate.tabulate(
-            table.cells(),
-            headers=table.columns,
-            tablefmt="github" if form == "md" else "simple",
-            disable_numparse=True,
-            colalign=align if table.rows else None,
-        )
-        body = "\n".join(line.rstrip() for line in body.splitlines())
-        title = f"### {table.title}\n\n" if form == "md" else f"{table.title}\n\n"
-        notes = "".join(f"\n{note}" for note in table.notes)
-        parts.append((title if table.title else "") + body + ("\n" + notes if notes else "") + "\n")
-    return "\n".join(parts)
+    return "\n".join(_markdown(table) if form == "md" else _text(table) for table in tables)
+
+
+def _markdown(table: Table) -> str:
+    def plain(cell: str) -> str:
+        return " ".join(cell.split()).replace("|", "\\|")
+
+    rows = [list(map(plain, row)) for row in table.cells()]
+    body = _aligned(table, range(len(table.columns)), "github", list(map(plain, table.columns)), rows)
+    return _framed(f"### {table.title}" if table.title else "", [body], table.notes)
+
+
+def _text(table: Table) -> str:
+    """In WIDTH columns: headings and texts go on below themselves where there is no room, and what are too many columns become
+    several tables, each with the keys."""
+    cells = table.cells()
+    if table.whole or _row_width(_widths([table.columns, *cells])) <= WIDTH:
+        bodies = [_aligned(table, range(len(table.columns)), "simple", table.columns, cells)]
+    else:
+        bodies = [_fitted(table, cells, columns) for columns in _parts(table, cells)]
+    return _framed(_wrapped(table.title), bodies, [_wrapped(note) for note in table.notes])
+
+
+def _framed(title: str, bodies: Sequence[str], notes: Sequence[str]) -> str:
+    return (f"{title}\n\n" if title else "") + "\n\n".join(bodies) + "".join(f"\n{note}" for note in ["", *notes] if notes) + "\n"
+
+
+def _aligned(table: Table, columns: Sequence[int], form: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The body of a table; `columns` are the places of its columns in the table."""
+    align = ["right" if place and _numeric(table, place) else "left" for place in columns]
+    body = tabulate.tabulate(rows, headers=headings, tablefmt=form, disable_numparse=True, colalign=align if rows else None)
+    return "\n".join(line.rstrip() for line in body.splitlines())
+
+
+def _wrapped(line: str) -> str:
+    return line if len(line) <= WIDTH else "\n".join(textwrap.wrap(line, WIDTH))
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _row_width(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _least_widths(table: Table, cells: Sequence[Sequence[str]]) -> list[int]:
+    """To which each column can be broken: numbers never are."""
+    headings, figures = map(len, table.columns), _widths(cells) if cells else [0] * len(table.columns)
+    return [
+        max(min(heading, LEAST_HEADING), width if _numeric(table, place) else min(width, LEAST_TEXT))
+        for place, (heading, width) in enumerate(zip(headings, figures, strict=True))
+    ]
+
+
+def _parts(table: Table, cells: Sequence[Sequence[str]]) -> list[list[int]]:
+    """The columns of each table that a wide one is cut into."""
+    least, keys = _least_widths(table, cells), list(range(table.keys))
+    parts = [list(keys)]
+    for column in range(table.keys, len(table.columns)):
+        if len(parts[-1]) > table.keys and _row_width([least[place] for place in [*parts[-1], column]]) > WIDTH:
+            parts.append(list(keys))
+        parts[-1].append(column)
+    return parts
+
+
+def _fitted(table: Table, cells: Sequence[Sequence[str]], columns: Sequence[int]) -> str:
+    headings, rows = [table.columns[place] for place in columns], [[row[place] for place in columns] for row in cells]
+    widths, least = _widths([headings, *rows]), [_least_widths(table, cells)[place] for place in columns]
+    while _row_width(widths) > WIDTH and widths > least:
+        widest = max((place for place, width in enumerate(widths) if width > least[place]), key=lambda place: widths[place])
+        widths[widest] -= 1
+    headings = [_broken(heading, width) for heading, width in zip(headings, widths, strict=True)]
+    rows = [[_broken(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return _aligned(table, columns, "simple", headings, rows)
+
+
+def _broken(text: str, width: int) -> str:
+    """A text in lines of that width; broken behind a blank or a sign where one is near the end."""
+    lines = []
+    while len(text) > width:
+        cut = max(text.rfind(sign, 0, width) for sign in " ,:;/-_=") + 1
+        if cut <= width // 2:
+            cut = width
+        lines.append(text[:cut].rstrip())
+        text = text[cut:].lstrip()
+    return "\n".join([*lines, text])
 
 
 def _numeric(table: Table, column: int) -> bool:

@@ -97,7 +97,7 @@ def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
         for place, (key, label) in enumerate(names.items()):
             ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
             rows.append([measure.key if place == 0 else "", label, *ranks])
-    return Table("Ranking (1 is best; a rank is one more than how many are surely better)", columns, rows, notes=list(notes))
+    return Table("Ranking (1 is best; a rank is one more than how many are surely better)", columns, rows, notes=list(notes), keys=2)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -380,7 +380,7 @@ def _list(options: argparse.Namespace) -> int:
         print(to_json([{"key": kernel.key, "image": str(kernel.image), **kernel.about} for kernel in found]), end="")
         return DONE
     names = ["arch", "allocator", "release", "debug", "outlined", "seconds"]
-    table = Table("", [*names, "image"], [[kernel.about.get(name) for name in names] + [str(kernel.image)] for kernel in found])
+    table = Table("", [*names, "image"], [[kernel.about.get(name) for name in names] + [str(kernel.image)] for kernel in found], whole=True)
     print(render([table], options.format), end="")
     return DONE
 
