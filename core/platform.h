@@ -56,7 +56,7 @@
  *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable, and zero
  *   sy__source_prefer_huge(p, bytes)  reserved space would better be backed by the machine's large pages, if it has any
  *   sy__source_prefer_small(p, bytes)  it would better not be, as little of it is ever touched
- *   sy__source_is_dense(p, bytes)  whether half of it or more has memory behind it, of space that is not backed by large pages
+ *   sy__source_has(p, bytes, least)  whether so many bytes of it or more have memory behind them; true where that can't be told
  *   sy__source_release(p, bytes)   gives the address space back
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
  *   sy__same(a, b, bytes)          true when the bytes are the same

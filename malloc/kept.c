@@ -9,7 +9,7 @@
  * nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go back of what is kept:
  * keeping never adds to the peak of all memory, but for the pages of sparse ranges.
  *
- * Sparse ranges. Of large objects that programs touch little of, hardly a page is in memory. mincore tells, at a third of a
+ * Sparse ranges. Of large objects that programs touch little of, hardly a page is in memory. The system tells (mincore), at a third of a
  * microsecond a MiB, and is asked only where a range would be cut, joined or given back. What is sparse takes no memory, so
  * it isn't cut off: whoever gets the front has all of it, up to SLACK times what was asked for, and brings it back whole. So
  * ranges become as large as the largest requests, and serve all sizes with the same few pages. A sparse range that is too small
@@ -52,10 +52,9 @@
 #define RANGES 128u
 #define MOST_BYTES ((size_t)128 << 20)
 #define LEAST_REST ((size_t)128 << 10)
-#define AGE_MS 25u      /* between two looks at all entries */
-#define SPARSE 16u      /* of so many pages at most one is in memory */
-#define SLACK 8u        /* times what is asked for: what may be handed out with it */
-#define LOOKED_AT 4096u /* pages at once */
+#define AGE_MS 25u /* between two looks at all entries */
+#define SPARSE 16u /* of so many pages at most one is in memory */
+#define SLACK 8u   /* times what is asked for: what may be handed out with it */
 
 struct entry {
 	char *start; /* NULL: free; &busy: somebody's */
@@ -125,20 +124,9 @@ static bool keep(char *start, size_t bytes)
 /* Whether hardly a page is in memory. Of what is another thread's by now it may say anything. */
 static bool sparse(const char *start, size_t bytes)
 {
-	unsigned char there[LOOKED_AT];
-	size_t page = page_bytes(), pages = bytes / page, found = 0, count;
+	size_t page = page_bytes();
 
-	for (size_t left = pages; left; left -= count) {
-		count = left < LOOKED_AT ? left : LOOKED_AT;
-		if (mincore((void *)(uintptr_t)start, count * page, there))
-			return false;
-		for (size_t each = 0; each < count; each++)
-			found += there[each] & 1;
-		if (found > pages / SPARSE)
-			return false;
-		start += count * page;
-	}
-	return true;
+	return !sy__source_has(start, bytes, (bytes / page / SPARSE + 1) * page);
 }
 
 /* ---- Taking ------------------------------------------------------------------------------------------------------- */

@@ -61,7 +61,9 @@ static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
 
 static bool is_dense(const struct sy_pages *pages, uint64_t start)
 {
-	return sy__source_is_dense(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT);
+	size_t bytes = (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT;
+
+	return sy__source_has(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), bytes, bytes / 2);
 }
 
 uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)

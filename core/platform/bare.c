@@ -98,10 +98,11 @@ void sy__source_prefer_small(void *p, size_t bytes)
 	(void)bytes;
 }
 
-bool sy__source_is_dense(void *p, size_t bytes)
+bool sy__source_has(const void *p, size_t bytes, size_t least)
 {
 	(void)p;
 	(void)bytes;
+	(void)least;
 	return true;
 }
 

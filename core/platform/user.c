@@ -192,22 +192,23 @@ void sy__source_discard(void *p, size_t bytes)
 	errno = error;
 }
 
-/* Pages that the system cannot be asked about count as there. */
-bool sy__source_is_dense(void *p, size_t bytes)
+/* Asked piece by piece, and no more once it is enough. */
+bool sy__source_has(const void *p, size_t bytes, size_t least)
 {
 	unsigned char there[1024];
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), step, pages = 0;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), step, found = 0;
 	int error = errno;
 
-	for (size_t at = 0; at < bytes; at += step) {
+	for (size_t at = 0; at < bytes && found < least; at += step) {
 		step = bytes - at < sizeof(there) * page ? bytes - at : sizeof(there) * page;
-		if (mincore((char *)p + at, step, there))
-			memset(there, 1, sizeof(there));
+		if (mincore((char *)(uintptr_t)p + at, step, there)) {
+			errno = error;
+			return true;
+		}
 		for (size_t i = 0; i < step / page; i++)
-			pages += there[i] & 1;
+			found += there[i] & 1 ? page : 0;
 	}
-	errno = error;
-	return pages >= bytes / page / 2;
+	return found >= least;
 }
 
 #ifdef MADV_HUGEPAGE

@@ -200,7 +200,7 @@ static inline void sy__source_prefer_small(void *p, size_t bytes)
 {
 }
 
-static inline bool sy__source_is_dense(void *p, size_t bytes)
+static inline bool sy__source_has(const void *p, size_t bytes, size_t least)
 {
 	return true;
 }

@@ -58,18 +58,9 @@ size_t page_bytes(void)
 	return 4096;
 }
 
-static int all_there(void *start, size_t bytes, unsigned char *there)
-{
-	(void)start;
-	memset(there, 1, (bytes + 4095) / 4096);
-	return 0;
-}
-
-#define mincore all_there
 #define munmap unmap
 #define mremap refuse
 #include "malloc/kept.c"
-#undef mincore
 #undef munmap
 #undef mremap
 

@@ -124,10 +124,11 @@ void sy__source_prefer_small(void *start, size_t bytes)
 	(void)bytes;
 }
 
-bool sy__source_is_dense(void *start, size_t bytes)
+bool sy__source_has(const void *start, size_t bytes, size_t least)
 {
 	(void)start;
 	(void)bytes;
+	(void)least;
 	return true;
 }
 
