@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .report_model import Series, Workload, memory_unit, number, numbers, page_bytes, plain, rows
+from .report_model import Series, Workload, colour, dash, hatch, memory_unit, number, numbers, page_bytes, plain, rows
 
 ORDERS = 11
 CACHE_BARS = 12
@@ -312,6 +312,11 @@ def table(series: Sequence[Series], name: str, label: Callable[[Mapping[str, Any
     }
 
 
+def look(style: int | None) -> dict[str, Any] | None:
+    """A style as the script draws it; None for the recorded kernel, which has a look of its own."""
+    return None if style is None else {"colour": colour(style), "dash": dash(style), "hatch": hatch(style)}
+
+
 def payload(workload: Workload, limit: int) -> dict[str, Any]:
     """Everything that the page's script needs for one workload; `limit` bounds the rows of each allocator's tables."""
     pool = Pool()
@@ -328,7 +333,7 @@ def payload(workload: Workload, limit: int) -> dict[str, Any]:
     return {
         "id": workload.ident,
         "name": workload.name,
-        "styles": {one.key: one.style for one in workload.series},
+        "styles": {one.key: look(one.style) for one in workload.series},
         "charts": charts,
         "pool": pool.vectors,
         "tables": {

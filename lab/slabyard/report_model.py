@@ -7,7 +7,8 @@ taken on: it is drawn and listed, never ranked, since its time was not measured 
 A series is one allocator throughout the report. It keeps one style number, given in order of first appearance over all
 workloads, so that an allocator has one colour and one dash pattern in every chart. The style sheet turns the number into a
 colour for light and for dark; this file knows no colours. Six colours that people with colour-blindness tell apart are all
-that is to be had on both backgrounds, so the dash pattern (hatching in bars) changes after each six.
+that is to be had on both backgrounds, so the dash pattern (hatching in bars) changes after each six. Patterns never run out: from the
+fourth on they are a dash and ever more dots, and hatches come again at twice the size.
 
 Two records of one workload may carry the same allocator: on 2 and on 4 CPUs, say, or from two machines. Each then gets the
 fields in which they differ in its label. Nothing is averaged and nothing dropped.
@@ -27,6 +28,10 @@ from typing import Any
 RECORDED = "recorded"
 PAGE_BYTES = 4096
 DISTINGUISHING = ("cpus", "nodes", "start", "substrate", "repetition", "seed", "machine", "versions")
+
+COLOURS = 6
+DASHES = ((), (6, 3), (2, 2.5))  # lengths of strokes and gaps
+HATCHES = ("/", ".", "\\", "x", "-", "|", "+")
 
 Record = Mapping[str, Any]
 
@@ -88,6 +93,23 @@ class Workload:
     def recorded(self) -> Series | None:
         """The real kernel's series, if there is one."""
         return next((one for one in self.series if one.recorded), None)
+
+
+def colour(style: int) -> int:
+    """The number of a style's colour in the style sheet."""
+    return style % COLOURS
+
+
+def dash(style: int) -> tuple[float, ...]:
+    """Lengths of the strokes and gaps of a style's line; empty for a solid one."""
+    pattern = style // COLOURS
+    return DASHES[pattern] if pattern < len(DASHES) else (7, 2.5) + (1.5, 2.5) * (pattern - len(DASHES) + 1)
+
+
+def hatch(style: int) -> tuple[str, int]:
+    """The sign that a style's bars are hatched with, and its size; the first six have none."""
+    pattern = style // COLOURS
+    return (HATCHES[(pattern - 1) % len(HATCHES)], 4 * (1 + (pattern - 1) // len(HATCHES))) if pattern else ("", 0)
 
 
 def group(record: Record, name: str) -> Mapping[str, Any]:

@@ -17,7 +17,21 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .report_model import Estimate, Series, Workload, allocator_label, estimate, memory_text, memory_unit, number, page_bytes, plain, rows
+from .report_model import (
+    Estimate,
+    Series,
+    Workload,
+    allocator_label,
+    colour,
+    dash,
+    estimate,
+    memory_text,
+    memory_unit,
+    number,
+    page_bytes,
+    plain,
+    rows,
+)
 from .report_ranks import MEASURES, rank_table, time_name
 
 DASH = "\u2013"
@@ -60,8 +74,9 @@ def interval(value: Estimate | None, scale: float) -> str:
 
 def swatch(style: int | None) -> str:
     """The line sample of a series in its colour and dash pattern; decorative, the name stands beside it."""
-    name = "recorded" if style is None else f"s{style % 6} d{style // 6 % 3}"
-    return f'<svg class="swatch {name}" viewBox="0 0 22 8" aria-hidden="true"><path d="M0 4H22"/></svg>'
+    name, pattern = ("recorded", "") if style is None else (f"s{colour(style)}", " ".join(f"{length:g}" for length in dash(style)))
+    dashes = f' stroke-dasharray="{pattern}"' if pattern else ""
+    return f'<svg class="swatch {name}" viewBox="0 0 22 8" aria-hidden="true"><path d="M0 4H22"{dashes}/></svg>'
 
 
 def label(one: Series) -> str:

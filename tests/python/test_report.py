@@ -252,6 +252,16 @@ def test_an_allocator_keeps_its_style_and_twins_are_told_apart() -> None:
     ]
 
 
+def test_no_two_allocators_look_alike() -> None:
+    styles = range(90)
+    assert len({(report_model.colour(style), report_model.dash(style)) for style in styles}) == len(styles)
+    assert len({(report_model.colour(style), report_model.hatch(style)) for style in styles}) == len(styles)
+    assert len({report_tables.swatch(style) for style in [*styles, None]}) == len(styles) + 1
+    workload = section(*(record(f"slub:min_partial={number}") for number in styles))
+    looks = [str(look) for look in report_charts.payload(workload, 20)["styles"].values()]
+    assert len(set(looks)) == len(styles)
+
+
 def test_charts_hold_the_records_figures(records: list[dict[str, Any]]) -> None:
     first = report_model.workloads(records)[0]
     drawn = report_charts.payload(first, 50)

@@ -113,6 +113,20 @@ def requested(browser: Any) -> list[str]:
     return [address for address in sent if not address.startswith(("file:", "data:", "blob:"))]
 
 
+def test_forty_allocators_have_forty_looks(browser: Any, records: list[dict[str, Any]], tmp_path: Path) -> None:
+    group = [one for one in records if one["run"]["workload"] == records[0]["run"]["workload"] and one["run"]["allocator"] != "recorded"]
+    runs = [{**group[0]["run"], "allocator": f"slub:min_partial={at}", "tunables": {}} for at in range(40)]
+    many = [{**group[at % len(group)], "run": run} for at, run in enumerate(runs)]
+    report.write_report(many, tmp_path / "many.html")
+    view(browser, tmp_path / "many.html")
+    legend, lines = browser.execute_script("""
+      const look = (path) => getComputedStyle(path).stroke + ' ' + getComputedStyle(path).strokeDasharray;
+      const all = (selector) => [...document.querySelectorAll(selector)].map(look);
+      return [all('.legend button[data-key^=a] path'), all('[data-chart=memory] .scatterlayer path.js-line')]""")
+    assert len(legend) == len(set(legend)) == 40
+    assert len(set(lines)) == len(lines) == 41  # what was requested is one
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_chart_is_drawn(browser: Any, file: Path, scheme: str) -> None:
     view(browser, file, scheme=scheme)

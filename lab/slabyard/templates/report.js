@@ -11,8 +11,6 @@
 'use strict';
 (() => {
   const report = JSON.parse(document.getElementById('data').textContent);
-  const dashes = ['solid', 'dash', 'dot'];
-  const hatches = ['', '/', '.'];
   const charts = [];
   let printing = false;
 
@@ -36,29 +34,31 @@
   };
 
   const bars = (its) => ({ color: its.colour,
-    pattern: its.hatch ? { shape: its.hatch, bgcolor: its.colour, fgcolor: colour('paper'), size: 4, solidity: 0.35 } : {} });
+    pattern: its.hatch[0] ? { shape: its.hatch[0], bgcolor: its.colour, fgcolor: colour('paper'), size: its.hatch[1], solidity: 0.35 } : {} });
 
-  // The look of a series: an allocator by its style number, or the recorded kernel, requested bytes or the state before.
+  // The look of a series: an allocator by its style, or the recorded kernel, requested bytes or the state before.
   const look = (key, styles) => {
     if (key in styles && styles[key] !== null) {
-      const style = styles[key];
-      return { colour: colour(`s${style % 6}`), dash: dashes[Math.floor(style / 6) % 3],
-               hatch: hatches[Math.floor(style / 6) % 3], width: 1.8, name: `s${style % 6} d${Math.floor(style / 6) % 3}` };
+      const { colour: number, dash, hatch } = styles[key];
+      return { colour: colour(`s${number}`), dash, hatch, width: 1.8, name: `s${number}` };
     }
-    if (key === 'requested') return { colour: colour('quiet'), dash: 'dot', hatch: '', width: 1.8, name: 'requested' };
-    if (key === 'before') return { colour: colour('quiet'), dash: 'solid', hatch: '', width: 1.8, name: 'before' };
-    if (key === 'peak') return { colour: colour('peak'), dash: 'solid', hatch: '', width: 1.8, name: 'peak' };
-    if (key === 'live') return { colour: colour('quiet'), dash: 'solid', hatch: '', width: 1.8, name: 'before' };
-    return { colour: colour('recorded'), dash: 'solid', hatch: '', width: 2.4, name: 'recorded' };
+    const plain = { dash: [], hatch: ['', 0], width: 1.8 };
+    if (key === 'requested') return { ...plain, colour: colour('quiet'), dash: [2.5, 2.5], name: 'requested' };
+    if (key === 'before') return { ...plain, colour: colour('quiet'), name: 'before' };
+    if (key === 'peak') return { ...plain, colour: colour('peak'), name: 'peak' };
+    if (key === 'live') return { ...plain, colour: colour('quiet'), name: 'before' };
+    return { ...plain, colour: colour('recorded'), width: 2.4, name: 'recorded' };
   };
 
-  const sample = (name) => {
+  const sample = ({ name, dash }) => {
     const space = 'http://www.w3.org/2000/svg';
     const svg = document.createElementNS(space, 'svg');
     svg.setAttribute('class', `swatch ${name}`);
     svg.setAttribute('viewBox', '0 0 22 8');
     svg.setAttribute('aria-hidden', 'true');
-    svg.appendChild(document.createElementNS(space, 'path')).setAttribute('d', 'M0 4H22');
+    const path = svg.appendChild(document.createElementNS(space, 'path'));
+    path.setAttribute('d', 'M0 4H22');
+    if (dash.length) path.setAttribute('stroke-dasharray', dash.join(' '));
     return svg;
   };
 
@@ -78,7 +78,8 @@
       return { ...points, type: 'bar',
                marker: bars(its) };
     }
-    const line = { color: its.colour, width: its.width, dash: its.dash, shape: chart.kind === 'step' ? 'hv' : 'linear' };
+    const dash = its.dash.length ? its.dash.map((length) => `${1.3 * length}px`).join(',') : 'solid';
+    const line = { color: its.colour, width: its.width, dash, shape: chart.kind === 'step' ? 'hv' : 'linear' };
     return { ...points, type: 'scatter', line, mode: chart.kind === 'step' ? 'lines' : 'lines+markers', marker: { size: 6, color: its.colour } };
   };
 
@@ -213,7 +214,7 @@
       element('summary', {}, `${title}: ${data.rows.length.toLocaleString('en')} rows, sortable`));
     once(details, () => {
       let column = 1 + data.columns.findIndex((one) => one.startsWith('peak')) + 1, descending = true;
-            const listed = new Set(data.rows.map((row) => row[0]));
+      const listed = new Set(data.rows.map((row) => row[0]));
       const select = element('select', { 'aria-label': 'Allocator' },
         ...[...listed].map((place) => element('option', { value: place }, data.series[place])));
       const search = element('input', { type: 'search', placeholder: `find a ${first}`, 'aria-label': `Find a ${first}` });
@@ -264,7 +265,7 @@
     const keys = [...names.keys()].sort((a, b) => last.findIndex((one) => a === one) - last.findIndex((one) => b === one));
     const buttons = new Map(keys.map((key) => {
       const button = element('button', { type: 'button', title: 'Show or hide; with Shift: show only this one', 'data-key': key },
-                             sample(look(key, workload.styles).name), names.get(key));
+                             sample(look(key, workload.styles)), names.get(key));
       button.addEventListener('click', (event) => {
         if (event.shiftKey) {
           const alone = workload.hidden.size === keys.length - 1 && !workload.hidden.has(key);
@@ -282,7 +283,7 @@
 
   const figure = (chart, workload) => {
     const title = element('h3', { id: `${workload.id}-${chart.id}` }, chart.title);
-    const key = chart.id === 'sites' ? element('p', {}, ...chart.traces.flatMap((one) => [sample(look(one.key, {}).name), one.name, ' \u2003'])) : '';
+    const key = chart.id === 'sites' ? element('p', {}, ...chart.traces.flatMap((one) => [sample(look(one.key, {})), one.name, ' \u2003'])) : '';
     const holder = element('figure', { class: `chart${chart.kind === 'hbar' ? ' wide' : ''}`, 'aria-labelledby': title.id, 'data-chart': chart.id });
     const any = chart.traces.length && chart.traces.some((one) => one.y.some((value) => value !== null));
     holder.append(title, element('p', {}, any ? chart.note : ''), ...(any ? [key] : []));
