@@ -116,7 +116,8 @@ def _table(group: Sequence[Record], section: Section) -> Table:
         rows.append(cells)
         shown.append(texts)
     requests = group[0]["exact"].get("requests")
-    title = f"{run['workload']}: {show(requests)} requests on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
+    asked = f"{show(requests)} request{'' if requests == 1 else 's'}"
+    title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
     notes = _wrapped(report_ranks.sentence(section))
     for record in group:
         failures, oversized, environment = (

@@ -3,7 +3,7 @@
 Ranks follow Ferreira et al. 2015, Table 3: for each workload the allocators are placed by time, by memory and by
 fragmentation, the best first. Their three measures are here:
 
-- time: the median time of an operation, or of the whole replay where the former is missing;
+- time: the median time of an operation, or of the whole replay where the former is missing; of nothing, where nothing was requested;
 - memory: pages held by slabs and large allocations at the peak;
 - fragmentation: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
 
@@ -43,6 +43,9 @@ MEASURES = (
 )
 
 
+MOST_NAMED = 8
+
+
 def deterministic(value: object) -> Estimate | None:
     """A deterministic measure: an estimate without an interval."""
     known = number(value)
@@ -63,7 +66,7 @@ def values(series: Sequence[Series], measure: str) -> list[Estimate | None]:
         return [counted(one, "held_pages_peak") for one in series]
     if measure == "fragmentation":
         return [counted(one, "fragmentation_events") for one in series]
-    return [estimate(one.timed, time_name(series)) for one in series]
+    return [None if one.exact.get("requests") == 0 else estimate(one.timed, time_name(series)) for one in series]
 
 
 def time_name(series: Sequence[Series]) -> str:
@@ -100,8 +103,10 @@ def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
     return Table("Ranking (1 is best; a rank is one more than how many are surely better)", columns, rows, notes=list(notes), keys=2)
 
 
-def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+def listed(names: Sequence[str], of: int = 0) -> str:
+    """`a`, `a and b`, `a, b and c`; of more than can be read at a glance, how many of all."""
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} of {of} allocators"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -134,7 +139,7 @@ class Standing:
 
     def leading(self, one: str, several: str) -> str:
         """The leaders as a subject, with the verb in singular or plural."""
-        return f"{listed(self.leaders)} {one if len(self.leaders) == 1 else several}"
+        return f"{listed(self.leaders, self.count)} {one if len(self.leaders) == 1 else several}"
 
 
 def standing(series: Sequence[Series], measure: str) -> Standing | None:
@@ -197,7 +202,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     if at.level or at.count == 1:
         count = "no fragmentation event" if at.best == 0 else f"{at.best:,.0f} fragmentation event{'' if at.best == 1 else 's'}"
         return f"{'each' if at.level else at.last} causes {count}"
-    return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {listed(at.lasts)} {at.worst:,.0f})"
+    return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {listed(at.lasts, at.count)} {at.worst:,.0f})"
 
 
 def sentence(workload: Workload) -> str:
@@ -205,6 +210,8 @@ def sentence(workload: Workload) -> str:
     compared = workload.replayed
     clauses = [time_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
     said = [clause for clause in clauses if clause]
+    if compared and all(one.exact.get("requests") == 0 for one in compared):
+        said.insert(0, "nothing was requested")
     if not said:
         return "The records hold no measure to compare."
     text = "; ".join(said) + "."

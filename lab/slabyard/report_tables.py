@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -80,8 +81,8 @@ def swatch(style: int | None) -> str:
 
 
 def label(one: Series) -> str:
-    """A series' label, which may be broken between tunables."""
-    return text(one.label).replace(",", ",<wbr>")
+    """A series' label, which may be broken between tunables and before their values."""
+    return re.sub("([:,=])", r"\1<wbr>", text(one.label))
 
 
 def name_cell(one: Series) -> str:

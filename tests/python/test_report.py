@@ -310,6 +310,20 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
     )
 
 
+def test_the_sentence_counts_where_names_are_many() -> None:
+    many = section(*(record(f"a{at}", timed=timed(10, 9, 12)) for at in range(12)), record("b", timed=timed(40, 39, 42)))
+    said = "12 of 13 allocators are level as the fastest (10.0 ns an operation; b needs 40.0 ns, 4.0 times that)."
+    assert report_ranks.sentence(many) == said
+
+
+def test_nothing_requested_is_not_ranked_by_time() -> None:
+    timed = {"seconds": 4e-7, "intervals": {"seconds": [3e-7, 5e-7]}, "runs": 6}
+    nothing = section(*(record(name, exact={"requests": 0, "held_pages_peak": 0}, timed=timed) for name in ("slub", "slob")))
+    assert report_ranks.sentence(nothing) == "Nothing was requested; all hold 0 KiB at the peak."
+    assert {ranks["time"] for ranks in report_ranks.rank_table(nothing).values()} == {None}
+    assert {ranks["memory"] for ranks in report_ranks.rank_table(nothing).values()} == {1}
+
+
 def test_the_recorded_kernels_index_follows_from_its_free_blocks() -> None:
     (real,) = section(record("recorded", exact={"free_blocks_after": [4, 2, 0, 1]})).series
     assert report_charts.unusable_index(real) == [0, 4 / 16, 8 / 16, 8 / 16]

@@ -143,6 +143,19 @@ def test_every_chart_is_drawn(browser: Any, file: Path, scheme: str) -> None:
     assert requested(browser) == []
 
 
+def test_charts_without_anything_to_show_say_so(browser: Any, tmp_path: Path) -> None:
+    series = {"time": [0, 1], "held_pages": [1, 2], "fragmentation_events": [0, 0]}
+    run = {"allocator": "slub", "workload": "w", "trace_sha256": "ab"}
+    report.write_report([{"schema": 1, "run": run, "exact": {"series": series}, "timed": {}}], tmp_path / "little.html")
+    view(browser, tmp_path / "little.html")
+    said = browser.execute_script("""return Object.fromEntries([...document.querySelectorAll('figure.chart')].map((figure) =>
+      [figure.dataset.chart, figure.querySelector('.empty')?.textContent ?? '']))""")
+    none = "The records hold no figures for this chart."
+    others = dict.fromkeys(("blocks", "unusable", "caches", "sites"), none)
+    assert said == {"memory": "", "events": "Every figure of this chart is 0.", **others}
+    assert browser.get_log("browser") == []
+
+
 def test_a_telephone_shows_it_without_overflow(browser: Any, file: Path) -> None:
     view(browser, file, width=400)
     root = "document.documentElement"

@@ -285,10 +285,11 @@
     const title = element('h3', { id: `${workload.id}-${chart.id}` }, chart.title);
     const key = chart.id === 'sites' ? element('p', {}, ...chart.traces.flatMap((one) => [sample(look(one.key, {})), one.name, ' \u2003'])) : '';
     const holder = element('figure', { class: `chart${chart.kind === 'hbar' ? ' wide' : ''}`, 'aria-labelledby': title.id, 'data-chart': chart.id });
-    const any = chart.traces.length && chart.traces.some((one) => one.y.some((value) => value !== null));
+    const known = chart.traces.flatMap((one) => one.y.filter((value) => value !== null));
+    const any = known.some((value) => value !== 0);
     holder.append(title, element('p', {}, any ? chart.note : ''), ...(any ? [key] : []));
     if (!any) {
-      holder.append(element('div', { class: 'empty' }, 'The records hold no figures for this chart.'));
+      holder.append(element('div', { class: 'empty' }, known.length ? 'Every figure of this chart is 0.' : 'The records hold no figures for this chart.'));
       return holder;
     }
     const plot = element('div', { class: 'plot', role: 'img', 'aria-label': `${chart.title}, ${workload.name}. The figures are listed below the chart.` });
