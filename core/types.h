@@ -248,6 +248,8 @@ struct sy_policy {
 	const struct sy_quick *quick; /* fast paths that may be interrupted; NULL: there are none */
 	bool serves_classes;  /* kmalloc is from the size classes of core/kmalloc.h */
 	void (*walk)(struct sy__walk *, struct sy_page *); /* tells what is in a slab of this first page; see walk.h */
+	void (*walk_begin)(struct sy_heap *);  /* before and after all slabs of a walk; NULL: nothing is to be done */
+	void (*walk_end)(struct sy_heap *);
 	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* likewise of each slab of a cache with a supplier; NULL:
 	                                                              * the policy takes none */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */

@@ -14,6 +14,9 @@
  * as well: links in free objects, which programs may have written over, are followed only as far as they lead to pages of the heap,
  * and as many steps as there may be.
  *
+ * Where lists are longer than slabs, a policy may number what is on them before the first slab, and undo that after the last (walk_begin,
+ * walk_end; svr4_walk.c).
+ *
  * No lock is taken here. A walk shows a heap that rests, or one of threads, whose calls wait meanwhile; what a policy walks over is the same as in its checks.
  */
 #include "walk.h"
@@ -162,6 +165,17 @@ static void show_caches(struct sy__walk *walk)
 		walk->ended = !visitor->cache(visitor->context, sy__entry(at, struct sy_cache, link));
 }
 
+static void walk_pages(struct sy__walk *walk)
+{
+	const struct sy_policy *policy = walk->heap->policy;
+
+	if (policy->walk_begin)
+		policy->walk_begin(walk->heap);
+	sy__pages_walk(walk->heap, visit, walk);
+	if (policy->walk_end)
+		policy->walk_end(walk->heap);
+}
+
 bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
 {
 	struct sy__walk walk = { .heap = heap, .visitor = visitor };
@@ -170,7 +184,7 @@ bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
 		return false;
 	show_caches(&walk);
 	if (!walk.ended)
-		sy__pages_walk(heap, visit, &walk);
+		walk_pages(&walk);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches && !walk.ended; at = at->next) {
 		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
 

@@ -504,4 +504,6 @@ const struct sy_policy sy__svr4 = {
 	.check = sy__general_check,
 	.unused_bytes = sy__general_unused_bytes,
 	.walk = sy__svr4_walk,
+	.walk_begin = sy__svr4_walk_begin,
+	.walk_end = sy__svr4_walk_end,
 };

@@ -15,7 +15,7 @@ struct sy__svr4_class {
 	uint64_t blocks;       /* N: in use, locally free and globally free */
 	uint64_t locally;      /* L: on the list local */
 	uint64_t globally;     /* G: on the list global */
-	uint64_t seen_blocks, seen_globally; /* by the check that is running */
+	uint64_t seen_blocks, seen_globally; /* by the check or walk that is running */
 };
 
 struct sy__svr4_heap {
@@ -37,6 +37,8 @@ static inline struct sy__svr4_class *sy__svr4_class_of(struct sy__svr4_heap *svr
 }
 
 /* svr4_walk.c */
+void sy__svr4_walk_begin(struct sy_heap *);
+void sy__svr4_walk_end(struct sy_heap *);
 void sy__svr4_walk(struct sy__walk *, struct sy_page *);
 
 #endif

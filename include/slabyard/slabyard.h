@@ -351,9 +351,8 @@ struct sy_visitor {
 
 /* Shows a visitor all slabs and large allocations of a heap in order of address (those of suppliers come last, in the order
  * in which their caches keep them), and all that is in them. False: the visitor ended it. No memory is taken, 3 KiB of stack
- * are. Nobody else may use the heap meanwhile (a heap of threads sees to that
- * itself); the visitor may read all of it and change nothing. A walk of a corrupt heap ends as well. The cost is that of the
- * pages in existence, and for each slab that of its cache's lists. Linux: what slabinfo, crash and drgn look at. */
+ * are. Nobody else may use the heap meanwhile (a heap of threads sees to that itself); the visitor may read all of it, but
+ * for links of free objects, and change nothing. A walk of a corrupt heap ends as well. The cost is that of the pages in existence, and for each slab that of its cache's lists. Linux: what slabinfo, crash and drgn look at. */
 bool sy_heap_walk(struct sy_heap *, const struct sy_visitor *);
 
 #pragma GCC visibility pop

@@ -293,6 +293,89 @@ static void test_the_check_finds_damage(void)
 	end(&world);
 }
 
+/* ---- Walks -------------------------------------------------------------------------------------------------------- */
+
+#define MANY 200000u
+
+struct shown {
+	uint64_t used, locally, globally, places; /* parts; the sum of their places */
+};
+
+static bool show_slab(void *context, const struct sy_slab *slab)
+{
+	(void)context;
+	return slab->bytes > 0;
+}
+
+static bool show_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	struct shown *shown = context;
+
+	(void)slab;
+	shown->used += part->state == SY_PART_USED;
+	shown->locally += part->list && part->list[0] == 'l';
+	shown->globally += part->list && part->list[0] == 'g';
+	shown->places += part->place;
+	return true;
+}
+
+static struct shown show(struct world *world)
+{
+	struct shown shown = { 0, 0, 0, 0 };
+	const struct sy_visitor visitor = { show_slab, show_part, &shown, NULL };
+
+	CHECK(sy_heap_walk(world->heap, &visitor));
+	return shown;
+}
+
+/* A look at each block's list for each block would take minutes. */
+static void test_a_walk_takes_time_by_the_number_of_blocks(void)
+{
+	static void *objects[MANY];
+	struct world world = make_world("svr4", 0, -1, 1);
+	struct shown shown;
+	const struct sy__svr4_class *class = class_of(&world, 16);
+
+	for (unsigned i = 0; i < MANY; i++)
+		objects[i] = kget(&world, 16);
+	for (unsigned i = 0; i < MANY; i += 2)
+		sy_kfree(world.heap, 0, objects[i]);
+	CHECK(class->locally > MANY / 5);
+	shown = show(&world);
+	CHECK_EQUAL(shown.used, MANY / 2);
+	CHECK_EQUAL(shown.locally, class->locally);
+	CHECK(shown.globally >= class->globally);
+	CHECK(shown.places >= class->locally * (class->locally - 1) / 2 + class->globally * (class->globally - 1) / 2);
+	CHECK_FINE(sy_heap_check(world.heap));
+	end(&world);
+}
+
+/* What is shown is what can be reached; and nothing has changed when the walk ends. */
+static void test_a_walk_leaves_a_damaged_list_alone(void)
+{
+	struct world world = make_world("svr4", 0, -1, 1);
+	struct sy_list *blocks[6];
+	struct sy_list *next;
+	char before[SY_PAGE_SIZE];
+
+	for (unsigned i = 0; i < 6; i++)
+		blocks[i] = kget(&world, 64);
+	for (unsigned i = 0; i < 3; i++)
+		kput(&world, blocks[2 * i]);
+	CHECK_CLASS(&world, 64, 6, 3, 0, 0);
+	CHECK_EQUAL(show(&world).locally, 3);
+	next = blocks[2]->next;
+	for (unsigned damage = 0; damage < 4; damage++) {
+		blocks[2]->next = (struct sy_list *[]){ NULL, blocks[1], (struct sy_list *)(void *)((char *)next + 8), blocks[4] }[damage];
+		memcpy(before, blocks[0], SY_PAGE_SIZE - 64);
+		CHECK_EQUAL(show(&world).locally, 2);
+		CHECK_EQUAL(memcmp(before, blocks[0], SY_PAGE_SIZE - 64), 0);
+	}
+	blocks[2]->next = next;
+	CHECK_FINE(sy_heap_check(world.heap));
+	end(&world);
+}
+
 int main(void)
 {
 	test_rounding_to_powers_of_two();
@@ -309,6 +392,8 @@ int main(void)
 	test_smaller_pools_where_memory_has_crumbled("svr4", 2, -1);
 	test_alignment_costs_size();
 	test_the_check_finds_damage();
+	test_a_walk_takes_time_by_the_number_of_blocks();
+	test_a_walk_leaves_a_damaged_list_alone();
 	general_tests("svr4");
 	return check_result();
 }
