@@ -62,6 +62,8 @@
  * knows a thread for some time after it told those who join it, and they may have taken its stack away. But before that it forgets
  * the thread's list of robust futexes, which glibc gives to every thread; so the question is whether it has one still. What the
  * thread did is seen then, by the fence of step 3 that comes after the question, as the kernel's answer came after all of it.
+ * A claim may last, and its victims end meanwhile in that way: so the question comes again before step 6. What remains are the moments between
+ * an answer and the stores after it.
  *
  * Without membarrier (an old kernel; a sandbox that forbids it) steps 3 and 4 are not possible: the slots of other threads are
  * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
@@ -477,6 +479,7 @@ static unsigned patience(void)
 static void release_all(struct sy__thread *self)
 {
 	self->claims = false;
+	forget_the_dead(self);
 	for (unsigned slot = SHARED + 1; slot <= SHARED + table.owned; slot++) {
 		struct sy__thread *owner = table.slots[slot].owner;
 

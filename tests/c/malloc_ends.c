@@ -7,6 +7,8 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <slabyard/slabyard.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -101,6 +103,68 @@ static void test_threads_that_vanish(void)
 	for (unsigned i = 0; i < 20; i++)
 		live_and_vanish(leave_at_once);
 	look_at_all_threads();
+}
+
+/* One that ends while it is claimed, as all are while a heap of threads is walked over: nobody touches its stack any more. */
+struct victim {
+	char *stack;
+	atomic_long id;
+	atomic_bool may_end;
+};
+
+static void *own_a_slot_and_leave(void *argument)
+{
+	struct victim *victim = argument;
+
+	free(memset(malloc(300), 1, 300));
+	victim->id = syscall(SYS_gettid);
+	while (!victim->may_end)
+		sched_yield();
+	syscall(SYS_exit, 0);
+	return NULL;
+}
+
+static bool let_it_end(void *context, const struct sy_slab *slab)
+{
+	struct victim *victim = context;
+
+	(void)slab;
+	victim->may_end = true;
+	while (syscall(SYS_tgkill, getpid(), (long)victim->id, 0) == 0)
+		sched_yield();
+	CHECK_EQUAL(mprotect(victim->stack, STACK, PROT_NONE), 0);
+	return false;
+}
+
+static bool see_no_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	(void)context, (void)slab, (void)part;
+	return false;
+}
+
+static void test_a_thread_that_vanishes_while_claimed(void)
+{
+	struct sy_heap_options small = { .reserve = (size_t)256 << 20 };
+	struct sy_heap *heap = sy_heap_open("slub", &small, NULL);
+	struct victim victim = { .stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
+	const struct sy_visitor visitor = { .slab = let_it_end, .part = see_no_part, .context = &victim };
+	void *object = heap ? sy_malloc(heap, 100, 0) : NULL;
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	CHECK(object && victim.stack != MAP_FAILED);
+	pthread_attr_init(&attributes);
+	CHECK_EQUAL(pthread_attr_setstack(&attributes, victim.stack, STACK), 0);
+	CHECK_EQUAL(pthread_create(&thread, &attributes, own_a_slot_and_leave, &victim), 0);
+	pthread_attr_destroy(&attributes);
+	while (!victim.id)
+		sched_yield();
+	CHECK(!sy_heap_walk(heap, &visitor));
+	CHECK_EQUAL(mprotect(victim.stack, STACK, PROT_READ | PROT_WRITE), 0);
+	CHECK_EQUAL(pthread_join(thread, NULL), 0);
+	CHECK_EQUAL(munmap(victim.stack, STACK), 0);
+	sy_mfree(heap, object);
+	sy_heap_close(heap);
 }
 
 /* ---- Forks beside streams ------------------------------------------------------------------------------------------- */
@@ -221,6 +285,7 @@ static void test_ends(void)
 int main(void)
 {
 	test_threads_that_vanish();
+	test_a_thread_that_vanishes_while_claimed();
 	test_forks_beside_streams();
 	test_ends();
 	return check_result();
