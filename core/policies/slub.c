@@ -36,14 +36,15 @@
  * this cache's own shrink; pages are given back without a lock.
  *
  * In heaps of threads a slot owns what it has frozen: it frees into that by plain stores, its partial list has another limit, and empty
- * slabs are a list of their own. slub_owned.c says how and why.
+ * slabs are a list of their own (slub_owned.c says how and why); and it keeps some objects of others' slabs that it is given back (slub_strays.c).
  *
  * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's
  * list if and only if it has free objects; in_use + length of the slab's freelist (+ what slub_trim.c took off it) = objects, where an active slab
- * counts the objects on its slot's freelist as in use, and an owned one those that it holds itself; every free object is in
+ * counts the objects on its slot's freelist as in use, any slab those that slots keep as strays, and an owned one those that it holds itself; every free object is in
  * its slab, at a multiple of the size, once.
  *
- * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_word.h (the word of
+ * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_strays.c (what they
+ * keep of others' slabs), slub_word.h (the word of
  * a slab), slub_slabs.c (its life), slub_trim.c (pages in it that go), slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "../here.h"
@@ -162,7 +163,7 @@ static inline bool push(const struct sy__slub_cache *cache, struct sy_page *page
 	uint64_t old = sy__load64(&slab->word);
 
 	do {
-		if (sy__unlikely(!sy__slub_word_stays(old)))
+		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
 			return false;
 		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
 	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1))));
@@ -291,7 +292,7 @@ static void keep_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
 		;
 	if (cache->cache.heap->threads)
-		sy__slub_hold_frozen(cache, own, page, NULL);
+		sy__slub_hold_frozen(cache, own, page, NULL, 0);
 	else
 		sy__slub_hold(own, page);
 }
@@ -351,7 +352,9 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	if (!page)
 		return NULL;
 	sy__local_begin(slot);
-	if (own->slab) /* somebody was here while the page allocator worked */
+	/* Somebody may have been here while the page allocator worked. */
+	sy__slub_end_strays(cache, slot);
+	if (own->slab)
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_activate(cache, own, page);
 	if (cache->cache.constructor || !cache->cache.heap->threads)
@@ -393,9 +396,9 @@ void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned 
 
 /* What the word of a slab becomes by a free. A full slab that is nobody's becomes the freeing slot's, where slots keep
  * slabs; in heaps of threads that is decided elsewhere. */
-static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const void *object)
+static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const void *object, uint32_t count)
 {
-	uint64_t new = sy__slub_word_push(old, object, 1);
+	uint64_t new = sy__slub_word_push(old, object, count);
 
 	return sy__slub_word_full(old) && cache->slot_limit && !cache->cache.heap->threads ? new | SY__SLUB_FROZEN : new;
 }
@@ -435,7 +438,7 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 }
 
 /* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
-void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
+void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, struct sy__slub_chain objects)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
@@ -444,8 +447,8 @@ void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy
 
 	sy__lock(&node->lock);
 	do {
-		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
-		new = freed(cache, old, object);
+		*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);
+		new = freed(cache, old, objects.first, objects.count);
 	} while (!sy__swap64(&slab->word, &old, new));
 	discard = settle(cache, node, page, old, new);
 	sy__unlock(&node->lock);
@@ -469,9 +472,9 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 	}
 	do {
 		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
-		new = freed(cache, old, object);
+		new = freed(cache, old, object, 1);
 		if (sy__unlikely(moves(old, new))) {
-			sy__slub_free_moving(cache, slot, page, object);
+			sy__slub_free_moving(cache, slot, page, (struct sy__slub_chain){ object, object, 1 });
 			return;
 		}
 	} while (!sy__swap64(&slab->word, &old, new));
@@ -517,6 +520,8 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, with threads 1" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
+	[SLUB_STRAYS] = { "strays", SY_TUNABLE_AUTO, 0, 65535, NULL,
+	                  "with threads, objects of others' slabs that a thread keeps for its next allocations; auto: by size" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 

@@ -16,6 +16,7 @@ enum sy__slub_tunable {
 	SLUB_CPU_PARTIAL,
 	SLUB_MIN_PARTIAL,
 	SLUB_MERGE,
+	SLUB_STRAYS,
 	SLUB_CLASSES
 };
 
@@ -46,6 +47,7 @@ struct sy__slub_slab {
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
 #define SY__SLUB_NOBODY 0u
+#define SY__SLUB_STRAYS_AT_ONCE 8u /* that a slot takes before it looks at its own slabs */
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
 struct sy__slub_slot {
@@ -58,12 +60,21 @@ struct sy__slub_slot {
 	uint32_t partial_slabs;  /* in partial */
 	/* Of heaps of threads, see slub_owned.c: */
 	uint32_t empty;          /* more of them, without an object in use: sy__slub_number of the newest */
-	uint16_t empty_slabs;    /* in empty */
+	uint8_t empty_slabs;     /* in empty */
+	bool astray;             /* what is on freelist are strays, not objects of the active slab */
 	uint16_t foreign_slabs;  /* in partial, which other slots have filled */
 	uint16_t uncarved;       /* objects at the end of the active slab that are on no list yet */
 	int16_t node;            /* of the active slab */
+	void *strays;            /* free objects of slabs that are not the slot's, see slub_strays.c; struct sy__slub_stray */
 };
 _Static_assert(sizeof(struct sy__slub_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
+
+/* Free objects of one slab, linked. */
+struct sy__slub_chain {
+	void *first; /* NULL: there are none */
+	void *last;  /* NULL: nobody has looked yet */
+	uint32_t count;
+};
 
 /* What a check counts, to be compared with what a node counts. */
 struct sy__slub_seen {
@@ -86,6 +97,7 @@ struct sy__slub_cache {
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none. In heaps of threads those that others filled */
 	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads */
+	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
@@ -372,22 +384,57 @@ static inline bool sy__slub_is_foreign(const struct sy__slub_slot *own, const st
 	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != sy__slub_tag(own);
 }
 
-/* A slab that the slot has just frozen, with one object on its own list, or none. */
-static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+/* A slab that the slot has just frozen, with so many objects on its own list. */
+static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *objects,
+                                        uint32_t count)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 
 	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
-	slab->held.freelist = object;
-	slab->held_objects = object != NULL;
+	slab->held.freelist = objects;
+	slab->held_objects = (uint16_t)count;
 	sy__slub_append(cache, own, page);
 	own->partial_slabs++;
 	own->foreign_slabs += sy__slub_is_foreign(own, slab);
 }
 
+/* A free object that a slot keeps of a slab which is not its own, see slub_strays.c. */
+struct sy__slub_stray {
+	struct sy__slub_stray *next;
+	size_t left; /* strays from this one on */
+};
+
+/* In a call, not of the dummy: how many the slot keeps with this one. */
+static inline size_t sy__slub_add_stray(struct sy__slub_slot *own, void *object)
+{
+	struct sy__slub_stray *stray = object, *next = own->strays;
+
+	stray->next = next;
+	stray->left = next ? next->left + 1 : 1;
+	own->strays = stray;
+	return stray->left;
+}
+
+/* Takes the strays of a slot, if they are at least so many, onto its freelist, which is empty; but for the first, which is the result, or NULL.
+ * Writes nothing to a slot that has none. */
+static inline void *sy__slub_pop_strays(struct sy__slub_slot *own, size_t least)
+{
+	struct sy__slub_stray *stray = own->strays;
+
+	if (sy__likely(!stray || stray->left < least)) {
+		if (sy__unlikely(own->astray))
+			own->astray = false;
+		return NULL;
+	}
+	own->freelist = stray->next;
+	own->strays = NULL;
+	own->astray = true;
+	return stray;
+}
+
 /* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
 void *sy__slub_alloc_slow(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
-void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
+void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, struct sy__slub_chain);
 SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *, void *object);
 
 /* slub_here.c, for heaps of threads: entries, for a cache whose layout is known; what a new slab's pages belong to. */
@@ -406,8 +453,15 @@ void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *)
 struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *, struct sy__slub_slot *);
 struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *, struct sy__slub_slot *);
 uint32_t sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
-bool sy__slub_free_foreign(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, void *object);
+bool sy__slub_free_foreign(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, struct sy__slub_chain);
 void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
+
+/* slub_strays.c, for heaps of threads: objects that slots keep of slabs which are not theirs. */
+void sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
+void sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
+size_t sy__slub_count_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
+const char *sy__slub_check_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
+void sy__slub_mark_strays(struct sy__walk *, const struct sy__slub_cache *, unsigned slot);
 
 /* slub_slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);

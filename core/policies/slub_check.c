@@ -62,9 +62,14 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cac
 {
 	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
+	size_t strays;
+
 	sy__local_begin(slot);
+	strays = sy__slub_count_strays(cache, own);
+	counts->objects_in_use -= strays;
+	counts->objects_cached += strays;
 	if (own->slab)
-		count_slot_slab(counts, cache, own->slab, length(cache, own->slab, own->freelist) + own->uncarved + sy__slub_held_objects(cache, own->slab));
+		count_slot_slab(counts, cache, own->slab, (own->astray ? 0 : length(cache, own->slab, own->freelist)) + own->uncarved + sy__slub_held_objects(cache, own->slab));
 	for (struct sy_page *page = own->partial; page; page = sy__slub_behind(cache, page))
 		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
 	for (struct sy_page *page = sy__slub_first_empty(cache, own); page; page = sy__slub_behind(cache, page))
@@ -227,7 +232,7 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 	uint32_t free, kept;
 
 	if (!page)
-		return own->freelist || own->bytes || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
+		return (own->freelist && !own->astray) || own->bytes || own->uncarved ? "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
 	if (heap->threads ? own->bytes || (own->uncarved && own->start != sy__page_address(heap, page)) :
@@ -237,7 +242,7 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 	kept = held(cache, own, page);
 	if (!is_owned(cache, own, page) || kept == UINT32_MAX)
 		return "slub: a slot's active slab is another slot's, or has held objects that are not what it says";
-	free = sound_length(cache, page, own->freelist, &slot_last);
+	free = sound_length(cache, page, own->astray ? NULL : own->freelist, &slot_last);
 	if (free > sy__slub_in_use(page) - kept || own->uncarved > sy__slub_in_use(page) - kept - free)
 		return "slub: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
 	if (last && last == slot_last)
@@ -293,6 +298,8 @@ static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slu
 		wrong = check_kept(cache, own, own->partial, own->partial_slabs, UINT32_MAX);
 	if (!wrong && cache->cache.heap->threads && !leads_back(cache, own))
 		wrong = "slub: a slot's list is broken";
+	if (!wrong)
+		wrong = sy__slub_check_strays(cache, own);
 	return wrong ? wrong : check_kept(cache, own, sy__slub_first_empty(cache, own), own->empty_slabs, 0);
 }
 
@@ -332,7 +339,7 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	return dummy->freelist || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs ? "slub: something is in the slot in which nothing may ever be" : NULL;
+	return dummy->freelist || dummy->strays || dummy->astray || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs ? "slub: something is in the slot in which nothing may ever be" : NULL;
 }
 
 static const char *check_cache(struct sy__slub_cache *cache)

@@ -35,6 +35,9 @@
 #define LARGE_OBJECTS 12u
 #define FOREIGN_SLABS 1u /* what a thread keeps of a cache that others filled, */
 #define EMPTY_SLABS 2u   /* and without an object in use */
+#define STRAY_BYTES ((size_t)32 << 10) /* of free objects of others' slabs, */
+#define MOST_STRAYS 128u               /* and so many, that a thread keeps of a cache */
+#define LARGEST_STRAY 1024u            /* whose objects are no larger */
 #define MOST_FOREIGN 32767u /* such slabs, whatever is asked for: what a slot counts, and more than a visit to a node adds */
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
@@ -181,6 +184,21 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 	return limit < MOST_FOREIGN ? limit : MOST_FOREIGN;
 }
 
+/* Free objects of others' slabs that a slot keeps, see slub_strays.c. */
+static uint32_t stray_limit(const struct sy__slub_cache *slub)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+	uint32_t most = (uint32_t)(STRAY_BYTES / slub->cache.size);
+
+	if (!heap->threads || heap->nodes > 1 || slub->offset || slub->cache.size < SY_CACHE_LINE)
+		return 0;
+	if (heap->tunables[SLUB_STRAYS] != SY_TUNABLE_AUTO)
+		return (uint32_t)heap->tunables[SLUB_STRAYS];
+	if (slub->cache.size > LARGEST_STRAY)
+		return 0;
+	return most < MOST_STRAYS ? most : MOST_STRAYS;
+}
+
 /* Nodes, then the slots, unless they are threads'. */
 static char *make_slots(struct sy__slub_cache *slub)
 {
@@ -246,6 +264,7 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->least_order = (uint8_t)sy__order_of(cache->size);
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
+	slub->stray_limit = stray_limit(slub);
 	slub->empty_limit = EMPTY_SLABS;
 	slub->page_flags = sy__page_flags(cache->flags);
 	slub->memory = base->memory;

@@ -15,8 +15,8 @@
  * nothing needs to be looked up: neither its page's slab, nor the cache.
  *
  * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that slab or from
- * another one, and takes 16 instructions more, none of them atomic (slub_owned.c). Into a slab of
- * somebody else, or nobody, it takes one compare-and-exchange: it pushes the object onto the slab's
+ * another one, and takes 16 instructions more, none of them atomic (slub_owned.c). An object of another slot's slab is kept, for the
+ * slot's next allocations (slub_strays.c). What is not takes one compare-and-exchange: that pushes the object onto the slab's
  * own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on whatever slot; and whether the
  * slab is a slot's, or partial and not about to become empty, is told by the word itself. A full slab that is nobody's
  * becomes the slot's in the same way while there is room. A slot without a free object takes the list of its active slab, or goes on to
@@ -106,7 +106,10 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 /* The same of all that it owns. */
 static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	void *object = own->slab ? sy__slub_pop_held(own, cache->offset) : NULL;
+	void *object = sy__slub_pop_strays(own, SY__SLUB_STRAYS_AT_ONCE);
+
+	if (!object && own->slab)
+		object = sy__slub_pop_held(own, cache->offset);
 
 	return object ? hand_out(own, object, cache->offset) : refilled_more(cache, own);
 }
@@ -185,12 +188,34 @@ static inline void put_owned(ptrdiff_t here, struct sy_page *page, void *object,
 		sy__call_end();
 }
 
-/* Into a slab of somebody else, or nobody, in a call that ends. */
+static SY__OUT_OF_LINE void give_strays_here(struct sy__slub_cache *cache)
+{
+	unsigned slot;
+
+	if (sy__unlikely(!sy__call_enter(&slot)))
+		return;
+	sy__slub_give_strays(cache, slot);
+	if (sy__slub_slot(cache, slot)->empty_slabs > cache->empty_limit)
+		sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
+	sy__here_leave(cache->cache.heap);
+}
+
+/* In a call, which ends; not of the dummy. */
+static inline void keep_stray(struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
+{
+	if (sy__unlikely(sy__slub_add_stray(own, object) > cache->stray_limit))
+		give_strays_here(cache);
+	else
+		sy__call_end();
+}
+
+/* Back into a slab of somebody else, or nobody, in a call that ends. */
 static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = slot_here(cache->slots, here);
 
-	if (sy__unlikely(here == SY__DUMMY_HERE || !sy__slub_free_foreign(cache, own, page, object)))
+	if (sy__unlikely(here == SY__DUMMY_HERE ||
+	                 !sy__slub_free_foreign(cache, own, page, (struct sy__slub_chain){ object, object, 1 })))
 		move_here(cache, page, object);
 	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
 		give_empties_here(cache, cache->empty_limit / 2);
@@ -198,25 +223,48 @@ static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, stru
 		sy__call_end();
 }
 
-/* The same, where most such slabs are full ones that the slot has filled itself: the same exchange as sy__slub_free_foreign's makes
- * them its own again. */
+/* A full slab that the slot has filled itself, in a call that ends: the same exchange as sy__slub_free_foreign's makes it its own again. */
+static inline void take_back(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here, uint64_t word)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	if (sy__unlikely(!sy__swap64(&slab->word, &word, word | SY__SLUB_FROZEN))) {
+		give_foreign_here(cache, page, object, here);
+		return;
+	}
+	*link_at(object, cache->offset) = NULL;
+	sy__slub_hold_frozen(cache, slot_here(cache->slots, here), page, object, 1); /* the word may have come back after another slot had it between */
+	if (sy__unlikely(sy__slub_in_use_now(slab) == 1))
+		emptied_here(page, here);
+	else
+		sy__call_end();
+}
+
+/* Whether an object of a slab that isn't the slot's is kept: another slot owns that, or has filled it, and this one may not adopt it. What
+ * this one has filled, and nobody owns, waits at the node to be its own again. */
+static inline bool is_stray(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, uint64_t word, bool foreign)
+{
+	if (sy__slub_word_frozen(word))
+		return cache->stray_limit;
+	return cache->stray_limit && foreign && (!sy__slub_word_full(word) || own->foreign_slabs >= cache->slot_limit);
+}
+
+/* Into any slab that isn't the slot's, in a call that ends. */
 static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = slot_here(cache->slots, here);
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t word = sy__load64(&slab->word);
+	bool foreign = sy__slub_is_foreign(own, slab);
 
-	if (sy__unlikely(!sy__slub_word_nobodys(word) || sy__slub_is_foreign(own, slab) || !cache->slot_limit ||
-	                 here == SY__DUMMY_HERE || !sy__swap64(&slab->word, &word, word | SY__SLUB_FROZEN))) {
+	if (sy__unlikely(here == SY__DUMMY_HERE))
 		give_foreign_here(cache, page, object, here);
-		return;
-	}
-	*link_at(object, cache->offset) = NULL;
-	sy__slub_hold_frozen(cache, own, page, object); /* the word may have come back after another slot had it between */
-	if (sy__unlikely(sy__slub_in_use_now(slab) == 1))
-		emptied_here(page, here);
+	else if (sy__slub_word_nobodys(word) && !foreign && cache->slot_limit)
+		take_back(cache, page, object, here, word);
+	else if (is_stray(cache, own, word, foreign))
+		keep_stray(cache, own, object);
 	else
-		sy__call_end();
+		give_foreign_here(cache, page, object, here);
 }
 
 /* Frees of other objects than the one that was handed out last, in a call. */
@@ -301,8 +349,10 @@ static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *hea
 
 static SY__OUT_OF_LINE void *malloc_refill_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
-	void *object = own->slab ? sy__slub_pop_held(own, 0) : NULL;
+	void *object = sy__slub_pop_strays(own, SY__SLUB_STRAYS_AT_ONCE);
 
+	if (!object && own->slab)
+		object = sy__slub_pop_held(own, 0);
 	if (object)
 		return hand_out(own, object, 0);
 	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);

@@ -37,7 +37,7 @@
  * acquires what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But not of any
  * number of slabs: a thread that only frees what others allocate would collect the free objects of all their slabs, while
  * they make new ones. The slabs that a slot has filled itself, it owns without a limit, since it is the one that allocates from them
- * next; of others, which slab.filler tells, slot_limit. Beyond that a slab goes to its node.
+ * next; of others, which slab.filler tells, slot_limit. Beyond that it keeps objects of such slabs (slub_strays.c), or the slab goes to its node.
  *
  * How it gives a slab up. When its active slab has nothing left, neither on a list of its own nor in the word, one exchange takes
  * the frozen bit away; the mark is gone before, since by then the slab may be another's. When it is drained, or has too many
@@ -254,7 +254,7 @@ static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_sl
 	return more(cache, own) ? sy__slub_pop(cache, own) : NULL;
 }
 
-/* An object of what the slot owns, whose freelist is empty; or NULL, as of the dummy. In its local section, or a call. */
+/* An object of what the slot owns, whose freelist is empty, as are its strays or too few; or NULL, as of the dummy. In its local section, or a call. */
 void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	void *object = NULL;
@@ -264,19 +264,23 @@ void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	return object;
 }
 
-/* The same on that node, with or without a freelist. Slabs of other nodes on the way are given up. */
+/* The same on that node, with or without a freelist. Slabs of other nodes on the way are given up; strays there are only in heaps of one node. */
 void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	void *object = NULL;
+	void *object;
 
+	if (own->freelist)
+		object = own->astray ? sy__slub_pop(cache, own) : NULL;
+	else
+		object = sy__slub_pop_strays(own, SY__SLUB_STRAYS_AT_ONCE);
 	while (!object && (own->slab || activate_next(cache, own))) {
 		if (node != SY_ANY_NODE && node != own->node)
 			sy__slub_deactivate(cache, slot, own);
 		else
 			object = own->freelist ? sy__slub_pop(cache, own) : from_active(cache, own);
 	}
-	return object;
+	return object ? object : sy__slub_pop_strays(own, 1);
 }
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */
@@ -286,30 +290,30 @@ static bool may_adopt(const struct sy__slub_cache *cache, const struct sy__slub_
 	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !sy__slub_is_foreign(own, slab));
 }
 
-static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, const struct sy__slub_chain *objects)
 {
-	*sy__slub_next(cache, object) = NULL;
-	sy__slub_hold_frozen(cache, own, page, object);
-	if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == 1))
+	*sy__slub_next(cache, objects->last) = NULL;
+	sy__slub_hold_frozen(cache, own, page, objects->first, objects->count);
+	if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == objects->count))
 		sy__slub_emptied(cache, own, page);
 }
 
-/* Gives an object of a slab that is not the slot's back: pushes it onto the slab's list, or makes the slab the slot's. False: what
+/* Gives objects of a slab that is not the slot's back: pushes them onto the slab's list, or makes the slab the slot's. False: what
  * is to be done needs the node. In the slot's local section, or a call; not of the dummy. */
-bool sy__slub_free_foreign(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+bool sy__slub_free_foreign(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, struct sy__slub_chain objects)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word);
 
 	for (;;) {
-		if (sy__slub_word_stays(old)) {
-			*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
-			if (sy__likely(sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1))))
+		if (sy__slub_word_stays(old, objects.count)) {
+			*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);
+			if (sy__likely(sy__swap64(&slab->word, &old, sy__slub_word_push(old, objects.first, objects.count))))
 				return true;
 		} else if (!sy__slub_word_full(old) || !may_adopt(cache, own, slab)) {
 			return false;
 		} else if (sy__likely(sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))) {
-			adopt(cache, own, page, object);
+			adopt(cache, own, page, &objects);
 			return true;
 		}
 	}
@@ -321,7 +325,7 @@ static bool free_here(struct sy__slub_cache *cache, struct sy__slub_slot *own, s
 	const struct sy__slub_slab *slab = sy__slub_slab(page);
 
 	if (sy__slub_owner(slab) != sy__slub_mark(cache, own))
-		return sy__slub_free_foreign(cache, own, page, object);
+		return sy__slub_free_foreign(cache, own, page, (struct sy__slub_chain){ object, object, 1 });
 	if (sy__slub_push_owned(page, object, cache->offset))
 		sy__slub_emptied(cache, own, page);
 	return true;
@@ -333,7 +337,7 @@ void sy__slub_free_owned(struct sy__slub_cache *cache, unsigned slot, struct sy_
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
 	if (!free_here(cache, own, page, object))
-		sy__slub_free_moving(cache, slot, page, object);
+		sy__slub_free_moving(cache, slot, page, (struct sy__slub_chain){ object, object, 1 });
 	if (own->empty_slabs > cache->empty_limit)
 		sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
 }

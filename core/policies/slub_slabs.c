@@ -184,17 +184,10 @@ void sy__slub_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 /* ---- From a slot to the node ---------------------------------------------------------------------------------- */
 
-/* Free objects that a slot has of a slab, linked. */
-struct chain {
-	void *first; /* NULL: there are none */
-	void *last;  /* NULL: nobody has looked yet */
-	uint32_t count;
-};
-
 /* Of more than so many one more is counted: a program that has freed an object twice gets no endless chain, but not the right one either. */
-static struct chain chain_of(const struct sy__slub_cache *cache, void *objects, uint32_t most)
+static struct sy__slub_chain chain_of(const struct sy__slub_cache *cache, void *objects, uint32_t most)
 {
-	struct chain chain = { objects, objects, objects != NULL };
+	struct sy__slub_chain chain = { objects, objects, objects != NULL };
 
 	for (void *at = objects; at && chain.count <= most && (at = *sy__slub_next(cache, at)); chain.count++)
 		chain.last = at;
@@ -202,17 +195,17 @@ static struct chain chain_of(const struct sy__slub_cache *cache, void *objects, 
 }
 
 /* What a slot of a heap of threads keeps in a slab that it owns. */
-static struct chain held_chain(const struct sy_page *page)
+static struct sy__slub_chain held_chain(const struct sy_page *page)
 {
 	const struct sy__slub_slab *slab = SY_SLAB_STATE(const struct sy__slub_slab, page);
 
-	return (struct chain){ slab->held.freelist, NULL, slab->held_objects };
+	return (struct sy__slub_chain){ slab->held.freelist, NULL, slab->held_objects };
 }
 
 /* What a slot has of its active slab, but for what isn't carved. */
-static struct chain active_chain(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+static struct sy__slub_chain active_chain(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	struct chain chain = chain_of(cache, own->freelist, sy__slub_objects(own->slab)), held;
+	struct sy__slub_chain chain = chain_of(cache, own->freelist, sy__slub_objects(own->slab)), held;
 
 	if (!sy__slub_slots_own(cache))
 		return chain;
@@ -221,7 +214,7 @@ static struct chain active_chain(const struct sy__slub_cache *cache, const struc
 		return held;
 	if (held.first)
 		*sy__slub_next(cache, chain.last) = held.first;
-	return (struct chain){ chain.first, held.first ? NULL : chain.last, chain.count + held.count };
+	return (struct sy__slub_chain){ chain.first, held.first ? NULL : chain.last, chain.count + held.count };
 }
 
 struct change {
@@ -229,7 +222,7 @@ struct change {
 };
 
 /* Puts a chain in front of what the word says is free. Its end is needed only if that is something. */
-static void join(const struct sy__slub_cache *cache, struct chain *chain, uint64_t word)
+static void join(const struct sy__slub_cache *cache, struct sy__slub_chain *chain, uint64_t word)
 {
 	if (!chain->last && sy__slub_word_full(word))
 		return;
@@ -240,7 +233,7 @@ static void join(const struct sy__slub_cache *cache, struct chain *chain, uint64
 
 /* Makes the slab nobody's, with a slot's objects in front of its own free ones. With its node's lock held, hence a
  * slab that is partial from now on comes onto the list before anybody looks there. */
-static struct change release(const struct sy__slub_cache *cache, struct sy_page *page, struct chain chain)
+static struct change release(const struct sy__slub_cache *cache, struct sy_page *page, struct sy__slub_chain chain)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word), new;
@@ -308,6 +301,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	struct change change;
 	bool discard;
 
+	sy__slub_end_strays(cache, slot);
 	/* Some are on no list yet: to keep the slab, all of them would have to be linked. */
 	if (own->uncarved && is_unused(cache, own))
 		return discard_unused(cache, slot, own);
@@ -328,7 +322,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 }
 
 /* Moves a slab that has been kept to its node, with the slot's objects in it. */
-static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, struct chain objects)
+static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, struct sy__slub_chain objects)
 {
 	struct sy__slub_node *node = node_of(cache, page);
 	struct change change;
@@ -353,7 +347,7 @@ static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, stru
 
 	for (; page; page = next) {
 		next = sy__slub_slab(page)->next;
-		pages += unfreeze(cache, slot, page, (struct chain){ 0 });
+		pages += unfreeze(cache, slot, page, (struct sy__slub_chain){ 0 });
 	}
 	return pages;
 }
@@ -416,14 +410,23 @@ static uint64_t unfreeze_owned(struct sy__slub_cache *cache, unsigned slot)
 	return pages;
 }
 
+static void give_strays(struct sy__slub_cache *cache, unsigned slot)
+{
+	if (!sy__slub_slots_own(cache))
+		return;
+	sy__slub_give_strays(cache, slot);
+	sy__slub_end_strays(cache, slot);
+}
+
 static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	uint64_t pages = 0;
 
-	if (!own->slab && !own->partial && !own->empty)
+	if (!own->slab && !own->partial && !own->empty && !own->freelist && !own->strays)
 		return 0;
 	sy__local_begin(slot);
+	give_strays(cache, slot);
 	if (own->slab)
 		pages += sy__slub_deactivate(cache, slot, own);
 	if (sy__slub_slots_own(cache))
@@ -450,6 +453,7 @@ void sy__slub_drain(struct sy_heap *heap, unsigned slot)
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy__slub_cache *cache = sy__slub_cache(sy__entry(at, struct sy_cache, link));
 
+		give_strays(cache, slot);
 		if (stays(cache, slot))
 			unfreeze_owned(cache, slot);
 		else

@@ -3,8 +3,8 @@
  *
  * The descriptor alone does not tell where a slab is kept: a frozen slab belongs to some slot, and which one only the
  * slots know. So the place is looked up: in the slots' active slabs and partial lists first, then on the node's list; a
- * slab that is nowhere is full. Free objects are on two lists at most: the slab's own, and, of an active slab, the
- * slot's.
+ * slab that is nowhere is full. Free objects are on the slab's own list, of an active slab on the
+ * slot's, and in heaps of threads among the strays of any slot.
  */
 #include "../here.h"
 #include "../walk.h"
@@ -30,13 +30,15 @@ static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigne
 	const char *end;
 
 	if (own->slab == view->page) {
-		mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
+		if (!own->astray)
+			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 		end = own->start + (size_t)sy__slub_objects(view->page) * cache->cache.size;
 		for (uint32_t i = own->uncarved; i; i--)
 			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 	}
 	if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(cache, own))
 		mark_chain(walk, view, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
+	sy__slub_mark_strays(walk, cache, slot);
 }
 
 /* Free objects in pages without memory. */

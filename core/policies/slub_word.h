@@ -101,12 +101,10 @@ static inline uint64_t sy__slub_word_taken(uint64_t objects)
 	return SY__SLUB_FROZEN | objects << SY__SLUB_OBJECTS_SHIFT | objects * SY__SLUB_ONE_IN_USE | SY__SLUB_FIRST;
 }
 
-/* Whether a push leaves everything else as it is: a slot owns the slab, or it has free objects and will not be empty. */
-static inline bool sy__slub_word_stays(uint64_t word)
+/* Whether a push of so many leaves everything else as it is: a slot owns the slab, or it has free objects and will not be empty. */
+static inline bool sy__slub_word_stays(uint64_t word, uint32_t count)
 {
-	const uint64_t two_in_use = (uint64_t)0xfffe << 32;
-
-	return sy__slub_word_frozen(word) || (!sy__slub_word_full(word) && word & two_in_use);
+	return sy__slub_word_frozen(word) || (!sy__slub_word_full(word) && sy__slub_word_in_use(word) > count);
 }
 
 /* A full slab that no slot owns. */

@@ -49,17 +49,17 @@ slabyard_broken(next_unlinked slub "three slabs" "list is broken.*in execution" 
 
 # A slab counts as empty with another object in use.
 slabyard_broken(emptied_early slub "two slabs" "in execution" core/policies/slub_owned.c [[
-if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == 1))]] [[
-if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) <= 2))]])
+if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == objects->count))]] [[
+if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) <= objects->count + 1))]])
 
 # A push is tried again with the old link; likewise what a slot gives up.
 slabyard_broken(stale_link slub "pushes" "in execution" core/policies/slub_owned.c [[
 	for (;;) {
-		if (sy__slub_word_stays(old)) {
-			*sy__slub_next(cache, object) = sy__slub_word_first(old, object);]] [[
-	*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+		if (sy__slub_word_stays(old, objects.count)) {
+			*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);]] [[
+	*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);
 	for (;;) {
-		if (sy__slub_word_stays(old)) {]])
+		if (sy__slub_word_stays(old, objects.count)) {]])
 slabyard_broken(stale_join slub "end, one left" "in execution" core/policies/slub_slabs.c [[
 	do {
 		new = old & ~SY__SLUB_FROZEN;
@@ -81,9 +81,9 @@ slabyard_broken(drain_keeps_mark slub "claim" "a crash.*in execution" core/polic
 
 	slab->emptied_pages]])
 slabyard_broken(drain_forgets slub "end" "in execution" core/policies/slub_slabs.c [[
-return (struct chain){ slab->held.freelist, NULL, slab->held_objects };]] [[
+return (struct sy__slub_chain){ slab->held.freelist, NULL, slab->held_objects };]] [[
 (void)slab;
-	return (struct chain){ NULL, NULL, 0 };]])
+	return (struct sy__slub_chain){ NULL, NULL, 0 };]])
 
 # A slab becomes nobody's before its node's lock is taken; and its place is changed after that was given back.
 slabyard_broken(listed_late slub "end" "in execution" core/policies/slub_slabs.c [[
@@ -99,6 +99,19 @@ slabyard_broken(settled_unlocked slub "node" "a race.*in execution" core/policie
 	discard = settle(cache, node, page, old, new);
 ]])
 
+# A row of strays goes home as one; or without a look at what its slab's list became meanwhile; and a slot's end keeps them.
+slabyard_broken(row_as_one slub "strays" "in execution" core/policies/slub_strays.c [[
+		row.objects.count++;]] [[
+]])
+slabyard_broken(row_cut_late slub "strays" "in execution" core/policies/slub_strays.c [[
+		row.objects.last = at;
+]] [[
+]])
+slabyard_broken(strays_stay slub "strays, end" "in execution" core/policies/slub_slabs.c [[
+	sy__slub_give_strays(cache, slot);
+	sy__slub_end_strays(cache, slot);]] [[
+	(void)slot;]])
+
 # A trim puts a list back in front of what was free before.
 slabyard_broken(trim_stale slub "trim" "in execution" core/policies/slub_trim.c [[
 	do
@@ -110,17 +123,17 @@ slabyard_broken(trim_stale slub "trim" "in execution" core/policies/slub_trim.c 
 # Of a kernel: a quick push is tried again with the old link, or made into any slab; and a full slab is given up by a store.
 slabyard_broken(quick_stale port "slub, two CPUs" "in execution" core/policies/slub.c [[
 	do {
-		if (sy__unlikely(!sy__slub_word_stays(old)))
+		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
 			return false;
 		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
 	} while]] [[
 	*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
 	do {
-		if (sy__unlikely(!sy__slub_word_stays(old)))
+		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
 			return false;
 	} while]])
 slabyard_broken(quick_anywhere port "slub, two CPUs" "in execution" core/policies/slub.c [[
-		if (sy__unlikely(!sy__slub_word_stays(old)))
+		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
 			return false;
 ]] [[
 ]])

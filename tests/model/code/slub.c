@@ -189,6 +189,63 @@ static void works_too(void)
 	give(1);
 }
 
+/* ---- Strays: objects that a slot keeps of another one's slab, go home, or are handed out again ------------------------------------- */
+
+static const struct setting strays_go[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 1 }, { NULL, 0 } };
+static const struct setting strays_kept[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 2 }, { NULL, 0 } };
+
+static void others_go(void)
+{
+	fill(strays_go, 4, 0, 1);
+}
+
+static void others_kept(void)
+{
+	fill(strays_kept, 4, 0, 1);
+}
+
+static void allocates(void)
+{
+	give(3);
+	take(5);
+	take(6);
+}
+
+static void gives_strays(void)
+{
+	give(0);
+	give(1);
+	give(2);
+	take(7);
+}
+
+static void takes_strays(void)
+{
+	give(0);
+	take(7);
+	give(1);
+	give(7);
+	take(8);
+}
+
+static void takes_strays_again(void)
+{
+	give(0);
+	take(7);
+}
+
+static void ends_with_strays(void)
+{
+	unsigned slot;
+
+	give(0);
+	give(1);
+	if (sy__call_enter(&slot)) {
+		sy__slub_drain(yard.heap, slot);
+		sy__call_leave();
+	}
+}
+
 /* ---- One makes what the other frees ---------------------------------------------------------------------------------------------- */
 
 static void nothing(void)
@@ -248,6 +305,10 @@ int main(int argc, char **argv)
 		{ .name = "end, one left", .set_up = slab_of_four, .threads = { ends, frees_one }, .verify = yard_verify },
 		{ .name = "pushes", .set_up = one_slab, .threads = { takes, pushes, pushes_too }, .verify = yard_verify },
 		{ .name = "claim", .set_up = two_slabs, .threads = { works, works_too, claims }, .claims = true, .verify = yard_verify },
+		{ .name = "strays", .set_up = others_go, .threads = { allocates, gives_strays }, .verify = yard_verify },
+		{ .name = "strays, taken", .set_up = others_kept, .threads = { allocates, takes_strays }, .verify = yard_verify },
+		{ .name = "strays, end", .set_up = others_kept, .threads = { allocates, ends_with_strays }, .verify = yard_verify },
+		{ .name = "strays, claim", .set_up = others_kept, .threads = { pushes_too, takes_strays_again, claims }, .claims = true, .verify = yard_verify },
 		{ .name = "hand over", .set_up = nothing, .threads = { makes, ends_them }, .verify = yard_verify },
 		{ .name = "trim", .set_up = slab_of_two_pages, .threads = { trims, frees_into_them }, .verify = yard_verify },
 		{ .name = NULL },

@@ -1,0 +1,183 @@
+/*
+ * SLUB in heaps of threads: strays, free objects that a slot keeps of slabs which are not its own.
+ *
+ * Why. To give an object back to a slab that another slot owns costs a compare-and-exchange there (slub_word.h), and two cache lines that the
+ * other processor needs too: that of the slab, which its owner reads and writes all the time, and soon that of the object, which is handed out again over
+ * there. Where threads free at random what any of them took, each gets about as many objects as it gives, and may as well keep what
+ * it has at hand. Where one thread takes and another gives, a slab gets many objects back at once, by one exchange.
+ *
+ * How. Such a free puts the object onto own->strays, a list of the slot's alone. Each stray says how many there are from it on, since the slot's
+ * cache line has no room for a counter. To its slab a stray is in use: neither the word nor the owner nor the node knows of it, and a
+ * slab of which no other object is in use stays as long as the stray is kept. So strays are few: stray_limit of a cache in a slot. One more, and all
+ * go home: each row of them that is of one slab by one exchange, as if it were a single object. They also go when the slot is drained,
+ * that is when its thread ends, and when others trim or shrink.
+ *
+ * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_AT_ONCE or more, they become the freelist, before the slot looks at its own slabs: they
+ * are likely to be in this processor's cache. Fewer are left to grow more, since to take them up costs as much for one as for
+ * eight; but they serve before anything is asked of the node. While own->astray says that the freelist is made of strays, it has nothing to do with the
+ * active slab, which waits beside it with what is held in it and not carved. Who gives that slab up sends the freelist home first.
+ *
+ * Which objects. Not those smaller than a cache line: their neighbours in it belong to others, who would share the line with this thread
+ * from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects keep their contents, as a stray is
+ * linked at its start. Not those of a slab that the slot has filled itself, and that nobody owns now: these gather in their slab, so that the
+ * slot finds many of them when it takes that up again. And not in heaps of several nodes, where a freelist is of one.
+ *
+ * Linux has come to something similar: its caches of Linux 6.18 may have sheaves, arrays of free objects of any slab on each CPU.
+ *
+ * All of it is the slot's own, but for the exchanges, which release what was done to the objects to whoever takes their slab's list.
+ */
+#include "../walk.h"
+#include "../here.h"
+#include "slub.h"
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
+
+/* Strays of one slab, side by side on the list. */
+struct row {
+	struct sy_page *page;
+	struct sy__slub_chain objects;
+};
+
+static struct row cut_row(struct sy__slub_cache *cache, struct sy__slub_stray **strays)
+{
+	struct sy__slub_stray *at = *strays;
+	struct row row = { sy__slub_head(cache, at), { at, at, 1 } };
+	uintptr_t slab = ~(uintptr_t)((SY_PAGE_SIZE << sy__page_order(row.page)) - 1), start = (uintptr_t)at & slab;
+
+	while ((at = at->next) && ((uintptr_t)at & slab) == start) {
+		row.objects.last = at;
+		row.objects.count++;
+	}
+	*strays = at;
+	return row;
+}
+
+/* To a slab that has become the slot's own meanwhile. */
+static void hold(struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct row *row)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(row->page);
+
+	*sy__slub_next(cache, row->objects.last) = slab->held.freelist;
+	slab->held.freelist = row->objects.first;
+	slab->held_objects = (uint16_t)(slab->held_objects + row->objects.count);
+	if (slab->held_objects == sy__slub_in_use_now(slab))
+		sy__slub_emptied(cache, own, row->page);
+}
+
+static void give_row(struct sy__slub_cache *cache, unsigned slot, const struct row *row)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	if (sy__slub_owner(sy__slub_slab(row->page)) == sy__slub_mark(cache, own))
+		hold(cache, own, row);
+	else if (!sy__slub_free_foreign(cache, own, row->page, row->objects))
+		sy__slub_free_moving(cache, slot, row->page, row->objects);
+}
+
+static void give_list(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_stray *strays)
+{
+	while (strays) {
+		struct row row = cut_row(cache, &strays);
+
+		give_row(cache, slot, &row);
+	}
+}
+
+/* ---- Home ---------------------------------------------------------------------------------------------------------- */
+
+/* Sends all strays home, but for those on the freelist. In a slow call, or of a slot that is claimed; as the next. */
+void sy__slub_give_strays(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	struct sy__slub_stray *strays = own->strays;
+
+	own->strays = NULL;
+	give_list(cache, slot, strays);
+}
+
+/* If the freelist is made of strays, sends these home. */
+void sy__slub_end_strays(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	struct sy__slub_stray *strays = own->freelist;
+
+	if (!own->astray)
+		return;
+	own->astray = false;
+	own->freelist = NULL;
+	give_list(cache, slot, strays);
+}
+
+/* ---- Counting, checking, walking ------------------------------------------------------------------------------------- */
+
+/* The slab that an address is an object of, if the slab is the cache's; or NULL. Looks nowhere that it may not. */
+static struct sy_page *slab_of(const struct sy__slub_cache *cache, const void *address)
+{
+	struct sy_page *page = sy__pages_find(cache->cache.heap, address);
+	size_t offset;
+
+	if (!page)
+		return NULL;
+	page = sy__page_head(page);
+	if (!sy__page_is_slab(page) || sy__slub_slab(page)->cache != cache)
+		return NULL;
+	offset = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, page));
+	return offset % cache->cache.size == 0 && offset / cache->cache.size < sy__slub_objects(page) ? page : NULL;
+}
+
+/* Of a list that may have been written over: as far as it is sound. */
+static size_t length(const struct sy__slub_cache *cache, const struct sy__slub_stray *at)
+{
+	size_t count = 0;
+
+	for (; count <= cache->stray_limit && slab_of(cache, at); at = at->next)
+		count++;
+	return count;
+}
+
+static const struct sy__slub_stray *on_freelist(const struct sy__slub_slot *own)
+{
+	return own->astray ? own->freelist : NULL;
+}
+
+size_t sy__slub_count_strays(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return length(cache, own->strays) + length(cache, on_freelist(own));
+}
+
+static const char *check_list(const struct sy__slub_cache *cache, const struct sy__slub_stray *at, bool counted)
+{
+	size_t count = 0;
+
+	for (; at; at = at->next) {
+		struct sy_page *page = slab_of(cache, at);
+
+		if (!page || !sy__slub_in_use(page) || ++count > cache->stray_limit)
+			return "slub: strays of a slot are no objects in use of their cache, or too many";
+		if (counted && at->left != (at->next ? at->next->left + 1 : 1))
+			return "slub: strays of a slot are not as many as they say";
+	}
+	return NULL;
+}
+
+const char *sy__slub_check_strays(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	const char *wrong = check_list(cache, own->strays, true);
+
+	return wrong ? wrong : check_list(cache, on_freelist(own), false);
+}
+
+static void mark_list(struct sy__walk *walk, const struct sy__slub_cache *cache, const struct sy__slub_stray *at, const char *list, unsigned slot)
+{
+	for (uint64_t place = 0; place <= cache->stray_limit && slab_of(cache, at); at = at->next)
+		sy__walk_mark(walk, at, SY_PART_SLOT, list, slot, place++);
+}
+
+/* Those of any slab: the walk sees only to its own. */
+void sy__slub_mark_strays(struct sy__walk *walk, const struct sy__slub_cache *cache, unsigned slot)
+{
+	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	mark_list(walk, cache, own->strays, "strays", slot);
+	mark_list(walk, cache, on_freelist(own), "freelist", slot);
+}
