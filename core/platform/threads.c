@@ -41,7 +41,8 @@
  * which nobody else may touch, and a claim reads it with the lock.
  *
  * Waiting. table.lock is had in the order of asking, and a slow call that meets a claim begins with that lock: somebody who claims again and
- * again lets the others get on between. sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
+ * again lets the others get on between. Hundreds that begin at once, each to get a slot, sleep the longer the more are before them
+ * (sy__queue_lock). sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
  * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in
  * a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out those who don't come.
  * Where all of a program's threads run out of memory at once they wait for each other in vain, in calls that none of them ends. So

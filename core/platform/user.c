@@ -23,6 +23,9 @@
 #define SPINS_BEFORE_YIELD 128
 #define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
 #define SLEEP_NS 100000
+#define NEAR 4u /* of those who wait in line, so many don't sleep from the start */
+#define FAR 400u
+#define SLEEP_EACH_NS 50000 /* for each who is served before, of FAR at most */
 
 static uint64_t monotonic(void)
 {
@@ -56,22 +59,28 @@ static inline void spin_pause(void)
 }
 #endif
 
-/* To yield is nothing to a thread of real-time priority while those that it waits for have less. By the kernel's own call, as in the C library's a
- * thread may be cancelled; of two words everywhere. */
-static void give_way(unsigned looks)
+/* By the kernel's own call, as in the C library's a thread may be cancelled; of two words everywhere. */
+static void sleep_for(long nanoseconds)
 {
 #ifdef SYS_nanosleep
-	const long moment[2] = { 0, SLEEP_NS };
+	const long moment[2] = { 0, nanoseconds };
 	int before = errno;
 
-	if (looks > SPINS_BEFORE_SLEEP) {
-		syscall(SYS_nanosleep, moment, NULL);
-		errno = before;
-		return;
-	}
-#endif
-	(void)looks;
+	syscall(SYS_nanosleep, moment, NULL);
+	errno = before;
+#else
+	(void)nanoseconds;
 	sched_yield();
+#endif
+}
+
+/* To yield is nothing to a thread of real-time priority while those that it waits for have less. */
+static void give_way(unsigned looks)
+{
+	if (looks > SPINS_BEFORE_SLEEP)
+		sleep_for(SLEEP_NS);
+	else
+		sched_yield();
 }
 
 /* Lets a moment pass between two looks at what somebody else will change; one look more. */
@@ -118,14 +127,19 @@ bool sy__lock_unless(sy__lock_t *lock, const bool *so)
 	return true;
 }
 
-/* Who is served acquires what the one before released; the number itself orders nothing. */
+/* Who is served acquires what the one before released; the number itself orders nothing. Whoever is far from being served sleeps the longer
+ * for it: if hundreds looked again and again, each of those before them would wait for a processor in its turn. */
 void sy__queue_lock(struct sy__queue *queue)
 {
-	unsigned number = __atomic_fetch_add(&queue->next, 1u, __ATOMIC_RELAXED), looks = 0;
+	unsigned number = __atomic_fetch_add(&queue->next, 1u, __ATOMIC_RELAXED), looks = 0, before;
 
 	lock_waits += __atomic_load_n(&queue->serving, __ATOMIC_RELAXED) != number;
-	while (__atomic_load_n(&queue->serving, __ATOMIC_ACQUIRE) != number)
-		looks = sy__look_again(looks);
+	while ((before = number - __atomic_load_n(&queue->serving, __ATOMIC_ACQUIRE)) != 0) {
+		if (before > NEAR)
+			sleep_for((long)(before < FAR ? before : FAR) * SLEEP_EACH_NS);
+		else
+			looks = sy__look_again(looks);
+	}
 }
 
 bool sy__queue_try(struct sy__queue *queue)

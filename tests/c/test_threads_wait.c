@@ -1,6 +1,6 @@
 /*
  * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on; threads beyond the slots
- * there are don't wait in line for each other; and they get a slot as soon as one comes free.
+ * there are don't wait in line for each other; and they get a slot as soon as one comes free. Whoever is far behind in a line looks seldom.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <errno.h>
@@ -44,6 +44,34 @@ static void long_waits_sleep(void)
 		looks = sy__look_again(looks);
 	CHECK(sleeps() - before >= 10);
 	CHECK_EQUAL(errno, 1234);
+}
+
+static struct sy__queue line;
+
+static void *wait_in_line(void *none)
+{
+	long before = sleeps();
+
+	errno = 1234;
+	sy__queue_lock(&line);
+	CHECK(sleeps() - before < 100); /* a sleep of 100 microseconds after the other would be more than a thousand */
+	CHECK_EQUAL(errno, 1234);
+	sy__queue_unlock(&line);
+	return none;
+}
+
+static void those_far_behind_look_seldom(void)
+{
+	const struct timespec moment = { 0, 200000000 };
+	pthread_t thread;
+
+	line = (struct sy__queue){ .next = 300, .serving = 0 };
+	CHECK(!pthread_create(&thread, NULL, wait_in_line, NULL));
+	nanosleep(&moment, NULL);
+	for (unsigned i = 0; i < 300; i++)
+		sy__queue_unlock(&line);
+	pthread_join(thread, NULL);
+	CHECK_EQUAL(line.serving, 301);
 }
 
 static bool has_slot(void)
@@ -126,5 +154,6 @@ int main(void)
 	sem_init(&goes_on, 0, 0);
 	beyond_the_slots();
 	long_waits_sleep();
+	those_far_behind_look_seldom();
 	return check_result();
 }
