@@ -494,6 +494,7 @@ _ENCODING: dict[str, Any] = {
     "use_dictionary": _DICTIONARIES,
     "column_encoding": {"time": "DELTA_BINARY_PACKED"},
     "write_statistics": ["time", "cpu"],
+    "write_page_checksum": True,
 }
 
 

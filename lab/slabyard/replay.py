@@ -25,6 +25,7 @@ from .records import Record
 from .trace import Trace, recorded_curve, refuse_other_pages
 
 POINTS = 256  # of a time series
+DAMAGED = "the scratch file is damaged: "  # of slabyard-replay and slabyard-threads, which check what they read
 LEAST_NODE = 4 << 20  # bytes: a block of the largest order
 
 
@@ -96,6 +97,17 @@ class Workload:
         finally:
             path.unlink(missing_ok=True)
 
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """What the programs tell of the scratch file is told of the trace, which the user knows."""
+        try:
+            yield
+        except UserError as error:
+            if not error.message.startswith(DAMAGED):
+                raise
+            why = error.message.removeprefix(DAMAGED)
+            raise UserError(f"{self.path}: damaged, {why}; import the capture again", error.status) from None
+
     @property
     def name(self) -> str:
         """What the workload is called in tables: the trace's file name without its suffix."""
@@ -156,7 +168,8 @@ class Workload:
         server = self._servers.get(spec)
         if server is None:
             server = self._servers[spec] = programs.Server(self._argv(spec, "serve"))
-        return server.ask(mode)
+        with self.blamed():
+            return server.ask(mode)
 
     def _argv(self, spec: str, mode: str) -> list[str]:
         argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", mode]
@@ -167,7 +180,8 @@ class Workload:
         if log is None:
             exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
         else:
-            exact = programs.run_json([*self._argv(spec, "exact"), "--log", str(log)])["exact"]
+            with self.blamed():
+                exact = programs.run_json([*self._argv(spec, "exact"), "--log", str(log)])["exact"]
         for site in exact.get("call_sites", []):
             number = site["call_site"]
             site["call_site"] = self.translation.call_sites[number] or "(unknown)"
@@ -177,7 +191,8 @@ class Workload:
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
         argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--proc", file]
-        text = programs.run([*argv, *(["--allow-failures"] if self.options.allow_failures else [])]).decode().rstrip("\n")
+        with self.blamed():
+            text = programs.run([*argv, *(["--allow-failures"] if self.options.allow_failures else [])]).decode().rstrip("\n")
         recorded = next((one.files["pagetypeinfo"] for one in self.metadata.snapshots if "pagetypeinfo" in one.files), "")
         return snapshots.with_migrate_types(text, recorded) if file == "pagetypeinfo" else text
 

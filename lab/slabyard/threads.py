@@ -96,7 +96,7 @@ def run(plan: Plan, progress: Progress) -> list[Record]:
     found = []
     for workload in plan.workloads:
         for threads in plan.counts():
-            with _trace(plan, workload, threads) as trace:
+            with _trace(plan, workload, threads) as trace, trace.blamed() if trace else contextlib.nullcontext():
                 found += _one(plan, workload, threads, trace, progress)
     return found
 

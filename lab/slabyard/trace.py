@@ -230,7 +230,8 @@ class Trace:
         try:
             # Arrow takes some names for addresses (`host:trace`), and knows UTF-8 only.
             with self.path.open("rb") as file:
-                self._file = pq.ParquetFile(pa.BufferReader(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+                content = pa.BufferReader(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                self._file = pq.ParquetFile(content, page_checksum_verification=True)
         except FileNotFoundError:
             raise UserError(f"{path}: no such file") from None
         except (pa.ArrowInvalid, OSError, ValueError) as error:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from slabyard import importer, perfdata
 from slabyard.errors import UserError
+from slabyard.trace import Trace
 
 DATA = Path(__file__).parent.parent / "data"
 CAPTURES = ("perf-callchains", "perf-kmem")  # perf record -a -g, perf kmem record; Linux 6.18
@@ -86,6 +87,18 @@ def test_damaged(capture: Path, tmp_path: Path) -> None:
     except UserError as error:
         assert "\n" not in str(error)
         assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_byte_that_changed_in_a_trace_is_noticed(capture: Path, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    importer.import_trace(capture, path)
+    whole, pages = path.read_bytes(), pq.ParquetFile(path).metadata.row_group(0)
+    for column in (pages.column(place) for place in range(pages.num_columns)):
+        changed = bytearray(whole)
+        changed[(column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size - 1] ^= 1
+        path.write_bytes(changed)
+        with Trace(path) as trace, pytest.raises(UserError, match="damaged at row group 0"):
+            list(trace.batches())
 
 
 def test_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
