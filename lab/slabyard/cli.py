@@ -20,7 +20,7 @@ from pathlib import Path
 
 from . import programs
 from .errors import DONE, INTERRUPTED, MISSING, USAGE, UserError
-from .output import describe_os_error
+from .output import describe_os_error, note
 from .parsers import parser
 
 OUT_OF_MEMORY = "out of memory; close other programs, raise a limit (ulimit -v, -d, -u), or use a smaller trace"
@@ -59,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if os.environ.get("SLABYARD_DEBUG"):
             raise
-        if isinstance(error, FileNotFoundError) and error.filename is None:  # of tempfile; nothing else of ours has no name
-            return _fail("no folder takes temporary files, as none has room or may be written; have TMPDIR name one that does", USAGE)
+        if isinstance(error, FileNotFoundError) and error.filename is None:
+            return _fail(_no_folder(), USAGE)
         return _fail(describe_os_error(error, error.filename or "standard output"), USAGE)
     except Exception as error:
         if _interrupted_at:  # in the making of a class, which Python tells by an error of its own
@@ -108,9 +108,18 @@ def _occupy_closed_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def _no_folder() -> str:
+    """What an error about a folder without a name is about."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return "the folder that this was started in has been removed; go to another one"
+    return "no folder takes temporary files, as none has room or may be written; have TMPDIR name one that does"
+
+
 def _fail(message: str, status: int) -> int:
     with contextlib.suppress(OSError):  # a terminal that has gone
-        print(f"slabyard: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        note(message)
     return status
 
 

@@ -14,6 +14,7 @@ import errno
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -32,7 +33,8 @@ tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80
 
 FORMATS = ("text", "json", "csv", "md")
 WIDTH = 80  # of text
-LEAST_TEXT, LEAST_HEADING = 14, 8  # to which a column of text, and a heading, are broken where a table is too wide
+LEAST_TEXT, LONGEST_WORD = 14, 12  # to which a column of text, and a word of a heading, are broken where a table is too wide
+_BREAKS = " ,:;/_=-"  # behind which a text may be broken
 Cell = str | int | float | None
 
 
@@ -123,10 +125,11 @@ def _row_width(widths: Sequence[int]) -> int:
 
 def _least_widths(table: Table, cells: Sequence[Sequence[str]]) -> list[int]:
     """To which each column can be broken: numbers never are."""
-    headings, figures = map(len, table.columns), _widths(cells) if cells else [0] * len(table.columns)
+    figures = _widths(cells) if cells else [0] * len(table.columns)
+    words = [max(map(len, re.findall(f"[^{_BREAKS}]+[{_BREAKS}]?", heading)), default=0) for heading in table.columns]
     return [
-        max(min(heading, LEAST_HEADING), width if _numeric(table, place) else min(width, LEAST_TEXT))
-        for place, (heading, width) in enumerate(zip(headings, figures, strict=True))
+        max(min(word, LONGEST_WORD), width if _numeric(table, place) else min(width, LEAST_TEXT))
+        for place, (word, width) in enumerate(zip(words, figures, strict=True))
     ]
 
 
@@ -156,7 +159,7 @@ def _broken(text: str, width: int) -> str:
     """A text in lines of that width; broken behind a blank or a sign where one is near the end."""
     lines = []
     while len(text) > width:
-        cut = max(text.rfind(sign, 0, width) for sign in " ,:;/-_=") + 1
+        cut = max(text.rfind(sign, 0, width + (sign == " ")) for sign in _BREAKS) + 1
         if cut <= width // 2:
             cut = width
         lines.append(text[:cut].rstrip())
@@ -303,6 +306,10 @@ def describe_os_error(error: OSError, path: Path | str) -> str:
     """One line about a file that could not be read or written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"no space left on the disk of {path}; free some, or name a file on another disk"
+    if error.errno == errno.EFBIG:
+        return f"{path}: too large for a file here; raise the limit (ulimit -f)"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "too many files are open; raise the limit (ulimit -n)"
     if error.errno == errno.ENOENT:
         return f"{path}: no such file or directory"
     if error.errno in (errno.EACCES, errno.EPERM):
@@ -311,8 +318,9 @@ def describe_os_error(error: OSError, path: Path | str) -> str:
 
 
 def note(message: str) -> None:
-    """One line on standard error, for what the user should know beside the result."""
-    print(f"slabyard: {message}", file=sys.stderr)
+    """One line on standard error, for what the user should know beside the result. Bytes that are no text are shown as `\\xff`."""
+    line = " ".join(message.split()).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    print(f"slabyard: {line}", file=sys.stderr, flush=True)
 
 
 class Progress:

@@ -333,7 +333,15 @@ def test_limits_are_one_line(busy: Path, tmp_path: Path) -> None:
     ):
         assert "too large" in complaint(limited("-f 1", *words, env=env), 2).lower()
         assert not list(out.iterdir()) and not list(scratch.iterdir())
+    words = ["compare", busy, "--allocators", "slub", "--runs", "1"]
+    assert complaint(limited("-n 9", *words), 2) == "slabyard: too many files are open; raise the limit (ulimit -n)"
     assert "TMPDIR" in complaint(limited("-f 0", "replay", busy, "--allocator", "slub", env=env), 2)
+
+
+def test_a_folder_that_was_removed(busy: Path, tmp_path: Path) -> None:
+    line = f'mkdir gone; cd gone; rmdir ../gone; "{sys.executable}" -m slabyard compare "{busy}" --report r.html'
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "has been removed" in complaint(done, 2)
 
 
 def test_a_bug_is_one_line_and_tells_how_to_see_more(busy: Path, tmp_path: Path) -> None:
@@ -470,6 +478,7 @@ def test_names_that_cannot_be_shown(busy: Path, tmp_path: Path) -> None:
         for verb in (("info",), ("replay", "--allocator", "slub"), ("threads", "--allocator", "slub", "--runs", "1")):
             done = slabyard(*verb, strange, env={**os.environ, "PYTHONIOENCODING": encoding + ":strict"}, encoding="utf-8")
             assert done.returncode == 0 and shown in done.stdout.partition("\n\n")[0].replace("\n", ""), done
+    assert complaint(slabyard("info", tmp_path / os.fsdecode(b"\xff")), 2).endswith("/\\xff: no such file")
     report = tmp_path / "report.html"
     done = slabyard("compare", strange, "--allocators", "slub", "--runs", "1", "--report", report)
     assert done.returncode == 0 and "a\\xff\\nb\u00e9" in report.read_text("utf-8"), done.stderr

@@ -47,6 +47,12 @@ def test_what_fits_is_left_as_it_is() -> None:
     assert widest(render([table], "text")) == WIDTH and len(render([table], "text").splitlines()) == 3
 
 
+def test_words_of_headings_stay_whole() -> None:
+    columns = ["process", "allocations", "live at exit", "live peak KiB", "slab KiB", "run KiB", "mapped KiB", "resident peak KiB"]
+    text = render([Table("", columns, [["true (7339)", *range(1_000_000, 1_000_007)]])], "text")
+    assert widest(text) <= WIDTH and all(word in text.split() for heading in columns for word in heading.split())
+
+
 def test_text_beside_a_table_is_wrapped() -> None:
     text = render([Table("title " * 20, ["a"], [[1]], notes=["note " * 30, "", "end"])], "text")
     assert widest(text) <= WIDTH and text.count("note") == 30 and text.endswith("\n\nend\n")
