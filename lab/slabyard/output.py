@@ -160,7 +160,7 @@ def _broken(text: str, width: int) -> str:
     lines = []
     while len(text) > width:
         cut = max(text.rfind(sign, 0, width + (sign == " ")) for sign in _BREAKS) + 1
-        if cut <= width // 2:
+        if (cut <= width // 2 and text[cut - 1] != " ") or cut == 0:
             cut = width
         lines.append(text[:cut].rstrip())
         text = text[cut:].lstrip()

@@ -238,6 +238,8 @@ class Trace:
             reason = "is a folder" if self.path.is_dir() else "not a trace (a Parquet file from record or import), or cut off"
             if isinstance(error, PermissionError):
                 reason = "permission denied"
+            elif self.path.exists() and not self.path.is_dir() and not self.path.is_file():
+                reason = "a trace is read in any order, so it must be a file, not a pipe or a device"
             raise UserError(f"{path}: {reason}") from None
         text = (self._file.metadata.metadata or {}).get(METADATA_KEY)
         if text is None:

@@ -224,6 +224,12 @@ def test_files_that_are_no_traces(busy: Path, tmp_path: Path) -> None:
             complaint(slabyard(*words), 2)
 
 
+def test_a_trace_is_no_pipe(busy: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with subprocess.Popen(["dd", f"if={busy}", f"of={tmp_path / 'fifo'}"], stderr=subprocess.DEVNULL):
+        assert "not a pipe" in complaint(slabyard("info", tmp_path / "fifo"), 2)
+
+
 def test_metadata_that_is_no_metadata(busy: Path, tmp_path: Path) -> None:
     table = pq.read_table(busy)
     about = json.loads(table.schema.metadata[METADATA_KEY])
