@@ -7,7 +7,6 @@ main gives it later. Once main is done all is said and written, and a signal cha
 import os
 import signal
 import sys
-from typing import NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,7 +21,7 @@ def main() -> int:
     return status
 
 
-def _end_at_once(_signal: int, _frame: object) -> NoReturn:
+def _end_at_once(_signal: int, _frame: object) -> None:
     try:
         os.write(2, b"slabyard: interrupted\n")
     finally:  # standard error may be closed
