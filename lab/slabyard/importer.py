@@ -28,6 +28,7 @@ import lzma
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -410,7 +411,7 @@ def _read_header(perf: str, path: Path, about: About) -> None:
 def _check_perf(path: Path, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]]) -> None:
     for process, errors in children:
         process.wait()
-        if process.returncode == 0:
+        if process.returncode in (0, -signal.SIGPIPE):  # of that, who read it has more to tell
             continue
         errors.seek(0)
         lines = [line.strip() for line in errors.read(1 << 16).decode(errors="replace").splitlines() if line.strip()]

@@ -221,6 +221,15 @@ def _check_writable(path: Path) -> None:
         raise UserError(f"{path}: permission denied")
 
 
+def check_folder(path: Path) -> None:
+    """Refuses a folder to write into, made if need be, before the work for it is done."""
+    above = next(one for one in (path.absolute(), *path.absolute().parents) if os.path.lexists(one))
+    if not above.is_dir():
+        raise UserError(f"{path}: {above} is no folder; name another one")
+    if not os.access(above, os.W_OK):
+        raise UserError(f"{path}: permission denied")
+
+
 def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path] = ()) -> None:
     """Refuses outputs before the work for them is done: one that cannot be written, is read as well, or is named twice."""
     given = [path for path in outputs if path is not None]

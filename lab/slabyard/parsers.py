@@ -30,6 +30,7 @@ exit status:
 """
 
 MOST_RECORDED_CPUS = 1 << 16  # a trace has 16 bits for one
+PAGE_SIZES = tuple(4096 << shift for shift in range(5))
 
 SCRIPT = """\
 cpus 2                    the machine; also: nodes N
@@ -101,7 +102,9 @@ def _import(parent: Any) -> None:
     verb.add_argument(
         "--cpus", type=count(MOST_RECORDED_CPUS), metavar="N", help="CPUs of the recorded machine, where the capture does not tell"
     )
-    verb.add_argument("--page-size", type=int, metavar="BYTES", help="of the recorded machine, where the capture does not tell")
+    verb.add_argument(
+        "--page-size", type=int, choices=PAGE_SIZES, metavar="BYTES", help="of the recorded machine, where the capture does not tell"
+    )
 
 
 def _info(parent: Any) -> None:

@@ -328,6 +328,8 @@ def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         raise UserError(f"no workload is called {unknown[0] if unknown else options.workload!r}; there are {', '.join(known)}")
+    if len(set(wanted)) < len(wanted):
+        raise UserError(f"--workload names {next(name for name in wanted if wanted.count(name) > 1)} twice")
     if options.trace is not None and threads.TRACE not in wanted:
         raise UserError(f"{options.trace}: only the workload trace replays a trace")
     check_outputs((options.export_json,), () if options.trace is None else (options.trace,))

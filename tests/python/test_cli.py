@@ -199,6 +199,8 @@ def test_malloc_is_an_allocator_too(busy: Path) -> None:
         (["record", "-o", "/no/such/folder/t.parquet", "--", "true"], "no folder"),
         (["import", "absent.txt", "-o", "t.parquet"], "absent.txt"),
         (["import", "-"], "needs -o"),
+        (["import", "x.txt", "--page-size", "0"], "invalid choice: 0"),
+        (["kernel", "run", "--allocator", "slub", "--workload", "boot", "-o", "/dev/null/folder"], "/dev/null is no folder"),
     ],
 )
 def test_wrong_usage(words: list[str], says: str, tmp_path: Path) -> None:

@@ -101,6 +101,11 @@ def test_a_byte_that_changed_in_a_trace_is_noticed(capture: Path, tmp_path: Path
             list(trace.batches())
 
 
+def test_of_two_that_end_the_one_that_knows_why_tells(capture: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="pages of 5000 bytes are not known"):
+        importer.import_trace(capture, tmp_path / "t.parquet", page_size=5000)
+
+
 def test_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Call sites of a kernel that was booted again since: text moves with _text, modules are not known."""
     kallsyms = tmp_path / ".debug" / "[kernel.kallsyms]" / ("ab" * 20) / "kallsyms"

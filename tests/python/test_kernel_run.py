@@ -111,6 +111,11 @@ def test_a_guest_has_what_its_workload_needs(name: str) -> None:
     assert (b"slabyard/spike\0" in packed) is (name == "spike")
 
 
+def test_workloads_named_twice() -> None:
+    with pytest.raises(UserError, match="names boot twice"):
+        commands._jobs(["boot", "boot"])
+
+
 def test_workloads_and_commands() -> None:
     assert workloads.parse("sh -c 'exit 0'").command == ["sh", "-c", "exit 0"]
     both = workloads.parse("spike+tar")

@@ -154,6 +154,7 @@ def test_a_broken_malloc_is_noticed(tmp_path: Path) -> None:
         (("--workload", "hot"), "--allocator"),
         (("--allocator", "slub"), "--workload"),
         (("--allocator", "slub", "--workload", "cold"), "no workload is called 'cold'"),
+        (("--allocator", "slub", "--workload", "hot,lifo,hot"), "--workload names hot twice"),
         (("--allocator", "nope", "--workload", "hot"), "nope"),
         (("--allocator", "slub:nope=1", "--workload", "hot"), "nope"),
         (("--allocator", "malloc:/nowhere.so", "--workload", "hot"), "/nowhere.so"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..output import FORMATS, Progress, Table, check_outputs, export_json, note, render, results, to_json, whole_file
+from ..output import FORMATS, Progress, Table, check_folder, check_outputs, export_json, note, render, results, to_json, whole_file
 from ..words import count, file, size, specs
 from . import config, kinds, workloads
 
@@ -183,6 +183,9 @@ def _jobs(names: Sequence[str]) -> list[workloads.Job]:
     found = [workloads.parse(name) for name in names if name]
     if not found:
         raise UserError("--workloads names no workload")
+    repeated = [job.name for at, job in enumerate(found) if job in found[:at]]
+    if repeated:
+        raise UserError(f"--workloads names {repeated[0]} twice")
     return found
 
 
@@ -229,6 +232,8 @@ def _run(options: argparse.Namespace) -> int:
     from . import compare, run
 
     check_outputs((options.trace,))
+    if options.output is not None:
+        check_folder(options.output)
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
     if options.trace is not None:
         _check_buffer(options.trace_buffer, hardware)
