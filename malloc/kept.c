@@ -9,8 +9,9 @@
  * nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go back of what is kept:
  * keeping never adds to the peak of all memory, but for the pages of sparse ranges.
  *
- * Sparse ranges. Of large objects that programs touch little of, hardly a page is in memory. The system tells (mincore), at a third of a
- * microsecond a MiB, and is asked only where a range would be cut, joined or given back. What is sparse takes no memory, so
+ * Sparse ranges. Of large objects that programs touch little of, hardly a page is in memory. The system tells (mincore), at a
+ * microsecond a MiB, and is asked only where a range would be cut, joined or given back, and only of what may have changed: behind the
+ * `used` bytes of a range nobody has written since it was found sparse there. What is sparse takes no memory, so
  * it isn't cut off: whoever gets the front has all of it, up to SLACK times what was asked for, and brings it back whole. So
  * ranges become as large as the largest requests, and serve all sizes with the same few pages. A sparse range that is too small
  * grows in one call, without others; and fresh pages don't come in place of sparse ranges. (Cut and joined they took three calls an
@@ -59,6 +60,7 @@
 struct entry {
 	char *start; /* NULL: free; &busy: somebody's */
 	size_t bytes;
+	size_t used;  /* of them, from the start: behind these hardly a page is in memory, as far as that is known */
 	size_t since; /* milliseconds */
 };
 
@@ -105,7 +107,7 @@ static bool there_is_room(size_t bytes)
 	return false;
 }
 
-static bool keep(char *start, size_t bytes)
+static bool keep(char *start, size_t bytes, size_t used)
 {
 	if (!there_is_room(bytes))
 		return false;
@@ -113,6 +115,7 @@ static bool keep(char *start, size_t bytes)
 		if (start_of(entry) || !own(entry, NULL))
 			continue;
 		__atomic_store_n(&entry->bytes, bytes, __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->used, used, __ATOMIC_RELAXED);
 		__atomic_store_n(&entry->since, milliseconds(), __ATOMIC_RELAXED);
 		__atomic_store_n(&entry->start, start, __ATOMIC_RELEASE);
 		return true;
@@ -121,12 +124,13 @@ static bool keep(char *start, size_t bytes)
 	return false;
 }
 
-/* Whether hardly a page is in memory. Of what is another thread's by now it may say anything. */
-static bool sparse(const char *start, size_t bytes)
+/* Whether hardly a page of so many bytes is in memory, all that there are being among the first `looked` of them. Of what is another thread's
+ * by now it may say anything. */
+static bool sparse(const char *start, size_t bytes, size_t looked)
 {
 	size_t page = page_bytes();
 
-	return !sy__source_has(start, bytes, (bytes / page / SPARSE + 1) * page);
+	return !sy__source_has(start, looked, (bytes / page / SPARSE + 1) * page);
 }
 
 /* ---- Taking ------------------------------------------------------------------------------------------------------- */
@@ -159,7 +163,7 @@ static struct entry *best(size_t wanted, char **start)
 
 struct range {
 	char *start;
-	size_t bytes;
+	size_t bytes, used;
 };
 
 /* The best for so many bytes; of as many as can be, the largest. */
@@ -170,7 +174,9 @@ static bool take_best(size_t wanted, struct range *range)
 
 	if (!entry || !own(entry, start))
 		return false;
-	*range = (struct range){ start, leave(entry) };
+	range->start = start;
+	range->used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+	range->bytes = leave(entry);
 	return true;
 }
 
@@ -179,8 +185,9 @@ static void cut(struct range *range, size_t bytes)
 {
 	if (range->bytes < bytes + LEAST_REST)
 		return;
-	kept_give(range->start + bytes, range->bytes - bytes);
+	kept_give(range->start + bytes, range->bytes - bytes, range->used > bytes ? range->used - bytes : 0);
 	range->bytes = bytes;
+	range->used = range->used < bytes ? range->used : bytes;
 }
 
 static void end(const struct range *ranges, uint32_t count)
@@ -270,6 +277,12 @@ static char *join(const struct range *range, size_t *bytes, struct kept_joints *
 	return grown;
 }
 
+/* Whether hardly a page behind so many bytes of it is in memory. */
+static bool sparse_behind(const struct range *range, size_t bytes)
+{
+	return range->used <= bytes || sparse(range->start + bytes, range->bytes - bytes, range->used - bytes);
+}
+
 char *kept_take(size_t *bytes, struct kept_joints *joints)
 {
 	struct range range;
@@ -279,8 +292,8 @@ char *kept_take(size_t *bytes, struct kept_joints *joints)
 	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(joints ? *bytes : SIZE_MAX, &range))
 		return NULL;
 	if (range.bytes < *bytes)
-		return joints && !sparse(range.start, range.bytes) ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
-	if (!joints || range.bytes / SLACK > *bytes || !sparse(range.start + *bytes, range.bytes - *bytes))
+		return joints && !sparse_behind(&range, 0) ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
+	if (!joints || range.bytes / SLACK > *bytes || !sparse_behind(&range, *bytes))
 		cut(&range, *bytes);
 	*bytes = range.bytes;
 	return range.start;
@@ -288,13 +301,14 @@ char *kept_take(size_t *bytes, struct kept_joints *joints)
 
 size_t kept_take_behind(char *end, size_t bytes)
 {
-	struct range range = { end, 0 };
+	struct range range = { end, 0, 0 };
 
 	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
 		return 0;
 	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
 		if (start_of(entry) != end || !own(entry, end))
 			continue;
+		range.used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
 		range.bytes = leave(entry);
 		cut(&range, bytes);
 		return range.bytes;
@@ -304,20 +318,20 @@ size_t kept_take_behind(char *end, size_t bytes)
 
 /* ---- Giving ------------------------------------------------------------------------------------------------------- */
 
-void kept_give(char *start, size_t bytes)
+void kept_give(char *start, size_t bytes, size_t used)
 {
 	kept_age();
-	if (!keep(start, bytes))
+	if (!keep(start, bytes, used))
 		munmap(start, bytes);
 }
 
-void kept_give_joined(char *start, size_t bytes, const struct kept_joints *joints)
+void kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *joints)
 {
 	for (uint32_t left = joints->count; left--;) {
 		bytes -= joints->bytes[left];
-		kept_give(start + bytes, joints->bytes[left]);
+		kept_give(start + bytes, joints->bytes[left], joints->bytes[left]);
 	}
-	kept_give(start, bytes);
+	kept_give(start, bytes, used < bytes ? used : bytes);
 }
 
 /* Gives back what has been here for so long; bytes. */
@@ -342,11 +356,12 @@ static size_t end_older(size_t age)
 /* So many bytes of a range at most, from its end. */
 static size_t end_part(struct entry *entry, char *start, size_t most)
 {
-	size_t bytes = leave(entry), part = bytes < most + LEAST_REST ? bytes : most;
+	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), bytes = leave(entry);
+	size_t part = bytes < most + LEAST_REST ? bytes : most, rest = bytes - part;
 
-	munmap(start + (bytes - part), part);
-	if (part < bytes && !keep(start, bytes - part))
-		munmap(start, bytes - part);
+	munmap(start + rest, part);
+	if (rest && !keep(start, rest, used < rest ? used : rest))
+		munmap(start, rest);
 	return part;
 }
 
@@ -356,10 +371,11 @@ void kept_make_up(size_t bytes)
 
 	for (struct entry *entry = entries; entry < entries + RANGES && bytes; entry++) {
 		char *start = __atomic_load_n(&all_bytes, __ATOMIC_RELAXED) ? start_of(entry) : NULL;
+		size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
 
 		if (!start || start == BUSY)
 			continue;
-		if (sparse(start, __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED)) || !own(entry, start))
+		if (sparse(start, __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED), used) || !own(entry, start))
 			continue;
 		given = end_part(entry, start, bytes);
 		bytes -= given < bytes ? given : bytes;

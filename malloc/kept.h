@@ -29,9 +29,10 @@ size_t kept_take_behind(char *end, size_t bytes);
 /* Gives so many bytes back to the operating system, if they are there and in memory: the program has got as many from it. */
 void kept_make_up(size_t bytes);
 
-/* Keeps whole pages, which can be read and written, or gives them back to the operating system. */
-void kept_give(char *start, size_t bytes);
-void kept_give_joined(char *start, size_t bytes, const struct kept_joints *);
+/* Keeps whole pages, which can be read and written, or gives them back to the operating system. `used` of the bytes may be in memory;
+ * behind them nobody has written since kept_take() handed them out. */
+void kept_give(char *start, size_t bytes, size_t used);
+void kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *);
 
 /* Gives back what has been here for KEPT_MS; cheap when called often. */
 void kept_age(void);

@@ -221,7 +221,7 @@ void mapping_end(void *object)
 	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
 		munmap(ended.start, ended.bytes);
 	else
-		kept_give_joined(ended.start, ended.bytes, &ended.joints);
+		kept_give_joined(ended.start, ended.bytes, ended.used, &ended.joints);
 	errno = error;
 }
 

@@ -71,7 +71,7 @@ static void keep_range(unsigned first, unsigned pages)
 	char *start = world.memory + first * PAGE;
 
 	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
-	kept_give(start, pages * PAGE);
+	kept_give(start, pages * PAGE, pages * PAGE);
 }
 
 static void take_range(unsigned pages)
@@ -114,7 +114,7 @@ static void takes_and_gives_back(void)
 		return;
 	become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
 	become(start, 2 * PAGE, HELD, KEPT, "a page is not there");
-	kept_give(start, 2 * PAGE);
+	kept_give(start, 2 * PAGE, 2 * PAGE);
 }
 
 static void gives(void)
