@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass, field
 from html import escape
+from itertools import groupby
 from typing import Any
 
 from .layout import MEANINGS, OWN, Group, Piece, describe, groups, lists, pieces, sequence, totals, tree
@@ -52,16 +53,35 @@ class Canvas:
 
 
 def _slab(canvas: Canvas, slab: dict[str, Any], row_bytes: int) -> None:
+    """The slab as rows. Rows without a name that repeat are left out, as in text."""
     found = list(pieces(slab))
-    for start in range(0, slab["bytes"], row_bytes):
-        end = min(start + row_bytes, slab["bytes"])
-        for piece in found:
-            first, last = max(piece.offset, start), min(piece.offset + piece.bytes, end)
-            if first < last:
-                names = " ".join(name for offset, name in piece.names if first <= offset < last)
-                canvas.box(LEFT + (first - start) * WIDTH / row_bytes, (last - first) * WIDTH / row_bytes, piece, names)
+    rows = [_row(found, start, min(start + row_bytes, slab["bytes"])) for start in range(0, slab["bytes"], row_bytes)]
+    for _, alike in groupby(enumerate(rows), key=lambda item: _likeness(*item)):
+        (_, row), *more = alike
+        for piece, left, width, names in row:
+            canvas.box(LEFT + left * WIDTH / row_bytes, width * WIDTH / row_bytes, piece, names)
         canvas.y += ROW
+        if more:
+            canvas.text(f"({len(more)} more row{'s' if len(more) > 1 else ''} like this)", LEFT + 16)
     canvas.y += 4
+
+
+Part = tuple[Piece, int, int, str]  # of a row: the piece, first byte and length in the row, the names that begin there
+
+
+def _row(found: list[Piece], start: int, end: int) -> list[Part]:
+    parts = []
+    for piece in found:
+        first, last = max(piece.offset, start), min(piece.offset + piece.bytes, end)
+        if first < last:
+            names = " ".join(name for offset, name in piece.names if first <= offset < last)
+            parts.append((piece, first - start, last - first, names))
+    return parts
+
+
+def _likeness(place: int, row: list[Part]) -> object:
+    """The same for rows that look the same; a row with names is like no other."""
+    return place if any(names for *_, names in row) else [(piece.state, left, width) for piece, left, width, _ in row]
 
 
 def _group(canvas: Canvas, group: Group, found: dict[str, Any], slabs: list[dict[str, Any]]) -> None:

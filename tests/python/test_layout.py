@@ -179,6 +179,15 @@ def test_standard_input_and_pictures(tmp_path: Path) -> None:
     assert "m" in names and "bonwick" in names
 
 
+def test_the_picture_leaves_out_rows_that_repeat(tmp_path: Path) -> None:
+    picture = tmp_path / "picture.svg"
+    done = slabyard("layout", "--allocator", "slub", "-", "--svg", str(picture), input="kmalloc small 9000\nkmalloc large 2000000\n")
+    assert done.returncode == 0
+    text = picture.read_text()
+    assert "(120 more rows like this)" in text and text.count("<rect") < 20
+    assert "more row" not in text[: text.index("large")]
+
+
 def test_comments_blank_lines_and_names_used_again(tmp_path: Path) -> None:
     path = script(tmp_path, "# nothing", "", "kmalloc a 100 # one", "free a", "kmalloc a 200", "show  two words ", "free a")
     shots = found("slob", path)["snapshots"]
