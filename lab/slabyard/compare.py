@@ -24,7 +24,7 @@ from .output import Cell, Progress, Table, show
 from .records import Record
 from .replay import Options, Workload
 from .report_model import Workload as Section
-from .report_model import workloads
+from .report_model import memory_unit, page_bytes, workloads
 
 ALLOCATORS = ("slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4")
 
@@ -84,14 +84,13 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
 
 # ---- What it shows -----------------------------------------------------------------------------------------------
 
-COLUMNS = ["allocator", "ns/op", "95%", "p99 ns", "peak KiB", "end KiB", "frag %", "events"]
 LEGEND = (
     "ns/op: median time of one allocation or free, and the 95% interval of the",
-    "median. p99: 99 of 100 operations are no slower. KiB: held by slabs and large",
-    "allocations. frag: of the memory held at the peak, what was not asked for.",
-    "events: blocks taken of another migrate type (mm_page_alloc_extfrag). Memory",
-    "and events are deterministic and have no interval. recorded: the kernel that",
-    "the trace was taken on, from the trace alone; not ranked.",
+    "median. p99: 99 of 100 operations are no slower. peak, end: held by slabs and",
+    "large allocations. frag: of the memory held at the peak, what was not asked",
+    "for. events: blocks taken of another migrate type (mm_page_alloc_extfrag).",
+    "Memory and events are deterministic and have no interval. recorded: the kernel",
+    "that the trace was taken on, from the trace alone; not ranked.",
 )
 
 
@@ -109,10 +108,12 @@ def tables(found: Sequence[Record]) -> list[Table]:
 
 def _table(group: Sequence[Record], section: Section) -> Table:
     run = group[0]["run"]
+    unit, size = memory_unit(section)
+    columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "frag %", "events"]
     rows: list[list[Cell]] = []
     shown: list[list[str]] = []
     for record in group:
-        cells, texts = _row(record)
+        cells, texts = _row(record, page_bytes(section) / size)
         rows.append(cells)
         shown.append(texts)
     requests = group[0]["exact"].get("requests")
@@ -129,7 +130,7 @@ def _table(group: Sequence[Record], section: Section) -> Table:
             notes += _wrapped(f"{record['run']['allocator']} refused {oversized:,} requests: no block of pages is larger than 4 MiB.")
     if run["lost"]:
         notes += _wrapped(f"Incomplete: {run['lost']:,} events were lost while this trace was recorded.")
-    return Table(title, COLUMNS, rows, shown, notes)
+    return Table(title, columns, rows, shown, notes)
 
 
 def _start(run: dict[str, Any]) -> str:
@@ -137,19 +138,21 @@ def _start(run: dict[str, Any]) -> str:
     return run["start"] + (", pages pristine" if (run["start"], run.get("pages")) == ("recorded", "pristine") else "")
 
 
-def _row(record: Record) -> tuple[list[Cell], list[str]]:
+def _row(record: Record, page: float) -> tuple[list[Cell], list[str]]:
+    """A record's cells, and what is shown of them; `page` is a page in the table's unit of memory."""
     exact, timed = record["exact"], record["timed"]
     median = timed.get("ns_per_operation")
     bounds = timed.get("intervals", {}).get("ns_per_operation")
     p99 = timed.get("latency_ns", {}).get("p99")
-    peak, end = (None if exact.get(name) is None else exact[name] * 4 for name in ("held_pages_peak", "held_pages_end"))
+    peak, end = (None if exact.get(name) is None else exact[name] * page for name in ("held_pages_peak", "held_pages_end"))
+    held = ["-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}" for value in (peak, end)]
     share = exact.get("total_fragmentation_peak")
     events = exact.get("fragmentation_events")
     span = f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-"
     percent = None if share is None else round(100 * share, 1)
     cells: list[Cell] = [record["run"]["allocator"], median, span, p99, peak, end, percent, events]
     share_text = "-" if percent is None else f"{percent:.1f}"
-    texts = [cells[0], _ns(median), span, _single(p99, timed), show(peak), show(end), share_text, show(events)]
+    texts = [cells[0], _ns(median), span, _single(p99, timed), *held, share_text, show(events)]
     return cells, [str(text) for text in texts]
 
 

@@ -97,6 +97,16 @@ def test_tables(found: list[records.Record]) -> None:
     assert "| allocator" in render(compare.tables(found), "md")
 
 
+def test_the_table_and_its_sentence_have_one_unit(found: list[records.Record]) -> None:
+    small, large = compare.tables(found[:2])[0], json.loads(json.dumps(found[:2]))
+    assert small.columns[4:6] == ["peak KiB", "end KiB"] and " KiB" in " ".join(small.notes)
+    for record in large:
+        record["exact"]["held_pages_peak"] = 25_700
+    table = compare.tables(large)[0]
+    assert table.columns[4:6] == ["peak MiB", "end MiB"] and table.shown[0][4] == "100.39"
+    assert "100.39 MiB at the peak" in " ".join(table.notes)
+
+
 def test_times_below_the_step_of_the_clock(found: list[records.Record]) -> None:
     record = json.loads(json.dumps(found[0]))
     record["timed"].update(
