@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from slabyard import parsers, replay, threads
+from slabyard.errors import MISSING, UserError
 from slabyard.kernels import kinds, workloads
 
 ROOT = Path(__file__).parents[2]
@@ -117,7 +118,10 @@ def test_commands_of_slabyard_parse(command: Command) -> None:
             (kinds.parse if options.verb == "kernel" else replay.check_spec)(spec)
     for work in (getattr(options, "workload", None) or getattr(options, "workloads", None) or "").split(","):
         if work and options.verb == "kernel":
-            workloads.parse(work)
+            try:
+                workloads.parse(work)
+            except UserError as error:  # this machine may lack the workload's programs
+                assert error.status == MISSING, error
         elif work:
             assert work in {one["name"] for one in threads.workloads()}
 

@@ -233,7 +233,8 @@ def test_what_a_workload_prints_ends_no_stream(tmp_path: Path, said: str) -> Non
     assert {"log", "extfrag", "before/meminfo", "after/vmstat", "end"} <= texts.keys() and "unprepared" not in texts
 
 
-def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: run.Plan) -> None:
+def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
     what = machine.Boot(plan.kernel, ("slub_max_order=0",), plan.job, machine.Hardware(1 << 30, 4, 2, "tcg"), trace=64 << 20)
     argv, accelerator = machine._qemu(what, tmp_path)
     text = " ".join(argv)
