@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from . import measures, programs, records, report_ranks
+from .errors import UserError
 from .output import Cell, Progress, Table, show
 from .records import Record
 from .replay import Options, Workload
@@ -45,8 +46,13 @@ def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Reco
     found: list[Record] = []
     for place, path in enumerate(traces):
         progress.stage(f"replaying {path.name}" + (f" ({place + 1} of {len(traces)})" if len(traces) > 1 else ""))
-        with Workload(path, plan.options) as workload:
-            found += _one(workload, plan, progress)
+        try:
+            with Workload(path, plan.options) as workload:
+                found += _one(workload, plan, progress)
+        except UserError as error:
+            if len(traces) == 1 or str(path) in error.message:
+                raise
+            raise UserError(f"{path}: {error.message}", error.status) from error
     return found
 
 

@@ -107,6 +107,14 @@ def test_the_table_and_its_sentence_have_one_unit(found: list[records.Record]) -
     assert "100.39 MiB at the peak" in " ".join(table.notes)
 
 
+def test_of_several_traces_the_one_that_cannot_be_replayed_is_named(tmp_path: Path) -> None:
+    build = handmade.Builder()
+    build.page_alloc(1, 19)
+    traces = [handmade.busy(tmp_path / "good.parquet"), build.write(tmp_path / "bad.parquet")]
+    with Progress(1) as progress, pytest.raises(UserError, match=r"bad\.parquet: the trace has blocks of order 19"):
+        compare.compare(traces, compare.Plan(["slub"], runs=1), progress)
+
+
 def test_times_below_the_step_of_the_clock(found: list[records.Record]) -> None:
     record = json.loads(json.dumps(found[0]))
     record["timed"].update(
