@@ -97,7 +97,7 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
         ["recorded", f"{about['recorded_at'] or '-'}, from {about['source'] or 'unknown'}"],
         ["kernel", kernel],
         ["command", textwrap.fill(command, 66)],
-        ["machine", f"{about['cpus']} CPUs, {about['nodes']} node{'s' if about['nodes'] > 1 else ''}"],
+        ["machine", f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}, {about['nodes']} node{'s' if about['nodes'] > 1 else ''}"],
         ["span", f"{about['span_seconds']:,.3f} s"],
         ["complete", "yes" if not about["incomplete"] else textwrap.fill(f"no: {about['incomplete']}", 66)],
         ["direct map", f"{map_['base'] or 'not found'}: {map_['explained']:,} objects explained, {map_['unexplained']:,} not"],

@@ -116,7 +116,7 @@ def _wrapped(line: str) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [max(len(line) for cell in column for line in cell.splitlines() or [""]) for column in zip(*rows, strict=True)]
 
 
 def _row_width(widths: Sequence[int]) -> int:
@@ -157,6 +157,8 @@ def _fitted(table: Table, cells: Sequence[Sequence[str]], columns: Sequence[int]
 
 def _broken(text: str, width: int) -> str:
     """A text in lines of that width; broken behind a blank or a sign where one is near the end."""
+    if "\n" in text:
+        return "\n".join(_broken(line, width) for line in text.splitlines())
     lines = []
     while len(text) > width:
         cut = max(text.rfind(sign, 0, width + (sign == " ")) for sign in _BREAKS) + 1

@@ -53,6 +53,14 @@ def test_words_of_headings_stay_whole() -> None:
     assert widest(text) <= WIDTH and all(word in text.split() for heading in columns for word in heading.split())
 
 
+def test_lines_that_a_cell_has_already_stay() -> None:
+    cell = "\n".join(["one of these lines is as long as this, so that all of them", "and another", "end"])
+    fits = render([Table("", ["trace", ""], [["command", cell]])], "text")
+    assert [line.split("  ")[-1].strip() for line in fits.splitlines()[2:]] == cell.splitlines()
+    broken = render([Table("", ["trace", ""], [["command " * 3, f"{cell}\n{'x' * 60}"]])], "text")
+    assert widest(broken) <= WIDTH and "and another" in broken and "x" * 30 in broken
+
+
 def test_text_beside_a_table_is_wrapped() -> None:
     text = render([Table("title " * 20, ["a"], [[1]], notes=["note " * 30, "", "end"])], "text")
     assert widest(text) <= WIDTH and text.count("note") == 30 and text.endswith("\n\nend\n")
