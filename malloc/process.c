@@ -8,7 +8,7 @@
  *
  * Addresses. The heap's range is reserved as a whole, several times the machine's memory, since reserved addresses cost
  * nothing; where a resource limit (ulimit -v) leaves less, half of what it leaves, so that the program's own mappings, stacks
- * and libraries find the rest.
+ * and libraries find the rest; or, where the program has more than half already, as much less as it takes.
  *
  * Nothing that runs with the lock asks for memory by malloc.
  */
@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #define DEFAULT_SPEC "slub"
+#define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
 
 static struct sy_heap *the_heap;
 static const char *spec = DEFAULT_SPEC;
@@ -40,6 +41,11 @@ static size_t reserve(void)
 	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return 0;
 	return (size_t)limit.rlim_cur / 2;
+}
+
+static size_t less(size_t bytes)
+{
+	return bytes < 2 * LEAST_RESERVE ? LEAST_RESERVE : bytes / 2 & ~(LEAST_RESERVE - 1);
 }
 
 static void tell(const char *why)
@@ -62,12 +68,16 @@ static _Noreturn void refuse(const char *why)
 }
 
 /* Malloc returns NULL, and the program may even live with that; but who set the limit should know. */
-static struct sy_heap *open_or_tell(const struct sy_heap_options *options)
+static struct sy_heap *open_or_tell(struct sy_heap_options *options)
 {
 	static bool told;
 	const char *error;
 	struct sy_heap *heap = sy_heap_open(spec, options, &error);
 
+	while (!heap && options->reserve > LEAST_RESERVE) {
+		options->reserve = less(options->reserve);
+		heap = sy_heap_open(spec, options, &error);
+	}
 	if (!heap && !told)
 		tell(error);
 	told = told || !heap;

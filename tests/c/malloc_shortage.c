@@ -77,7 +77,7 @@ static void try_to_shrink(unsigned count, uint64_t *random)
 {
 	for (unsigned i = 0; i < 200; i++) {
 		unsigned chosen = (unsigned)(check_random(random) % count);
-		size_t size = live[chosen].size / (2 + check_random(random) % 8) + 1;
+		size_t size = live[chosen].size / (size_t)(2 + check_random(random) % 8) + 1;
 		char *moved = realloc(live[chosen].object, size);
 
 		CHECK(moved != NULL);
@@ -161,6 +161,8 @@ static void test_limit_from_the_start(void)
 {
 	CHECK_EQUAL(start_limited(RLIMIT_AS, 150 << 20, "much"), 0);
 	CHECK_EQUAL(start_limited(RLIMIT_AS, 60 << 20, "little"), 0);
+	for (rlim_t limit = 24; limit <= 30; limit++) /* where half of it is too much for the heap */
+		CHECK_EQUAL(start_limited(RLIMIT_AS, limit << 20, "little"), 0);
 	CHECK_EQUAL(start_limited(RLIMIT_DATA, 24 << 20, "little"), 0);
 }
 
