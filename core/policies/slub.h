@@ -453,7 +453,7 @@ void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *)
 struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *, struct sy__slub_slot *);
 struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *, struct sy__slub_slot *);
 uint32_t sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
-bool sy__slub_free_foreign(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, struct sy__slub_chain);
+bool sy__slub_free_foreign(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 
 /* slub_strays.c, for heaps of threads: objects that slots keep of slabs which are not theirs. */

@@ -215,7 +215,7 @@ static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, stru
 	struct sy__slub_slot *own = slot_here(cache->slots, here);
 
 	if (sy__unlikely(here == SY__DUMMY_HERE ||
-	                 !sy__slub_free_foreign(cache, own, page, (struct sy__slub_chain){ object, object, 1 })))
+	                 !sy__slub_free_foreign(cache, own, page, object, object, 1)))
 		move_here(cache, page, object);
 	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
 		give_empties_here(cache, cache->empty_limit / 2);
@@ -240,13 +240,13 @@ static inline void take_back(struct sy__slub_cache *cache, struct sy_page *page,
 		sy__call_end();
 }
 
-/* Whether an object of a slab that isn't the slot's is kept: another slot owns that, or has filled it, and this one may not adopt it. What
- * this one has filled, and nobody owns, waits at the node to be its own again. */
+/* Whether an object of a slab that isn't the slot's is kept: another slot owns that, or has filled it and this one may not adopt it; and this
+ * one allocates from the cache itself. */
 static inline bool is_stray(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, uint64_t word, bool foreign)
 {
-	if (sy__slub_word_frozen(word))
-		return cache->stray_limit;
-	return cache->stray_limit && foreign && (!sy__slub_word_full(word) || own->foreign_slabs >= cache->slot_limit);
+	if (!cache->stray_limit || !(own->slab || own->astray))
+		return false;
+	return sy__slub_word_frozen(word) || (foreign && sy__slub_word_full(word) && own->foreign_slabs >= cache->slot_limit);
 }
 
 /* Into any slab that isn't the slot's, in a call that ends. */

@@ -290,30 +290,31 @@ static bool may_adopt(const struct sy__slub_cache *cache, const struct sy__slub_
 	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !sy__slub_is_foreign(own, slab));
 }
 
-static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, const struct sy__slub_chain *objects)
+static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *first, void *last, uint32_t count)
 {
-	*sy__slub_next(cache, objects->last) = NULL;
-	sy__slub_hold_frozen(cache, own, page, objects->first, objects->count);
-	if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == objects->count))
+	*sy__slub_next(cache, last) = NULL;
+	sy__slub_hold_frozen(cache, own, page, first, count);
+	if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == count))
 		sy__slub_emptied(cache, own, page);
 }
 
-/* Gives objects of a slab that is not the slot's back: pushes them onto the slab's list, or makes the slab the slot's. False: what
+/* Gives objects of a slab that is not the slot's back, `count` that are linked from `first` to `last`: pushes them onto the slab's list, or makes the slab the slot's. False: what
  * is to be done needs the node. In the slot's local section, or a call; not of the dummy. */
-bool sy__slub_free_foreign(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, struct sy__slub_chain objects)
+bool sy__slub_free_foreign(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *first, void *last,
+                           uint32_t count)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word);
 
 	for (;;) {
-		if (sy__slub_word_stays(old, objects.count)) {
-			*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);
-			if (sy__likely(sy__swap64(&slab->word, &old, sy__slub_word_push(old, objects.first, objects.count))))
+		if (sy__slub_word_stays(old, count)) {
+			*sy__slub_next(cache, last) = sy__slub_word_first(old, last);
+			if (sy__likely(sy__swap64(&slab->word, &old, sy__slub_word_push(old, first, count))))
 				return true;
 		} else if (!sy__slub_word_full(old) || !may_adopt(cache, own, slab)) {
 			return false;
 		} else if (sy__likely(sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))) {
-			adopt(cache, own, page, &objects);
+			adopt(cache, own, page, first, last, count);
 			return true;
 		}
 	}
@@ -325,7 +326,7 @@ static bool free_here(struct sy__slub_cache *cache, struct sy__slub_slot *own, s
 	const struct sy__slub_slab *slab = sy__slub_slab(page);
 
 	if (sy__slub_owner(slab) != sy__slub_mark(cache, own))
-		return sy__slub_free_foreign(cache, own, page, (struct sy__slub_chain){ object, object, 1 });
+		return sy__slub_free_foreign(cache, own, page, object, object, 1);
 	if (sy__slub_push_owned(page, object, cache->offset))
 		sy__slub_emptied(cache, own, page);
 	return true;

@@ -19,8 +19,9 @@
  *
  * Which objects. Not those smaller than a cache line: their neighbours in it belong to others, who would share the line with this thread
  * from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects keep their contents, as a stray is
- * linked at its start. Not those of a slab that the slot has filled itself, and that nobody owns now: these gather in their slab, so that the
- * slot finds many of them when it takes that up again. And not in heaps of several nodes, where a freelist is of one.
+ * linked at its start. Not those of slabs that are with their node: there they gather for whoever takes the slab, whose own it is then, while
+ * strays stay others' each time that they are freed again. None at all where the slot has no active slab of the cache, as it has no use for them.
+ * And not in heaps of several nodes, where a freelist is of one.
  *
  * Linux has come to something similar: its caches of Linux 6.18 may have sheaves, arrays of free objects of any slab on each CPU.
  *
@@ -70,7 +71,7 @@ static void give_row(struct sy__slub_cache *cache, unsigned slot, const struct r
 
 	if (sy__slub_owner(sy__slub_slab(row->page)) == sy__slub_mark(cache, own))
 		hold(cache, own, row);
-	else if (!sy__slub_free_foreign(cache, own, row->page, row->objects))
+	else if (!sy__slub_free_foreign(cache, own, row->page, row->objects.first, row->objects.last, row->objects.count))
 		sy__slub_free_moving(cache, slot, row->page, row->objects);
 }
 

@@ -49,17 +49,17 @@ slabyard_broken(next_unlinked slub "three slabs" "list is broken.*in execution" 
 
 # A slab counts as empty with another object in use.
 slabyard_broken(emptied_early slub "two slabs" "in execution" core/policies/slub_owned.c [[
-if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == objects->count))]] [[
-if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) <= objects->count + 1))]])
+if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == count))]] [[
+if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) <= count + 1))]])
 
 # A push is tried again with the old link; likewise what a slot gives up.
 slabyard_broken(stale_link slub "pushes" "in execution" core/policies/slub_owned.c [[
 	for (;;) {
-		if (sy__slub_word_stays(old, objects.count)) {
-			*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);]] [[
-	*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);
+		if (sy__slub_word_stays(old, count)) {
+			*sy__slub_next(cache, last) = sy__slub_word_first(old, last);]] [[
+	*sy__slub_next(cache, last) = sy__slub_word_first(old, last);
 	for (;;) {
-		if (sy__slub_word_stays(old, objects.count)) {]])
+		if (sy__slub_word_stays(old, count)) {]])
 slabyard_broken(stale_join slub "end, one left" "in execution" core/policies/slub_slabs.c [[
 	do {
 		new = old & ~SY__SLUB_FROZEN;

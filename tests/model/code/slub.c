@@ -196,12 +196,12 @@ static const struct setting strays_kept[] = { { "min_order", 1 }, { "max_order",
 
 static void others_go(void)
 {
-	fill(strays_go, 4, 0, 1);
+	fill(strays_go, 4, 1, 1);
 }
 
 static void others_kept(void)
 {
-	fill(strays_kept, 4, 0, 1);
+	fill(strays_kept, 4, 1, 1);
 }
 
 static void allocates(void)
