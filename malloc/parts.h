@@ -76,9 +76,22 @@ size_t usable_bytes(const void *object);           /* of any object */
 void report_start(struct service *, const char *file);
 
 /* An object that came into being other than by service.malloc, or that is about to change its size. NULL is none. Nothing
- * where there is no report. */
-void report_add(const void *object);
-void report_remove(const void *object);
+ * where there is no report, which is asked out here: that code is set apart, and many calls come by. */
+extern bool report_counts;
+void report_came(const void *object);
+void report_went(const void *object);
+
+static inline void report_add(const void *object)
+{
+	if (sy__unlikely(report_counts) && object)
+		report_came(object);
+}
+
+static inline void report_remove(const void *object)
+{
+	if (sy__unlikely(report_counts))
+		report_went(object);
+}
 
 /* ---- statistics.c ----------------------------------------------------------------------------------------------------- */
 

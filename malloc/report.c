@@ -32,6 +32,8 @@ static struct {
 	const char *file; /* NULL: nothing is counted */
 } counted;
 
+bool report_counts;
+
 /* ---- Counting ----------------------------------------------------------------------------------------------------- */
 
 static unsigned class_of(size_t bytes)
@@ -63,7 +65,7 @@ static void add(uint64_t *counter, uint64_t amount)
 	__atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-static void add_object(const void *object)
+void report_came(const void *object)
 {
 	size_t bytes = usable_bytes(object);
 	uint64_t live = __atomic_add_fetch(&counted.live_bytes, bytes, __ATOMIC_RELAXED);
@@ -75,7 +77,7 @@ static void add_object(const void *object)
 		;
 }
 
-static void remove_object(const void *object)
+void report_went(const void *object)
 {
 	size_t bytes = usable_bytes(object);
 
@@ -83,31 +85,19 @@ static void remove_object(const void *object)
 	add(&counted.live_bytes, -(uint64_t)bytes);
 }
 
-void report_add(const void *object)
-{
-	if (counted.file && object)
-		add_object(object);
-}
-
-void report_remove(const void *object)
-{
-	if (counted.file)
-		remove_object(object);
-}
-
 static void *counting_malloc(size_t size, struct sy_heap *heap)
 {
 	void *object = counted.behind.malloc(size, heap);
 
 	if (sy__likely(object))
-		add_object(object);
+		report_came(object);
 	return object;
 }
 
 static void counting_free(void *object, struct sy_heap *heap)
 {
 	if (object)
-		remove_object(object);
+		report_went(object);
 	counted.behind.free(object, heap);
 }
 
@@ -115,6 +105,7 @@ void report_start(struct service *served, const char *file)
 {
 	counted.behind = *served;
 	counted.file = file;
+	report_counts = true;
 	served->malloc = counting_malloc;
 	served->free = counting_free;
 }
