@@ -64,6 +64,8 @@ void *kmalloc(size_t size, gfp_t flags)
 {
 	struct sy_heap *now = current();
 
+	if (sy__unlikely(!size))
+		return ZERO_SIZE_PTR;
 	return now->kmalloc_here(size, flags, now);
 }
 
@@ -118,7 +120,7 @@ static SY__COLD void *open_and_kmalloc(size_t size, gfp_t flags, struct sy_heap 
 
 typedef void (*constructor)(void *object, size_t size);
 
-struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned align, slab_flags_t flags,
+struct kmem_cache *(kmem_cache_create)(const char *name, unsigned size, unsigned align, slab_flags_t flags,
                                      void (*ctor)(void *object))
 {
 	struct sy_cache_config config = {
@@ -255,14 +257,14 @@ static struct mapping *mapping_of(const void *object)
 	return (struct mapping *)((uintptr_t)object - (size_t)sysconf(_SC_PAGESIZE));
 }
 
-static bool is_mapped(const void *object)
+bool sy__is_mapped(const void *object)
 {
-	return current() == &unopened || !sy__holds(current(), object);
+	return !ZERO_OR_NULL_PTR(object) && (current() == &unopened || !sy__holds(current(), object));
 }
 
 static size_t kvsize(const void *object)
 {
-	if (ZERO_OR_NULL_PTR(object) || !is_mapped(object))
+	if (ZERO_OR_NULL_PTR(object) || !sy__is_mapped(object))
 		return ksize(object);
 	return mapping_of(object)->bytes - (size_t)sysconf(_SC_PAGESIZE);
 }
@@ -278,7 +280,7 @@ void kvfree(const void *object)
 {
 	if (ZERO_OR_NULL_PTR(object))
 		return;
-	if (is_mapped(object))
+	if (sy__is_mapped(object))
 		munmap(mapping_of(object), mapping_of(object)->bytes);
 	else
 		kfree(object);
@@ -292,7 +294,7 @@ void kvfree_sensitive(const void *object, size_t size)
 	kvfree(object);
 }
 
-void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t flags)
+void *(kvrealloc)(const void *object, size_t old_size, size_t new_size, gfp_t flags)
 {
 	void *moved;
 
@@ -309,11 +311,43 @@ void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t flag
 	return moved;
 }
 
+void *sy__kvrealloc_known(const void *object, size_t size, gfp_t flags)
+{
+	size_t room = kvsize(object);
+
+	if (!size) {
+		kvfree(object);
+		return ZERO_SIZE_PTR;
+	}
+	return kvrealloc(object, room, size, flags);
+}
+
+/* ---- Pages ------------------------------------------------------------------------------------------------------ */
+
+struct page *sy__page_of_address(const void *address)
+{
+	return current() == &unopened || !sy__holds(current(), address)
+	               ? NULL
+	               : (struct page *)(void *)sy__page_of(current(), address);
+}
+
+void *sy__address_of_page(const struct page *page)
+{
+	return sy__page_address(current(), (const struct sy_page *)(const void *)page);
+}
+
 /* ---- Copies ----------------------------------------------------------------------------------------------------- */
 
 void *kmemdup(const void *memory, size_t size, gfp_t flags)
 {
 	void *copy = memory ? kmalloc(size, flags) : NULL;
+
+	return copy ? memcpy(copy, memory, size) : NULL;
+}
+
+void *kvmemdup(const void *memory, size_t size, gfp_t flags)
+{
+	void *copy = memory ? kvmalloc(size, flags) : NULL;
 
 	return copy ? memcpy(copy, memory, size) : NULL;
 }
@@ -352,6 +386,11 @@ char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
 	if (text)
 		vsnprintf(text, (size_t)length + 1, format, arguments);
 	return text;
+}
+
+const char *kvasprintf_const(gfp_t flags, const char *format, va_list arguments)
+{
+	return kvasprintf(flags, format, arguments);
 }
 
 char *kasprintf(gfp_t flags, const char *format, ...)

@@ -12,13 +12,13 @@
  *
  * Thread safety: every function from any thread at any time; destroying a cache while somebody uses it excepted. Not from
  * signal handlers, nor from constructors. An allocation that there is no memory for is NULL, for __GFP_NOFAIL too.
- * Sizes and flags mean what they mean in Linux 6.1, with these differences:
+ * Sizes and flags mean what they mean in Linux 6.1, names that came later what they mean in the kernels that have them, with these
+ * differences:
  *
  *   A program has one memory node, whose number is not looked at.
  *   Flags that steer reclaim, warnings or the kernel's debugging (__GFP_NORETRY, __GFP_NOWARN, SLAB_POISON, …) are accepted and do
  *   nothing. GFP_ATOMIC and GFP_NOWAIT don't ask other caches for memory.
- *   kmalloc(0) gives a small object of its own; ZERO_SIZE_PTR comes from krealloc(p, 0) only.
- *   SLAB_TYPESAFE_BY_RCU: there is no RCU here that the library could wait for. Freed slabs stay until the next pass of time that
+ *   SLAB_TYPESAFE_BY_RCU does not wait for the readers of linux/rcupdate.h. Freed slabs stay until the next pass of time that
  *   the library notices; readers that must be waited for longer hold the object, or the program opens a heap with a grace period.
  */
 #ifndef SLABYARD_KMEM_H
@@ -147,6 +147,27 @@ struct list_lru;
 struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned align, slab_flags_t flags,
                                      void (*ctor)(void *object));
 
+/* Linux 6.12 and later: kmem_cache_create(name, size, args, flags), where args may be NULL. Of these an allocator looks at align and ctor; the
+ * others are hints, or for checks that a program has not got. */
+struct kmem_cache_args {
+	unsigned align;
+	unsigned useroffset, usersize;
+	unsigned freeptr_offset;
+	bool use_freeptr_offset;
+	void (*ctor)(void *object);
+	unsigned sheaf_capacity;
+};
+
+static inline struct kmem_cache *sy__kmem_cache_create_args(const char *name, unsigned size, const struct kmem_cache_args *args,
+                                                            slab_flags_t flags)
+{
+	return kmem_cache_create(name, size, args ? args->align : 0, flags, args ? args->ctor : NULL);
+}
+
+#define SY__SIXTH(a, b, c, d, e, sixth, ...) sixth
+#define kmem_cache_create(...) \
+	SY__SIXTH(__VA_ARGS__, kmem_cache_create, sy__kmem_cache_create_args, sy__no_such_form, sy__no_such_form, 0)(__VA_ARGS__)
+
 static inline struct kmem_cache *kmem_cache_create_usercopy(const char *name, unsigned size, unsigned align,
                                                             slab_flags_t flags, unsigned useroffset, unsigned usersize,
                                                             void (*ctor)(void *object))
@@ -198,6 +219,7 @@ void kmem_cache_free_bulk(struct kmem_cache *, size_t count, void **objects);
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------ */
 
+/* ZERO_SIZE_PTR of size 0. */
 void *kmalloc(size_t size, gfp_t);
 
 /* What kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The others can't tell that from one of kmalloc, as
@@ -256,6 +278,30 @@ static inline void *kcalloc_node(size_t count, size_t size, gfp_t flags, int nod
 	return kcalloc(count, size, flags);
 }
 
+/* Sizes that are SIZE_MAX where they don't fit, and so are refused; linux/overflow.h has them in full. */
+static inline size_t sy__size_mul(size_t a, size_t b)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+}
+
+static inline size_t sy__size_add(size_t a, size_t b)
+{
+	size_t bytes;
+
+	return __builtin_add_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+}
+
+#ifndef struct_size
+#define array_size(a, b) sy__size_mul(a, b)
+#define array3_size(a, b, c) sy__size_mul(sy__size_mul(a, b), c)
+/* Of a structure that ends in an array of count elements; nothing is read through the pointer. */
+#define flex_array_size(pointer, member, count) sy__size_mul(count, sizeof(*(pointer)->member))
+#define struct_size(pointer, member, count) sy__size_add(sizeof(*(pointer)), flex_array_size(pointer, member, count))
+#define struct_size_t(type, member, count) struct_size((type *)0, member, count)
+#endif
+
 static inline void *krealloc_array(void *object, size_t count, size_t size, gfp_t flags)
 {
 	size_t bytes;
@@ -273,6 +319,11 @@ static inline size_t kmalloc_size_roundup(size_t size)
 {
 	return size;
 }
+
+/* Whether an address is within a slab or a large object of the heap; a line on standard error on which, and where in it. They look at all
+ * slabs. */
+bool kmem_valid_obj(void *address);
+void kmem_dump_obj(void *address);
 
 static inline bool slab_is_available(void)
 {
@@ -296,6 +347,12 @@ void kvfree_sensitive(const void *object, size_t size);
 
 /* With another size, perhaps in a new place. NULL: no memory, and it is as it was. With __GFP_ZERO what is beyond the old size is zero. */
 void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t);
+
+/* Linux 6.12 and later: kvrealloc(object, size, flags), which asks the object how large it is. */
+void *sy__kvrealloc_known(const void *object, size_t size, gfp_t);
+
+#define SY__FIFTH(a, b, c, d, fifth, ...) fifth
+#define kvrealloc(...) SY__FIFTH(__VA_ARGS__, kvrealloc, sy__kvrealloc_known, sy__no_such_form, 0)(__VA_ARGS__)
 
 static inline void *kvzalloc(size_t size, gfp_t flags)
 {
@@ -326,15 +383,66 @@ static inline void *kvcalloc(size_t count, size_t size, gfp_t flags)
 	return kvmalloc_array(count, size, flags | __GFP_ZERO);
 }
 
+static inline void *kvcalloc_node(size_t count, size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kvcalloc(count, size, flags);
+}
+
+static inline void *kvmalloc_array_node(size_t count, size_t size, gfp_t flags, int node)
+{
+	(void)node;
+	return kvmalloc_array(count, size, flags);
+}
+
+/* Whether kvmalloc got it from the operating system. Of what kvfree takes. */
+bool sy__is_mapped(const void *address);
+
+static inline bool is_vmalloc_addr(const void *address)
+{
+	return sy__is_mapped(address);
+}
+
+/* ---- Objects of a type ------------------------------------------------------------------------------------------ */
+
+/* Linux 7.0 and later: kmalloc_obj(type or variable), which returns a pointer to that type; count of them; one that ends in an array of count
+ * elements. Flags may follow; without them it is GFP_KERNEL. */
+#define SY__FLAGS(flags, ...) (flags)
+#define SY__OBJ(alloc, what, ...) ((__typeof__(what) *)alloc(sizeof(__typeof__(what)), SY__FLAGS(__VA_ARGS__)))
+#define SY__OBJS(alloc, what, count, ...) ((__typeof__(what) *)alloc(count, sizeof(__typeof__(what)), SY__FLAGS(__VA_ARGS__)))
+#define SY__FLEX(alloc, what, member, count, ...) \
+	((__typeof__(what) *)alloc(struct_size((__typeof__(what) *)0, member, count), SY__FLAGS(__VA_ARGS__)))
+#define kmalloc_obj(...) SY__OBJ(kmalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kzalloc_obj(...) SY__OBJ(kzalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kvmalloc_obj(...) SY__OBJ(kvmalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kvzalloc_obj(...) SY__OBJ(kvzalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kmalloc_objs(...) SY__OBJS(kmalloc_array, __VA_ARGS__, GFP_KERNEL, 0)
+#define kzalloc_objs(...) SY__OBJS(kcalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kvmalloc_objs(...) SY__OBJS(kvmalloc_array, __VA_ARGS__, GFP_KERNEL, 0)
+#define kvzalloc_objs(...) SY__OBJS(kvcalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kmalloc_flex(...) SY__FLEX(kmalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kzalloc_flex(...) SY__FLEX(kzalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kvmalloc_flex(...) SY__FLEX(kvmalloc, __VA_ARGS__, GFP_KERNEL, 0)
+#define kvzalloc_flex(...) SY__FLEX(kvzalloc, __VA_ARGS__, GFP_KERNEL, 0)
+
 /* ---- Copies ----------------------------------------------------------------------------------------------------- */
 
 /* NULL: no memory, or the source is NULL. */
 char *kstrdup(const char *string, gfp_t);
 char *kstrndup(const char *string, size_t most, gfp_t);
 void *kmemdup(const void *memory, size_t size, gfp_t);
+void *kvmemdup(const void *memory, size_t size, gfp_t);
 char *kmemdup_nul(const char *memory, size_t size, gfp_t);
 char *kvasprintf(gfp_t, const char *format, va_list) __attribute__((format(printf, 2, 0)));
+const char *kvasprintf_const(gfp_t, const char *format, va_list) __attribute__((format(printf, 2, 0)));
 char *kasprintf(gfp_t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static inline void *kmemdup_array(const void *memory, size_t size, size_t count, gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kmemdup(memory, bytes, flags);
+}
 
 /* Constants are copied too, as nothing tells where a program has them. */
 static inline const char *kstrdup_const(const char *string, gfp_t flags)
@@ -388,6 +496,65 @@ static inline void free_pages_exact(void *address, size_t size)
 	(void)size;
 	kfree(address);
 }
+
+/* The same by descriptor, which programs don't look into. */
+struct page;
+
+struct page *sy__page_of_address(const void *address);
+void *sy__address_of_page(const struct page *page);
+
+/* NULL: not of the heap, as what kvmalloc got from the operating system. */
+static inline struct page *virt_to_page(const void *address)
+{
+	return sy__page_of_address(address);
+}
+
+static inline void *page_address(const struct page *page)
+{
+	return sy__address_of_page(page);
+}
+
+static inline struct page *alloc_pages(gfp_t flags, unsigned order)
+{
+	unsigned long address = __get_free_pages(flags, order);
+
+	return address ? virt_to_page((const void *)(uintptr_t)address) : NULL;
+}
+
+static inline struct page *alloc_pages_node(int node, gfp_t flags, unsigned order)
+{
+	(void)node;
+	return alloc_pages(flags, order);
+}
+
+static inline struct page *alloc_page(gfp_t flags)
+{
+	return alloc_pages(flags, 0);
+}
+
+/* NULL does nothing. */
+static inline void __free_pages(struct page *page, unsigned order)
+{
+	if (page)
+		free_pages((unsigned long)(uintptr_t)page_address(page), order);
+}
+
+static inline void __free_page(struct page *page)
+{
+	__free_pages(page, 0);
+}
+
+#define virt_to_head_page(address) virt_to_page(address)
+#define page_to_virt(page) page_address(page)
+#define offset_in_page(address) ((unsigned long)(uintptr_t)(address) & (SY_PAGE_SIZE - 1))
+#ifndef PAGE_SIZE
+#define PAGE_SHIFT SY_PAGE_SHIFT
+#define PAGE_SIZE ((unsigned long)SY_PAGE_SIZE)
+#define PAGE_MASK (~(PAGE_SIZE - 1))
+#endif
+#ifndef PAGE_ALIGN
+#define PAGE_ALIGN(address) (((address) + PAGE_SIZE - 1) & PAGE_MASK)
+#endif
 
 /* ---- The heap behind it ----------------------------------------------------------------------------------------- */
 

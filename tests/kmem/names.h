@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct names;
 
@@ -14,8 +13,8 @@ struct names *names_new(void);
 void names_free(struct names *);
 int names_add(struct names *, const char *text);
 int names_remove(struct names *, const char *text);
-int names_set(struct names *, const char *text, const char *key, uint64_t value);
-uint64_t names_get(const struct names *, const char *text, const char *key);
+int names_set(struct names *, const char *text, const char *key, unsigned long long value);
+unsigned long long names_get(const struct names *, const char *text, const char *key);
 int names_journal(struct names *, size_t bytes);
 bool names_journal_whole(const struct names *);
 char *names_describe(const struct names *);

@@ -4,4 +4,9 @@
 
 #include <slabyard/kmem.h>
 
+#include "cleanup.h"
+#include "types.h"
+
+DEFINE_FREE(free_page, void *, free_page((unsigned long)_T))
+
 #endif

@@ -4,6 +4,12 @@
 
 #include <slabyard/kmem.h>
 
+#include "bug.h"
+#include "kernel.h"
+#include "gfp.h"
+#include "list.h"
 #include "overflow.h"
+#include "slab.h"
+#include "spinlock.h"
 
 #endif

@@ -5,8 +5,7 @@
 #ifndef SLABYARD_KERNEL_LINUX_OVERFLOW_H
 #define SLABYARD_KERNEL_LINUX_OVERFLOW_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <slabyard/kmem.h>
 
 #define check_add_overflow(a, b, result) __builtin_add_overflow(a, b, result)
 #define check_sub_overflow(a, b, result) __builtin_sub_overflow(a, b, result)
@@ -14,28 +13,17 @@
 
 static inline size_t size_mul(size_t a, size_t b)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+	return sy__size_mul(a, b);
 }
 
 static inline size_t size_add(size_t a, size_t b)
 {
-	size_t bytes;
-
-	return __builtin_add_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+	return sy__size_add(a, b);
 }
 
 static inline size_t size_sub(size_t a, size_t b)
 {
 	return a == SIZE_MAX || b == SIZE_MAX || a < b ? SIZE_MAX : a - b;
 }
-
-#define array_size(a, b) size_mul(a, b)
-#define array3_size(a, b, c) size_mul(size_mul(a, b), c)
-
-/* Of a structure that ends in an array of count elements; nothing is read through the pointer. */
-#define flex_array_size(pointer, member, count) size_mul(count, sizeof(*(pointer)->member))
-#define struct_size(pointer, member, count) size_add(sizeof(*(pointer)), flex_array_size(pointer, member, count))
 
 #endif

@@ -4,6 +4,14 @@
 
 #include <slabyard/kmem.h>
 
+#include "cleanup.h"
+#include "err.h"
 #include "overflow.h"
+#include "rcupdate.h"
+#include "types.h"
+
+DEFINE_FREE(kfree, void *, if (!IS_ERR_OR_NULL(_T)) kfree(_T))
+DEFINE_FREE(kvfree, void *, if (!IS_ERR_OR_NULL(_T)) kvfree(_T))
+DEFINE_FREE(kfree_sensitive, void *, if (!IS_ERR_OR_NULL(_T)) kfree_sensitive(_T))
 
 #endif

@@ -8,6 +8,7 @@
 #include <slabyard/kmem.h>
 
 #include "overflow.h"
+#include "types.h"
 
 /* NULL: no memory, or a size of 0. */
 static inline void *__vmalloc(unsigned long size, gfp_t flags)

@@ -1,0 +1,50 @@
+/* <linux/compiler.h> for kernel code that is compiled into a program: what it says to the compiler. */
+#ifndef SLABYARD_KERNEL_LINUX_COMPILER_H
+#define SLABYARD_KERNEL_LINUX_COMPILER_H
+
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+#define barrier() __asm__ volatile("" : : : "memory")
+#define unreachable() __builtin_unreachable()
+
+#define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
+#define WRITE_ONCE(place, value) ((void)(*(volatile __typeof__(place) *)&(place) = (value)))
+#define data_race(expression) (expression)
+#define OPTIMIZER_HIDE_VAR(variable) __asm__("" : "+r"(variable))
+#define __same_type(a, b) __builtin_types_compatible_p(__typeof__(a), __typeof__(b))
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((__always_inline__))
+#endif
+#define noinline __attribute__((__noinline__))
+#define __maybe_unused __attribute__((__unused__))
+#define __always_unused __attribute__((__unused__))
+#define __must_check __attribute__((__warn_unused_result__))
+#define __malloc __attribute__((__malloc__))
+#define __packed __attribute__((__packed__))
+#define __aligned(bytes) __attribute__((__aligned__(bytes)))
+#define __printf(format, first) __attribute__((__format__(__printf__, format, first)))
+#define __noreturn __attribute__((__noreturn__))
+#define __weak __attribute__((__weak__))
+#define __cold __attribute__((__cold__))
+#ifndef __attribute_const__
+#define __attribute_const__ __attribute__((__const__))
+#endif
+#define fallthrough __attribute__((__fallthrough__))
+
+/* Of sparse, which checks them elsewhere. */
+#define __user
+#define __kernel
+#define __iomem
+#define __rcu
+#define __percpu
+#define __force
+#define __must_hold(lock)
+#define __acquires(lock)
+#define __releases(lock)
+#define __nocast
+#ifndef __counted_by
+#define __counted_by(member)
+#endif
+
+#endif

@@ -1,0 +1,249 @@
+/*
+ * Readers, and memory that waits for them (linux/rcupdate.h).
+ *
+ * Counting. There are two counts of readers, and an index that says which of them a reader adds himself to. A grace period turns
+ * the index and waits until the count that was current is 0, then does the same with the other one. Once would not be enough: who has
+ * read the index just before it is turned adds himself later, when nobody looks at that count any more, and would be missed by the
+ * next grace period if that looked only at the other. New readers are never waited for, so that no number of them
+ * holds a grace period up. Who adds himself after the look at his count sees what was
+ * unlinked before the grace period, as the look is a write too. (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
+ *
+ * Waiting. Nobody waits who only leaves something behind: what is to be freed stands in a queue, and whoever comes by takes the
+ * grace period one step further if it can be taken. By comes whoever queues something, ends his reading or gives up his last spin
+ * lock. synchronize_rcu and rcu_barrier queue an entry of their own and come by until that has been called.
+ *
+ * Callbacks run where a kernel's would: in a thread that has no spin lock and does not read, one after the other in the order of
+ * their queueing. Who calls them has the turn, and no lock: they may queue more.
+ *
+ * Locks. queue_lock protects what is queued; the turn, which is only ever tried for, everything else. The queue's may be taken with the turn
+ * held. A fork takes both first, so that the child finds them free; the readers that it has not got are not waited for.
+ */
+#include <slabyard/kernel/linux/rcupdate.h>
+#include <slabyard/kernel/linux/spinlock.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+/* In order of queueing. */
+struct queue {
+	struct rcu_head *first, **end;
+};
+
+static struct {
+	unsigned long readers[2];
+	unsigned index;
+	sy__lock_t queue_lock, turn;
+	struct queue queued;   /* for the next grace period */
+	struct rcu_head *held; /* those that the present one is for */
+	unsigned half;         /* of the present grace period: 0: there is none */
+	unsigned long pending; /* entries not called yet */
+} rcu;
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* Of the thread: how deep it reads, under which index, and how many spin locks it has. */
+static __thread unsigned depth, reads_as, spins;
+
+/* ---- Grace periods ---------------------------------------------------------------------------------------------- */
+
+static void wait_for_turn(void)
+{
+	sy__lock(&rcu.turn);
+	sy__lock(&rcu.queue_lock);
+}
+
+static void end_of_fork(void)
+{
+	sy__unlock(&rcu.queue_lock);
+	sy__unlock(&rcu.turn);
+}
+
+static void forget_other_readers(void)
+{
+	rcu.readers[0] = rcu.readers[1] = 0;
+	if (depth)
+		rcu.readers[reads_as] = 1;
+	end_of_fork();
+}
+
+static void prepare_forks(void)
+{
+	pthread_atfork(wait_for_turn, end_of_fork, forget_other_readers);
+}
+
+static struct rcu_head *take_queue(void)
+{
+	struct rcu_head *first;
+
+	sy__lock(&rcu.queue_lock);
+	first = rcu.queued.first;
+	rcu.queued.first = NULL;
+	sy__unlock(&rcu.queue_lock);
+	return first;
+}
+
+/* Who reads from here on is not waited for. */
+static void turn_index(void)
+{
+	__atomic_store_n(&rcu.index, !rcu.index, __ATOMIC_SEQ_CST);
+}
+
+/* Those that were counted before the index was turned last have done. A look that writes: who adds himself to that count later reads what
+ * this has written, and so sees what was unlinked before. */
+static bool have_read(void)
+{
+	return __atomic_fetch_add(&rcu.readers[!rcu.index], 0, __ATOMIC_SEQ_CST) == 0;
+}
+
+/* Goes on until there are readers to wait for; entries whose grace period has passed, or NULL. */
+static struct rcu_head *advance(void)
+{
+	struct rcu_head *passed = NULL;
+
+	if (rcu.half == 0) {
+		rcu.held = take_queue();
+		if (!rcu.held)
+			return NULL;
+		turn_index();
+		rcu.half = 1;
+	}
+	if (rcu.half == 1 && have_read()) {
+		turn_index();
+		rcu.half = 2;
+	}
+	if (rcu.half == 2 && have_read()) {
+		passed = rcu.held;
+		rcu.half = 0;
+	}
+	return passed;
+}
+
+static void call(struct rcu_head *head)
+{
+	uintptr_t offset = (uintptr_t)head->func;
+
+	if (offset < SY__RCU_OFFSETS)
+		kvfree((char *)head - offset);
+	else
+		head->func(head);
+}
+
+static void call_all(struct rcu_head *head)
+{
+	while (head) {
+		struct rcu_head *next = head->next;
+
+		call(head);
+		__atomic_fetch_sub(&rcu.pending, 1, __ATOMIC_RELAXED);
+		head = next;
+	}
+}
+
+static SY__COLD void come_by(void)
+{
+	if (!sy__lock_try(&rcu.turn))
+		return;
+	call_all(advance());
+	sy__unlock(&rcu.turn);
+}
+
+static inline void pass(void)
+{
+	if (sy__unlikely(__atomic_load_n(&rcu.pending, __ATOMIC_RELAXED)) && !depth && !spins)
+		come_by();
+}
+
+/* ---- Readers ---------------------------------------------------------------------------------------------------- */
+
+void sy__rcu_read_lock(void)
+{
+	if (depth++)
+		return;
+	reads_as = __atomic_load_n(&rcu.index, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&rcu.readers[reads_as], 1, __ATOMIC_SEQ_CST);
+}
+
+void sy__rcu_read_unlock(void)
+{
+	if (--depth)
+		return;
+	__atomic_fetch_sub(&rcu.readers[reads_as], 1, __ATOMIC_SEQ_CST);
+	pass();
+}
+
+bool sy__rcu_reads(void)
+{
+	return depth != 0;
+}
+
+/* ---- Those who leave something behind --------------------------------------------------------------------------- */
+
+void sy__call_rcu(struct rcu_head *head, rcu_callback_t function)
+{
+	pthread_once(&fork_once, prepare_forks);
+	head->func = function;
+	head->next = NULL;
+	__atomic_fetch_add(&rcu.pending, 1, __ATOMIC_RELAXED);
+	sy__lock(&rcu.queue_lock);
+	if (!rcu.queued.first)
+		rcu.queued.end = &rcu.queued.first;
+	*rcu.queued.end = head;
+	rcu.queued.end = &head->next;
+	sy__unlock(&rcu.queue_lock);
+	pass();
+}
+
+struct waiter {
+	struct rcu_head head;
+	bool called;
+};
+
+static void tell_waiter(struct rcu_head *head)
+{
+	__atomic_store_n(&((struct waiter *)head)->called, true, __ATOMIC_RELEASE);
+}
+
+/* Until everything that was queued before has been called. Looks again after a while, as whoever reads may do so for long. */
+void sy__rcu_barrier(void)
+{
+	const struct timespec moment = { .tv_nsec = 100000 };
+	struct waiter waiter = { .called = false };
+
+	sy__call_rcu(&waiter.head, tell_waiter);
+	for (unsigned looks = 0; !__atomic_load_n(&waiter.called, __ATOMIC_ACQUIRE); looks++) {
+		if (looks < 100)
+			sched_yield();
+		else
+			nanosleep(&moment, NULL);
+		come_by();
+	}
+}
+
+void sy__synchronize_rcu(void)
+{
+	sy__rcu_barrier();
+}
+
+/* ---- Spin locks, which tell when callbacks may run --------------------------------------------------------------- */
+
+void sy__spin_lock(spinlock_t *lock)
+{
+	spins++;
+	sy__lock(&lock->lock);
+}
+
+bool sy__spin_trylock(spinlock_t *lock)
+{
+	bool got = sy__lock_try(&lock->lock);
+
+	spins += got;
+	return got;
+}
+
+void sy__spin_unlock(spinlock_t *lock)
+{
+	sy__unlock(&lock->lock);
+	spins--;
+	pass();
+}

@@ -1,0 +1,389 @@
+/*
+ * What kernel code uses beside its allocator (include/slabyard/kernel/linux), as kernel code uses it, and names of newer kernels: a module
+ * that is called by init_module, objects that leave their scope, readers whose objects wait for them. Run under every policy.
+ */
+#define pr_fmt(format) KBUILD_MODNAME ": " format
+
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/cleanup.h>
+#include <linux/err.h>
+#include <linux/gfp.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mempool.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/rculist.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/vmalloc.h>
+
+#include "check.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READERS 3
+#define REPLACEMENTS 3000
+#define ALIVE 0x5a5a5a5aU
+
+struct session {
+	struct list_head link;
+	struct rcu_head rcu;
+	struct kref refs;
+	unsigned alive;
+	char name[20];
+};
+
+static struct kmem_cache *session_cache;
+static LIST_HEAD(sessions);
+static DEFINE_SPINLOCK(sessions_lock);
+static DEFINE_MUTEX(sessions_mutex);
+
+static int __init sessions_init(void)
+{
+	struct kmem_cache_args args = { .align = 64 };
+
+	session_cache = kmem_cache_create("session", sizeof(struct session), &args, SLAB_NO_MERGE);
+	if (!session_cache)
+		return -ENOMEM;
+	pr_debug("made %s\n", "session");
+	return 0;
+}
+
+static void __exit sessions_exit(void)
+{
+	kmem_cache_destroy(session_cache);
+}
+
+module_init(sessions_init);
+module_exit(sessions_exit);
+MODULE_LICENSE("MIT");
+MODULE_DESCRIPTION("sessions");
+
+static struct session *session_new(const char *name)
+{
+	struct session *session = kmem_cache_zalloc(session_cache, GFP_KERNEL);
+
+	if (!session)
+		return (struct session *)ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&session->link);
+	kref_init(&session->refs);
+	session->alive = ALIVE;
+	strncpy(session->name, name, sizeof(session->name) - 1);
+	return session;
+}
+
+static void session_release(struct kref *refs)
+{
+	struct session *session = container_of(refs, struct session, refs);
+
+	session->alive = 0;
+	kmem_cache_free(session_cache, session);
+}
+
+static uint64_t in_use(void)
+{
+	struct sy_cache_counts counts;
+
+	sy_cache_count((struct sy_cache *)(void *)session_cache, &counts);
+	return counts.objects_in_use;
+}
+
+static void lists(void)
+{
+	static const char *const names[] = { "Bonwick", "Lameter", "Mackall" };
+	struct session *session, *spare;
+	char order[64] = "";
+	LIST_HEAD(others);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		session = session_new(names[i]);
+		CHECK(!IS_ERR(session));
+		CHECK_EQUAL((uintptr_t)session % 64, 0);
+		guard(mutex)(&sessions_mutex);
+		list_add(&session->link, &sessions);
+	}
+	CHECK(!mutex_is_locked(&sessions_mutex));
+	CHECK_EQUAL(list_count_nodes(&sessions), 3);
+	list_move_tail(sessions.next, &sessions);
+	list_for_each_entry(session, &sessions, link)
+		strcat(order, session->name);
+	CHECK_TEXT(order, "LameterBonwickMackall");
+	list_cut_position(&others, &sessions, sessions.next);
+	CHECK(list_is_singular(&others) && list_count_nodes(&sessions) == 2);
+	list_splice_tail_init(&others, &sessions);
+	CHECK(list_empty(&others));
+	session = list_last_entry(&sessions, struct session, link);
+	CHECK_TEXT(session->name, "Lameter");
+	kref_get(&session->refs);
+	CHECK_EQUAL(kref_put(&session->refs, session_release), 0);
+	list_for_each_entry_safe(session, spare, &sessions, link) {
+		list_del(&session->link);
+		CHECK_EQUAL(kref_put(&session->refs, session_release), 1);
+	}
+	CHECK(list_empty(&sessions));
+	CHECK_EQUAL(in_use(), 0);
+}
+
+struct entry {
+	struct hlist_node node;
+	int key;
+};
+
+static void hash_lists(void)
+{
+	HLIST_HEAD(bucket);
+	struct entry *entry;
+	struct hlist_node *spare;
+	int sum = 0;
+
+	for (int key = 1; key <= 4; key++) {
+		entry = kmalloc(sizeof(*entry), GFP_KERNEL);
+		entry->key = key;
+		hlist_add_head(&entry->node, &bucket);
+	}
+	hlist_for_each_entry(entry, &bucket, node)
+		sum = sum * 10 + entry->key;
+	CHECK_EQUAL(sum, 4321);
+	hlist_for_each_entry_safe(entry, spare, &bucket, node) {
+		hlist_del_init(&entry->node);
+		CHECK(hlist_unhashed(&entry->node));
+		kfree(entry);
+	}
+	CHECK(hlist_empty(&bucket));
+}
+
+static void errors(void)
+{
+	void *pointer = ERR_PTR(-EINVAL);
+
+	CHECK(IS_ERR(pointer) && PTR_ERR(pointer) == -EINVAL && IS_ERR_OR_NULL(NULL) && !IS_ERR(&pointer));
+	CHECK_EQUAL(PTR_ERR_OR_ZERO(pointer), -EINVAL);
+	CHECK_EQUAL(PTR_ERR_OR_ZERO(&pointer), 0);
+	CHECK(!WARN_ON(pointer == NULL));
+	CHECK_EQUAL(min(3, 2) + max_t(u8, 7, 5) + clamp(9, 1, 4), 13);
+	CHECK_EQUAL(roundup_pow_of_two(65), 128);
+	CHECK_EQUAL(get_order(PAGE_SIZE + 1), 1);
+	CHECK_EQUAL(DIV_ROUND_UP(10, 4) + ALIGN(5, 8) + round_up(9, 8), 27);
+}
+
+static void counts(void)
+{
+	refcount_t count = REFCOUNT_INIT(1);
+	atomic_t number = ATOMIC_INIT(5);
+
+	refcount_inc(&count);
+	CHECK(!refcount_dec_and_test(&count) && refcount_dec_and_test(&count) && !refcount_inc_not_zero(&count));
+	CHECK_EQUAL(atomic_inc_return(&number), 6);
+	CHECK_EQUAL(atomic_cmpxchg(&number, 6, 9), 6);
+	CHECK_EQUAL(atomic_fetch_add(1, &number), 9);
+	CHECK(!atomic_dec_and_test(&number) && atomic_add_unless(&number, 1, 0) && atomic_read(&number) == 10);
+}
+
+/* ---- Allocation under newer names --------------------------------------------------------------------------------- */
+
+struct row {
+	size_t count;
+	u32 cells[];
+};
+
+static unsigned char *handed_on(size_t size)
+{
+	unsigned char *first __free(kfree) = kzalloc(size, GFP_KERNEL);
+	void *second __free(kvfree) = kvmalloc(size * 1000, GFP_KERNEL);
+	void *none __free(kfree) = ERR_PTR(-ENOMEM);
+
+	if (!first || !second || !IS_ERR(none))
+		return NULL;
+	return_ptr(first);
+}
+
+static void newer_names(void)
+{
+	struct session *session = kzalloc_obj(*session), *three = kmalloc_objs(struct session, 3, GFP_NOWAIT);
+	struct row *row = kzalloc_flex(*row, cells, 10);
+	unsigned char *bytes = handed_on(50), *more;
+
+	CHECK(session && !session->alive && three && row && !row->cells[9] && ksize(row) >= struct_size(row, cells, 10));
+	kfree(session);
+	kfree(three);
+	kfree(row);
+	CHECK(kmalloc_objs(struct session, SIZE_MAX / 4) == NULL && kmalloc_flex(*row, cells, SIZE_MAX / 2) == NULL);
+	CHECK(bytes && !bytes[49]);
+	bytes[49] = 7;
+	more = kvrealloc(bytes, (size_t)9 << 20, GFP_KERNEL | __GFP_ZERO);
+	CHECK(more && more[49] == 7 && !more[(9 << 20) - 1] && is_vmalloc_addr(more));
+	CHECK(kvrealloc(more, 0, GFP_KERNEL) == ZERO_SIZE_PTR);
+	CHECK(kmemdup_array("ab", SIZE_MAX / 2, 3, GFP_KERNEL) == NULL);
+	session_cache = kmem_cache_create("plain", 40, NULL, 0);
+	CHECK(session_cache != NULL);
+	kmem_cache_destroy(session_cache);
+}
+
+/* As the kernel: what has no size has an address that is no object's. */
+static void no_size(void)
+{
+	CHECK(kmalloc(0, GFP_KERNEL) == ZERO_SIZE_PTR && kzalloc(0, GFP_ATOMIC) == ZERO_SIZE_PTR);
+	CHECK(kmalloc_array(0, 8, GFP_KERNEL) == ZERO_SIZE_PTR && kvmalloc(0, GFP_KERNEL) == ZERO_SIZE_PTR);
+	CHECK(krealloc(NULL, 0, GFP_KERNEL) == ZERO_SIZE_PTR && kmemdup("", 0, GFP_KERNEL) == ZERO_SIZE_PTR);
+	CHECK_EQUAL(ksize(kmalloc(0, GFP_KERNEL)), 0);
+	kvfree(ZERO_SIZE_PTR);
+	kfree_sensitive(ZERO_SIZE_PTR);
+}
+
+static void pages(void)
+{
+	struct page *page = alloc_pages(GFP_KERNEL | __GFP_ZERO, 2), *one = alloc_page(GFP_KERNEL);
+	char *address = page_address(page);
+
+	CHECK(page && one && page != one);
+	CHECK_EQUAL((uintptr_t)address % PAGE_SIZE, 0);
+	CHECK(virt_to_page(address + 10) == page && page_address(virt_to_page(address + PAGE_SIZE)) == address + PAGE_SIZE);
+	memset(address, 1, PAGE_SIZE << 2);
+	memset(page_address(one), 2, PAGE_SIZE);
+	CHECK_EQUAL(address[(PAGE_SIZE << 2) - 1], 1);
+	__free_pages(page, 2);
+	__free_page(one);
+	__free_pages(NULL, 0);
+	CHECK(alloc_pages(GFP_KERNEL, KMALLOC_MAX_ORDER + 1) == NULL && virt_to_page(&page) == NULL);
+}
+
+static void told(void)
+{
+	struct session *session = session_new("told");
+
+	CHECK(kmem_valid_obj(session) && !kmem_valid_obj(&session) && !kmem_valid_obj(NULL));
+	kmem_dump_obj(session->name);
+	kmem_dump_obj(&session);
+	kref_put(&session->refs, session_release);
+}
+
+/* ---- Readers ---------------------------------------------------------------------------------------------------- */
+
+static struct session *present;
+static bool over;
+static atomic_t called;
+
+static void call_one(struct rcu_head *head)
+{
+	struct session *session = container_of(head, struct session, rcu);
+
+	session->alive = 0;
+	atomic_inc(&called);
+	spin_lock(&sessions_lock); /* the one that is held where it was queued */
+	spin_unlock(&sessions_lock);
+	kmem_cache_free(session_cache, session);
+}
+
+static void *read_present(void *none)
+{
+	while (!smp_load_acquire(&over)) {
+		rcu_read_lock();
+		rcu_read_lock();
+		CHECK_EQUAL(READ_ONCE(rcu_dereference(present)->alive), ALIVE);
+		rcu_read_unlock();
+		CHECK_EQUAL(READ_ONCE(rcu_dereference(present)->alive), ALIVE);
+		rcu_read_unlock();
+	}
+	return none;
+}
+
+static void readers(void)
+{
+	pthread_t threads[READERS];
+
+	present = session_new("first");
+	for (unsigned i = 0; i < READERS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, read_present, NULL));
+	for (unsigned i = 0; i < REPLACEMENTS; i++) {
+		struct session *next = session_new("next"), *old;
+
+		spin_lock(&sessions_lock);
+		old = rcu_replace_pointer(present, next, true);
+		if (i % 100)
+			call_rcu(&old->rcu, call_one);
+		spin_unlock(&sessions_lock);
+		if (i % 100)
+			continue;
+		synchronize_rcu();
+		session_release(&old->refs);
+	}
+	smp_store_release(&over, true);
+	for (unsigned i = 0; i < READERS; i++)
+		pthread_join(threads[i], NULL);
+	rcu_barrier();
+	CHECK_EQUAL(atomic_read(&called), REPLACEMENTS - REPLACEMENTS / 100);
+	CHECK_EQUAL(in_use(), 1);
+	session_release(&present->refs);
+}
+
+/* Freed while somebody reads: stays; then it goes without anybody waiting. */
+static void freed_later(void)
+{
+	bool by_kfree = strstr("slub slab slqb bonwick", sy_kmem_heap()->policy->name) != NULL;
+	struct session *session = by_kfree ? session_new("old") : kzalloc(sizeof(*session), GFP_KERNEL);
+	struct session *none = NULL;
+
+	rcu_read_lock();
+	CHECK(rcu_read_lock_held());
+	session->alive = ALIVE;
+	kfree_rcu(session, rcu);
+	kfree_rcu(none, rcu);
+	CHECK_EQUAL(session->alive, ALIVE);
+	CHECK_EQUAL(in_use(), by_kfree);
+	rcu_read_unlock();
+	CHECK(!rcu_read_lock_held());
+	CHECK_EQUAL(in_use(), 0);
+	kfree_rcu_mightsleep(kmalloc(100, GFP_KERNEL));
+	scoped_guard(rcu)
+		CHECK(rcu_read_lock_held());
+	CHECK(!rcu_read_lock_held());
+}
+
+/* The child has not got the reader who was reading. */
+static void forked_beside_reader(void)
+{
+	pthread_t thread;
+	int status = 1;
+	pid_t child;
+
+	smp_store_release(&over, false);
+	present = session_new("forked");
+	CHECK(!pthread_create(&thread, NULL, read_present, NULL));
+	for (unsigned i = 0; i < 20; i++) {
+		child = fork();
+		if (!child) {
+			alarm(60);
+			synchronize_rcu();
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child);
+		CHECK_EQUAL(status, 0);
+	}
+	smp_store_release(&over, true);
+	pthread_join(thread, NULL);
+	session_release(&present->refs);
+}
+
+int main(void)
+{
+	newer_names();
+	no_size();
+	pages();
+	CHECK_EQUAL(init_module(), 0);
+	lists();
+	hash_lists();
+	errors();
+	counts();
+	told();
+	readers();
+	freed_later();
+	forked_beside_reader();
+	cleanup_module();
+	CHECK_TEXT(sy_heap_check(sy_kmem_heap()), NULL);
+	return check_result();
+}
