@@ -179,8 +179,8 @@ class PackageTest:
                 raise Failure(f"{' '.join(formatter)}:\n{done.stdout}")
 
     def public_names(self) -> set[str]:
-        """What the shared library exports and the installed headers define, without what is between files (sy__...) and what kernel code has beside its
-        allocator, which kmem(7) tells of as a whole."""
+        """What the shared library exports and the installed headers define, without what is between files (sy__...) and what kernel
+        code has beside its allocator, which kmem(7) tells of as a whole."""
         exported = self.run(["nm", "-D", "--defined-only", "--format=posix", str(self.prefix / "lib/libslabyard.so")])
         names = {line.split()[0] for line in exported.splitlines() if not line.startswith("_")}
         for header in (self.prefix / "include/slabyard").rglob("*.h"):
