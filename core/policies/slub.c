@@ -387,6 +387,8 @@ void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned 
 	if (!object)
 		object = alloc_from_nodes(cache, slot, node);
 	sy__local_end(slot);
+	if (!object && cache->cache.heap->threads)
+		sy__slub_look_around(sy__slub_heap(cache->cache.heap), slot);
 	if (!object)
 		object = alloc_from_pages(cache, slot, flags, node);
 	return object && flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;

@@ -120,6 +120,7 @@ struct sy__slub_heap {
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
 	struct sy__heads heads;        /* the first page of the block that a page is of */
+	unsigned looked_at;            /* counts looks at classes (slub_slabs.c); anybody's, relaxed: a hint */
 	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
 	struct sy__slub_sizes sizes[]; /* one */
 };
@@ -471,6 +472,7 @@ void sy__slub_count_out(struct sy__slub_cache *, struct sy__slub_node *, struct 
 uint64_t sy__slub_discard(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_link_row(const struct sy__slub_cache *, char *first, uint32_t objects);
 void sy__slub_give_empties(struct sy__slub_cache *, unsigned slot, uint32_t keep);
+void sy__slub_look_around(struct sy__slub_heap *, unsigned slot);
 void sy__slub_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slub_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__slub_shrink(struct sy_cache *);

@@ -9,7 +9,8 @@
  * The two lists of an owned slab. What other slots free goes to the list in the word, as ever. What the owner frees goes to
  * held.freelist, `held_objects` long, of which the word knows nothing: to it, these objects are in use. The slab is wholly free
  * when the word has no more objects in use than are held; the owner looks at each free. A last object that another slot frees
- * is not noticed at once, but when the slab becomes active, or is given to its node.
+ * is not noticed at once, but when the slab becomes active, or is given to its node; or when the slot needs pages for another size
+ * (sy__slub_look_around).
  *
  * The active slab's objects are on a third list as well, the slot's freelist, from which allocations are served. What the owner frees goes
  * to the held list of the object's slab nevertheless, be it the active one or not, until the freelist is used up. To choose

@@ -33,6 +33,8 @@
 #define SHRINK_BUCKETS 32
 #define WARM_SLOTS 6u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
 #define WARM_BYTES ((size_t)16 << 10) /* of so much at most */
+#define CLASSES_LOOKED_AT 8u /* for one of which the slot owns slabs, each time that it needs pages; */
+#define SLABS_LOOKED_AT 16u  /* and of those so many at most */
 #define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
 
 static struct sy__slub_node *node_of(const struct sy__slub_cache *cache, const struct sy_page *page)
@@ -374,6 +376,38 @@ void sy__slub_give_empties(struct sy__slub_cache *cache, unsigned slot, uint32_t
 
 	while (own->empty_slabs > keep)
 		unfreeze_empty(cache, slot, sy__slub_next_empty(cache, own));
+}
+
+static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	struct sy_page *next = own->partial;
+
+	for (unsigned looks = 0; next && looks < SLABS_LOOKED_AT; looks++) {
+		struct sy_page *page = next;
+		const struct sy__slub_slab *slab = sy__slub_slab(page);
+
+		next = sy__slub_behind(cache, page);
+		if (sy__slub_in_use_now(slab) == slab->held_objects)
+			sy__slub_emptied(cache, own, page);
+	}
+	sy__slub_give_empties(cache, slot, 0);
+}
+
+/* Nobody notices when another slot frees the last object of an owned slab, which stays until its owner allocates such objects again. So
+ * who needs pages for a class looks first at slabs of another class that the slot owns, of one after the other each time, and gives
+ * back those without an object in use. In a slow call of a heap of threads. */
+void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
+{
+	for (unsigned looks = 0; looks < CLASSES_LOOKED_AT; looks++) {
+		unsigned class = __atomic_fetch_add(&slub->looked_at, 1, __ATOMIC_RELAXED) % SY__KMALLOC_MOST_CLASSES;
+		struct sy_cache *cache = slub->kmalloc.classes[class];
+
+		if (cache && sy__slub_slot(sy__slub_cache(cache), slot)->partial) {
+			give_unnoticed(sy__slub_cache(cache), slot);
+			return;
+		}
+	}
 }
 
 static struct sy_page *take_slot_partial(struct sy__slub_slot *own)
