@@ -195,8 +195,6 @@ static SY__OUT_OF_LINE void give_strays_here(struct sy__slub_cache *cache)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	sy__slub_give_strays(cache, slot);
-	if (sy__slub_slot(cache, slot)->empty_slabs > cache->empty_limit)
-		sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
 	sy__here_leave(cache->cache.heap);
 }
 
