@@ -696,6 +696,5 @@ def test_any_name_will_do(tmp_path: Path, name: bytes, monkeypatch: pytest.Monke
     """Names that look like addresses, that are no UTF-8, and the longest ones; relative, as they are typed."""
     monkeypatch.chdir(tmp_path)
     Path("capture").write_text("[000] 1.0: kmem:kfree: call_site=a+0x1 ptr=0xffff888000001000\n")
-    output = Path(os.fsdecode(name))
-    imported("capture", output)
+    imported("capture", output := Path(os.fsdecode(name)))
     assert trace.Trace(output).metadata.rows == 1

@@ -4,10 +4,15 @@
 
 #include <slabyard/kmem.h>
 
+/* What the kernel's own brings along, and code that includes it relies on. */
+#include "bitops.h"
 #include "cleanup.h"
 #include "err.h"
+#include "kernel.h"
+#include "list.h"
 #include "overflow.h"
 #include "rcupdate.h"
+#include "spinlock.h"
 #include "types.h"
 
 DEFINE_FREE(kfree, void *, if (!IS_ERR_OR_NULL(_T)) kfree(_T))
