@@ -86,14 +86,15 @@ bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 {
 	uint8_t *committed = sy__committed(pages, number);
 	uint64_t start = number & ~(SY__MAX_BLOCK - 1);
+	const size_t bytes = (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT;
 	bool done;
 
 	if (sy__likely(__atomic_load_n(committed, __ATOMIC_ACQUIRE)))
 		return true;
 	sy__lock(&pages->source_lock);
 	done = pages->in_buffer || __atomic_load_n(committed, __ATOMIC_RELAXED) ||
-	       sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT),
-	                         (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT) == 0;
+	       (sy__source_allows((pages->described + 1) * bytes) &&
+	        sy__source_commit(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), bytes) == 0);
 	if (done && !__atomic_load_n(committed, __ATOMIC_RELAXED)) {
 		__atomic_store_n(committed, (uint8_t)(SY__COMMITTED | sy__prefer_huge(pages, start)), __ATOMIC_RELEASE);
 		sy__add(&pages->described, 1);

@@ -98,6 +98,12 @@ void sy__source_prefer_small(void *p, size_t bytes)
 	(void)bytes;
 }
 
+bool sy__source_allows(size_t bytes)
+{
+	(void)bytes;
+	return true;
+}
+
 bool sy__source_has(const void *p, size_t bytes, size_t least)
 {
 	(void)p;

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -191,6 +192,13 @@ int sy__source_commit(void *p, size_t bytes)
 	uintptr_t start = (uintptr_t)p & ~mask, end = ((uintptr_t)p + bytes + mask) & ~mask;
 
 	return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE);
+}
+
+bool sy__source_allows(size_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
 void sy__source_discard(void *p, size_t bytes)

@@ -205,6 +205,11 @@ static inline bool sy__source_has(const void *p, size_t bytes, size_t least)
 	return true;
 }
 
+static inline bool sy__source_allows(size_t bytes)
+{
+	return true;
+}
+
 static inline void sy__source_release(void *p, size_t bytes)
 {
 }

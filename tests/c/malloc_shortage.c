@@ -2,7 +2,8 @@
  * Where memory runs out: requests fail with ENOMEM, nothing that lives is touched, and what is freed can be had again.
  *
  * The program starts itself anew under a limit on its address space, as ulimit -v sets it. Before that it sets one on
- * its data while it runs, so that memory which the heap has reserved already can't be made usable.
+ * its data while it runs, so that memory which the heap has reserved already can't be made usable; and one on its address space,
+ * which counts for what the heap uses.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -112,17 +113,29 @@ static void run_out(unsigned bits)
 	release(second);
 }
 
+static void play_limited_data(void)
+{
+	set_limit(RLIMIT_DATA, data_bytes() + (64 << 20));
+	run_out(17);
+	set_limit(RLIMIT_DATA, data_bytes() + (100 << 20));
+	run_out(24);
+}
+
+/* The heap has reserved more, but uses no more than that. */
+static void play_limited_addresses(void)
+{
+	set_limit(RLIMIT_AS, 64 << 20);
+	run_out(17);
+}
+
 /* A child, as limits stay. */
-static void test_limit_while_running(void)
+static void test_limit_while_running(void (*play_limited)(void))
 {
 	pid_t child = fork();
 	int status = 0;
 
 	if (child == 0) {
-		set_limit(RLIMIT_DATA, data_bytes() + (64 << 20));
-		run_out(17);
-		set_limit(RLIMIT_DATA, data_bytes() + (100 << 20));
-		run_out(24);
+		play_limited();
 		_exit(check_failures ? 1 : 0);
 	}
 	CHECK(child > 0 && waitpid(child, &status, 0) == child);
@@ -197,7 +210,8 @@ int main(int count, char **arguments)
 {
 	if (count > 1)
 		return play(arguments[1]);
-	test_limit_while_running();
+	test_limit_while_running(play_limited_data);
+	test_limit_while_running(play_limited_addresses);
 	test_limit_from_the_start();
 	test_too_small_a_limit();
 	return check_result();

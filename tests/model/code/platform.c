@@ -124,6 +124,12 @@ void sy__source_prefer_small(void *start, size_t bytes)
 	(void)bytes;
 }
 
+bool sy__source_allows(size_t bytes)
+{
+	(void)bytes;
+	return true;
+}
+
 bool sy__source_has(const void *start, size_t bytes, size_t least)
 {
 	(void)start;
