@@ -9,10 +9,10 @@
  * nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go back of what is kept:
  * keeping never adds to the peak of all memory, but for the pages of sparse ranges.
  *
- * Sparse ranges. Of large objects that programs touch little of, hardly a page is in memory. The system tells (mincore), at a
+ * Sparse ranges. Of large objects that programs touch little of, few pages are in memory. The system tells (mincore), at a
  * microsecond a MiB, and is asked only where a range would be cut, joined or given back, and only of what may have changed: behind the
- * `used` bytes of a range nobody has written since it was found sparse there. What is sparse takes no memory, so
- * it isn't cut off: whoever gets the front has all of it, up to SLACK times what was asked for, and brings it back whole. So
+ * `used` bytes of a range nobody has written since it was found sparse there. What is sparse takes little memory, so
+ * it isn't cut off: whoever gets the front has all of it, up to SLACK times what was asked for and as much again in memory, and brings it back whole. So
  * ranges become as large as the largest requests, and serve all sizes with the same few pages. A sparse range that is too small
  * grows in one call, without others; and fresh pages don't come in place of sparse ranges. (Cut and joined they took three calls an
  * object, of 7 to 30 microseconds each; a fault takes 1.5.)
@@ -54,7 +54,7 @@
 #define MOST_BYTES ((size_t)128 << 20)
 #define LEAST_REST ((size_t)128 << 10)
 #define AGE_MS 25u /* between two looks at all entries */
-#define SPARSE 16u /* of so many pages at most one is in memory */
+#define SPARSE 4u  /* of so many pages at most one is in memory */
 #define SLACK 8u   /* times what is asked for: what may be handed out with it */
 
 struct entry {
@@ -277,10 +277,12 @@ static char *join(const struct range *range, size_t *bytes, struct kept_joints *
 	return grown;
 }
 
-/* Whether hardly a page behind so many bytes of it is in memory. */
-static bool sparse_behind(const struct range *range, size_t bytes)
+/* Whether hardly a page behind so many bytes of it is in memory, and no more than so many bytes. */
+static bool sparse_behind(const struct range *range, size_t bytes, size_t most)
 {
-	return range->used <= bytes || sparse(range->start + bytes, range->bytes - bytes, range->used - bytes);
+	size_t behind = range->bytes - bytes, few = behind / SPARSE < most ? behind : most * SPARSE;
+
+	return range->used <= bytes || sparse(range->start + bytes, few, range->used - bytes);
 }
 
 char *kept_take(size_t *bytes, struct kept_joints *joints)
@@ -292,8 +294,8 @@ char *kept_take(size_t *bytes, struct kept_joints *joints)
 	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(joints ? *bytes : SIZE_MAX, &range))
 		return NULL;
 	if (range.bytes < *bytes)
-		return joints && !sparse_behind(&range, 0) ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
-	if (!joints || range.bytes / SLACK > *bytes || !sparse_behind(&range, *bytes))
+		return joints && !sparse_behind(&range, 0, range.bytes) ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
+	if (!joints || range.bytes / SLACK > *bytes || !sparse_behind(&range, *bytes, *bytes))
 		cut(&range, *bytes);
 	*bytes = range.bytes;
 	return range.start;

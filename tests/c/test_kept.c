@@ -108,17 +108,33 @@ static void sparse_ranges(void)
 	forget();
 }
 
+/* Pages here and there, up to a quarter, are left where they are; but not more behind an object than it is large itself. */
+static void half_sparse_ranges(void)
+{
+	for (size_t at = 0; at < 32 * MIB; at += 5 * PAGE)
+		touch(at, PAGE);
+	kept_give(world, 32 * MIB, 32 * MIB);
+	CHECK_EQUAL(take(8 * MIB, 24 * MIB), 32 * MIB);
+	kept_give(world, 32 * MIB, 32 * MIB);
+	asked = unmapped = 0;
+	kept_make_up(MIB);
+	CHECK_EQUAL(asked, 32 * MIB);
+	CHECK_EQUAL(unmapped, 0);
+	CHECK_EQUAL(take(5 * MIB, 27 * MIB), 5 * MIB);
+	forget();
+}
+
 /* What was written is seen, and the rest is kept with what is known of it. */
 static void written_ranges(void)
 {
 	kept_give(world, 32 * MIB, 32 * MIB);
-	CHECK_EQUAL(take(16 * MIB, 16 * MIB), 32 * MIB);
-	touch(0, 16 * MIB);
-	kept_give(world, 32 * MIB, 16 * MIB);
-	CHECK_EQUAL(take(12 * MIB, 4 * MIB), 12 * MIB);
+	CHECK_EQUAL(take(20 * MIB, 12 * MIB), 32 * MIB);
+	touch(0, 20 * MIB);
+	kept_give(world, 32 * MIB, 20 * MIB);
+	CHECK_EQUAL(take(12 * MIB, 8 * MIB), 12 * MIB);
 	asked = unmapped = 0;
-	kept_make_up(MIB); /* of 20 MiB 4 are there, all in front */
-	CHECK_EQUAL(asked, 4 * MIB);
+	kept_make_up(MIB); /* of 20 MiB 8 are there, all in front */
+	CHECK_EQUAL(asked, 8 * MIB);
 	CHECK_EQUAL(unmapped, MIB);
 	forget();
 }
@@ -127,8 +143,8 @@ static void written_ranges(void)
 static void parts(void)
 {
 	unmapped = 0;
-	kept_give(world, 32 * MIB, 8 * MIB);
-	touch(0, 8 * MIB);
+	kept_give(world, 32 * MIB, 12 * MIB);
+	touch(0, 12 * MIB);
 	kept_make_up(28 * MIB);
 	CHECK_EQUAL(unmapped, 28 * MIB);
 	CHECK_EQUAL(take(2 * MIB, 2 * MIB), 2 * MIB);
@@ -139,6 +155,7 @@ int main(void)
 {
 	sy_platform_set_clock(clock_of_test);
 	sparse_ranges();
+	half_sparse_ranges();
 	written_ranges();
 	parts();
 	return check_result();
