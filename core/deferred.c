@@ -5,7 +5,8 @@
  * of that type until every reader that could have found it is done. Policies queue such memory here, by an entry of
  * 16 bytes that fits where a kernel has its rcu_head. What a grace period is in a kernel (every CPU has passed a
  * quiet state), is a span of time here: sy_heap.grace_ns on the platform's clock, which a replay sets from its
- * trace. A grace of 0 means the next tick.
+ * trace. A grace of 0 means the next tick. A heap whose program has readers who say when they begin and end (library/rcu.c)
+ * counts their grace periods in place of time.
  *
  * All entries of a heap wait equally long, so the order of arrival is the order of due times, and a queue does: add
  * at the end, take from the front. Nothing runs on its own: whoever drives the heap calls sy_heap_tick, which costs
@@ -24,7 +25,7 @@ void sy__defer(struct sy_heap *heap, struct sy_deferred *entry)
 {
 	entry->next = NULL;
 	sy__lock(&heap->deferred_lock);
-	entry->due = sy__now() + heap->grace_ns;
+	entry->due = heap->grace ? heap->grace->wanted() : sy__now() + heap->grace_ns;
 	if (heap->deferred_last)
 		heap->deferred_last->next = entry;
 	else
@@ -38,7 +39,7 @@ void sy__defer(struct sy_heap *heap, struct sy_deferred *entry)
 static struct sy_deferred *take_due(struct sy_heap *heap)
 {
 	struct sy_deferred *first, *last = NULL;
-	uint64_t now = sy__now();
+	uint64_t now = heap->grace ? heap->grace->passed() : sy__now();
 
 	sy__lock(&heap->deferred_lock);
 	first = heap->deferred_first;

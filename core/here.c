@@ -119,6 +119,11 @@ void sy__heap_tick(struct sy_heap *heap)
 
 /* ---- The generic entries ------------------------------------------------------------------------------------------ */
 
+void *sy__here_refused(struct sy_cache *cache, unsigned flags)
+{
+	return cache->heap->cache_refused ? cache->heap->cache_refused(cache, flags) : NULL;
+}
+
 void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
 {
 	unsigned slot;
@@ -128,7 +133,7 @@ void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
 		return NULL;
 	object = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE);
 	sy__here_leave(cache->heap);
-	return object;
+	return sy__unlikely(!object) ? sy__here_refused(cache, flags) : object;
 }
 
 void sy__here_cache_free(struct sy_cache *cache, void *object)

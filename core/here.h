@@ -22,6 +22,7 @@
 #include "types.h"
 
 SY__COLD void *sy__here_cache_alloc(struct sy_cache *, unsigned flags);
+SY__COLD void *sy__here_refused(struct sy_cache *, unsigned flags); /* when a slow call has ended without an object */
 SY__COLD void sy__here_cache_free(struct sy_cache *, void *object);
 SY__COLD void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *);
 SY__COLD void *sy__here_malloc(size_t size, struct sy_heap *);

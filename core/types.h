@@ -122,7 +122,7 @@ struct sy_list {
 /* Memory that waits for an RCU grace period: 16 bytes on 64-bit, as a kernel's rcu_head. See core/deferred.c. */
 struct sy_deferred {
 	struct sy_deferred *next;
-	uint64_t due; /* sy__now() at which the grace period has passed */
+	uint64_t due; /* when the grace period has passed: sy__now(), or its number by sy_heap.grace */
 };
 
 /* ---- Policies ------------------------------------------------------------------------------------------------- */
@@ -331,6 +331,12 @@ struct sy_metadata {
 	size_t cut, idle;      /* of these, pages cut into blocks; and such of which no block is in use */
 };
 
+/* Grace periods of readers who are known, by number. Neither takes a lock of the heap's. */
+struct sy_grace {
+	uint64_t (*wanted)(void); /* that has passed when every reader of now has done; never less than before */
+	uint64_t (*passed)(void); /* the last that has; lets the next one go on, as nobody else may */
+};
+
 struct sy_heap {
 	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *); /* of policy->here, or generic: what sy_malloc, */
 	void *(*malloc_here)(size_t size, struct sy_heap *);                  /* malloc, */
@@ -350,9 +356,11 @@ struct sy_heap {
 	struct sy_sizing sizing;
 	/* What calls without slots do beyond the heap, or NULL. */
 	void *(*refused)(size_t size, unsigned flags, struct sy_heap *); /* with a request of kmalloc that failed: its result */
+	void *(*cache_refused)(struct sy_cache *, unsigned flags);       /* the same with one for an object of a cache */
 	void (*passes)(struct sy_heap *); /* now and then, from slow calls: time has passed; NULL: nobody wants to know */
 	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
 	uint64_t grace_ns; /* length of an RCU grace period */
+	const struct sy_grace *grace; /* who knows when readers have done; NULL: time does */
 	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */
 	sy__lock_t making; /* held while a cache of a heap of threads is made or destroyed */

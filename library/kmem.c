@@ -16,16 +16,21 @@
  * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
  * the address that it is none of the heap's.
  *
+ * __GFP_NOFAIL. The heap asks what it is to answer when it has no memory (sy_heap.refused), hence the fast paths know nothing of it.
+ *
  * Locks. There are none: what a fork finds locked, its child never unlocks.
  */
+#include <slabyard/kernel/linux/rcupdate.h>
 #include <slabyard/kmem.h>
 
 #include "../core/page_interface.h"
+#include "rcu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CACHE_FLAGS                                                                                                        \
@@ -77,6 +82,53 @@ void kfree(const void *object)
 		now->kfree_here((void *)(uintptr_t)object, now);
 }
 
+/* ---- No memory -------------------------------------------------------------------------------------------------- */
+
+#define WAITS 10 /* of twice the time each, from a millisecond: a second in all */
+
+/* Gives others time to free something, and takes what caches have over. What is still refused after a second ends the program, as a kernel
+ * ends one: a caller who asks so does not look at the result. */
+static void wait_for_memory(unsigned waits)
+{
+	struct timespec moment = { .tv_nsec = 1000000L << waits };
+
+	if (waits == WAITS) {
+		fprintf(stderr, "slabyard: no memory for a request with __GFP_NOFAIL\n");
+		abort();
+	}
+	sy_heap_shrink(current());
+	nanosleep(&moment, NULL);
+}
+
+static bool must_not_fail(gfp_t flags)
+{
+	return flags & __GFP_NOFAIL && gfpflags_allow_blocking(flags);
+}
+
+static SY__COLD void *refused(size_t size, unsigned flags, struct sy_heap *now)
+{
+	void *object = NULL;
+
+	if (must_not_fail(flags) && size <= KMALLOC_MAX_SIZE)
+		for (unsigned waits = 0; !object; waits++) {
+			wait_for_memory(waits);
+			object = now->kmalloc_here(size, flags & ~__GFP_NOFAIL, now);
+		}
+	return object;
+}
+
+static SY__COLD void *cache_refused(struct sy_cache *cache, unsigned flags)
+{
+	void *object = NULL;
+
+	if (must_not_fail(flags))
+		for (unsigned waits = 0; !object; waits++) {
+			wait_for_memory(waits);
+			object = cache->alloc_here(cache, flags & ~__GFP_NOFAIL);
+		}
+	return object;
+}
+
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
 static struct sy_heap *open_as_told(void)
@@ -101,7 +153,13 @@ struct sy_heap *sy_kmem_heap(void)
 	if (sy__likely(first != &unopened))
 		return first;
 	opened = open_as_told();
-	if (opened && !__atomic_compare_exchange_n(&heap, &first, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (!opened)
+		return NULL;
+	opened->refused = refused;
+	opened->cache_refused = cache_refused;
+	sy__rcu_hold_slabs(opened);
+	sy__rcu_prepare_forks();
+	if (!__atomic_compare_exchange_n(&heap, &first, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		sy_heap_close(opened);
 		return first;
 	}
@@ -149,6 +207,8 @@ void kmem_cache_destroy(struct kmem_cache *cache)
 	if (!cache)
 		return;
 	memcpy(name, cache_of(cache)->name, sizeof(name));
+	if (cache_of(cache)->flags & SY_CACHE_TYPESAFE_BY_RCU && !sy__rcu_reads())
+		sy__synchronize_rcu(); /* whose pages go at once */
 	if (sy_cache_destroy(cache_of(cache), &alive))
 		return;
 	if (!alive)
@@ -173,6 +233,8 @@ int kmem_cache_alloc_bulk(struct kmem_cache *cache, gfp_t flags, size_t count, v
 {
 	unsigned got = count <= INT_MAX ? sy_alloc_bulk(cache_of(cache), flags, (unsigned)count, objects) : 0;
 
+	while (got < count && must_not_fail(flags))
+		objects[got++] = kmem_cache_alloc(cache, flags);
 	if (got == count)
 		return (int)got;
 	sy_free_bulk(cache_of(cache), got, objects);
@@ -271,9 +333,15 @@ static size_t kvsize(const void *object)
 
 void *kvmalloc(size_t size, gfp_t flags)
 {
-	void *object = size <= KMALLOC_MAX_SIZE ? kmalloc(size, flags) : NULL;
+	void *object = size <= KMALLOC_MAX_SIZE ? kmalloc(size, flags & ~__GFP_NOFAIL) : NULL;
 
-	return object ? object : map(size);
+	if (!object)
+		object = map(size);
+	for (unsigned waits = 0; !object && must_not_fail(flags) && size <= SIZE_MAX / 2; waits++) {
+		wait_for_memory(waits);
+		object = map(size);
+	}
+	return object;
 }
 
 void kvfree(const void *object)

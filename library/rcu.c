@@ -12,12 +12,19 @@
  * grace period one step further if it can be taken. By comes whoever queues something, ends his reading or gives up his last spin
  * lock. synchronize_rcu and rcu_barrier queue an entry of their own and come by until that has been called.
  *
+ * Slabs of caches with SLAB_TYPESAFE_BY_RCU wait in the heap, by the number of the grace period that they wait for (sy_heap.grace): the next one to
+ * begin, which the heap lets begin when it looks what has passed. It looks from inside calls for memory, where no callback may run: those
+ * that are ready stand in a queue of their own, until the next who comes by calls them.
+ *
  * Callbacks run where a kernel's would: in a thread that has no spin lock and does not read, one after the other in the order of
  * their queueing. Who calls them has the turn, and no lock: they may queue more.
  *
  * Locks. queue_lock protects what is queued; the turn, which is only ever tried for, everything else. The queue's may be taken with the turn
- * held. A fork takes both first, so that the child finds them free; the readers that it has not got are not waited for.
+ * held, and nothing else is taken with it held. A fork takes both first, before the heap's, so that the child finds them free; the readers that it
+ * has not got are not waited for.
  */
+#include "rcu.h"
+
 #include <slabyard/kernel/linux/rcupdate.h>
 #include <slabyard/kernel/linux/spinlock.h>
 
@@ -36,6 +43,8 @@ static struct {
 	sy__lock_t queue_lock, turn;
 	struct queue queued;   /* for the next grace period */
 	struct rcu_head *held; /* those that the present one is for */
+	struct queue ready;    /* whose grace period has passed */
+	uint64_t begun, passed; /* grace periods; read without the turn too */
 	unsigned half;         /* of the present grace period: 0: there is none */
 	unsigned long pending; /* entries not called yet */
 } rcu;
@@ -72,6 +81,15 @@ static void prepare_forks(void)
 	pthread_atfork(wait_for_turn, end_of_fork, forget_other_readers);
 }
 
+/* Entries, linked through next, at the end of a queue. */
+static void append(struct queue *queue, struct rcu_head *first)
+{
+	if (!queue->first)
+		queue->end = &queue->first;
+	for (*queue->end = first; *queue->end; queue->end = &(*queue->end)->next)
+		;
+}
+
 static struct rcu_head *take_queue(void)
 {
 	struct rcu_head *first;
@@ -96,15 +114,24 @@ static bool have_read(void)
 	return __atomic_fetch_add(&rcu.readers[!rcu.index], 0, __ATOMIC_SEQ_CST) == 0;
 }
 
-/* Goes on until there are readers to wait for; entries whose grace period has passed, or NULL. */
-static struct rcu_head *advance(void)
+/* Who reads this and what comes after it are one: the number that a caller gets is of a grace period that begins after what he did before. */
+static uint64_t count(uint64_t *number, uint64_t more)
 {
-	struct rcu_head *passed = NULL;
+	uint64_t guess = sy__load64(number);
 
+	while (!sy__swap64(number, &guess, guess + more))
+		;
+	return guess;
+}
+
+/* With the turn. Goes on until there are readers to wait for; begins if there are entries, or somebody polls. */
+static void advance(bool polled)
+{
 	if (rcu.half == 0) {
 		rcu.held = take_queue();
-		if (!rcu.held)
-			return NULL;
+		if (!rcu.held && !polled)
+			return;
+		count(&rcu.begun, 1);
 		turn_index();
 		rcu.half = 1;
 	}
@@ -113,10 +140,10 @@ static struct rcu_head *advance(void)
 		rcu.half = 2;
 	}
 	if (rcu.half == 2 && have_read()) {
-		passed = rcu.held;
+		append(&rcu.ready, rcu.held);
 		rcu.half = 0;
+		count(&rcu.passed, 1);
 	}
-	return passed;
 }
 
 static void call(struct rcu_head *head)
@@ -129,8 +156,11 @@ static void call(struct rcu_head *head)
 		head->func(head);
 }
 
-static void call_all(struct rcu_head *head)
+static void call_ready(void)
 {
+	struct rcu_head *head = rcu.ready.first;
+
+	rcu.ready.first = NULL;
 	while (head) {
 		struct rcu_head *next = head->next;
 
@@ -144,7 +174,8 @@ static SY__COLD void come_by(void)
 {
 	if (!sy__lock_try(&rcu.turn))
 		return;
-	call_all(advance());
+	advance(false);
+	call_ready();
 	sy__unlock(&rcu.turn);
 }
 
@@ -177,22 +208,49 @@ bool sy__rcu_reads(void)
 	return depth != 0;
 }
 
+void sy__rcu_prepare_forks(void)
+{
+	pthread_once(&fork_once, prepare_forks);
+}
+
 /* ---- Those who leave something behind --------------------------------------------------------------------------- */
 
 void sy__call_rcu(struct rcu_head *head, rcu_callback_t function)
 {
-	pthread_once(&fork_once, prepare_forks);
+	sy_kmem_heap(); /* which prepares for forks */
 	head->func = function;
 	head->next = NULL;
 	__atomic_fetch_add(&rcu.pending, 1, __ATOMIC_RELAXED);
 	sy__lock(&rcu.queue_lock);
-	if (!rcu.queued.first)
-		rcu.queued.end = &rcu.queued.first;
-	*rcu.queued.end = head;
-	rcu.queued.end = &head->next;
+	append(&rcu.queued, head);
 	sy__unlock(&rcu.queue_lock);
 	pass();
 }
+
+/* ---- Slabs, which the heap keeps until then ----------------------------------------------------------------------- */
+
+static uint64_t next_to_begin(void)
+{
+	return count(&rcu.begun, 0) + 1;
+}
+
+static uint64_t last_passed(void)
+{
+	if (sy__lock_try(&rcu.turn)) {
+		advance(true);
+		sy__unlock(&rcu.turn);
+	}
+	return count(&rcu.passed, 0);
+}
+
+void sy__rcu_hold_slabs(struct sy_heap *heap)
+{
+	static const struct sy_grace grace = { .wanted = next_to_begin, .passed = last_passed };
+
+	heap->grace = &grace;
+}
+
+/* ---- Those who wait ----------------------------------------------------------------------------------------------- */
 
 struct waiter {
 	struct rcu_head head;

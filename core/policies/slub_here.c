@@ -88,7 +88,7 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 		return NULL;
 	object = sy__slub_alloc_slow(cache, slot, flags, SY_ANY_NODE);
 	sy__here_leave(cache->cache.heap);
-	return object;
+	return sy__unlikely(!object) ? sy__here_refused(&cache->cache, flags) : object;
 }
 
 /* The first object of what the slot owns beside what its active slab holds, in a call that ends; or NULL: a slow call must follow, which forgets

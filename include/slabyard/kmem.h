@@ -11,15 +11,15 @@
  * tunables ("slab:batchcount=32"; slub when unset). libslabyard holds the functions.
  *
  * Thread safety: every function from any thread at any time; destroying a cache while somebody uses it excepted. Not from
- * signal handlers, nor from constructors. An allocation that there is no memory for is NULL, for __GFP_NOFAIL too.
+ * signal handlers, nor from constructors. An allocation that there is no memory for is NULL; with __GFP_NOFAIL and flags that may wait it tries
+ * again for a second, and then ends the program with a line on standard error. Impossible sizes are NULL all the same.
  * Sizes and flags mean what they mean in Linux 6.1, names that came later what they mean in the kernels that have them, with these
  * differences:
  *
  *   A program has one memory node, whose number is not looked at.
  *   Flags that steer reclaim, warnings or the kernel's debugging (__GFP_NORETRY, __GFP_NOWARN, SLAB_POISON, …) are accepted and do
  *   nothing. GFP_ATOMIC and GFP_NOWAIT don't ask other caches for memory.
- *   SLAB_TYPESAFE_BY_RCU does not wait for the readers of linux/rcupdate.h. Freed slabs stay until the next pass of time that
- *   the library notices; readers that must be waited for longer hold the object, or the program opens a heap with a grace period.
+ *   Slabs of caches with SLAB_TYPESAFE_BY_RCU wait for the readers of linux/rcupdate.h, and then until the library next looks what has passed.
  */
 #ifndef SLABYARD_KMEM_H
 #define SLABYARD_KMEM_H
