@@ -33,7 +33,7 @@
 #define SHRINK_BUCKETS 32
 #define WARM_SLOTS 6u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
 #define WARM_BYTES ((size_t)16 << 10) /* of so much at most */
-#define CLASSES_LOOKED_AT 8u /* for one of which the slot owns slabs, each time that it needs pages; */
+#define CLASSES_LOOKED_AT 8u /* for one of which the slot has slabs or strays, each time that it needs pages; */
 #define SLABS_LOOKED_AT 16u  /* and of those so many at most */
 #define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
 
@@ -378,6 +378,19 @@ void sy__slub_give_empties(struct sy__slub_cache *cache, unsigned slot, uint32_t
 		unfreeze_empty(cache, slot, sy__slub_next_empty(cache, own));
 }
 
+static void give_strays(struct sy__slub_cache *cache, unsigned slot)
+{
+	if (!sy__slub_slots_own(cache))
+		return;
+	sy__slub_give_strays(cache, slot);
+	sy__slub_end_strays(cache, slot);
+}
+
+static bool has_idle(const struct sy__slub_slot *own)
+{
+	return own->partial || own->strays || own->astray;
+}
+
 static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
@@ -394,17 +407,19 @@ static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
 	sy__slub_give_empties(cache, slot, 0);
 }
 
-/* Nobody notices when another slot frees the last object of an owned slab, which stays until its owner allocates such objects again. So
- * who needs pages for a class looks first at slabs of another class that the slot owns, of one after the other each time, and gives
- * back those without an object in use. In a slow call of a heap of threads. */
+/* Nobody notices when another slot frees the last object of an owned slab, which stays until its owner allocates such objects again. Nor do strays
+ * go home by themselves, and each may be the last object of a slab of somebody else's. So
+ * who needs pages for a class looks first at what the slot has of another class, of one after the other each time: strays go home, and
+ * slabs without an object in use are given back. In a slow call of a heap of threads. */
 void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
 {
 	for (unsigned looks = 0; looks < CLASSES_LOOKED_AT; looks++) {
 		unsigned class = __atomic_fetch_add(&slub->looked_at, 1, __ATOMIC_RELAXED) % SY__KMALLOC_MOST_CLASSES;
-		struct sy_cache *cache = slub->kmalloc.classes[class];
+		struct sy__slub_cache *cache = sy__slub_cache(slub->kmalloc.classes[class]);
 
-		if (cache && sy__slub_slot(sy__slub_cache(cache), slot)->partial) {
-			give_unnoticed(sy__slub_cache(cache), slot);
+		if (cache && has_idle(sy__slub_slot(cache, slot))) {
+			give_strays(cache, slot);
+			give_unnoticed(cache, slot);
 			return;
 		}
 	}
@@ -442,14 +457,6 @@ static uint64_t unfreeze_owned(struct sy__slub_cache *cache, unsigned slot)
 	while ((page = sy__slub_next_owned(cache, sy__slub_slot(cache, slot))))
 		pages += unfreeze(cache, slot, page, held_chain(page));
 	return pages;
-}
-
-static void give_strays(struct sy__slub_cache *cache, unsigned slot)
-{
-	if (!sy__slub_slots_own(cache))
-		return;
-	sy__slub_give_strays(cache, slot);
-	sy__slub_end_strays(cache, slot);
 }
 
 static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)

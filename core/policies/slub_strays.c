@@ -9,7 +9,8 @@
  * How. Such a free puts the object onto own->strays, a list of the slot's alone. Each stray says how many there are from it on, since the slot's
  * cache line has no room for a counter. To its slab a stray is in use: neither the word nor the owner nor the node knows of it, and a
  * slab of which no other object is in use stays as long as the stray is kept. So strays are few: stray_limit of a cache in a slot. One more, and all
- * go home: each row of them that is of one slab by one exchange, as if it were a single object. They also go when the slot is drained,
+ * go home: each row of them that is of one slab by one exchange, as if it were a single object. They also go when the thread needs pages for another size
+ * (sy__slub_look_around): of a size that it has no use for any more they would keep a slab each. And when the slot is drained,
  * that is when its thread ends, and when others trim or shrink.
  *
  * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_AT_ONCE or more, they become the freelist, before the slot looks at its own slabs: they

@@ -1,6 +1,6 @@
 /*
- * Slabs that a thread owns and others empty: they are found, and serve other sizes, when that thread needs pages
- * (core/policies/slub_slabs.c).
+ * What a thread has without a use for it: slabs that it owns and others emptied, and objects of others that it keeps. Both are found when that
+ * thread needs pages for another size (core/policies/slub_slabs.c): the slabs serve that one, the objects go home.
  */
 #include "threads_support.h"
 
@@ -9,6 +9,7 @@
 #define OTHER 528
 #define OBJECTS 4000
 #define EACH 8 /* one of so many is freed by its own thread, which makes it the owner of the slab */
+#define FEW 20 /* of the slab that the main thread allocates from */
 
 static struct sy_heap *heap;
 static void *objects[OBJECTS];
@@ -22,55 +23,118 @@ static void *frees_the_rest(void *nothing)
 	return nothing;
 }
 
+/* Of the smaller size. */
+struct seen {
+	unsigned slabs, strays;
+};
+
+static bool is_small(const struct sy_slab *slab)
+{
+	return slab->cache && slab->cache->object_size >= SMALL && slab->cache->object_size < OTHER;
+}
+
 static bool count_slab(void *context, const struct sy_slab *slab)
 {
-	unsigned *slabs = context;
+	struct seen *seen = context;
 
-	*slabs += slab->cache && slab->cache->object_size >= SMALL && slab->cache->object_size < OTHER;
+	seen->slabs += is_small(slab);
 	return true;
 }
 
-static bool any_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
+static bool count_stray(void *context, const struct sy_slab *slab, const struct sy_part *part)
 {
-	(void)context;
-	(void)slab;
-	(void)part;
+	struct seen *seen = context;
+
+	seen->strays += is_small(slab) && part->list && !strcmp(part->list, "strays");
 	return true;
 }
 
-static unsigned small_slabs(void)
+static struct seen look(void)
 {
-	unsigned slabs = 0;
-	const struct sy_visitor visitor = { count_slab, any_part, &slabs, NULL };
+	struct seen seen = { 0, 0 };
+	const struct sy_visitor visitor = { count_slab, count_stray, &seen, NULL };
 
 	CHECK_TEXT(sy_heap_check(heap), NULL);
 	CHECK(sy_heap_walk(heap, &visitor));
-	return slabs;
+	return seen;
 }
 
-int main(void)
+static void take_others(void)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		others[i] = sy_malloc(heap, OTHER, 0);
+}
+
+static void give_others(void)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		sy_mfree(heap, others[i]);
+}
+
+static void run(void *(*work)(void *))
+{
+	pthread_t thread;
+
+	CHECK_EQUAL(pthread_create(&thread, NULL, work, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+static void open_with_objects(void)
 {
 	const struct sy_heap_options options = { .reserve = RESERVE };
 	const char *error = "";
-	unsigned before;
-	pthread_t thread;
 
 	heap = sy_heap_open("slub", &options, &error);
 	CHECK(heap != NULL);
 	for (unsigned i = 0; i < OBJECTS; i++)
 		objects[i] = sy_malloc(heap, SMALL, 0);
+}
+
+static void slabs_serve_other_sizes(void)
+{
+	unsigned before;
+
+	open_with_objects();
 	for (unsigned i = 0; i < OBJECTS; i += EACH)
 		sy_mfree(heap, objects[i]);
-	CHECK_EQUAL(pthread_create(&thread, NULL, frees_the_rest, NULL), 0);
-	pthread_join(thread, NULL);
-	before = small_slabs();
+	run(frees_the_rest);
+	before = look().slabs;
 	CHECK(before > 8);
-	for (unsigned i = 0; i < OBJECTS; i++)
-		others[i] = sy_malloc(heap, OTHER, 0);
-	CHECK(small_slabs() < before / 4);
-	for (unsigned i = 0; i < OBJECTS; i++)
-		sy_mfree(heap, others[i]);
+	take_others();
+	CHECK(look().slabs < before / 4);
+	give_others();
 	CHECK_TEXT(sy_heap_check(heap), NULL);
 	sy_heap_close(heap);
+}
+
+/* A thread that allocates the size too, else it would keep none. */
+static void *keeps_a_few(void *nothing)
+{
+	void *own = sy_malloc(heap, SMALL, 0);
+
+	for (unsigned i = OBJECTS - FEW; i < OBJECTS; i++)
+		sy_mfree(heap, objects[i]);
+	CHECK_EQUAL(look().strays, FEW);
+	take_others();
+	CHECK_EQUAL(look().strays, 0);
+	give_others();
+	sy_mfree(heap, own);
+	return nothing;
+}
+
+static void objects_go_home(void)
+{
+	open_with_objects();
+	run(keeps_a_few);
+	for (unsigned i = 0; i < OBJECTS - FEW; i++)
+		sy_mfree(heap, objects[i]);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	sy_heap_close(heap);
+}
+
+int main(void)
+{
+	slabs_serve_other_sizes();
+	objects_go_home();
 	return check_result();
 }
