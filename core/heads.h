@@ -30,4 +30,10 @@ static inline size_t sy__heads_index(const struct sy__heads *heads, const void *
 	return ((uintptr_t)address - heads->memory) >> SY_PAGE_SHIFT;
 }
 
+/* First page of the block that an address in the range is in. */
+static inline struct sy_page *sy__heads_of(const struct sy__heads *heads, const void *address)
+{
+	return sy__heads_at(heads, sy__heads_index(heads, address));
+}
+
 #endif

@@ -497,9 +497,7 @@ static bool slub_heap_init(struct sy_heap *heap)
 /* As kfree does, in a heap of threads: what a program asks the size of, it often frees next. */
 static struct sy_page *head_of_any(struct sy_heap *heap, const void *object)
 {
-	const struct sy__heads *heads = &sy__slub_heap(heap)->heads;
-
-	return heap->threads ? sy__heads_at(heads, sy__heads_index(heads, object)) : sy__head_of(heap, object);
+	return heap->threads ? sy__heads_of(&sy__slub_heap(heap)->heads, object) : sy__head_of(heap, object);
 }
 
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)

@@ -136,7 +136,7 @@ static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 	const char *start = sy__page_address(&slub->heap, page);
 
 	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE)
-		if (sy__heads_at(&slub->heads, sy__heads_index(&slub->heads, start + at)) != page)
+		if (sy__heads_of(&slub->heads, start + at) != page)
 			return false;
 	return true;
 }

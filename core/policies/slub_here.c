@@ -268,8 +268,7 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 /* Frees of other objects than the one that was handed out last, in a call. */
 static inline void free_other(struct sy__slub_cache *cache, void *object, size_t offset)
 {
-	const struct sy__heads *heads = &sy__slub_heap(cache->cache.heap)->heads;
-	struct sy_page *page = sy__heads_at(heads, sy__heads_index(heads, object));
+	struct sy_page *page = sy__heads_of(&sy__slub_heap(cache->cache.heap)->heads, object);
 	ptrdiff_t here = sy__call_here();
 
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, offset)))
