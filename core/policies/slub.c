@@ -440,7 +440,7 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 }
 
 /* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
-void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, struct sy__slub_chain objects)
+void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *first, void *last, uint32_t count)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
@@ -449,8 +449,8 @@ void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy
 
 	sy__lock(&node->lock);
 	do {
-		*sy__slub_next(cache, objects.last) = sy__slub_word_first(old, objects.last);
-		new = freed(cache, old, objects.first, objects.count);
+		*sy__slub_next(cache, last) = sy__slub_word_first(old, last);
+		new = freed(cache, old, first, count);
 	} while (!sy__swap64(&slab->word, &old, new));
 	discard = settle(cache, node, page, old, new);
 	sy__unlock(&node->lock);
@@ -476,7 +476,7 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
 		new = freed(cache, old, object, 1);
 		if (sy__unlikely(moves(old, new))) {
-			sy__slub_free_moving(cache, slot, page, (struct sy__slub_chain){ object, object, 1 });
+			sy__slub_free_moving(cache, slot, page, object, object, 1);
 			return;
 		}
 	} while (!sy__swap64(&slab->word, &old, new));

@@ -435,7 +435,7 @@ static inline void *sy__slub_pop_strays(struct sy__slub_slot *own, size_t least)
 
 /* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
 void *sy__slub_alloc_slow(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
-void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, struct sy__slub_chain);
+void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *first, void *last, uint32_t count);
 SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *, void *object);
 
 /* slub_here.c, for heaps of threads: entries, for a cache whose layout is known; what a new slab's pages belong to. */

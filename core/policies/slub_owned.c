@@ -339,7 +339,7 @@ void sy__slub_free_owned(struct sy__slub_cache *cache, unsigned slot, struct sy_
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
 	if (!free_here(cache, own, page, object))
-		sy__slub_free_moving(cache, slot, page, (struct sy__slub_chain){ object, object, 1 });
+		sy__slub_free_moving(cache, slot, page, object, object, 1);
 	if (own->empty_slabs > cache->empty_limit)
 		sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
 }

@@ -69,11 +69,12 @@ static void hold(struct sy__slub_cache *cache, struct sy__slub_slot *own, const 
 static void give_row(struct sy__slub_cache *cache, unsigned slot, const struct row *row)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	const struct sy__slub_chain *objects = &row->objects;
 
 	if (sy__slub_owner(sy__slub_slab(row->page)) == sy__slub_mark(cache, own))
 		hold(cache, own, row);
-	else if (!sy__slub_free_foreign(cache, own, row->page, row->objects.first, row->objects.last, row->objects.count))
-		sy__slub_free_moving(cache, slot, row->page, row->objects);
+	else if (!sy__slub_free_foreign(cache, own, row->page, objects->first, objects->last, objects->count))
+		sy__slub_free_moving(cache, slot, row->page, objects->first, objects->last, objects->count);
 }
 
 static void give_list(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_stray *strays)
