@@ -497,6 +497,7 @@ static inline void sy__slub_refill_pages(struct sy__slub_cache *cache, struct sy
 }
 
 /* slub_check.c */
+bool sy__slub_in_slab(const struct sy__slub_cache *, struct sy_page *, const void *object);
 void sy__slub_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__slub_check(struct sy_heap *);
 

@@ -20,7 +20,7 @@
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
 
-static bool in_slab(const struct sy__slub_cache *cache, struct sy_page *page, const void *object)
+bool sy__slub_in_slab(const struct sy__slub_cache *cache, struct sy_page *page, const void *object)
 {
 	const char *start = sy__page_address(cache->cache.heap, page);
 	size_t offset = (size_t)((const char *)object - start);
@@ -34,7 +34,7 @@ static uint32_t length(const struct sy__slub_cache *cache, struct sy_page *page,
 {
 	uint32_t count = 0;
 
-	for (void *at = freelist; in_slab(cache, page, at) && count < sy__slub_objects(page); at = *sy__slub_next(cache, at))
+	for (void *at = freelist; sy__slub_in_slab(cache, page, at) && count < sy__slub_objects(page); at = *sy__slub_next(cache, at))
 		count++;
 	return count;
 }
@@ -122,7 +122,7 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 
 	*last = NULL;
 	for (void *at = freelist; at; at = *sy__slub_next(cache, at)) {
-		if (!in_slab(cache, page, at) || ++count > sy__slub_objects(page))
+		if (!sy__slub_in_slab(cache, page, at) || ++count > sy__slub_objects(page))
 			return UINT32_MAX;
 		*last = at;
 	}

@@ -28,8 +28,8 @@
  *
  * All of it is the slot's own, but for the exchanges, which release what was done to the objects to whoever takes their slab's list.
  */
-#include "../walk.h"
 #include "../here.h"
+#include "../walk.h"
 #include "slub.h"
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------------- */
@@ -119,15 +119,11 @@ void sy__slub_end_strays(struct sy__slub_cache *cache, unsigned slot)
 static struct sy_page *slab_of(const struct sy__slub_cache *cache, const void *address)
 {
 	struct sy_page *page = sy__pages_find(cache->cache.heap, address);
-	size_t offset;
 
 	if (!page)
 		return NULL;
 	page = sy__page_head(page);
-	if (!sy__page_is_slab(page) || sy__slub_slab(page)->cache != cache)
-		return NULL;
-	offset = (size_t)((const char *)address - (const char *)sy__page_address(cache->cache.heap, page));
-	return offset % cache->cache.size == 0 && offset / cache->cache.size < sy__slub_objects(page) ? page : NULL;
+	return sy__page_is_slab(page) && sy__slub_slab(page)->cache == cache && sy__slub_in_slab(cache, page, address) ? page : NULL;
 }
 
 /* Of a list that may have been written over: as far as it is sound. */
