@@ -35,17 +35,18 @@
  * that stays partial, takes no lock. No lock is held while pages are taken, and no local section either, as that may run
  * this cache's own shrink; pages are given back without a lock.
  *
- * In heaps of threads a slot owns what it has frozen: it frees into that by plain stores, its partial list has another limit, and empty
- * slabs are a list of their own (slub_owned.c says how and why); and it keeps some objects of others' slabs that it is given back (slub_strays.c).
+ * In heaps of threads a slot owns what it has frozen: it frees into that by plain stores, its partial list has another limit, and
+ * empty slabs are a list of their own (slub_owned.c says how and why); and it keeps some objects of others' slabs that it is given
+ * back (slub_strays.c).
  *
- * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's
- * list if and only if it has free objects; in_use + length of the slab's freelist (+ what slub_trim.c took off it) = objects, where an active slab
- * counts the objects on its slot's freelist as in use, any slab those that slots keep as strays, and an owned one those that it holds itself; every free object is in
- * its slab, at a multiple of the size, once.
+ * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and only
+ * if it has free objects; in_use + length of the slab's freelist (+ what slub_trim.c took off it) = objects, where an active slab
+ * counts the objects on its slot's freelist as in use, any slab those that slots keep as strays, and an owned one those that it
+ * holds itself; every free object is in its slab, at a multiple of the size, once.
  *
  * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_strays.c (what they
- * keep of others' slabs), slub_word.h (the word of
- * a slab), slub_slabs.c (its life), slub_trim.c (pages in it that go), slub_geometry.c (layout, orders, merging), slub_check.c.
+ * keep of others' slabs), slub_word.h (the word of a slab), slub_slabs.c (its life), slub_trim.c (pages in it that go),
+ * slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "../here.h"
 #include "slub.h"

@@ -61,7 +61,6 @@ static void count_slot_slab(struct sy_cache_counts *counts, const struct sy__slu
 static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cache *cache, unsigned slot)
 {
 	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-
 	size_t strays;
 
 	sy__local_begin(slot);
@@ -69,7 +68,9 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cac
 	counts->objects_in_use -= strays;
 	counts->objects_cached += strays;
 	if (own->slab)
-		count_slot_slab(counts, cache, own->slab, (own->astray ? 0 : length(cache, own->slab, own->freelist)) + own->uncarved + sy__slub_held_objects(cache, own->slab));
+		count_slot_slab(counts, cache, own->slab,
+		                (own->astray ? 0 : length(cache, own->slab, own->freelist)) + own->uncarved +
+		                        sy__slub_held_objects(cache, own->slab));
 	for (struct sy_page *page = own->partial; page; page = sy__slub_behind(cache, page))
 		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
 	for (struct sy_page *page = sy__slub_first_empty(cache, own); page; page = sy__slub_behind(cache, page))
@@ -339,7 +340,9 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	return dummy->freelist || dummy->strays || dummy->astray || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs ? "slub: something is in the slot in which nothing may ever be" : NULL;
+	if (dummy->freelist || dummy->strays || dummy->astray || dummy->bytes || dummy->empty_slabs || dummy->partial_slabs)
+		return "slub: something is in the slot in which nothing may ever be";
+	return NULL;
 }
 
 static const char *check_cache(struct sy__slub_cache *cache)

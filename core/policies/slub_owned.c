@@ -34,22 +34,22 @@
  * sides. As both pointers and the freelist were too much for a descriptor, links are numbers of pages.
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
- * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange
- * acquires what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But not of any
- * number of slabs: a thread that only frees what others allocate would collect the free objects of all their slabs, while
- * they make new ones. The slabs that a slot has filled itself, it owns without a limit, since it is the one that allocates from them
- * next; of others, which slab.filler tells, slot_limit. Beyond that it keeps objects of such slabs (slub_strays.c), or the slab goes to its node.
+ * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires
+ * what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But not of any number of
+ * slabs: a thread that only frees what others allocate would collect the free objects of all their slabs, while they make new ones.
+ * The slabs that a slot has filled itself, it owns without a limit, since it is the one that allocates from them next; of others,
+ * which slab.filler tells, slot_limit. Beyond that it keeps objects of such slabs (slub_strays.c), or the slab goes to its node.
  *
  * How it gives a slab up. When its active slab has nothing left, neither on a list of its own nor in the word, one exchange takes
  * the frozen bit away; the mark is gone before, since by then the slab may be another's. When it is drained, or has too many
  * empty ones, the held objects go to the word's list, in the same exchange that takes the frozen bit away, under the node's lock
  * (release in slub_slabs.c).
  *
- * Carving. A new slab's objects are not linked at once: nobody may ever need most of them, and they would be written to long
- * before they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to
- * the end of a page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab of its node's that
- * is empty the list is forgotten, and it is carved anew. One that becomes empty as the slot's own keeps its list: to link its objects again, page by
- * page, takes longer than an order of addresses, which processors foresee, saves.
+ * Carving. A new slab's objects are not linked at once: nobody may ever need most of them, and they would be written to long before
+ * they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to the end of a
+ * page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab of its node's
+ * that is empty the list is forgotten, and it is carved anew. One that becomes empty as the slot's own keeps its list: to link its
+ * objects again, page by page, takes longer than an order of addresses, which processors foresee, saves.
  *
  * All of this is the slot's own state and one word, so it runs inside a fast call, without a lock: refilling a slot is a slow call
  * only when the node's list or the page allocator is needed. tests/model/ tries all interleavings.
@@ -196,8 +196,8 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		carve_all(cache, own);
 }
 
-/* The active slab has nothing left: no held objects (hence no emptied_pages), and none in its word as that was. It is nobody's from now on, unless
- * the word has changed. */
+/* The active slab has nothing left: no held objects (hence no emptied_pages), and none in its word as that was. It is nobody's from
+ * now on, unless the word has changed. */
 static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_slab *slab, uint64_t *old)
 {
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
@@ -255,7 +255,8 @@ static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_sl
 	return more(cache, own) ? sy__slub_pop(cache, own) : NULL;
 }
 
-/* An object of what the slot owns, whose freelist is empty, as are its strays or too few; or NULL, as of the dummy. In its local section, or a call. */
+/* An object of what the slot owns, whose freelist is empty, as are its strays or too few; or NULL, as of the dummy. In its local
+ * section, or a call. */
 void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	void *object = NULL;
@@ -265,7 +266,8 @@ void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	return object;
 }
 
-/* The same on that node, with or without a freelist. Slabs of other nodes on the way are given up; strays there are only in heaps of one node. */
+/* The same on that node, with or without a freelist. Slabs of other nodes on the way are given up; strays there are only in heaps
+ * of one node. */
 void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
@@ -299,8 +301,9 @@ static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struc
 		sy__slub_emptied(cache, own, page);
 }
 
-/* Gives objects of a slab that is not the slot's back, `count` that are linked from `first` to `last`: pushes them onto the slab's list, or makes the slab the slot's. False: what
- * is to be done needs the node. In the slot's local section, or a call; not of the dummy. */
+/* Gives objects of a slab that is not the slot's back, `count` that are linked from `first` to `last`: pushes them onto the slab's
+ * list, or makes the slab the slot's. False: what is to be done needs the node. In the slot's local section, or a call; not of the
+ * dummy. */
 bool sy__slub_free_foreign(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *first, void *last,
                            uint32_t count)
 {

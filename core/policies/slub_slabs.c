@@ -102,8 +102,9 @@ static void construct_objects(const struct sy_cache *cache, char *memory, uint32
 		sy__construct(cache->constructor, memory + (size_t)i * cache->size, cache->object_size);
 }
 
-/* A slab for whoever asked: frozen and counted, with every object taken off the slab's own freelist, and linked from the first
- * on, but in heaps of threads where they are linked when they are needed. NULL: no memory. Called outside local sections, as it may run every heap's shrink. */
+/* A slab for whoever asked: frozen and counted, with every object taken off the slab's own freelist, and linked from the first on,
+ * but in heaps of threads where they are linked when they are needed. NULL: no memory. Called outside local sections, as it may run
+ * every heap's shrink. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_page *page = take_pages(cache, slot, flags, node);
@@ -407,10 +408,10 @@ static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
 	sy__slub_give_empties(cache, slot, 0);
 }
 
-/* Nobody notices when another slot frees the last object of an owned slab, which stays until its owner allocates such objects again. Nor do strays
- * go home by themselves, and each may be the last object of a slab of somebody else's. So
- * who needs pages for a class looks first at what the slot has of another class, of one after the other each time: strays go home, and
- * slabs without an object in use are given back. In a slow call of a heap of threads. */
+/* Nobody notices when another slot frees the last object of an owned slab, which stays until its owner allocates such objects
+ * again. Nor do strays go home by themselves, and each may be the last object of a slab of somebody else's. So who needs pages for
+ * a class looks first at what the slot has of another class, of one after the other each time: strays go home, and slabs without an
+ * object in use are given back. In a slow call of a heap of threads. */
 void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
 {
 	for (unsigned looks = 0; looks < CLASSES_LOOKED_AT; looks++) {

@@ -7,9 +7,10 @@
  * space until it is used again. (What goes by itself after a while, see core/pages/decay.c, are whole slabs: owned ones are their
  * slots' alone, and a look at the objects of all others would cost more than most programs gain.)
  *
- * The objects that lie in such pages, even with a part, have lost their links. They come off the slab's list, and slab.emptied_pages
- * says which pages they are in, a bit for each, or for each 2, 4, … of a slab of more than UNITS pages, which then go together; that word is
- * the held objects' count while the slab is a slot's, and free while it is nobody's. They remain free: the slab's word counts them neither as in use nor on its list.
+ * The objects that lie in such pages, even with a part, have lost their links. They come off the slab's list, and
+ * slab.emptied_pages says which pages they are in, a bit for each, or for each 2, 4, … of a slab of more than UNITS pages, which
+ * then go together; that word is the held objects' count while the slab is a slot's, and free while it is nobody's. They remain
+ * free: the slab's word counts them neither as in use nor on its list.
  *
  * Before a slot gets the slab, everything is as before: all pages are taken into use, and their objects linked
  * (sy__slub_refill_emptied). So nobody but the node, this file, checks and walks ever meets such a slab; and a free into one
