@@ -13,6 +13,10 @@
  * In heaps of threads each slot keeps the last few runs that were freed on it whole, for requests to come (rows.c). Such a run is a large
  * allocation of 0 bytes, which no other is. Who frees one twice is told by that, and nothing is done.
  *
+ * A run that nobody writes takes more than one that is written: its descriptors, a sixty-fourth of it, and pages that it leaves
+ * in memory wherever a buffer began or ended, of which nobody knows. So who serves what a heap refuses is told of runs that go on to the
+ * free lists (sy_heap.leaves), and may have the larger requests for himself (sy_heap.elsewhere).
+ *
  * Bytes that live are counted by the heap, or by each slot of a heap of threads, so that to count takes no atomic operation.
  */
 #include "large.h"
@@ -122,6 +126,14 @@ static struct sy_page *new_run(struct sy_heap *heap, unsigned slot, unsigned ord
 	return page;
 }
 
+/* Relaxed: a preference. */
+static bool is_elsewhere(const struct sy_heap *heap, size_t size)
+{
+	size_t elsewhere = __atomic_load_n(&heap->elsewhere, __ATOMIC_RELAXED);
+
+	return sy__unlikely(elsewhere) && size > elsewhere;
+}
+
 void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	unsigned order = sy__order_of(size);
@@ -134,7 +146,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 	page = kept_run(heap, slot, pages, flags, node);
 	if (page && flags & SY_ZERO)
 		sy__fill(sy__page_address(heap, page), 0, sy__large_usable(page));
-	if (!page)
+	if (!page && !is_elsewhere(heap, size))
 		page = new_run(heap, slot, order, pages, flags, node);
 	if (!page)
 		return NULL;
@@ -148,6 +160,8 @@ uint64_t sy__large_end(struct sy_heap *heap, unsigned slot, struct sy_page *head
 	uint32_t pages = run_pages(head);
 	struct sy_page *next;
 
+	if (heap->leaves)
+		heap->leaves(heap, sy__page_address(heap, head), (size_t)pages << SY_PAGE_SHIFT);
 	for (struct sy_page *end = head + pages; head < end; head = next) {
 		next = head + ((size_t)1 << sy__page_order(head));
 		sy__pages_give(heap, slot, head);

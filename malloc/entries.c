@@ -6,7 +6,7 @@
  *   the heap       process.c makes one heap for the program at its first request, of the policy that the environment names.
  *                  Requests up to the policy's largest class are objects of slabs, above them runs of whole pages.
  *   a mapping      requests beyond the largest block of pages (4 MiB), or that the heap can't serve for want of memory or for
- *                  their alignment: mapping.c.
+ *                  their alignment; and large ones that are hardly touched (thin.c): mapping.c.
  *
  * free tells the two apart by the address.
  *
@@ -30,6 +30,7 @@
 #define _GNU_SOURCE
 #include "kept.h"
 #include "parts.h"
+#include "thin.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -78,7 +79,7 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 		object = flags & SY_ZERO ? mapping_reuse_zeroed(size) : mapping_reuse(size);
 	if (!object && size >= ALWAYS_HEAP)
 		object = mapping_create(size, ALIGNMENT);
-	if (!object && kept_end())
+	if (!object && kept_end() + thin_end() + thin_is_over(heap))
 		return sy_malloc(heap, size, flags);
 	return object ? object : no_memory();
 }
@@ -90,6 +91,7 @@ static void passes(struct sy_heap *heap)
 
 	(void)heap;
 	kept_age();
+	thin_age();
 	errno = error;
 }
 
@@ -115,6 +117,7 @@ void serve(struct sy_heap *heap, bool alone)
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
+	heap->leaves = thin_learn;
 	if (file)
 		report_start(&ready, file);
 	__atomic_store_n(&service.heap, heap, __ATOMIC_RELEASE);

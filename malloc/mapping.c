@@ -26,6 +26,7 @@
 #define _GNU_SOURCE /* mremap */
 #include "kept.h"
 #include "parts.h"
+#include "thin.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -119,7 +120,7 @@ static char *map(size_t bytes)
 {
 	char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (start == MAP_FAILED && kept_end())
+	if (start == MAP_FAILED && kept_end() + thin_end())
 		start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return start;
 }
@@ -133,7 +134,11 @@ static void *reuse(size_t size, struct kept_joints *joints)
 	if (size > KEPT_MOST)
 		return NULL;
 	used = bytes = align_up(size + sizeof(struct header), page_bytes());
-	start = kept_take(&bytes, joints);
+	start = joints ? thin_take(&bytes) : NULL;
+	if (start)
+		joints->count = 0;
+	else
+		start = kept_take(&bytes, joints);
 	return start ? begin(start, bytes, used, joints ? joints : &none) : NULL;
 }
 
@@ -210,6 +215,15 @@ void *mapping_create(size_t size, size_t align)
 	return object;
 }
 
+static bool keep_thin(const struct header *ended)
+{
+	if (ended->joints.count || !thin_serves(ended->bytes))
+		return false;
+	if (thin_is(service.heap, ended->start, ended->used))
+		return thin_give(ended->start, ended->bytes);
+	return thin_was_mistaken(service.heap) && munmap(ended->start, ended->bytes) == 0;
+}
+
 void mapping_end(void *object)
 {
 	struct header *header = header_of(object);
@@ -220,7 +234,7 @@ void mapping_end(void *object)
 	header->mark = 0;
 	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
 		munmap(ended.start, ended.bytes);
-	else
+	else if (!keep_thin(&ended))
 		kept_give_joined(ended.start, ended.bytes, ended.used, &ended.joints);
 	errno = error;
 }

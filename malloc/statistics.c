@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "kept.h"
+#include "thin.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -109,7 +110,7 @@ EXPORT struct mallinfo mallinfo(void)
 EXPORT int malloc_trim(size_t keep)
 {
 	struct sy_heap *heap = process_heap();
-	size_t ended = kept_end();
+	size_t ended = kept_end() + thin_end();
 
 	(void)keep;
 	return (heap && sy_heap_trim(heap)) || ended;

@@ -273,6 +273,46 @@ static void before_failure(const char *policy)
 	sy_heap_close(heap);
 }
 
+static struct {
+	const void *pages;
+	size_t bytes;
+	unsigned times;
+} left;
+
+static void leaves(struct sy_heap *heap, const void *pages, size_t bytes)
+{
+	(void)heap;
+	left.pages = pages;
+	left.bytes = bytes;
+	left.times++;
+}
+
+/* Who serves larger runs is told of what goes on to the free lists, and asked for more unless the slot keeps some. */
+static void served_elsewhere(struct sy_heap *heap)
+{
+	char *object = get(heap, 300);
+
+	left.times = 0;
+	heap->leaves = leaves;
+	sy_mfree(heap, object);
+	CHECK_EQUAL(left.times, 0);
+	heap->elsewhere = 64 * PAGE;
+	CHECK(sy_malloc(heap, 65 * PAGE, 0) == NULL && sy_malloc(heap, 65 * PAGE, SY_ZERO) == NULL);
+	CHECK(get(heap, 300) == object);
+	CHECK(sy_malloc(heap, 300 * PAGE, 0) == NULL);
+	keep(heap, 64);
+	sy_mfree(heap, object);
+	sy_heap_shrink(heap);
+	CHECK_EQUAL(left.times, 2);
+	CHECK(left.pages == object || left.bytes == 64 * PAGE);
+	CHECK_EQUAL(held(heap), 0);
+	heap->elsewhere = 0;
+	heap->leaves = NULL;
+	keep(heap, 300);
+	sy_heap_shrink(heap);
+	CHECK_FINE(sy_heap_check(heap));
+}
+
 /* ---- Threads ------------------------------------------------------------------------------------------------------ */
 
 static struct {
@@ -342,6 +382,7 @@ int main(void)
 		powers_are_aligned(heap);
 		zeroed(heap);
 		bounded(heap);
+		served_elsewhere(heap);
 		given_back(heap);
 		freed_twice(heap);
 		CHECK_FINE(sy_pages_check(heap->pages));

@@ -1,0 +1,238 @@
+/*
+ * Which mappings that are hardly in memory are kept (malloc/thin.c), whom they serve, and when a heap's large objects go there.
+ *
+ * The system is played here: it knows which pages of the world are in memory, and counts what it is asked about, and what
+ * goes back. The clock shows what the test says.
+ */
+#define _GNU_SOURCE /* madvise */
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "check.h"
+#include "core/platform.h"
+#include "malloc/kept.h"
+#include "malloc/thin.h"
+
+#define PAGE ((size_t)4096)
+#define WORLD 4000u /* pages */
+
+static _Alignas(16) char world[WORLD * PAGE]; /* of each range the first bytes are used */
+static bool resident[WORLD];
+static size_t asked, unmapped, emptied; /* times; pages */
+static uint64_t shown = 1000000000;
+
+static size_t page_at(const void *p)
+{
+	return (size_t)((const char *)p - world) / PAGE;
+}
+
+static bool system_has(const void *p, size_t bytes, size_t least)
+{
+	size_t found = 0;
+
+	asked++;
+	for (size_t i = 0; i < bytes / PAGE; i++)
+		found += resident[page_at(p) + i] ? PAGE : 0;
+	return found >= least;
+}
+
+static int unmap(void *start, size_t bytes)
+{
+	(void)start;
+	unmapped += bytes / PAGE;
+	return 0;
+}
+
+static int empty(void *start, size_t bytes, int advice)
+{
+	CHECK_EQUAL(advice, MADV_DONTNEED);
+	memset(resident + page_at(start), false, bytes / PAGE);
+	emptied++;
+	return 0;
+}
+
+size_t page_bytes(void)
+{
+	return PAGE;
+}
+
+#define sy__source_has system_has
+#define munmap unmap
+#define madvise empty
+#include "malloc/thin.c"
+#undef sy__source_has
+#undef munmap
+#undef madvise
+
+static uint64_t clock_of_test(void)
+{
+	return shown;
+}
+
+static char *at(size_t page)
+{
+	return world + page * PAGE;
+}
+
+static void touch(size_t from, size_t pages, size_t step)
+{
+	memset(resident, false, sizeof(resident));
+	for (size_t i = 0; i < pages; i += step)
+		resident[from + i] = true;
+}
+
+static void keep_range(size_t from, size_t pages)
+{
+	CHECK(thin_give(at(from), pages * PAGE));
+}
+
+/* Page that a range begins at which serves so many; WORLD: none. */
+static size_t take_range(size_t pages, size_t has)
+{
+	size_t bytes = pages * PAGE;
+	char *start = thin_take(&bytes);
+
+	if (!start)
+		return WORLD;
+	CHECK_EQUAL(bytes, has * PAGE);
+	return page_at(start);
+}
+
+/* The nearest size serves, up to an eighth larger, and nothing else. */
+static void sizes(void)
+{
+	CHECK(!thin_serves(63 * PAGE) && thin_serves(64 * PAGE) && thin_serves(1040 * PAGE) && !thin_serves(1041 * PAGE));
+	keep_range(0, 100);
+	keep_range(200, 108);
+	keep_range(400, 100);
+	CHECK_EQUAL(take_range(101, 108), 200);
+	CHECK_EQUAL(take_range(101, 0), WORLD);
+	CHECK_EQUAL(take_range(80, 0), WORLD);
+	CHECK_EQUAL(take_range(90, 100), 0);
+	CHECK_EQUAL(take_range(100, 100), 400);
+	CHECK_EQUAL(take_range(100, 0), WORLD);
+}
+
+/* More of one size than a bin has words go to those below, with their size, up to a sixteenth. */
+static void full_bins(void)
+{
+	unsigned kept = 0, taken = 0;
+
+	while (kept < 100 && thin_give(at(40 * kept), 64 * PAGE)) /* as if they did not overlap: only their first pages are used */
+		kept++;
+	CHECK_EQUAL(kept, WAYS);
+	while (take_range(64, 64) < WORLD)
+		taken++;
+	CHECK_EQUAL(taken, kept);
+	for (kept = 0; kept < 100 && thin_give(at(30 * kept), 128 * PAGE);)
+		kept++;
+	CHECK_EQUAL(kept, WAYS * 9);
+	for (taken = 0; take_range(120, 128) < WORLD;)
+		taken++;
+	CHECK_EQUAL(taken, kept);
+	CHECK_EQUAL(all_bytes, 0);
+}
+
+/* What is not used goes back after a while, and all of it when that is asked for. */
+static void time_passes(void)
+{
+	unmapped = 0;
+	keep_range(0, 100);
+	shown += 150000000;
+	keep_range(200, 70);
+	thin_age();
+	CHECK_EQUAL(unmapped, 0);
+	shown += 110000000;
+	thin_age();
+	CHECK_EQUAL(unmapped, 100);
+	CHECK_EQUAL(take_range(70, 70), 200);
+	keep_range(200, 70);
+	CHECK_EQUAL(thin_end(), 70 * PAGE);
+	CHECK_EQUAL(unmapped, 170);
+	CHECK_EQUAL(all_bytes, 0);
+}
+
+static void learn_from(struct sy_heap *heap, unsigned objects)
+{
+	for (unsigned i = 0; i < objects * LOOKED_AT; i++)
+		thin_learn(heap, world, 512 * PAGE);
+}
+
+/* Pages that a program leaves here and there go, now and then. */
+static void leftovers(void)
+{
+	struct sy_heap heap = { .elsewhere = 0 };
+
+	emptied = 0;
+	for (unsigned i = 0; i < 4 * EMPTIED; i++) {
+		resident[3 + i] = true;
+		CHECK(thin_is(&heap, world, 512 * PAGE));
+		keep_range(0, 512);
+		CHECK_EQUAL(take_range(512, 512), 0);
+	}
+	CHECK_EQUAL(emptied, 4);
+}
+
+/* Large objects go elsewhere once hardly a page of them is touched, many times in a row; until they are touched. Then it takes twice as many. */
+static void elsewhere(void)
+{
+	struct sy_heap heap = { .elsewhere = 0 };
+
+	touched = 0;
+	touch(0, 512, 512);
+	thin_learn(&heap, world, 60 * PAGE); /* too small to count */
+	learn_from(&heap, LEAST_KNOWN - 1);
+	CHECK_EQUAL(heap.elsewhere, 0);
+	touch(0, 512, 1);
+	learn_from(&heap, 1);
+	touch(0, 512, 100);
+	learn_from(&heap, LEAST_KNOWN);
+	CHECK_EQUAL(heap.elsewhere, 0);
+	learn_from(&heap, 1);
+	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK(!thin_was_mistaken(&heap));
+	asked = 0;
+	for (unsigned i = 0; i < 4 * LOOKED_AT; i++)
+		CHECK(thin_is(&heap, world, 512 * PAGE));
+	CHECK_EQUAL(asked, 8); /* two windows of one in four */
+	touch(0, 512, 2);
+	for (unsigned i = 0; i < 2 * LOOKED_AT && heap.elsewhere; i++)
+		thin_is(&heap, world, 512 * PAGE);
+	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK(thin_was_mistaken(&heap));
+	CHECK(!thin_is(&heap, world, 512 * PAGE));
+	touch(0, 512, 512);
+	touched = 0;
+	learn_from(&heap, 2 * LEAST_KNOWN - 1);
+	CHECK_EQUAL(heap.elsewhere, 0);
+	learn_from(&heap, 1);
+	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK(thin_is_over(&heap) && !thin_is_over(&heap));
+}
+
+/* Pages in one place are found in a look at all; few of them are few. */
+static void clusters(void)
+{
+	struct sy_heap heap = { .elsewhere = 0 };
+
+	touched = 0;
+	touch(100, 60, 1);
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(thin_is(&heap, world, 512 * PAGE));
+	touched = 0;
+	touch(0, 512, 4);
+	CHECK(!thin_is(&heap, world, 512 * PAGE));
+	CHECK(thin_is(&heap, world, PAGE) && !thin_is(&heap, world, 30 * PAGE));
+}
+
+int main(void)
+{
+	sy_platform_set_clock(clock_of_test);
+	sizes();
+	full_bins();
+	time_passes();
+	leftovers();
+	elsewhere();
+	clusters();
+	return check_result();
+}

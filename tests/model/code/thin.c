@@ -1,0 +1,160 @@
+/*
+ * Mappings hardly in memory that malloc keeps (malloc/thin.c), at all interleavings of those who give ranges, take them, and end old ones.
+ *
+ * The kernel's part is played here, as in kept.c: pages are somebody's, or kept, or not mapped, and what goes to the kernel is written
+ * over, so that it is seen who still looks at it. Bins and words are few here, as each is a step.
+ *
+ * It was seen to find: a range that is taken by a load and a store, and one that is put there without release or taken without acquire.
+ */
+#define _GNU_SOURCE /* madvise */
+#include <sys/mman.h>
+
+#include "yard.h"
+
+#define PAGE ((size_t)4096)
+#define PAGES 60u
+
+enum { UNMAPPED, KEPT, HELD };
+
+static struct {
+	uint8_t pages[PAGES];
+	_Alignas(16) char memory[PAGES * PAGE];
+} world;
+
+static void become(const char *start, size_t bytes, uint8_t from, uint8_t to, const char *wrong)
+{
+	uint8_t *pages = &world.pages[(size_t)(start - world.memory) / PAGE];
+
+	for (size_t i = 0; i < bytes / PAGE; i++) {
+		if (pages[i] != from)
+			model_wrong(wrong);
+		pages[i] = to;
+	}
+}
+
+static int unmap(void *start, size_t bytes)
+{
+	become(start, bytes, KEPT, UNMAPPED, "what somebody has is unmapped");
+	memset(start, 0xff, 2 * sizeof(size_t));
+	return 0;
+}
+
+static int empty(void *start, size_t bytes, int advice)
+{
+	(void)start;
+	(void)bytes;
+	(void)advice;
+	return 0;
+}
+
+size_t page_bytes(void)
+{
+	return PAGE;
+}
+
+#define munmap unmap
+#define madvise empty
+#include "malloc/thin.c"
+#undef munmap
+#undef madvise
+
+/* ---- Threads -------------------------------------------------------------------------------------------------------- */
+
+static void keep_range(unsigned first, unsigned pages)
+{
+	char *start = world.memory + first * PAGE;
+
+	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
+	if (!thin_give(start, pages * PAGE))
+		become(start, pages * PAGE, KEPT, HELD, "what was not kept is somebody's");
+}
+
+static bool take_range(unsigned pages)
+{
+	size_t bytes = pages * PAGE;
+	char *start = thin_take(&bytes);
+
+	if (!start)
+		return false;
+	if (bytes < pages * PAGE)
+		model_wrong("a range is smaller than was asked for");
+	become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
+	memset(start, 0xee, 2 * sizeof(size_t));
+	return true;
+}
+
+/* Two ranges of 8 and 9 pages are kept, and others held. */
+static void set_up(void)
+{
+	model_share(&world, sizeof(world));
+	model_share(bins, sizeof(bins));
+	model_share(&all_bytes, sizeof(all_bytes));
+	memset(world.pages, HELD, PAGES);
+	keep_range(0, 8);
+	keep_range(10, 9);
+}
+
+static void takes(void)
+{
+	take_range(8);
+}
+
+static void takes_two(void)
+{
+	take_range(8);
+	take_range(8);
+}
+
+static void gives(void)
+{
+	keep_range(20, 8);
+}
+
+static void gives_and_takes(void)
+{
+	keep_range(30, 9);
+	take_range(9);
+}
+
+static void ends_all(void)
+{
+	thin_end();
+}
+
+/* Those that are here are not old. */
+static void comes_by(void)
+{
+	end_all_older(milliseconds(), SIZE_MAX);
+}
+
+static const char *verify(void)
+{
+	size_t sum = 0;
+
+	for (unsigned bin = 0; bin < BINS; bin++)
+		for (unsigned way = 0; way < WAYS; way++) {
+			struct range *range = bins[bin][way];
+
+			if (!range)
+				continue;
+			sum += range->bytes;
+			become((const char *)range, range->bytes, KEPT, UNMAPPED, "a page is in two ranges");
+		}
+	for (unsigned i = 0; i < PAGES; i++)
+		if (world.pages[i] == KEPT)
+			return "a range is lost";
+	return sum == all_bytes ? NULL : "the sum is wrong";
+}
+
+int main(int argc, char **argv)
+{
+	static const struct model models[] = {
+		{ .name = "takes", .set_up = set_up, .threads = { takes_two, takes, gives }, .verify = verify },
+		{ .name = "gives", .set_up = set_up, .threads = { gives_and_takes, gives }, .verify = verify },
+		{ .name = "ends", .set_up = set_up, .threads = { gives_and_takes, ends_all }, .verify = verify },
+		{ .name = "ages", .set_up = set_up, .threads = { gives, comes_by, takes }, .verify = verify },
+		{ .name = NULL },
+	};
+
+	return model_try(models, argc, argv);
+}
