@@ -16,11 +16,13 @@
  * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
  * the address that it is none of the heap's.
  *
- * __GFP_NOFAIL. The heap asks what it is to answer when it has no memory (sy_heap.refused), hence the fast paths know nothing of it.
+ * No memory. The heap asks what it is to answer then (sy_heap.refused): shrinkers give something up, and __GFP_NOFAIL waits. The fast paths know
+ * nothing of it.
  *
  * Locks. There are none: what a fork finds locked, its child never unlocks.
  */
 #include <slabyard/kernel/linux/rcupdate.h>
+#include <slabyard/kernel/linux/shrinker.h>
 #include <slabyard/kmem.h>
 
 #include "../core/page_interface.h"
@@ -105,27 +107,43 @@ static bool must_not_fail(gfp_t flags)
 	return flags & __GFP_NOFAIL && gfpflags_allow_blocking(flags);
 }
 
+static __thread bool asking; /* the thread tries again: what is refused meanwhile is */
+
+/* Whether another try may have an end that this one had not. */
+static bool may_try_again(gfp_t flags, unsigned *waits)
+{
+	if (gfpflags_allow_blocking(flags) && sy__shrink(flags))
+		return true;
+	if (must_not_fail(flags))
+		wait_for_memory((*waits)++);
+	return must_not_fail(flags);
+}
+
 static SY__COLD void *refused(size_t size, unsigned flags, struct sy_heap *now)
 {
 	void *object = NULL;
+	unsigned waits = 0;
 
-	if (must_not_fail(flags) && size <= KMALLOC_MAX_SIZE)
-		for (unsigned waits = 0; !object; waits++) {
-			wait_for_memory(waits);
-			object = now->kmalloc_here(size, flags & ~__GFP_NOFAIL, now);
-		}
+	if (asking || size > KMALLOC_MAX_SIZE)
+		return NULL;
+	while (!object && may_try_again(flags, &waits)) {
+		asking = true;
+		object = now->kmalloc_here(size, flags, now);
+		asking = false;
+	}
 	return object;
 }
 
 static SY__COLD void *cache_refused(struct sy_cache *cache, unsigned flags)
 {
 	void *object = NULL;
+	unsigned waits = 0;
 
-	if (must_not_fail(flags))
-		for (unsigned waits = 0; !object; waits++) {
-			wait_for_memory(waits);
-			object = cache->alloc_here(cache, flags & ~__GFP_NOFAIL);
-		}
+	while (!asking && !object && may_try_again(flags, &waits)) {
+		asking = true;
+		object = cache->alloc_here(cache, flags);
+		asking = false;
+	}
 	return object;
 }
 

@@ -305,3 +305,31 @@ void sy__spin_unlock(spinlock_t *lock)
 	spins--;
 	pass();
 }
+
+/* ---- The same for those of readers and writers, whose word is the number of readers, or -1 ------------------------------- */
+
+bool sy__rwlock_try(rwlock_t *lock, bool write)
+{
+	int held = __atomic_load_n(&lock->held, __ATOMIC_RELAXED);
+
+	while (write ? held == 0 : held >= 0)
+		if (__atomic_compare_exchange_n(&lock->held, &held, write ? -1 : held + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			spins++;
+			return true;
+		}
+	return false;
+}
+
+/* Who reads already may do so again, hence nobody stands in line before readers. */
+void sy__rwlock_take(rwlock_t *lock, bool write)
+{
+	while (!sy__rwlock_try(lock, write))
+		sched_yield();
+}
+
+void sy__rwlock_drop(rwlock_t *lock, bool write)
+{
+	__atomic_fetch_add(&lock->held, write ? 1 : -1, __ATOMIC_RELEASE);
+	spins--;
+	pass();
+}

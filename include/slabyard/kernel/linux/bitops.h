@@ -88,6 +88,51 @@ static inline int fls64(u64 word)
 	return word ? 64 - __builtin_clzll(word) : 0;
 }
 
+static inline bool test_and_change_bit(unsigned long bit, volatile unsigned long *words)
+{
+	return (__atomic_fetch_xor(&words[BIT_WORD(bit)], BIT_MASK(bit), __ATOMIC_SEQ_CST) & BIT_MASK(bit)) != 0;
+}
+
+static inline void change_bit(unsigned long bit, volatile unsigned long *words)
+{
+	__atomic_fetch_xor(&words[BIT_WORD(bit)], BIT_MASK(bit), __ATOMIC_RELAXED);
+}
+
+static inline void __change_bit(unsigned long bit, volatile unsigned long *words)
+{
+	words[BIT_WORD(bit)] ^= BIT_MASK(bit);
+}
+
+static inline void clear_bit_unlock(unsigned long bit, volatile unsigned long *words)
+{
+	__atomic_fetch_and(&words[BIT_WORD(bit)], ~BIT_MASK(bit), __ATOMIC_RELEASE);
+}
+
+static inline void assign_bit(unsigned long bit, volatile unsigned long *words, bool value)
+{
+	if (value)
+		set_bit(bit, words);
+	else
+		clear_bit(bit, words);
+}
+
+static inline void __assign_bit(unsigned long bit, volatile unsigned long *words, bool value)
+{
+	if (value)
+		__set_bit(bit, words);
+	else
+		__clear_bit(bit, words);
+}
+
+static inline u32 rol32(u32 word, unsigned by) { return word << (by & 31) | word >> (-by & 31); }
+static inline u32 ror32(u32 word, unsigned by) { return word >> (by & 31) | word << (-by & 31); }
+static inline u64 rol64(u64 word, unsigned by) { return word << (by & 63) | word >> (-by & 63); }
+static inline u64 ror64(u64 word, unsigned by) { return word >> (by & 63) | word << (-by & 63); }
+static inline s32 sign_extend32(u32 value, int bit) { return (s32)(value << (31 - bit)) >> (31 - bit); }
+static inline unsigned fls_long(unsigned long word) { return word ? (unsigned)__fls(word) + 1 : 0; }
+
+#define test_and_set_bit_lock(bit, words) test_and_set_bit(bit, words)
+#define BITS_TO_BYTES(bits) (((bits) + BITS_PER_BYTE - 1) / BITS_PER_BYTE)
 #define ffz(word) __ffs(~(word))
 #define hweight8(word) ((unsigned)__builtin_popcount((u8)(word)))
 #define hweight16(word) ((unsigned)__builtin_popcount((u16)(word)))

@@ -7,8 +7,27 @@
 #define barrier() __asm__ volatile("" : : : "memory")
 #define unreachable() __builtin_unreachable()
 
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#define SY__RACES_LOOKED_FOR
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(SY__RACES_LOOKED_FOR) /* which takes what is volatile for any other access */
+#define READ_ONCE(place) \
+	__extension__ ({ \
+		__typeof__(__extension__ ({ place; })) sy__read; \
+		__atomic_load(&(place), &sy__read, __ATOMIC_RELAXED); \
+		sy__read; \
+	})
+#define WRITE_ONCE(place, value) \
+	__extension__ ({ \
+		__typeof__(__extension__ ({ place; })) sy__written = (value); \
+		__atomic_store(&(place), &sy__written, __ATOMIC_RELAXED); \
+	})
+#else
 #define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
 #define WRITE_ONCE(place, value) ((void)(*(volatile __typeof__(place) *)&(place) = (value)))
+#endif
 #define data_race(expression) (expression)
 #define OPTIMIZER_HIDE_VAR(variable) __asm__("" : "+r"(variable))
 #define __same_type(a, b) __builtin_types_compatible_p(__typeof__(a), __typeof__(b))

@@ -4,15 +4,18 @@
 
 #pragma GCC system_header
 
+#include "bitops.h"
 #include "bug.h"
 #include "container_of.h"
 #include "err.h"
 #include "export.h"
 #include "init.h"
+#include "kstrtox.h"
 #include "log2.h"
 #include "math.h"
 #include "minmax.h"
 #include "printk.h"
+#include "typecheck.h"
 #include "types.h"
 
 #include <limits.h>

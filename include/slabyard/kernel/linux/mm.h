@@ -4,11 +4,15 @@
 
 #include <slabyard/kmem.h>
 
+#include "atomic.h"
 #include "bug.h"
 #include "kernel.h"
 #include "gfp.h"
 #include "list.h"
+#include "mutex.h"
 #include "overflow.h"
+#include "rbtree.h"
+#include "shrinker.h"
 #include "slab.h"
 #include "spinlock.h"
 

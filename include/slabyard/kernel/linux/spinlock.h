@@ -5,6 +5,7 @@
 #pragma GCC system_header
 
 #include "cleanup.h"
+#include "rwlock.h"
 #include "types.h"
 
 typedef struct spinlock {

@@ -1,0 +1,16 @@
+/* <linux/interrupt.h> for kernel code that is compiled into a program: there are none. */
+#ifndef SLABYARD_KERNEL_LINUX_INTERRUPT_H
+#define SLABYARD_KERNEL_LINUX_INTERRUPT_H
+
+#pragma GCC system_header
+
+#include "preempt.h"
+#include "spinlock.h"
+
+typedef int irqreturn_t;
+
+#define IRQ_NONE 0
+#define IRQ_HANDLED 1
+#define irqs_disabled() 0
+
+#endif

@@ -1,0 +1,52 @@
+/* <linux/rwlock.h> for kernel code that is compiled into a program: many who read or one who writes, who wait without sleeping for long. */
+#ifndef SLABYARD_KERNEL_LINUX_RWLOCK_H
+#define SLABYARD_KERNEL_LINUX_RWLOCK_H
+
+#pragma GCC system_header
+
+#include "types.h"
+
+/* Those who read, or -1: one who writes. */
+typedef struct {
+	int held;
+} rwlock_t;
+
+#define __RW_LOCK_UNLOCKED(name) { 0 }
+#define DEFINE_RWLOCK(name) rwlock_t name = __RW_LOCK_UNLOCKED(name)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Callbacks of call_rcu don't run in a thread that has such a lock. */
+bool sy__rwlock_try(rwlock_t *, bool write);
+void sy__rwlock_take(rwlock_t *, bool write);
+void sy__rwlock_drop(rwlock_t *, bool write);
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+static inline void rwlock_init(rwlock_t *lock) { lock->held = 0; }
+static inline void read_lock(rwlock_t *lock) { sy__rwlock_take(lock, false); }
+static inline void read_unlock(rwlock_t *lock) { sy__rwlock_drop(lock, false); }
+static inline int read_trylock(rwlock_t *lock) { return sy__rwlock_try(lock, false); }
+static inline void write_lock(rwlock_t *lock) { sy__rwlock_take(lock, true); }
+static inline void write_unlock(rwlock_t *lock) { sy__rwlock_drop(lock, true); }
+static inline int write_trylock(rwlock_t *lock) { return sy__rwlock_try(lock, true); }
+
+#define read_lock_irq(lock) read_lock(lock)
+#define read_unlock_irq(lock) read_unlock(lock)
+#define read_lock_bh(lock) read_lock(lock)
+#define read_unlock_bh(lock) read_unlock(lock)
+#define read_lock_irqsave(lock, flags) ((flags) = 0, read_lock(lock))
+#define read_unlock_irqrestore(lock, flags) ((void)(flags), read_unlock(lock))
+#define write_lock_irq(lock) write_lock(lock)
+#define write_unlock_irq(lock) write_unlock(lock)
+#define write_lock_bh(lock) write_lock(lock)
+#define write_unlock_bh(lock) write_unlock(lock)
+#define write_lock_irqsave(lock, flags) ((flags) = 0, write_lock(lock))
+#define write_unlock_irqrestore(lock, flags) ((void)(flags), write_unlock(lock))
+
+#endif

@@ -1,0 +1,302 @@
+/* <linux/xarray.h> for kernel code that is compiled into a program: pointers by number, in a tree of tables (library/xarray.c). */
+#ifndef SLABYARD_KERNEL_LINUX_XARRAY_H
+#define SLABYARD_KERNEL_LINUX_XARRAY_H
+
+#pragma GCC system_header
+
+#include "err.h"
+#include "kernel.h"
+#include "rcupdate.h"
+#include "spinlock.h"
+#include "types.h"
+
+struct xarray {
+	spinlock_t xa_lock;
+	gfp_t xa_flags;
+	void *xa_head;
+};
+
+struct xa_limit {
+	u32 max, min;
+};
+
+typedef unsigned xa_mark_t;
+
+#define XA_MARK_0 ((xa_mark_t)0)
+#define XA_MARK_1 ((xa_mark_t)1)
+#define XA_MARK_2 ((xa_mark_t)2)
+#define XA_PRESENT ((xa_mark_t)8)
+#define XA_MARK_MAX XA_MARK_2
+#define XA_FLAGS_LOCK_IRQ ((gfp_t)0)
+#define XA_FLAGS_LOCK_BH ((gfp_t)0)
+#define XA_FLAGS_ACCOUNT ((gfp_t)0)
+#define XA_FLAGS_ALLOC ((gfp_t)4)
+#define XA_FLAGS_ALLOC1 ((gfp_t)12)
+#define XA_LIMIT(least, most) (struct xa_limit) { .max = (most), .min = (least) }
+#define xa_limit_32b XA_LIMIT(0, UINT_MAX)
+#define xa_limit_31b XA_LIMIT(0, INT_MAX)
+#define xa_limit_16b XA_LIMIT(0, USHRT_MAX)
+
+#define XARRAY_INIT(name, flags) { __SPIN_LOCK_UNLOCKED((name).xa_lock), (flags), NULL }
+#define DEFINE_XARRAY_FLAGS(name, flags) struct xarray name = XARRAY_INIT(name, flags)
+#define DEFINE_XARRAY(name) DEFINE_XARRAY_FLAGS(name, 0)
+#define DEFINE_XARRAY_ALLOC(name) DEFINE_XARRAY_FLAGS(name, XA_FLAGS_ALLOC)
+#define DEFINE_XARRAY_ALLOC1(name) DEFINE_XARRAY_FLAGS(name, XA_FLAGS_ALLOC1)
+
+/* What no pointer is: an error, and a place that is taken and holds nothing. */
+#define sy__xa_internal(number) ((void *)(((unsigned long)(number) << 2) | 2))
+#define XA_ERROR(error) sy__xa_internal(error)
+#define XA_ZERO_ENTRY sy__xa_internal(257)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* With the lock held, but for the last five. */
+void *sy__xa_store(struct xarray *, unsigned long index, void *entry, gfp_t);
+void sy__xa_mark(struct xarray *, unsigned long index, xa_mark_t, bool set);
+bool sy__xa_find_free(struct xarray *, unsigned long *index, unsigned long max);
+void sy__xa_destroy(struct xarray *);
+void *sy__xa_get(struct xarray *, unsigned long index);
+bool sy__xa_marked_at(struct xarray *, unsigned long index, xa_mark_t);
+void *sy__xa_next(struct xarray *, unsigned long *index, unsigned long max, xa_mark_t);
+bool sy__xa_marked(struct xarray *, xa_mark_t);
+int sy__xa_alloc(struct xarray *, u32 *id, void *entry, struct xa_limit, gfp_t);
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+static inline void *xa_mk_value(unsigned long value) { return (void *)((value << 1) | 1); }
+static inline unsigned long xa_to_value(const void *entry) { return (unsigned long)entry >> 1; }
+static inline bool xa_is_value(const void *entry) { return (unsigned long)entry & 1; }
+static inline bool xa_is_zero(const void *entry) { return entry == XA_ZERO_ENTRY; }
+static inline void *xa_tag_pointer(void *pointer, unsigned long tag) { return (void *)((unsigned long)pointer | tag); }
+static inline void *xa_untag_pointer(void *entry) { return (void *)((unsigned long)entry & ~3UL); }
+static inline unsigned xa_pointer_tag(void *entry) { return (unsigned long)entry & 3UL; }
+
+static inline bool xa_is_err(const void *entry)
+{
+	return ((unsigned long)entry & 3) == 2 && (unsigned long)entry >= (unsigned long)XA_ERROR(-MAX_ERRNO);
+}
+
+static inline int xa_err(void *entry)
+{
+	return xa_is_err(entry) ? (int)((long)entry >> 2) : 0;
+}
+
+static inline void xa_init_flags(struct xarray *xa, gfp_t flags)
+{
+	spin_lock_init(&xa->xa_lock);
+	xa->xa_flags = flags;
+	xa->xa_head = NULL;
+}
+
+static inline void xa_init(struct xarray *xa)
+{
+	xa_init_flags(xa, 0);
+}
+
+#define xa_trylock(xa) spin_trylock(&(xa)->xa_lock)
+#define xa_lock(xa) spin_lock(&(xa)->xa_lock)
+#define xa_unlock(xa) spin_unlock(&(xa)->xa_lock)
+#define xa_lock_bh(xa) xa_lock(xa)
+#define xa_unlock_bh(xa) xa_unlock(xa)
+#define xa_lock_irq(xa) xa_lock(xa)
+#define xa_unlock_irq(xa) xa_unlock(xa)
+#define xa_lock_irqsave(xa, flags) spin_lock_irqsave(&(xa)->xa_lock, flags)
+#define xa_unlock_irqrestore(xa, flags) spin_unlock_irqrestore(&(xa)->xa_lock, flags)
+
+static inline bool xa_empty(const struct xarray *xa)
+{
+	return READ_ONCE(xa->xa_head) == NULL;
+}
+
+/* A place that is only taken reads as NULL. */
+static inline void *sy__xa_seen(void *entry)
+{
+	return xa_is_zero(entry) ? NULL : entry;
+}
+
+static inline void *xa_load(struct xarray *xa, unsigned long index)
+{
+	return sy__xa_seen(sy__xa_get(xa, index));
+}
+
+static inline bool xa_get_mark(struct xarray *xa, unsigned long index, xa_mark_t mark) { return sy__xa_marked_at(xa, index, mark); }
+static inline bool xa_marked(const struct xarray *xa, xa_mark_t mark) { return sy__xa_marked((struct xarray *)(uintptr_t)xa, mark); }
+
+/* ---- With the lock held; the flags may wait nevertheless --------------------------------------------------------- */
+
+/* What was there; or an error, see xa_err. */
+static inline void *__xa_store(struct xarray *xa, unsigned long index, void *entry, gfp_t flags)
+{
+	return sy__xa_seen(sy__xa_store(xa, index, !entry && xa->xa_flags & XA_FLAGS_ALLOC ? XA_ZERO_ENTRY : entry, flags));
+}
+
+static inline void *__xa_erase(struct xarray *xa, unsigned long index)
+{
+	return sy__xa_seen(sy__xa_store(xa, index, NULL, 0));
+}
+
+/* Where nothing stands; a place that is only taken is something. -EBUSY, -ENOMEM. */
+static inline int __must_check __xa_insert(struct xarray *xa, unsigned long index, void *entry, gfp_t flags)
+{
+	return sy__xa_get(xa, index) ? -EBUSY : xa_err(sy__xa_store(xa, index, entry ? entry : XA_ZERO_ENTRY, flags));
+}
+
+static inline void *__xa_cmpxchg(struct xarray *xa, unsigned long index, void *old, void *entry, gfp_t flags)
+{
+	void *is = sy__xa_seen(sy__xa_get(xa, index)), *was = is == old ? sy__xa_store(xa, index, entry, flags) : is;
+
+	return xa_is_err(was) ? was : is;
+}
+
+/* In the first free place within the limits, told by *id. -EBUSY: there is none. */
+static inline int __must_check __xa_alloc(struct xarray *xa, u32 *id, void *entry, struct xa_limit limit, gfp_t flags)
+{
+	return sy__xa_alloc(xa, id, entry, limit, flags);
+}
+
+/* From *next on, and then from the start: 1. */
+static inline int __xa_alloc_cyclic(struct xarray *xa, u32 *id, void *entry, struct xa_limit limit, u32 *next, gfp_t flags)
+{
+	const struct xa_limit rest = XA_LIMIT(*next > limit.min ? *next : limit.min, limit.max);
+	int error = rest.min > rest.max ? -EBUSY : __xa_alloc(xa, id, entry, rest, flags), wrapped = 0;
+
+	if (error == -EBUSY && rest.min > limit.min) {
+		error = __xa_alloc(xa, id, entry, limit, flags);
+		wrapped = 1;
+	}
+	if (!error)
+		*next = *id + 1;
+	return error ? error : wrapped;
+}
+
+#define __xa_set_mark(xa, index, mark) sy__xa_mark(xa, index, mark, true)
+#define __xa_clear_mark(xa, index, mark) sy__xa_mark(xa, index, mark, false)
+
+/* ---- That take the lock ------------------------------------------------------------------------------------------- */
+
+#define SY__XA_LOCKED(type, xa, call) \
+	type sy__result; \
+	xa_lock(xa); \
+	sy__result = call; \
+	xa_unlock(xa); \
+	return sy__result
+
+static inline void *xa_store(struct xarray *xa, unsigned long index, void *entry, gfp_t flags)
+{
+	SY__XA_LOCKED(void *, xa, __xa_store(xa, index, entry, flags));
+}
+
+static inline void *xa_erase(struct xarray *xa, unsigned long index)
+{
+	SY__XA_LOCKED(void *, xa, __xa_erase(xa, index));
+}
+
+static inline int __must_check xa_insert(struct xarray *xa, unsigned long index, void *entry, gfp_t flags)
+{
+	SY__XA_LOCKED(int, xa, __xa_insert(xa, index, entry, flags));
+}
+
+static inline void *xa_cmpxchg(struct xarray *xa, unsigned long index, void *old, void *entry, gfp_t flags)
+{
+	SY__XA_LOCKED(void *, xa, __xa_cmpxchg(xa, index, old, entry, flags));
+}
+
+static inline int __must_check xa_alloc(struct xarray *xa, u32 *id, void *entry, struct xa_limit limit, gfp_t flags)
+{
+	SY__XA_LOCKED(int, xa, __xa_alloc(xa, id, entry, limit, flags));
+}
+
+static inline int xa_alloc_cyclic(struct xarray *xa, u32 *id, void *entry, struct xa_limit limit, u32 *next, gfp_t flags)
+{
+	SY__XA_LOCKED(int, xa, __xa_alloc_cyclic(xa, id, entry, limit, next, flags));
+}
+
+/* A place that a store without memory will find. */
+static inline int __must_check xa_reserve(struct xarray *xa, unsigned long index, gfp_t flags)
+{
+	SY__XA_LOCKED(int, xa, sy__xa_get(xa, index) ? 0 : xa_err(sy__xa_store(xa, index, XA_ZERO_ENTRY, flags)));
+}
+
+static inline void xa_release(struct xarray *xa, unsigned long index)
+{
+	xa_lock(xa);
+	if (xa_is_zero(sy__xa_get(xa, index)))
+		sy__xa_store(xa, index, NULL, 0);
+	xa_unlock(xa);
+}
+
+static inline void xa_set_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
+{
+	xa_lock(xa);
+	__xa_set_mark(xa, index, mark);
+	xa_unlock(xa);
+}
+
+static inline void xa_clear_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
+{
+	xa_lock(xa);
+	__xa_clear_mark(xa, index, mark);
+	xa_unlock(xa);
+}
+
+/* What the entries point to is the caller's. */
+static inline void xa_destroy(struct xarray *xa)
+{
+	xa_lock(xa);
+	sy__xa_destroy(xa);
+	xa_unlock(xa);
+}
+
+#define xa_store_bh(...) xa_store(__VA_ARGS__)
+#define xa_store_irq(...) xa_store(__VA_ARGS__)
+#define xa_erase_bh(...) xa_erase(__VA_ARGS__)
+#define xa_erase_irq(...) xa_erase(__VA_ARGS__)
+#define xa_insert_bh(...) xa_insert(__VA_ARGS__)
+#define xa_insert_irq(...) xa_insert(__VA_ARGS__)
+#define xa_alloc_bh(...) xa_alloc(__VA_ARGS__)
+#define xa_alloc_irq(...) xa_alloc(__VA_ARGS__)
+#define xa_alloc_cyclic_irq(...) xa_alloc_cyclic(__VA_ARGS__)
+
+/* ---- Several; what comes in or goes away on the way may be seen or not -------------------------------------------- */
+
+/* The first from *index on that has the mark, or with XA_PRESENT any; NULL: none up to max. */
+static inline void *xa_find(struct xarray *xa, unsigned long *index, unsigned long max, xa_mark_t mark)
+{
+	return sy__xa_next(xa, index, max, mark);
+}
+
+static inline void *xa_find_after(struct xarray *xa, unsigned long *index, unsigned long max, xa_mark_t mark)
+{
+	if (*index >= max)
+		return NULL;
+	++*index;
+	return sy__xa_next(xa, index, max, mark);
+}
+
+static inline unsigned xa_extract(struct xarray *xa, void **into, unsigned long start, unsigned long max, unsigned count, xa_mark_t mark)
+{
+	unsigned found = 0;
+	void *entry = count ? xa_find(xa, &start, max, mark) : NULL;
+
+	while (entry) {
+		into[found++] = entry;
+		entry = found < count ? xa_find_after(xa, &start, max, mark) : NULL;
+	}
+	return found;
+}
+
+#define xa_for_each_range(xa, index, entry, start, last) \
+	for ((index) = (start), (entry) = (__typeof__(entry))xa_find(xa, &(index), last, XA_PRESENT); (entry); \
+	     (entry) = (__typeof__(entry))xa_find_after(xa, &(index), last, XA_PRESENT))
+#define xa_for_each_start(xa, index, entry, start) xa_for_each_range(xa, index, entry, start, ULONG_MAX)
+#define xa_for_each(xa, index, entry) xa_for_each_start(xa, index, entry, 0)
+#define xa_for_each_marked(xa, index, entry, mark) \
+	for ((index) = 0, (entry) = (__typeof__(entry))xa_find(xa, &(index), ULONG_MAX, mark); (entry); \
+	     (entry) = (__typeof__(entry))xa_find_after(xa, &(index), ULONG_MAX, mark))
+
+#endif

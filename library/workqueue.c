@@ -1,0 +1,352 @@
+/*
+ * Works (linux/workqueue.h): functions that threads of a queue call later. A queue has a thread for each work that waits and nobody is free
+ * for, up to the number of works that it may run at once; they stay until the queue is destroyed.
+ *
+ * A work is off its queue when its function is called, which may free it: what is known of a running one is its address alone. It never runs twice
+ * at once: queued again meanwhile, it waits until it has done. As in a kernel, a work freed and made anew at the same address
+ * while the function still runs waits as well.
+ *
+ * Lock: one for all queues, which is not held while a function runs. A timer's may be taken with it held, not the other way round.
+ */
+#include <slabyard/kernel/linux/workqueue.h>
+
+#include <pthread.h>
+#include <stdio.h>
+
+#define AT_ONCE 16 /* of queues that say nothing */
+
+struct workqueue_struct {
+	struct list_head link, works, workers;
+	unsigned waiting, idle, threads, most;
+	bool ending;
+	char name[24];
+};
+
+struct worker {
+	struct list_head link;
+	struct workqueue_struct *queue;
+	struct work_struct *running;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* something is queued, or has been done */
+static LIST_HEAD(queues);
+static struct workqueue_struct of_system = { .works = LIST_HEAD_INIT(of_system.works),
+	                                         .workers = LIST_HEAD_INIT(of_system.workers),
+	                                         .link = LIST_HEAD_INIT(of_system.link),
+	                                         .most = AT_ONCE,
+	                                         .name = "events" };
+
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+static struct worker *runner_in(struct workqueue_struct *queue, const struct work_struct *work)
+{
+	struct worker *worker;
+
+	list_for_each_entry(worker, &queue->workers, link)
+		if (worker->running == work)
+			return worker;
+	return NULL;
+}
+
+static bool is_running(const struct work_struct *work)
+{
+	struct workqueue_struct *queue;
+
+	if (runner_in(&of_system, work))
+		return true;
+	list_for_each_entry(queue, &queues, link)
+		if (runner_in(queue, work))
+			return true;
+	return false;
+}
+
+/* The first that may run now. */
+static struct work_struct *next_work(struct workqueue_struct *queue)
+{
+	struct work_struct *work;
+
+	list_for_each_entry(work, &queue->works, entry) {
+		if (!is_running(work))
+			return work;
+		if (queue->most == 1)
+			return NULL;
+	}
+	return NULL;
+}
+
+static void take_off(struct workqueue_struct *queue, struct work_struct *work)
+{
+	list_del_init(&work->entry);
+	WRITE_ONCE(work->sy__pending, false);
+	queue->waiting--;
+}
+
+static void do_work(struct worker *worker, struct work_struct *work)
+{
+	work_func_t function = work->func;
+
+	take_off(worker->queue, work);
+	worker->running = work;
+	pthread_mutex_unlock(&lock);
+	function(work);
+	pthread_mutex_lock(&lock);
+	worker->running = NULL;
+	pthread_cond_broadcast(&changed);
+}
+
+static void *work_for_queue(void *argument)
+{
+	struct worker worker = { .queue = argument };
+	struct workqueue_struct *queue = argument;
+	struct work_struct *work;
+
+	pthread_mutex_lock(&lock);
+	list_add(&worker.link, &queue->workers);
+	while (!queue->ending || queue->waiting) {
+		work = next_work(queue);
+		if (work) {
+			do_work(&worker, work);
+			continue;
+		}
+		queue->idle++;
+		pthread_cond_wait(&changed, &lock);
+		queue->idle--;
+	}
+	list_del(&worker.link);
+	queue->threads--;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static void add_thread(struct workqueue_struct *queue)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	if (!pthread_create(&thread, &attributes, work_for_queue, queue))
+		queue->threads++;
+	pthread_attr_destroy(&attributes);
+}
+
+/* ---- Queues ------------------------------------------------------------------------------------------------------ */
+
+struct workqueue_struct *sy__workqueue_of_system(void)
+{
+	return &of_system;
+}
+
+struct workqueue_struct *sy__workqueue_new(int at_once, const char *name, ...)
+{
+	struct workqueue_struct *queue = kzalloc(sizeof(*queue), GFP_KERNEL);
+	va_list arguments;
+
+	if (!queue)
+		return NULL;
+	INIT_LIST_HEAD(&queue->works);
+	INIT_LIST_HEAD(&queue->workers);
+	queue->most = at_once < 1 || at_once > AT_ONCE ? AT_ONCE : (unsigned)at_once;
+	va_start(arguments, name);
+	vsnprintf(queue->name, sizeof(queue->name), name, arguments);
+	va_end(arguments);
+	pthread_mutex_lock(&lock);
+	list_add(&queue->link, &queues);
+	pthread_mutex_unlock(&lock);
+	return queue;
+}
+
+static bool is_busy(struct workqueue_struct *queue)
+{
+	struct worker *worker;
+
+	if (queue->waiting)
+		return true;
+	list_for_each_entry(worker, &queue->workers, link)
+		if (worker->running)
+			return true;
+	return false;
+}
+
+static void wait_until_idle(struct workqueue_struct *queue)
+{
+	while (is_busy(queue))
+		pthread_cond_wait(&changed, &lock);
+}
+
+void sy__workqueue_flush(struct workqueue_struct *queue)
+{
+	pthread_mutex_lock(&lock);
+	wait_until_idle(queue);
+	pthread_mutex_unlock(&lock);
+}
+
+void sy__workqueue_end(struct workqueue_struct *queue)
+{
+	pthread_mutex_lock(&lock);
+	wait_until_idle(queue);
+	queue->ending = true;
+	pthread_cond_broadcast(&changed);
+	while (queue->threads)
+		pthread_cond_wait(&changed, &lock);
+	list_del(&queue->link);
+	pthread_mutex_unlock(&lock);
+	kfree(queue);
+}
+
+/* ---- Works ------------------------------------------------------------------------------------------------------- */
+
+static void put_on(struct workqueue_struct *queue, struct work_struct *work)
+{
+	list_add_tail(&work->entry, &queue->works);
+	queue->waiting++;
+	if (queue->waiting > queue->idle && queue->threads < queue->most)
+		add_thread(queue);
+	pthread_cond_broadcast(&changed);
+}
+
+bool sy__work_queue(struct workqueue_struct *queue, struct work_struct *work)
+{
+	bool was;
+
+	pthread_mutex_lock(&lock);
+	was = work->sy__pending;
+	if (!was) {
+		WRITE_ONCE(work->sy__pending, true);
+		put_on(queue, work);
+	}
+	pthread_mutex_unlock(&lock);
+	return !was;
+}
+
+static struct workqueue_struct *queue_of(const struct work_struct *work)
+{
+	struct workqueue_struct *queue;
+	struct work_struct *at;
+
+	list_for_each_entry(at, &of_system.works, entry)
+		if (at == work)
+			return &of_system;
+	list_for_each_entry(queue, &queues, link)
+		list_for_each_entry(at, &queue->works, entry)
+			if (at == work)
+				return queue;
+	return NULL;
+}
+
+/* The function that runs may look for itself, but not wait. */
+static bool wait_for(const struct work_struct *work)
+{
+	bool waited = false;
+
+	for (; is_running(work); waited = true)
+		pthread_cond_wait(&changed, &lock);
+	return waited;
+}
+
+bool sy__work_flush(struct work_struct *work)
+{
+	bool waited = false;
+
+	pthread_mutex_lock(&lock);
+	for (; !list_empty(&work->entry); waited = true)
+		pthread_cond_wait(&changed, &lock);
+	waited |= wait_for(work);
+	pthread_mutex_unlock(&lock);
+	return waited;
+}
+
+static bool take_back(struct work_struct *work)
+{
+	if (list_empty(&work->entry))
+		return false;
+	take_off(queue_of(work), work);
+	pthread_cond_broadcast(&changed);
+	return true;
+}
+
+bool sy__work_cancel(struct work_struct *work, bool wait)
+{
+	bool was;
+
+	pthread_mutex_lock(&lock);
+	was = take_back(work);
+	if (wait)
+		wait_for(work);
+	pthread_mutex_unlock(&lock);
+	return was;
+}
+
+unsigned sy__work_busy(struct work_struct *work)
+{
+	unsigned busy;
+
+	pthread_mutex_lock(&lock);
+	busy = (work->sy__pending ? WORK_BUSY_PENDING : 0) | (is_running(work) ? WORK_BUSY_RUNNING : 0);
+	pthread_mutex_unlock(&lock);
+	return busy;
+}
+
+/* ---- Works that wait for their time ------------------------------------------------------------------------------- */
+
+/* Of a timer whose work was not taken back meanwhile. */
+void sy__work_time(struct timer_list *timer)
+{
+	struct delayed_work *work = container_of(timer, struct delayed_work, timer);
+
+	pthread_mutex_lock(&lock);
+	if (work->work.sy__pending && list_empty(&work->work.entry) && !timer_pending(timer))
+		put_on(work->wq, &work->work);
+	pthread_mutex_unlock(&lock);
+}
+
+bool sy__work_delay(struct workqueue_struct *queue, struct delayed_work *work, unsigned long ticks, bool again)
+{
+	bool was;
+
+	pthread_mutex_lock(&lock);
+	was = work->work.sy__pending;
+	if (!was || again) {
+		sy__timer_stop(&work->timer, false);
+		take_back(&work->work);
+		WRITE_ONCE(work->work.sy__pending, true);
+		work->wq = queue;
+		if (ticks)
+			sy__timer_start(&work->timer, jiffies + ticks, false, false);
+		else
+			put_on(queue, &work->work);
+	}
+	pthread_mutex_unlock(&lock);
+	return again ? was : !was;
+}
+
+bool sy__work_delayed_flush(struct delayed_work *work)
+{
+	pthread_mutex_lock(&lock);
+	if (work->work.sy__pending && list_empty(&work->work.entry)) {
+		sy__timer_stop(&work->timer, false);
+		put_on(work->wq, &work->work);
+	}
+	pthread_mutex_unlock(&lock);
+	return sy__work_flush(&work->work);
+}
+
+/* A timer's function that runs already finds that nothing is to be done, or has put the work on its queue. */
+bool sy__work_delayed_cancel(struct delayed_work *work, bool wait)
+{
+	bool was;
+
+	pthread_mutex_lock(&lock);
+	was = work->work.sy__pending;
+	sy__timer_stop(&work->timer, false);
+	take_back(&work->work);
+	WRITE_ONCE(work->work.sy__pending, false);
+	if (wait)
+		wait_for(&work->work);
+	pthread_mutex_unlock(&lock);
+	if (wait)
+		sy__timer_stop(&work->timer, true);
+	return was;
+}
