@@ -56,80 +56,92 @@ static inline void bitmap_clear(unsigned long *map, unsigned start, unsigned bit
 		__clear_bit(start, map);
 }
 
-/* Of a word of each, and how many of the bits are of the map. */
-#define SY__BITMAP_WORDS(bits, at, mask) \
-	for (unsigned at = 0; at < BITS_TO_LONGS(bits); at++) \
-		for (unsigned long mask = at + 1 < BITS_TO_LONGS(bits) ? ~0UL : BITMAP_LAST_WORD_MASK(bits), sy__one = 1; sy__one; sy__one = 0)
+/* The bits of a word that are of the map. */
+static inline unsigned long sy__bitmap_mask(unsigned bits, unsigned word)
+{
+	return word + 1 < BITS_TO_LONGS(bits) ? ~0UL : BITMAP_LAST_WORD_MASK(bits);
+}
 
 static inline bool bitmap_and(unsigned long *map, const unsigned long *a, const unsigned long *b, unsigned bits)
 {
 	unsigned long any = 0;
+	unsigned i;
 
-	SY__BITMAP_WORDS(bits, i, mask)
-		any |= (map[i] = a[i] & b[i]) & mask;
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
+		any |= (map[i] = a[i] & b[i]) & sy__bitmap_mask(bits, i);
 	return any != 0;
 }
 
 static inline bool bitmap_andnot(unsigned long *map, const unsigned long *a, const unsigned long *b, unsigned bits)
 {
 	unsigned long any = 0;
+	unsigned i;
 
-	SY__BITMAP_WORDS(bits, i, mask)
-		any |= (map[i] = a[i] & ~b[i]) & mask;
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
+		any |= (map[i] = a[i] & ~b[i]) & sy__bitmap_mask(bits, i);
 	return any != 0;
 }
 
 static inline void bitmap_or(unsigned long *map, const unsigned long *a, const unsigned long *b, unsigned bits)
 {
-	for (unsigned i = 0; i < BITS_TO_LONGS(bits); i++)
+	unsigned i;
+
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
 		map[i] = a[i] | b[i];
 }
 
 static inline void bitmap_xor(unsigned long *map, const unsigned long *a, const unsigned long *b, unsigned bits)
 {
-	for (unsigned i = 0; i < BITS_TO_LONGS(bits); i++)
+	unsigned i;
+
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
 		map[i] = a[i] ^ b[i];
 }
 
 static inline void bitmap_complement(unsigned long *map, const unsigned long *a, unsigned bits)
 {
-	for (unsigned i = 0; i < BITS_TO_LONGS(bits); i++)
+	unsigned i;
+
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
 		map[i] = ~a[i];
 }
 
 static inline bool bitmap_equal(const unsigned long *a, const unsigned long *b, unsigned bits)
 {
 	unsigned long other = 0;
+	unsigned i;
 
-	SY__BITMAP_WORDS(bits, i, mask)
-		other |= (a[i] ^ b[i]) & mask;
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
+		other |= (a[i] ^ b[i]) & sy__bitmap_mask(bits, i);
 	return !other;
 }
 
 static inline bool bitmap_intersects(const unsigned long *a, const unsigned long *b, unsigned bits)
 {
 	unsigned long both = 0;
+	unsigned i;
 
-	SY__BITMAP_WORDS(bits, i, mask)
-		both |= a[i] & b[i] & mask;
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
+		both |= a[i] & b[i] & sy__bitmap_mask(bits, i);
 	return both != 0;
 }
 
 static inline bool bitmap_subset(const unsigned long *a, const unsigned long *b, unsigned bits)
 {
 	unsigned long beyond = 0;
+	unsigned i;
 
-	SY__BITMAP_WORDS(bits, i, mask)
-		beyond |= a[i] & ~b[i] & mask;
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
+		beyond |= a[i] & ~b[i] & sy__bitmap_mask(bits, i);
 	return !beyond;
 }
 
 static inline unsigned bitmap_weight(const unsigned long *map, unsigned bits)
 {
-	unsigned count = 0;
+	unsigned count = 0, i;
 
-	SY__BITMAP_WORDS(bits, i, mask)
-		count += (unsigned)hweight_long(map[i] & mask);
+	for (i = 0; i < BITS_TO_LONGS(bits); i++)
+		count += (unsigned)hweight_long(map[i] & sy__bitmap_mask(bits, i));
 	return count;
 }
 

@@ -39,7 +39,9 @@ static inline unsigned long find_next_zero_bit(const unsigned long *map, unsigne
 
 static inline unsigned long find_last_bit(const unsigned long *map, unsigned long size)
 {
-	for (unsigned long bit = size; bit--;)
+	unsigned long bit = size;
+
+	while (bit--)
 		if (test_bit(bit, map))
 			return bit;
 	return size;

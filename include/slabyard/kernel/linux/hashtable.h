@@ -21,7 +21,9 @@
 
 static inline void sy__hash_init(struct hlist_head *table, size_t size)
 {
-	for (size_t i = 0; i < size; i++)
+	size_t i;
+
+	for (i = 0; i < size; i++)
 		INIT_HLIST_HEAD(&table[i]);
 }
 

@@ -112,7 +112,8 @@ static inline void memcpy_and_pad(void *to, size_t room, const void *from, size_
 #define SY__MEMSET(name, type) \
 	static inline void *name(type *memory, type value, size_t count) \
 	{ \
-		for (size_t i = 0; i < count; i++) \
+		size_t i; \
+		for (i = 0; i < count; i++) \
 			memory[i] = value; \
 		return memory; \
 	}
