@@ -24,6 +24,8 @@
 #define SPINS_BEFORE_YIELD 128
 #define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
 #define SLEEP_NS 100000
+#define SLEEPS_BEFORE_LONGER 16u /* of one length; then as many that are twice as long */
+#define MOST_DOUBLINGS 6u
 #define NEAR 4u /* of those who wait in line, so many don't sleep from the start */
 #define FAR 400u
 #define SLEEP_EACH_NS 50000 /* for each who is served before, of FAR at most */
@@ -75,11 +77,20 @@ static void sleep_for(long nanoseconds)
 #endif
 }
 
+/* Who has waited long sleeps longer, about a sixteenth of that: if hundreds looked each moment, as when they all end at once, those whom
+ * they wait for would get no processor. */
+static long sleep_length(unsigned looks)
+{
+	unsigned doublings = (looks - SPINS_BEFORE_SLEEP) / (SPINS_BEFORE_YIELD * SLEEPS_BEFORE_LONGER);
+
+	return (long)SLEEP_NS << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS);
+}
+
 /* To yield is nothing to a thread of real-time priority while those that it waits for have less. */
 static void give_way(unsigned looks)
 {
 	if (looks > SPINS_BEFORE_SLEEP)
-		sleep_for(SLEEP_NS);
+		sleep_for(sleep_length(looks));
 	else
 		sched_yield();
 }

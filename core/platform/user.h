@@ -2,11 +2,10 @@
  * The platform for programs: the replay, the malloc drop-in, tests. See platform.h for the contract.
  *
  * Locks. A word, taken by one atomic exchange and given back by one store. A contended lock is watched with plain loads
- * (test and test-and-set; relaxed, as the exchange that follows acquires), so that waiters share the line instead of tearing it from the
- * owner; after a while they offer
- * their processor to others, as the owner of a lock may have lost its own, and then sleep for moments, as those others may be all but the
- * owner. No call into the operating system on either
- * uncontended path.
+ * (test and test-and-set; relaxed, as the exchange that follows acquires), so that waiters share the line instead of tearing it from
+ * the owner; after a while they offer their processor to others, as the owner of a lock may have lost its own, and then sleep for
+ * moments, as those others may be all but the owner; longer ones by and by, as those others may be hundreds that sleep and look as
+ * well. No call into the operating system on either uncontended path.
  *
  * Slots. One thread drives all slots of a replay, or each thread its own: nothing interrupts the code between
  * sy__local_begin and sy__local_end, so both are empty. A thread's own slot is in its struct sy__thread: beginning a call is

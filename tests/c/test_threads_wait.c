@@ -1,6 +1,7 @@
 /*
- * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on; threads beyond the slots
- * there are don't wait in line for each other; and they get a slot as soon as one comes free. Whoever is far behind in a line looks seldom.
+ * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on, and by and by looks more
+ * seldom; threads beyond the slots there are don't wait in line for each other; and they get a slot as soon as one comes free. Whoever
+ * is far behind in a line looks seldom.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <errno.h>
@@ -13,6 +14,7 @@
 #define OTHERS 40
 #define CALLS 4000u /* of each */
 #define LOOKS 20000u
+#define LEAST_SLEEP 80000000u /* nanoseconds of all those looks; were no sleep longer than 100 microseconds, it would be nine million */
 
 static struct yard yard;
 static sem_t arrived, over, goes_on;
@@ -33,9 +35,11 @@ static long sleeps(void)
 	return usage.ru_nvcsw;
 }
 
-/* Whoever sleeps gives up its processor of its own will; who yields does not, and real-time priorities go first. */
+/* Whoever sleeps gives up its processor of its own will; who yields does not, and real-time priorities go first. No sleep is shorter than
+ * asked for. */
 static void long_waits_sleep(void)
 {
+	uint64_t began = sy__now();
 	long before = sleeps();
 	unsigned looks = 0;
 
@@ -43,6 +47,7 @@ static void long_waits_sleep(void)
 	for (unsigned i = 0; i < LOOKS; i++)
 		looks = sy__look_again(looks);
 	CHECK(sleeps() - before >= 10);
+	CHECK(sy__now() - began >= LEAST_SLEEP);
 	CHECK_EQUAL(errno, 1234);
 }
 
