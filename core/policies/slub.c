@@ -519,7 +519,7 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, with threads 1" },
+	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, with threads 0" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[SLUB_STRAYS] = { "strays", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                  "with threads, objects of others' slabs that a thread keeps for its next allocations; auto: by size" },

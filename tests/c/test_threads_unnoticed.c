@@ -1,6 +1,7 @@
 /*
  * What a thread has without a use for it: slabs that it owns and others emptied, and objects of others that it keeps. Both are found when that
- * thread needs pages for another size (core/policies/slub_slabs.c): the slabs serve that one, the objects go home.
+ * thread needs pages for another size (core/policies/slub_slabs.c): the slabs serve that one, the objects go home. And what a thread has emptied
+ * itself serves all sizes when it ends, none is kept for its own.
  */
 #include "threads_support.h"
 
@@ -132,8 +133,31 @@ static void objects_go_home(void)
 	sy_heap_close(heap);
 }
 
+static void *uses_and_ends(void *nothing)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		objects[i] = sy_malloc(heap, SMALL, 0);
+	CHECK(look().slabs > 8);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		sy_mfree(heap, objects[i]);
+	return nothing;
+}
+
+static void none_is_left(void)
+{
+	const struct sy_heap_options options = { .reserve = RESERVE };
+	const char *error = "";
+
+	heap = sy_heap_open("slub", &options, &error);
+	CHECK(heap != NULL);
+	run(uses_and_ends);
+	CHECK_EQUAL(look().slabs, 0);
+	sy_heap_close(heap);
+}
+
 int main(void)
 {
+	none_is_left();
 	slabs_serve_other_sizes();
 	objects_go_home();
 	return check_result();
