@@ -12,8 +12,8 @@
  *
  * The fast path. malloc and free jump through a pointer each to what serves them now: at first to functions that make the
  * heap; then to the policy's own, if it has a path for one heap that all threads share (struct sy_here in types.h), or to
- * generic ones below. So whether the library is ready is not a question that each call asks. Everything else in the family
- * is made of those two, as their costs are in the memory that they touch.
+ * generic ones below. So whether the library is ready is not a question that each call asks. SLUB's path they have themselves (fast.c).
+ * Everything else in the family is made of those two, as their costs are in the memory that they touch.
  *
  * Promises, as glibc's: objects are aligned to 16 bytes; a request of 0 bytes gets an object of its own; without memory the
  * result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees,
@@ -48,19 +48,7 @@
 static void *first_malloc(size_t size, struct sy_heap *none);
 static void first_free(void *object, struct sy_heap *none);
 
-struct service service = { NULL, first_malloc, first_free };
-
-/* ---- The fast path ------------------------------------------------------------------------------------------------ */
-
-EXPORT void *malloc(size_t size)
-{
-	return allocate(size);
-}
-
-EXPORT void free(void *object)
-{
-	release(object);
-}
+struct service service = { NULL, NULL, first_malloc, first_free };
 
 /* ---- Beyond the heap ---------------------------------------------------------------------------------------------- */
 
@@ -113,13 +101,14 @@ void serve(struct sy_heap *heap, bool alone)
 {
 	const char *file = process_setting("SLABYARD_STATS");
 
-	ready = (struct service){ heap, heap->malloc_here, heap->free_here };
+	ready = (struct service){ NULL, heap, heap->malloc_here, heap->free_here };
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
 	heap->leaves = thin_learn;
 	if (file)
 		report_start(&ready, file);
+	ready.fast = fast_path_serves(&ready) ? heap : NULL;
 	__atomic_store_n(&service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		service = ready;

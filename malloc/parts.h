@@ -46,29 +46,27 @@ void mapping_count(struct mapping_counts *);
 
 /* What serves the next call of malloc or free. */
 struct service {
+	struct sy_heap *fast; /* the heap, where both are what fast.c has; or NULL */
 	struct sy_heap *heap; /* what the other two want to be told; NULL: there is none yet */
 	void *(*malloc)(size_t size, struct sy_heap *);
 	void (*free)(void *object, struct sy_heap *);
 };
 
-extern struct service service;
+extern struct service service __attribute__((visibility("hidden"))); /* so that calls read it where it is */
 
 /* Has the heap serve from now on; once. Alone: nobody has asked for memory before, so there are no threads. */
 void serve(struct sy_heap *, bool alone);
 
-/* malloc under another name, as compilers believe to know things of malloc that are not true inside of it. */
-static inline void *allocate(size_t size)
-{
-	return service.malloc(size, service.heap);
-}
-
-static inline void release(void *object)
-{
-	service.free(object, service.heap);
-}
-
 void *allocate_aligned(size_t align, size_t size); /* align: a power of two */
 size_t usable_bytes(const void *object);           /* of any object */
+
+/* ---- fast.c --------------------------------------------------------------------------------------------------------- */
+
+bool fast_path_serves(const struct service *);
+
+/* malloc and free under other names, as compilers believe to know things of them that are not true inside of them. */
+void *allocate(size_t size);
+void release(void *object);
 
 /* ---- report.c --------------------------------------------------------------------------------------------------------- */
 

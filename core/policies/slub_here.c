@@ -32,51 +32,9 @@
  * mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the dummy. So nothing is ever
  * written to it.
  */
-#include "../here.h"
 #include "../metadata.h"
 #include "../rows.h"
-#include "slub.h"
-
-/* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
-static inline void **link_at(void *object, size_t offset)
-{
-	return (void **)(void *)((char *)object + offset);
-}
-
-static inline struct sy__slub_slot *slot_here(struct sy__slub_slot *slots, ptrdiff_t here)
-{
-	return (struct sy__slub_slot *)(void *)((char *)slots + here);
-}
-
-/* How an object is noted as the one handed out last. Those with links behind them under an address that none has, so that kfree, which
- * knows nothing of such, does not find them. */
-static inline const void *noted(const void *object, size_t offset)
-{
-	return offset ? (const char *)object + 1 : object;
-}
-
-/* In a call, which ends: an object that is on the slot's freelist no more. */
-static inline void *hand_out(struct sy__slub_slot *own, void *object, size_t offset)
-{
-	sy__call_note(noted(object, offset), own);
-	sy__call_end();
-	return object;
-}
-
-/* The same of the freelist's first, of which there is one. */
-static inline void *hand_out_first(struct sy__slub_slot *own, size_t offset)
-{
-	void *object = own->freelist;
-
-	own->freelist = *link_at(object, offset);
-	return hand_out(own, object, offset);
-}
-
-/* In a call: the slot's next object, which ends it; or NULL. */
-static inline void *take_here(struct sy__slub_slot *own, size_t offset)
-{
-	return sy__likely(own->freelist) ? hand_out_first(own, offset) : NULL;
-}
+#include "slub_fast.h"
 
 /* Objects from the node or from new pages. */
 static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned flags)
@@ -100,7 +58,7 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 	if (sy__unlikely(sy__tick_is_due()))
 		return NULL;
 	object = sy__slub_refill(cache, own);
-	return sy__likely(object) ? hand_out(own, object, cache->offset) : NULL;
+	return sy__likely(object) ? sy__slub_hand_out(own, object, cache->offset) : NULL;
 }
 
 /* The same of all that it owns. */
@@ -111,7 +69,7 @@ static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot 
 	if (!object && own->slab)
 		object = sy__slub_pop_held(own, cache->offset);
 
-	return object ? hand_out(own, object, cache->offset) : refilled_more(cache, own);
+	return object ? sy__slub_hand_out(own, object, cache->offset) : refilled_more(cache, own);
 }
 
 static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags, struct sy__slub_slot *own)
@@ -123,20 +81,10 @@ static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned 
 	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-/* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
-static inline void put_here(void *object, size_t offset)
-{
-	struct sy__slub_slot *own = sy__call_from();
-
-	*link_at(object, offset) = own->freelist;
-	own->freelist = object;
-	sy__call_end();
-}
-
 static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
 {
-	struct sy__slub_slot *own = slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
-	void *object = take_here(own, offset);
+	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
+	void *object = sy__slub_take_here(own, offset);
 
 	if (sy__unlikely(!object))
 		return refill_here(sy__slub_cache(cache), flags, own);
@@ -167,23 +115,14 @@ static SY__OUT_OF_LINE void give_empties_here(struct sy__slub_cache *cache, uint
 }
 
 /* A slab of the slot's that has no object in use any more, in a call that ends. */
-static SY__OUT_OF_LINE void emptied_here(struct sy_page *page, ptrdiff_t here)
+SY__OUT_OF_LINE void sy__slub_emptied_here(struct sy_page *page, ptrdiff_t here)
 {
 	struct sy__slub_cache *cache = sy__slub_slab(page)->cache;
-	struct sy__slub_slot *own = slot_here(cache->slots, here);
+	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
 	uint32_t keep = sy__slub_emptied(cache, own, page);
 
 	if (own->empty_slabs > keep)
 		give_empties_here(cache, keep);
-	else
-		sy__call_end();
-}
-
-/* In a call, which ends: an object of a slab that the slot owns. */
-static inline void put_owned(ptrdiff_t here, struct sy_page *page, void *object, size_t offset)
-{
-	if (sy__unlikely(sy__slub_push_owned(page, object, offset)))
-		emptied_here(page, here);
 	else
 		sy__call_end();
 }
@@ -210,7 +149,7 @@ static inline void keep_stray(struct sy__slub_cache *cache, struct sy__slub_slot
 /* Back into a slab of somebody else, or nobody, in a call that ends. */
 static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
 {
-	struct sy__slub_slot *own = slot_here(cache->slots, here);
+	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
 
 	if (sy__unlikely(here == SY__DUMMY_HERE ||
 	                 !sy__slub_free_foreign(cache, own, page, object, object, 1)))
@@ -230,10 +169,10 @@ static inline void take_back(struct sy__slub_cache *cache, struct sy_page *page,
 		give_foreign_here(cache, page, object, here);
 		return;
 	}
-	*link_at(object, cache->offset) = NULL;
-	sy__slub_hold_frozen(cache, slot_here(cache->slots, here), page, object, 1); /* the word may have come back after another slot had it between */
+	*sy__slub_link_at(object, cache->offset) = NULL;
+	sy__slub_hold_frozen(cache, sy__slub_slot_here(cache->slots, here), page, object, 1); /* the word may have come back after another slot had it between */
 	if (sy__unlikely(sy__slub_in_use_now(slab) == 1))
-		emptied_here(page, here);
+		sy__slub_emptied_here(page, here);
 	else
 		sy__call_end();
 }
@@ -250,7 +189,7 @@ static inline bool is_stray(const struct sy__slub_cache *cache, const struct sy_
 /* Into any slab that isn't the slot's, in a call that ends. */
 static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
 {
-	struct sy__slub_slot *own = slot_here(cache->slots, here);
+	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t word = sy__load64(&slab->word);
 	bool foreign = sy__slub_is_foreign(own, slab);
@@ -272,7 +211,7 @@ static inline void free_other(struct sy__slub_cache *cache, void *object, size_t
 	ptrdiff_t here = sy__call_here();
 
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, offset)))
-		put_owned(here, page, object, offset);
+		sy__slub_put_owned(here, page, object, offset);
 	else
 		put_foreign_here(cache, page, object, here);
 }
@@ -297,7 +236,7 @@ static void free_here(struct sy_cache *cache, void *object)
 	if (sy__unlikely(!sy__call_begin_with(object)))
 		free_other_here(sy__slub_cache(cache), object);
 	else
-		put_here(object, 0);
+		sy__slub_put_here(object, 0);
 }
 
 static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
@@ -309,17 +248,17 @@ static void free_behind_here(struct sy_cache *cache, void *object)
 {
 	size_t offset = sy__slub_cache(cache)->offset;
 
-	if (sy__unlikely(!sy__call_begin_with(noted(object, offset))))
+	if (sy__unlikely(!sy__call_begin_with(sy__slub_noted(object, offset))))
 		free_other_behind_here(sy__slub_cache(cache), object);
 	else
-		put_here(object, offset);
+		sy__slub_put_here(object, offset);
 }
 
 /* What the slot owns of the class; or, without one, or when there is nothing, the generic entry. */
 static SY__OUT_OF_LINE void *kmalloc_refill_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags));
-	void *object = cache ? refilled(cache, slot_here(cache->slots, sy__call_begin())) : NULL;
+	void *object = cache ? refilled(cache, sy__slub_slot_here(cache->slots, sy__call_begin())) : NULL;
 
 	if (sy__unlikely(!object))
 		return sy__here_kmalloc(size, flags, heap);
@@ -341,33 +280,25 @@ static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *hea
 	if (sy__unlikely(sy__tick_is_due()))
 		return sy__here_malloc(size, heap);
 	sy__slub_carve(sy__slub_slab(own->slab)->cache, own);
-	return hand_out_first(own, 0);
+	return sy__slub_hand_out_first(own, 0);
 }
 
-static SY__OUT_OF_LINE void *malloc_refill_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
+SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
 	void *object = sy__slub_pop_strays(own, SY__SLUB_STRAYS_AT_ONCE);
 
 	if (!object && own->slab)
 		object = sy__slub_pop_held(own, 0);
 	if (object)
-		return hand_out(own, object, 0);
+		return sy__slub_hand_out(own, object, 0);
 	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);
-}
-
-static inline void *small_here(size_t size, struct sy_heap *heap)
-{
-	struct sy__slub_slot *own = slot_here(sy__slub_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
-	void *object = take_here(own, 0);
-
-	return sy__likely(object) ? object : malloc_refill_here(size, heap, own);
 }
 
 /* Other sizes, and flags that ask for more. */
 static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags));
-	void *object = cache ? take_here(slot_here(cache->slots, sy__call_begin()), 0) : NULL;
+	void *object = cache ? sy__slub_take_here(sy__slub_slot_here(cache->slots, sy__call_begin()), 0) : NULL;
 
 	if (sy__unlikely(!object))
 		return kmalloc_refill_here(size, flags, heap);
@@ -378,7 +309,7 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL || flags & (SY_ZERO | SY__KMALLOC_TYPE_FLAGS)))
 		return kmalloc_other_here(size, flags, heap);
-	return small_here(size, heap);
+	return sy__slub_malloc_small(size, heap);
 }
 
 /* Sizes above SY__KMALLOC_LARGEST, and 0. */
@@ -396,7 +327,7 @@ static SY__OUT_OF_LINE void *large_here(size_t size, struct sy_heap *heap)
 }
 
 /* Sizes above SY__KMALLOC_SMALL, and 0. */
-static SY__OUT_OF_LINE void *malloc_other_here(size_t size, struct sy_heap *heap)
+SY__OUT_OF_LINE void *sy__slub_malloc_other(size_t size, struct sy_heap *heap)
 {
 	const struct sy__slub_heap *slub = sy__slub_heap(heap);
 	struct sy__slub_slot *own;
@@ -404,16 +335,14 @@ static SY__OUT_OF_LINE void *malloc_other_here(size_t size, struct sy_heap *heap
 
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_LARGEST))
 		return large_here(size, heap);
-	own = slot_here(slub->sizes->classes[slub->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
-	object = take_here(own, 0);
-	return sy__likely(object) ? object : malloc_refill_here(size, heap, own);
+	own = sy__slub_slot_here(slub->sizes->classes[slub->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
+	object = sy__slub_take_here(own, 0);
+	return sy__likely(object) ? object : sy__slub_malloc_refill(size, heap, own);
 }
 
 static void *malloc_here(size_t size, struct sy_heap *heap)
 {
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL))
-		return malloc_other_here(size, heap);
-	return small_here(size, heap);
+	return sy__slub_malloc_here(size, heap);
 }
 
 static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
@@ -425,7 +354,7 @@ static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap,
 }
 
 /* What is in no slab with links at the start of objects. */
-static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
+SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
 	if (sy__page_is_large(page))
 		kfree_large_here(object, heap, page, here);
@@ -435,49 +364,17 @@ static SY__OUT_OF_LINE void kfree_foreign_here(void *object, struct sy_heap *hea
 		sy__here_kfree(object, heap);
 }
 
-/* Of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state of a large
- * allocation's pages has no mark of a slot. */
-static inline void kfree_other(void *object, struct sy_heap *heap, size_t at)
-{
-	struct sy_page *page = sy__heads_at(&sy__slub_heap(heap)->heads, at);
-	ptrdiff_t here = sy__call_here();
-
-	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
-		put_owned(here, page, object, 0);
-	else
-		kfree_foreign_here(object, heap, page, here);
-}
-
 static void kfree_here(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
-		kfree_other(object, heap, sy__heads_index(&sy__slub_heap(heap)->heads, object));
+		sy__slub_kfree_other(object, heap, sy__heads_index(&sy__slub_heap(heap)->heads, object));
 	else
-		put_here(object, 0);
-}
-
-/* Of any address, in a call. */
-static inline void free_any_other(void *object, struct sy_heap *heap)
-{
-	const struct sy__heads *heads = &sy__slub_heap(heap)->heads;
-	size_t page = sy__heads_index(heads, object);
-
-	if (sy__likely(page < heads->pages)) {
-		kfree_other(object, heap, page);
-		return;
-	}
-	sy__call_end();
-	sy__here_free(object, heap);
+		sy__slub_put_here(object, 0);
 }
 
 static void free_any_here(void *object, struct sy_heap *heap)
 {
-	if (sy__unlikely(!object)) /* as many programs do often */
-		return;
-	if (sy__likely(sy__call_begin_with(object)))
-		put_here(object, 0);
-	else
-		free_any_other(object, heap);
+	sy__slub_free_here(object, heap);
 }
 
 const struct sy_here sy__slub_here = {

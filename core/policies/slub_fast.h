@@ -1,0 +1,131 @@
+/*
+ * SLUB: what the fast paths of heaps of threads are made of (slub_here.c says how they work), for whoever has them without a call between: the
+ * policy's own entries, and malloc (malloc/fast.c).
+ */
+#ifndef SY_SLUB_FAST_H
+#define SY_SLUB_FAST_H
+
+#include "../here.h"
+#include "slub.h"
+
+/* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL, and 0; a slab of the
+ * slot's that has no object in use any more; what is in no slab of the slot's with links at the start of objects. */
+void *sy__slub_malloc_refill(size_t size, struct sy_heap *, struct sy__slub_slot *own);
+void *sy__slub_malloc_other(size_t size, struct sy_heap *);
+void sy__slub_emptied_here(struct sy_page *, ptrdiff_t here);
+void sy__slub_kfree_foreign(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t here);
+
+/* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
+static inline void **sy__slub_link_at(void *object, size_t offset)
+{
+	return (void **)(void *)((char *)object + offset);
+}
+
+static inline struct sy__slub_slot *sy__slub_slot_here(struct sy__slub_slot *slots, ptrdiff_t here)
+{
+	return (struct sy__slub_slot *)(void *)((char *)slots + here);
+}
+
+/* How an object is noted as the one handed out last. Those with links behind them under an address that none has, so that kfree, which
+ * knows nothing of such, does not find them. */
+static inline const void *sy__slub_noted(const void *object, size_t offset)
+{
+	return offset ? (const char *)object + 1 : object;
+}
+
+/* In a call, which ends: an object that is on the slot's freelist no more. */
+static inline void *sy__slub_hand_out(struct sy__slub_slot *own, void *object, size_t offset)
+{
+	sy__call_note(sy__slub_noted(object, offset), own);
+	sy__call_end();
+	return object;
+}
+
+/* The same of the freelist's first, of which there is one. */
+static inline void *sy__slub_hand_out_first(struct sy__slub_slot *own, size_t offset)
+{
+	void *object = own->freelist;
+
+	own->freelist = *sy__slub_link_at(object, offset);
+	return sy__slub_hand_out(own, object, offset);
+}
+
+/* In a call: the slot's next object, which ends it; or NULL. */
+static inline void *sy__slub_take_here(struct sy__slub_slot *own, size_t offset)
+{
+	return sy__likely(own->freelist) ? sy__slub_hand_out_first(own, offset) : NULL;
+}
+
+/* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
+static inline void sy__slub_put_here(void *object, size_t offset)
+{
+	struct sy__slub_slot *own = sy__call_from();
+
+	*sy__slub_link_at(object, offset) = own->freelist;
+	own->freelist = object;
+	sy__call_end();
+}
+
+/* In a call, which ends: an object of a slab that the slot owns. */
+static inline void sy__slub_put_owned(ptrdiff_t here, struct sy_page *page, void *object, size_t offset)
+{
+	if (sy__unlikely(sy__slub_push_owned(page, object, offset)))
+		sy__slub_emptied_here(page, here);
+	else
+		sy__call_end();
+}
+
+static inline void *sy__slub_malloc_small(size_t size, struct sy_heap *heap)
+{
+	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
+	void *object = sy__slub_take_here(own, 0);
+
+	return sy__likely(object) ? object : sy__slub_malloc_refill(size, heap, own);
+}
+
+static inline void *sy__slub_malloc_here(size_t size, struct sy_heap *heap)
+{
+	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL))
+		return sy__slub_malloc_other(size, heap);
+	return sy__slub_malloc_small(size, heap);
+}
+
+/* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state of a large
+ * allocation's pages has no mark of a slot. Of the object's page its number in the range. */
+static inline void sy__slub_kfree_other(void *object, struct sy_heap *heap, size_t at)
+{
+	struct sy_page *page = sy__heads_at(&sy__slub_heap(heap)->heads, at);
+	ptrdiff_t here = sy__call_here();
+
+	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
+		sy__slub_put_owned(here, page, object, 0);
+	else
+		sy__slub_kfree_foreign(object, heap, page, here);
+}
+
+/* In a call: of any address. NULL, which many programs free often, is found out like whatever isn't the heap's. */
+static inline void sy__slub_free_other(void *object, struct sy_heap *heap)
+{
+	const struct sy__heads *heads = &sy__slub_heap(heap)->heads;
+	size_t page = sy__heads_index(heads, object);
+
+	if (sy__likely(page < heads->pages)) {
+		sy__slub_kfree_other(object, heap, page);
+		return;
+	}
+	sy__call_end();
+	if (object)
+		sy__here_free(object, heap);
+}
+
+/* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait for what they
+ * stored themselves anyway. */
+static inline void sy__slub_free_here(void *object, struct sy_heap *heap)
+{
+	if (sy__unlikely(sy__call_begin_with(object)))
+		sy__slub_put_here(object, 0);
+	else
+		sy__slub_free_other(object, heap);
+}
+
+#endif

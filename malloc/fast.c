@@ -1,0 +1,52 @@
+/*
+ * malloc and free, up to where they leave what a thread has at hand.
+ *
+ * Of the policy that most programs run on they contain the fast paths (core/policies/slub_fast.h), instead of a jump through a pointer to
+ * them: on paths so short processors wait for where the next instruction is more than for anything else. One pointer says that it is so, and which heap
+ * that is. It stays empty under other policies, while there is no heap, and where calls are counted; then they go by the pointers of entries.c.
+ */
+#include "parts.h"
+
+#include "core/policies/slub_fast.h"
+
+#define EXPORT __attribute__((visibility("default"), aligned(32))) /* so that they are decoded at the same pace in every build */
+#define QUOTED(name) #name
+#define SAME_AS(function) __attribute__((alias(QUOTED(function)))) /* which may be a macro */
+
+EXPORT void *malloc(size_t size);
+EXPORT void free(void *object);
+
+bool fast_path_serves(const struct service *by)
+{
+	return by->malloc == sy__slub_here.malloc && by->free == sy__slub_here.free;
+}
+
+static SY__OUT_OF_LINE void *malloc_by_pointer(size_t size)
+{
+	return service.malloc(size, service.heap);
+}
+
+static SY__OUT_OF_LINE void free_by_pointer(void *object)
+{
+	service.free(object, service.heap);
+}
+
+void *malloc(size_t size)
+{
+	struct sy_heap *heap = service.fast;
+
+	return sy__likely(heap) ? sy__slub_malloc_here(size, heap) : malloc_by_pointer(size);
+}
+
+void free(void *object)
+{
+	struct sy_heap *heap = service.fast;
+
+	if (sy__likely(heap))
+		sy__slub_free_here(object, heap);
+	else
+		free_by_pointer(object);
+}
+
+extern __typeof__(malloc) allocate SAME_AS(malloc);
+extern __typeof__(free) release SAME_AS(free);
