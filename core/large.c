@@ -14,8 +14,8 @@
  * allocation of 0 bytes, which no other is. Who frees one twice is told by that, and nothing is done.
  *
  * A run that nobody writes takes more than one that is written: its descriptors, a sixty-fourth of it, and pages that it leaves
- * in memory wherever a buffer began or ended, of which nobody knows. So who serves what a heap refuses is told of runs that go on to the
- * free lists (sy_heap.leaves), and may have the larger requests for himself (sy_heap.elsewhere).
+ * in memory wherever a buffer began or ended, of which nobody knows. So who serves what a heap refuses is told of runs that come from
+ * the free lists and go back there (sy_heap.comes, leaves), and may have the larger requests for himself (sy_heap.elsewhere).
  *
  * Bytes that live are counted by the heap, or by each slot of a heap of threads, so that to count takes no atomic operation.
  */
@@ -121,8 +121,11 @@ static struct sy_page *new_run(struct sy_heap *heap, unsigned slot, unsigned ord
 {
 	struct sy_page *page = sy__pages_take_run(heap, slot, order, pages, flags & ~(unsigned)SY_MOVABLE, node, SY_USE_LARGE);
 
-	if (page)
-		SY_SLAB_STATE(struct run, page)->pages = pages;
+	if (!page)
+		return NULL;
+	SY_SLAB_STATE(struct run, page)->pages = pages;
+	if (heap->comes)
+		heap->comes(heap, sy__page_address(heap, page), (size_t)pages << SY_PAGE_SHIFT);
 	return page;
 }
 

@@ -358,6 +358,7 @@ struct sy_heap {
 	void *(*refused)(size_t size, unsigned flags, struct sy_heap *); /* with a request of kmalloc that failed: its result */
 	void *(*cache_refused)(struct sy_cache *, unsigned flags);       /* the same with one for an object of a cache */
 	void (*passes)(struct sy_heap *); /* now and then, from slow calls: time has passed; NULL: nobody wants to know */
+	void (*comes)(struct sy_heap *, const void *pages, size_t bytes);  /* with a large allocation of new pages */
 	void (*leaves)(struct sy_heap *, const void *pages, size_t bytes); /* with a large allocation that was freed, before its pages go on */
 	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
 	size_t elsewhere;  /* larger requests are for `refused` to serve, unless the slot keeps what serves them; 0: none. Anyone's */

@@ -105,6 +105,7 @@ void serve(struct sy_heap *heap, bool alone)
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
+	heap->comes = thin_watch;
 	heap->leaves = thin_learn;
 	if (file)
 		report_start(&ready, file);

@@ -14,9 +14,11 @@
  * differ each time, and of all only where there is more than a little in one; and once LEAST_KNOWN in a row were thin, of one object in
  * LOOKED_AT only. Objects of which more was touched are for kept.c.
  *
- * When. Objects of these sizes are the heap's, and of those that it gets back one in LOOKED_AT is looked at likewise. When LEAST_KNOWN in a
- * row are thin it leaves large requests to us (sy_heap.elsewhere). When MOST_TOUCHED are not, it has them again, as it is better for those;
- * such mappings that end after that are not kept beside what it takes. Each time it takes twice as many to begin anew.
+ * When. Objects of these sizes are the heap's, and of those that it gets back one in LOOKED_AT is looked at likewise; and of those that it
+ * hands out, when LATER more have come, as a program may take all that it needs before it writes anything. When LEAST_KNOWN in a row of the
+ * ones are thin, or of the others so many that they have LEAST_SEEN pages, it leaves large requests to us (sy_heap.elsewhere). When
+ * more than MOST_TOUCHED are not, it has them again, as it is better for those; such mappings that end after that are not kept beside
+ * what it takes. Each time it takes twice as many to begin anew.
  *
  * How much. Whoever wrote somewhere else leaves pages behind. One range in EMPTIED loses all but its first page when it ends, so that those
  * that go round have a few of them at most. What was not used for THIN_MS goes back to the system.
@@ -45,9 +47,12 @@
 #define WINDOW 16u /* pages */
 #define FEW 8u     /* of so many pages one may be in memory */
 #define LEAST_KNOWN 16  /* objects in a row of which hardly a page was touched */
+#define LEAST_SEEN 16384 /* pages of such in a row, of those that live */
+#define LATER 32u       /* objects that have come since */
 #define MOST_TOUCHED 3 /* objects of which more was */
 #define MOST_DOUBLINGS 8u
 #define LOOKED_AT 4u /* one of so many */
+#define SELDOM 16u   /* of the heap's, while they are touched */
 #define EMPTIED 16u
 #define THIN_MS KEPT_MS
 #define AGE_MS 100u /* between two looks at all */
@@ -58,6 +63,9 @@ struct range {
 
 static _Alignas(64) struct range *bins[BINS][WAYS];
 static int touched; /* of those that were looked at, so many were; or below 0: the last were not. Relaxed */
+static int untouched; /* pages of those that live and were not, since one was. Relaxed */
+static uintptr_t came[LATER]; /* the last: start and pages. Relaxed */
+static size_t begun;
 static unsigned mistakes; /* times that the heap was to serve such objects again */
 static size_t all_bytes, aged, ended; /* relaxed: a limit, a time, and what differs from one look to the next */
 
@@ -111,17 +119,24 @@ static bool more_than_few(const char *pages, size_t count, size_t page)
 	return sy__source_has(pages, count * page, (count / FEW + 1) * page);
 }
 
-/* Of pages behind the first. */
-static bool is_thin(const char *pages, size_t count, size_t page, size_t chance)
+/* What two windows say of the pages behind the first. */
+static bool seems_thin(const char *start, size_t bytes, size_t number)
 {
-	size_t half = count / 2, places = half - WINDOW + 1;
+	size_t page = page_bytes(), chance = number * (size_t)2654435761u >> 7;
+	size_t count = bytes / page - 1, half = count / 2, places = half - WINDOW + 1;
+	const char *pages = start + page;
 
 	if (half < WINDOW)
 		return !more_than_few(pages, count, page);
-	if (!more_than_few(pages + chance % places * page, WINDOW, page) &&
-	    !more_than_few(pages + (half + (chance >> 8) % places) * page, WINDOW, page))
-		return true;
-	return !more_than_few(pages, count, page);
+	return !more_than_few(pages + chance % places * page, WINDOW, page) &&
+	       !more_than_few(pages + (half + (chance >> 8) % places) * page, WINDOW, page);
+}
+
+static bool is_thin(const char *start, size_t bytes, size_t number)
+{
+	size_t page = page_bytes();
+
+	return seems_thin(start, bytes, number) || !more_than_few(start + page, bytes / page - 1, page);
 }
 
 static bool there_is_room(size_t bytes)
@@ -165,50 +180,87 @@ bool thin_is_over(struct sy_heap *heap)
 	return true;
 }
 
+static void begin(struct sy_heap *heap)
+{
+	__atomic_store_n(&heap->elsewhere, LEAST_PAGES * page_bytes(), __ATOMIC_RELAXED);
+}
+
+static int doubled(int least)
+{
+	unsigned shift = __atomic_load_n(&mistakes, __ATOMIC_RELAXED);
+
+	return least * (1 << (shift < MOST_DOUBLINGS ? shift : MOST_DOUBLINGS));
+}
+
 /* What was looked at. Relaxed: a guess, which may lose what another thread learns at the same time. */
 static void learn(struct sy_heap *heap, bool thin)
 {
-	int known = __atomic_load_n(&touched, __ATOMIC_RELAXED), least = LEAST_KNOWN;
-	unsigned shift = __atomic_load_n(&mistakes, __ATOMIC_RELAXED);
+	int known = __atomic_load_n(&touched, __ATOMIC_RELAXED), least = doubled(LEAST_KNOWN);
 
-	least *= 1 << (shift < MOST_DOUBLINGS ? shift : MOST_DOUBLINGS);
+	if (!thin)
+		__atomic_store_n(&untouched, 0, __ATOMIC_RELAXED);
 	known = !thin ? (known < 0 ? 1 : known + 1) : known > -least ? known - 1 : known;
 	if (known > MOST_TOUCHED) {
 		thin_is_over(heap);
-		known = 0;
+		known = 1;
 	} else if (known == -least) {
-		__atomic_store_n(&heap->elsewhere, LEAST_PAGES * page_bytes(), __ATOMIC_RELAXED);
+		begin(heap);
 	}
 	__atomic_store_n(&touched, known, __ATOMIC_RELAXED);
 }
 
-static bool look(struct sy_heap *heap, const char *start, size_t bytes, size_t chance)
+bool thin_is(struct sy_heap *heap, const char *start, size_t used)
 {
-	size_t page = page_bytes();
-	bool thin = is_thin(start + page, bytes / page - 1, page, chance * (size_t)2654435761u >> 7);
+	size_t number = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
+	bool thin;
 
+	if (__atomic_load_n(&touched, __ATOMIC_RELAXED) <= -LEAST_KNOWN && number % LOOKED_AT)
+		return true;
+	thin = is_thin(start, used, number);
 	learn(heap, thin);
 	return thin;
 }
 
-bool thin_is(struct sy_heap *heap, const char *start, size_t used)
+/* Of the heap's objects, whether this one is to be looked at. */
+static bool comes_up(size_t number)
 {
-	size_t chance = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
+	return number % (__atomic_load_n(&touched, __ATOMIC_RELAXED) > 0 ? SELDOM : LOOKED_AT) == 0;
+}
 
-	if (__atomic_load_n(&touched, __ATOMIC_RELAXED) <= -LEAST_KNOWN && chance % LOOKED_AT)
-		return true;
-	return look(heap, start, used, chance);
+/* Addresses of the heap's may be looked at, whatever has become of the object. */
+static void look_later(struct sy_heap *heap, uintptr_t word, size_t number)
+{
+	const char *start = (const char *)(word & ~(uintptr_t)(SY_PAGE_SIZE - 1));
+	size_t pages = (size_t)(word & (SY_PAGE_SIZE - 1));
+
+	if (!seems_thin(start, pages << SY_PAGE_SHIFT, number))
+		learn(heap, false);
+	else if (__atomic_add_fetch(&untouched, (int)pages, __ATOMIC_RELAXED) >= doubled(LEAST_SEEN))
+		begin(heap);
+}
+
+void thin_watch(struct sy_heap *heap, const void *pages, size_t bytes)
+{
+	size_t number;
+	uintptr_t word;
+
+	if (!thin_serves(bytes))
+		return;
+	number = __atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
+	word = __atomic_exchange_n(&came[number % LATER], (uintptr_t)pages | bytes >> SY_PAGE_SHIFT, __ATOMIC_RELAXED);
+	if (word && comes_up(number))
+		look_later(heap, word, number);
 }
 
 void thin_learn(struct sy_heap *heap, const void *pages, size_t bytes)
 {
-	size_t chance;
+	size_t number;
 
 	if (!thin_serves(bytes))
 		return;
-	chance = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
-	if (chance % LOOKED_AT == 0)
-		look(heap, pages, bytes, chance);
+	number = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
+	if (comes_up(number))
+		learn(heap, seems_thin(pages, bytes, number));
 }
 
 bool thin_give(char *start, size_t bytes)

@@ -14,7 +14,8 @@ bool thin_serves(size_t bytes);
  * heap serves such sizes again if that is often not so. */
 bool thin_is(struct sy_heap *, const char *start, size_t used);
 
-/* sy_heap.leaves: large objects of a heap go elsewhere once they are found to be thin. */
+/* sy_heap.comes and leaves: large objects of a heap go elsewhere once they are found to be thin. */
+void thin_watch(struct sy_heap *, const void *pages, size_t bytes);
 void thin_learn(struct sy_heap *, const void *pages, size_t bytes);
 
 /* Whether that has happened: then what is not thin is better had from the heap than kept. */

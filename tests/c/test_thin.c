@@ -16,7 +16,7 @@
 #define PAGE ((size_t)4096)
 #define WORLD 4000u /* pages */
 
-static _Alignas(16) char world[WORLD * PAGE]; /* of each range the first bytes are used */
+static _Alignas(4096) char world[WORLD * PAGE]; /* of each range the first bytes are used */
 static bool resident[WORLD];
 static size_t asked, unmapped, emptied; /* times; pages */
 static uint64_t shown = 1000000000;
@@ -152,10 +152,23 @@ static void time_passes(void)
 	CHECK_EQUAL(all_bytes, 0);
 }
 
+/* So many of the heap's objects that are looked at. */
 static void learn_from(struct sy_heap *heap, unsigned objects)
 {
-	for (unsigned i = 0; i < objects * LOOKED_AT; i++)
-		thin_learn(heap, world, 512 * PAGE);
+	for (unsigned i = 0; i < objects; i++) {
+		asked = 0;
+		while (!asked)
+			thin_learn(heap, world, 512 * PAGE);
+	}
+}
+
+static void watch_some(struct sy_heap *heap, unsigned objects)
+{
+	for (unsigned i = 0; i < objects; i++) {
+		asked = 0;
+		while (!asked)
+			thin_watch(heap, world, 512 * PAGE);
+	}
 }
 
 /* Pages that a program leaves here and there go, now and then. */
@@ -210,6 +223,45 @@ static void elsewhere(void)
 	CHECK(thin_is_over(&heap) && !thin_is_over(&heap));
 }
 
+/* What a program takes and does not touch, though it has taken many others since, counts by its pages. */
+static void alive(void)
+{
+	struct sy_heap heap = { .elsewhere = 0 };
+	unsigned enough = LEAST_SEEN / 512;
+
+	touched = 0;
+	mistakes = 0;
+	asked = 0;
+	touch(0, 512, 1);
+	for (unsigned i = 0; i < LATER; i++)
+		thin_watch(&heap, world, 512 * PAGE);
+	CHECK_EQUAL(asked, 0); /* it may yet be touched */
+	touch(0, 512, 512);
+	watch_some(&heap, enough - 1);
+	touch(0, 512, 1);
+	learn_from(&heap, 1);
+	touch(0, 512, 512);
+	watch_some(&heap, enough - 1);
+	CHECK_EQUAL(heap.elsewhere, 0);
+	watch_some(&heap, 1);
+	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	for (unsigned i = 0; i < 1000; i++)
+		thin_watch(&heap, world, 60 * PAGE); /* too small to count */
+}
+
+/* Objects that are touched are seldom looked at, and no more of them than shows it. */
+static void looks(void)
+{
+	struct sy_heap heap = { .elsewhere = 0 };
+
+	touch(0, 512, 1);
+	learn_from(&heap, 1);
+	asked = 0;
+	for (unsigned i = 0; i < 10 * SELDOM; i++)
+		thin_learn(&heap, world, 512 * PAGE);
+	CHECK_EQUAL(asked, 10);
+}
+
 /* Pages in one place are found in a look at all; few of them are few. */
 static void clusters(void)
 {
@@ -233,6 +285,8 @@ int main(void)
 	time_passes();
 	leftovers();
 	elsewhere();
+	alive();
+	looks();
 	clusters();
 	return check_result();
 }

@@ -287,7 +287,7 @@ static void leaves(struct sy_heap *heap, const void *pages, size_t bytes)
 	left.times++;
 }
 
-/* Who serves larger runs is told of what goes on to the free lists, and asked for more unless the slot keeps some. */
+/* Who serves larger runs is told of what comes from the free lists and goes on there, and asked for more unless the slot keeps some. */
 static void served_elsewhere(struct sy_heap *heap)
 {
 	char *object = get(heap, 300);
@@ -307,8 +307,16 @@ static void served_elsewhere(struct sy_heap *heap)
 	CHECK(left.pages == object || left.bytes == 64 * PAGE);
 	CHECK_EQUAL(held(heap), 0);
 	heap->elsewhere = 0;
+	heap->comes = heap->leaves;
 	heap->leaves = NULL;
-	keep(heap, 300);
+	left.times = 0;
+	object = get(heap, 300);
+	sy_mfree(heap, object);
+	CHECK(get(heap, 300) == object);
+	CHECK_EQUAL(left.times, 1);
+	CHECK(left.pages == object && left.bytes >= 300 * PAGE);
+	heap->comes = NULL;
+	sy_mfree(heap, object);
 	sy_heap_shrink(heap);
 	CHECK_FINE(sy_heap_check(heap));
 }
