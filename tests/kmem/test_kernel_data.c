@@ -41,7 +41,7 @@ static struct leaf leaves[KEYS];
 static bool in_tree[KEYS];
 
 #define value_of(leaf) ((leaf)->value)
-RB_DECLARE_CALLBACKS_MAX(static, leaf_callbacks, struct leaf, node, unsigned, most, value_of);
+RB_DECLARE_CALLBACKS_MAX(static, leaf_callbacks, struct leaf, node, unsigned, most, value_of)
 
 static struct leaf *leaf_of(const struct rb_node *node)
 {

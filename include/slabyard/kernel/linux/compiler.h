@@ -46,6 +46,7 @@
 #define __noreturn __attribute__((__noreturn__))
 #define __weak __attribute__((__weak__))
 #define __cold __attribute__((__cold__))
+#define __pure __attribute__((__pure__))
 #ifndef __attribute_const__
 #define __attribute_const__ __attribute__((__const__))
 #endif
@@ -59,6 +60,9 @@
 #define __percpu
 #define __force
 #define __must_hold(lock)
+#define __acquire(lock) ((void)0)
+#define __release(lock) ((void)0)
+#define __cond_lock(lock, condition) (condition)
 #define __acquires(lock)
 #define __releases(lock)
 #define __nocast

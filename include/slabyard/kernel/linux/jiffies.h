@@ -4,8 +4,10 @@
 
 #pragma GCC system_header
 
+#include "cache.h"
 #include "kernel.h"
 #include "ktime.h"
+#include "math64.h"
 
 #define HZ 1000
 #define TICK_NSEC (NSEC_PER_SEC / HZ)

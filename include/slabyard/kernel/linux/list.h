@@ -167,6 +167,34 @@ static inline void list_cut_position(struct list_head *list, struct list_head *h
 	sy__list_insert(first, entry, list);
 }
 
+/* The same without the entry itself. */
+static inline void list_cut_before(struct list_head *list, struct list_head *head, struct list_head *entry)
+{
+	if (head->next == entry)
+		INIT_LIST_HEAD(list);
+	else
+		list_cut_position(list, head, entry->prev);
+}
+
+static inline void list_rotate_to_front(struct list_head *entry, struct list_head *head)
+{
+	list_move_tail(head, entry);
+}
+
+/* A part of another list, first to last. */
+static inline void list_bulk_move_tail(struct list_head *head, struct list_head *first, struct list_head *last)
+{
+	sy__list_join(first->prev, last->next);
+	sy__list_insert(first, last, head->prev);
+}
+
+static inline void list_del_init_careful(struct list_head *entry)
+{
+	__list_del_entry(entry);
+	WRITE_ONCE(entry->prev, entry);
+	__atomic_store_n(&entry->next, entry, __ATOMIC_RELEASE);
+}
+
 static inline size_t list_count_nodes(struct list_head *head)
 {
 	struct list_head *at;
@@ -187,6 +215,9 @@ static inline size_t list_count_nodes(struct list_head *head)
 
 #define list_for_each(at, head) for ((at) = (head)->next; (at) != (head); (at) = (at)->next)
 #define list_for_each_prev(at, head) for ((at) = (head)->prev; (at) != (head); (at) = (at)->prev)
+#define list_for_each_continue(at, head) for ((at) = (at)->next; (at) != (head); (at) = (at)->next)
+#define list_for_each_prev_safe(at, spare, head) \
+	for ((at) = (head)->prev, (spare) = (at)->prev; (at) != (head); (at) = (spare), (spare) = (at)->prev)
 #define list_for_each_safe(at, spare, head) \
 	for ((at) = (head)->next, (spare) = (at)->next; (at) != (head); (at) = (spare), (spare) = (at)->next)
 #define list_for_each_entry(at, head, member) \
@@ -212,6 +243,10 @@ static inline size_t list_count_nodes(struct list_head *head)
 #define list_for_each_entry_safe_from(at, spare, head, member) \
 	for ((spare) = list_next_entry(at, member); !list_entry_is_head(at, head, member); \
 	     (at) = (spare), (spare) = list_next_entry(spare, member))
+#define list_for_each_entry_safe_continue(at, spare, head, member) \
+	for ((at) = list_next_entry(at, member), (spare) = list_next_entry(at, member); !list_entry_is_head(at, head, member); \
+	     (at) = (spare), (spare) = list_next_entry(spare, member))
+#define list_prepare_entry(at, head, member) ((at) ? (at) : list_entry(head, __typeof__(*(at)), member))
 #define list_safe_reset_next(at, spare, member) ((spare) = list_next_entry(at, member))
 
 /* ---- Those of a hash table: a head of one word ------------------------------------------------------------------ */
@@ -291,6 +326,27 @@ static inline void hlist_move_list(struct hlist_head *old, struct hlist_head *he
 	old->first = NULL;
 }
 
+/* Of no list, but as if: it may be taken off. */
+static inline void hlist_add_fake(struct hlist_node *node)
+{
+	node->pprev = &node->next;
+}
+
+static inline bool hlist_fake(struct hlist_node *node)
+{
+	return node->pprev == &node->next;
+}
+
+static inline bool hlist_is_singular_node(struct hlist_node *node, struct hlist_head *head)
+{
+	return !node->next && node->pprev == &head->first;
+}
+
+static inline int hlist_unhashed_lockless(const struct hlist_node *node)
+{
+	return !READ_ONCE(node->pprev);
+}
+
 #define hlist_entry(pointer, type, member) container_of(pointer, type, member)
 #define hlist_entry_safe(pointer, type, member) \
 	__extension__ ({ \
@@ -303,6 +359,11 @@ static inline void hlist_move_list(struct hlist_head *old, struct hlist_head *he
 #define hlist_for_each_entry(at, head, member) \
 	for ((at) = hlist_entry_safe((head)->first, __typeof__(*(at)), member); (at); \
 	     (at) = hlist_entry_safe((at)->member.next, __typeof__(*(at)), member))
+#define hlist_for_each_entry_continue(at, member) \
+	for ((at) = hlist_entry_safe((at)->member.next, __typeof__(*(at)), member); (at); \
+	     (at) = hlist_entry_safe((at)->member.next, __typeof__(*(at)), member))
+#define hlist_for_each_entry_from(at, member) \
+	for (; (at); (at) = hlist_entry_safe((at)->member.next, __typeof__(*(at)), member))
 #define hlist_for_each_entry_safe(at, spare, head, member) \
 	for ((at) = hlist_entry_safe((head)->first, __typeof__(*(at)), member); (at) && ((spare) = (at)->member.next, 1); \
 	     (at) = hlist_entry_safe(spare, __typeof__(*(at)), member))

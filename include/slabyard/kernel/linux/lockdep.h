@@ -29,6 +29,12 @@ struct lockdep_map {
 #define might_lock(lock) ((void)(lock))
 #define lock_acquire(...) ((void)0)
 #define lock_release(...) ((void)0)
+#define lock_acquire_exclusive(...) ((void)0)
+#define lock_acquire_shared(...) ((void)0)
+#define lock_map_acquire(map) ((void)(map))
+#define lock_map_release(map) ((void)(map))
+#define lock_map_acquire_read(map) ((void)(map))
+#define STATIC_LOCKDEP_MAP_INIT(name, key) { 0 }
 #define SINGLE_DEPTH_NESTING 1
 
 #endif

@@ -16,4 +16,8 @@
 #include "slab.h"
 #include "spinlock.h"
 
+/* Of Linux 6.1, where it is the first that there is not. */
+#define MAX_ORDER (SY_MAX_ORDER + 1)
+#define MAX_PAGE_ORDER SY_MAX_ORDER
+
 #endif

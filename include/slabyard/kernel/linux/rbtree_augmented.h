@@ -58,7 +58,7 @@ static inline void rb_erase_augmented_cached(struct rb_node *node, struct rb_roo
 		name##_copy(old, by); \
 		compute(rb_entry(old, type, member), false); \
 	} \
-	storage const struct rb_augment_callbacks name = { name##_propagate, name##_copy, name##_rotate }
+	storage const struct rb_augment_callbacks name = { name##_propagate, name##_copy, name##_rotate };
 
 /* What is kept is the largest value(node) below. */
 #define RB_DECLARE_CALLBACKS_MAX(storage, name, type, member, number, kept, value) \

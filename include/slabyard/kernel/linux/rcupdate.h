@@ -58,6 +58,17 @@ static inline void call_rcu(struct rcu_head *head, rcu_callback_t function)
 	sy__call_rcu(head, function);
 }
 
+/* Of a head that may have been given to call_rcu with a function since it was initialised: whether it was. */
+static inline void rcu_head_init(struct rcu_head *head)
+{
+	head->func = NULL;
+}
+
+static inline bool rcu_head_after_call_rcu(struct rcu_head *head, rcu_callback_t function)
+{
+	return READ_ONCE(head->func) == function;
+}
+
 /* Offsets below this are no functions: kvfree of what begins so far before the head. */
 #define SY__RCU_OFFSETS 4096
 
@@ -90,6 +101,7 @@ static inline void call_rcu(struct rcu_head *head, rcu_callback_t function)
 #define rcu_read_unlock_sched() rcu_read_unlock()
 #define synchronize_rcu_expedited() synchronize_rcu()
 #define synchronize_net() synchronize_rcu()
+#define RCU_NONIDLE(call) call
 #define init_rcu_head(head) ((void)(head))
 
 #define RCU_INITIALIZER(pointer) (pointer)

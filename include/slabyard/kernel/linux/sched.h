@@ -6,6 +6,7 @@
 
 #include "jiffies.h"
 #include "list.h"
+#include "rcupdate.h"
 #include "refcount.h"
 #include "spinlock.h"
 
@@ -78,6 +79,7 @@ static inline int wake_up_process(struct task_struct *task)
 
 #define yield() ((void)sched_yield())
 #define need_resched() 0
+#define cond_resched_rcu() (rcu_read_unlock(), (void)sched_yield(), rcu_read_lock())
 #define signal_pending(task) ((void)(task), 0)
 #define fatal_signal_pending(task) signal_pending(task)
 #define task_pid_nr(task) ((task)->pid)

@@ -5,6 +5,7 @@
 #pragma GCC system_header
 
 #include "cleanup.h"
+#include "lockdep.h"
 #include "rwlock.h"
 #include "types.h"
 
