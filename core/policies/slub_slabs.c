@@ -220,10 +220,6 @@ static struct sy__slub_chain active_chain(const struct sy__slub_cache *cache, co
 	return (struct sy__slub_chain){ chain.first, held.first ? NULL : chain.last, chain.count + held.count };
 }
 
-struct change {
-	uint64_t from, to;
-};
-
 /* Puts a chain in front of what the word says is free. Its end is needed only if that is something. */
 static void join(const struct sy__slub_cache *cache, struct sy__slub_chain *chain, uint64_t word)
 {
@@ -234,15 +230,49 @@ static void join(const struct sy__slub_cache *cache, struct sy__slub_chain *chai
 	*sy__slub_next(cache, chain->last) = sy__slub_word_first(word, chain->last);
 }
 
-/* Makes the slab nobody's, with a slot's objects in front of its own free ones. With its node's lock held, hence a
- * slab that is partial from now on comes onto the list before anybody looks there. */
-static struct change release(const struct sy__slub_cache *cache, struct sy_page *page, struct sy__slub_chain chain)
+/* Whether to find the end of a chain takes longer than to find that of what the word says is free, which is something. */
+static bool is_longer(const struct sy__slub_chain *chain, uint64_t word)
+{
+	return chain->first && !chain->last && !sy__slub_word_full(word) &&
+	       chain->count > sy__slub_word_objects(word) - sy__slub_word_in_use(word);
+}
+
+/* Takes all that is free by the word, as the slab's slot may, in front of a chain. */
+static void take_in_front(const struct sy__slub_cache *cache, struct sy_page *page, struct sy__slub_chain *chain)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+	struct sy__slub_chain others;
+
+	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
+		;
+	others = chain_of(cache, sy__slub_word_first(old, sy__page_address(cache->cache.heap, page)), sy__slub_word_objects(old));
+	*sy__slub_next(cache, others.last) = chain->first;
+	chain->first = others.first;
+	chain->count += others.count;
+}
+
+/* What a slab is that is no slot's any more. */
+struct released {
+	uint64_t word;
+	bool others_freed; /* into it, while it was the slot's */
+};
+
+/* Makes the slab nobody's, with a slot's objects in front of its own free ones, or behind them where these are fewer: of what is in front, each
+ * object is looked at, and most are in no cache. With its node's lock held, hence a slab that is partial from now on comes onto the list before
+ * anybody looks there. */
+static struct released release(const struct sy__slub_cache *cache, struct sy_page *page, struct sy__slub_chain chain)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	uint64_t old = sy__load64(&slab->word), new;
+	bool others_first = is_longer(&chain, old);
 
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
 	slab->emptied_pages = 0;
+	if (others_first) {
+		take_in_front(cache, page, &chain);
+		old = sy__load64(&slab->word);
+	}
 	do {
 		new = old & ~SY__SLUB_FROZEN;
 		if (chain.first) {
@@ -250,7 +280,7 @@ static struct change release(const struct sy__slub_cache *cache, struct sy_page 
 			new = sy__slub_word_push(new, chain.first, chain.count);
 		}
 	} while (!sy__swap64(&slab->word, &old, new));
-	return (struct change){ old, new };
+	return (struct released){ new, others_first || !sy__slub_word_full(old) };
 }
 
 /* Whether a slab with so many objects in use is empty and one too many for its node, and if so, takes it out of the node's
@@ -301,7 +331,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	struct sy_page *page = own->slab;
 	struct sy__slub_node *node = node_of(cache, page);
 	struct sy_list *link = &sy__slub_slab(page)->link;
-	struct change change;
+	struct released released;
 	bool discard;
 
 	sy__slub_end_strays(cache, slot);
@@ -310,10 +340,10 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 		return discard_unused(cache, slot, own);
 	sy__slub_end_carving(cache, own);
 	sy__lock(&node->lock);
-	change = release(cache, page, active_chain(cache, own));
-	discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
-	if (!discard && !sy__slub_word_full(change.to)) {
-		bool others_freed = !sy__slub_word_full(change.from);
+	released = release(cache, page, active_chain(cache, own));
+	discard = surplus(cache, node, page, sy__slub_word_in_use(released.word));
+	if (!discard && !sy__slub_word_full(released.word)) {
+		bool others_freed = released.others_freed;
 
 		sy__slub_count_partial(node, 1);
 		sy__list_insert(link, others_freed ? node->partial.prev : &node->partial,
@@ -328,12 +358,12 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, struct sy__slub_chain objects)
 {
 	struct sy__slub_node *node = node_of(cache, page);
-	struct change change;
+	struct released released;
 	bool discard;
 
 	sy__lock(&node->lock);
-	change = release(cache, page, objects);
-	discard = surplus(cache, node, page, sy__slub_word_in_use(change.to));
+	released = release(cache, page, objects);
+	discard = surplus(cache, node, page, sy__slub_word_in_use(released.word));
 	if (!discard) {
 		sy__list_add_tail(&node->partial, &sy__slub_slab(page)->link);
 		sy__slub_count_partial(node, 1);

@@ -1,7 +1,7 @@
 /*
  * What a thread has without a use for it: slabs that it owns and others emptied, and objects of others that it keeps. Both are found when that
  * thread needs pages for another size (core/policies/slub_slabs.c): the slabs serve that one, the objects go home. And what a thread has emptied
- * itself serves all sizes when it ends, none is kept for its own.
+ * itself serves all sizes when it ends, none is kept for its own; what is free in the other slabs then goes to their nodes, by a look at few of it.
  */
 #include "threads_support.h"
 
@@ -155,8 +155,46 @@ static void none_is_left(void)
 	sy_heap_close(heap);
 }
 
+/* ---- What is free in a slab of a thread that ends ------------------------------------------------------------------------ */
+
+static struct sy_cache *cache;
+
+static void *frees_one(void *nothing)
+{
+	sy_free(cache, objects[FEW / 2]);
+	return nothing;
+}
+
+static void *frees_half(void *nothing)
+{
+	for (unsigned i = 0; i < FEW; i++)
+		objects[i] = sy_alloc(cache, 0);
+	for (unsigned i = 0; i < FEW / 2; i++)
+		sy_free(cache, objects[i]);
+	run(frees_one);
+	return nothing;
+}
+
+/* Not to look at all that the thread itself gave back, which may be much, it puts what others gave back in front. */
+static void few_are_in_front(void)
+{
+	const struct sy_heap_options options = { .reserve = RESERVE };
+	const struct sy_cache_config config = { .name = "in front", .size = SMALL, .flags = SY_CACHE_NO_MERGE };
+	const char *error = "";
+
+	heap = sy_heap_open("slub", &options, &error);
+	CHECK(heap != NULL);
+	cache = sy_cache_create(heap, &config);
+	CHECK(cache != NULL);
+	run(frees_half);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	CHECK(sy_alloc(cache, 0) == objects[FEW / 2]);
+	sy_heap_close(heap);
+}
+
 int main(void)
 {
+	few_are_in_front();
 	none_is_left();
 	slabs_serve_other_sizes();
 	objects_go_home();

@@ -71,13 +71,21 @@ slabyard_broken(stale_join slub "end, one left" "in execution" core/policies/slu
 		new = old & ~SY__SLUB_FROZEN;
 		if (chain.first) {]])
 
+# What others gave back to such a slab is taken by a store.
+slabyard_broken(in_front_by_store slub "end" "in execution" core/policies/slub_slabs.c [[
+	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
+		;
+	others =]] [[
+	__atomic_store_n(&slab->word, sy__slub_word_take(old), __ATOMIC_RELEASE);
+	others =]])
+
 # A slot's end leaves the mark, or forgets what the slab holds.
 slabyard_broken(drain_keeps_mark slub "claim" "a crash.*in execution" core/policies/slub_slabs.c [[
-	uint64_t old = sy__load64(&slab->word), new;
+	bool others_first = is_longer(&chain, old);
 
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
 	slab->emptied_pages]] [[
-	uint64_t old = sy__load64(&slab->word), new;
+	bool others_first = is_longer(&chain, old);
 
 	slab->emptied_pages]])
 slabyard_broken(drain_forgets slub "end" "in execution" core/policies/slub_slabs.c [[
@@ -88,8 +96,8 @@ return (struct sy__slub_chain){ slab->held.freelist, NULL, slab->held_objects };
 # A slab becomes nobody's before its node's lock is taken; and its place is changed after that was given back.
 slabyard_broken(listed_late slub "end" "in execution" core/policies/slub_slabs.c [[
 	sy__lock(&node->lock);
-	change = release(cache, page, objects);]] [[
-	change = release(cache, page, objects);
+	released = release(cache, page, objects);]] [[
+	released = release(cache, page, objects);
 	sy__lock(&node->lock);]])
 slabyard_broken(settled_unlocked slub "node" "a race.*in execution" core/policies/slub.c [[
 	discard = settle(cache, node, page, old, new);
