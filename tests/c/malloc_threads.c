@@ -50,8 +50,9 @@ static struct parcel *pack(uint64_t *random)
 static void *pass_parcels(void *seed)
 {
 	uint64_t random = (uint64_t)(uintptr_t)seed * 2654435761u + 1;
+	unsigned steps = check_times(STEPS);
 
-	for (unsigned i = 0; i < STEPS; i++)
+	for (unsigned i = 0; i < steps; i++)
 		open_parcel(atomic_exchange(&shelf[check_random(&random) % SHELF], pack(&random)));
 	return NULL;
 }
@@ -107,11 +108,12 @@ static void *take_figures(void *unused)
 /* What another thread asks of malloc when the program forks locks nothing in the child. */
 static void test_figures(void)
 {
+	unsigned forks = check_times(60);
 	pthread_t taker;
 
 	atomic_store(&figures_wanted, true);
 	CHECK_EQUAL(pthread_create(&taker, NULL, take_figures, NULL), 0);
-	for (unsigned i = 0; i < 60; i++)
+	for (unsigned i = 0; i < forks; i++)
 		fork_once();
 	atomic_store(&figures_wanted, false);
 	pthread_join(taker, NULL);
@@ -133,14 +135,15 @@ static void *live_shortly(void *seed)
 static void test_generations(void)
 {
 	struct mallinfo2 before = { 0 }, after;
+	unsigned generations = check_times(GENERATIONS);
 	pthread_t threads[THREADS];
 
-	for (unsigned generation = 0; generation < GENERATIONS; generation++) {
+	for (unsigned generation = 0; generation < generations; generation++) {
 		for (uintptr_t i = 0; i < THREADS; i++)
 			CHECK_EQUAL(pthread_create(&threads[i], NULL, live_shortly, (void *)(generation * THREADS + i)), 0);
 		for (unsigned i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
-		if (generation == GENERATIONS / 2)
+		if (generation == generations / 2)
 			before = mallinfo2();
 	}
 	after = mallinfo2();
