@@ -94,7 +94,7 @@ test-threads: $(VENV)/.tools
 	@mkdir -p build
 	@cmake -S . -B build/threads -DSLABYARD_SANITIZE=thread >build/threads.log 2>&1 || { cat build/threads.log; exit 1; }
 	@cmake --build build/threads -j $(JOBS) >>build/threads.log 2>&1 || { cat build/threads.log; exit 1; }
-	@ctest --test-dir build/threads --output-on-failure -L threads
+	@ctest --test-dir build/threads --output-on-failure -j $(JOBS) -L threads
 
 test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"
