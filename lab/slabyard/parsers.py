@@ -16,7 +16,7 @@ from . import __version__, verbs
 from .errors import UserError
 from .kernels import commands
 from .output import FORMATS
-from .words import count, cpus, file, nodes, size, specs, thread_counts
+from .words import count, cpus, file, new_file, nodes, size, specs, thread_counts
 
 STATUSES = """\
 exit status:
@@ -84,7 +84,7 @@ def _record(parent: Any) -> None:
         "slabyard record -o make.parquet -- make -j2",
         "Needs perf, tracefs and the right to trace (root). Records the whole machine.",
     )  # fmt: skip
-    verb.add_argument("-o", "--output", type=file, required=True, metavar="T.parquet", help="the trace to write")
+    verb.add_argument("-o", "--output", type=new_file, required=True, metavar="T.parquet", help="the trace to write")
     verb.usage = "slabyard record -o T.parquet -- CMD..."
 
 
@@ -94,7 +94,7 @@ def _import(parent: Any) -> None:
         "slabyard import perf.data -o t.parquet\n  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
     )  # fmt: skip
     verb.add_argument("capture", type=file, metavar="CAPTURE", help="perf.data, or text from perf script or tracefs; - for standard input")
-    verb.add_argument("-o", "--output", type=file, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
+    verb.add_argument("-o", "--output", type=new_file, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
     verb.add_argument(
         "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",
@@ -128,7 +128,7 @@ def _replay(parent: Any) -> None:
     verb.add_argument("--runs", type=count(1000), metavar="N", help="timed repetitions (default: 1; intervals from 6 on)")
     verb.add_argument("--caches", action="store_true", help="also show each cache's slabs")
     verb.add_argument(
-        "--log", type=file, metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
+        "--log", type=new_file, metavar="FILE", help="write what the policy logs (slob: searches, with log_every=N); - for standard error"
     )
     verb.add_argument(
         "--proc", choices=("buddyinfo", "pagetypeinfo", "slabinfo"),
@@ -164,8 +164,8 @@ def _compare(parent: Any) -> None:
     verb.add_argument(
         "--jobs", type=count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
     )
-    verb.add_argument("--report", type=file, metavar="FILE.html", help="write a report, one self-contained page")
-    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
+    verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
+    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     _machine(verb)
     _format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
@@ -195,7 +195,7 @@ def _threads(parent: Any) -> None:
     verb.add_argument("--caches", action="store_true", help="objects of one size come from a cache of their own")
     verb.add_argument("--pin", action="store_true", help="each thread stays on one processor, in turn")
     verb.add_argument("--list", action="store_true", help="the workloads")
-    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
+    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     _format(verb)
     verb.usage = "slabyard threads [options] --allocators A,B --workload W [T.parquet]"
 
@@ -208,7 +208,7 @@ def _run(parent: Any) -> None:
     )  # fmt: skip
     verb.add_argument("--allocator", default="slub", metavar="SPEC", help="policy[:tunable=value,...] (default: slub)")
     verb.add_argument("--stats", action="store_true", help="tell at the end what each of the command's processes asked malloc for")
-    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the statistics (implies --stats)")
+    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the statistics (implies --stats)")
     verb.usage = "slabyard run [options] -- CMD..."
 
 
@@ -231,7 +231,7 @@ def _layout(parent: Any) -> None:
     verb.add_argument("--allocator", required=True, metavar="SPEC", help="policy[:tunable=value,...]")
     verb.add_argument("script", type=file, metavar="SCRIPT", help="commands, one a line; - for standard input")
     verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
-    verb.add_argument("--svg", type=file, metavar="FILE.svg", help="also draw a picture")
+    verb.add_argument("--svg", type=new_file, metavar="FILE.svg", help="also draw a picture")
 
 
 def _kernel(parent: Any) -> None:

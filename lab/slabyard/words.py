@@ -22,6 +22,13 @@ def file(text: str) -> Path:
     return Path(text)
 
 
+def new_file(text: str) -> Path:
+    """The name of a file to be written. One that ends in a slash is a folder's, which Path would forget."""
+    if text.endswith("/"):
+        raise argparse.ArgumentTypeError(f"{text!r} names a folder; name a file in it")
+    return file(text)
+
+
 def count(most: int, least: int = 1) -> Callable[[str], int]:
     """A type of words: numbers within these bounds."""
 

@@ -318,6 +318,24 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch:
     assert "fresh boot" in html and "8,0" in html
 
 
+@pytest.mark.parametrize(("pages", "unit", "peak"), [(25_000, "KiB", "100,000"), (26_000, "MiB", "101.56")])
+def test_a_comparison_has_one_unit_of_memory_in_table_and_sentence(
+    plan: run.Plan, monkeypatch: pytest.MonkeyPatch, pages: int, unit: str, peak: str
+) -> None:
+    figures = run.once(plan).figures
+
+    def once(one: run.Plan) -> run.Run:
+        held = pages if one.spec.text == "slub" else pages // 2
+        return run.Run({**figures, "held_pages_peak": held, "held_pages_end": held}, {}, [], [], "native")
+
+    monkeypatch.setattr(run, "once", once)
+    plans = [run.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
+    table = compare.tables(compare.compare(plans, 6, 0, Progress(12)))[0]
+    assert table.columns[3] == f"peak {unit}" and table.columns[5] == f"end {unit}"
+    assert table.shown is not None and table.shown[0][3] == table.shown[0][5] == peak
+    assert f"{peak} {unit}" in " ".join(table.notes).replace("\n", " ")
+
+
 def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree = str(tmp_path / "tree")
     argv = ["kernel", "run", "--allocator", "slub", "--workload", "boot", "--source", tree]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DONE, INCOMPLETE, REGRESSION, UserError
 from ..output import FORMATS, Progress, Table, check_folder, check_outputs, export_json, note, render, results, to_json, whole_file
-from ..words import count, file, size, specs
+from ..words import count, file, new_file, size, specs
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     )
     verb.add_argument("--workload", required=True, metavar="W", help=f"{', '.join(workloads.WORKLOADS)}, or a command of this machine")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
-    verb.add_argument("--trace", type=file, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
+    verb.add_argument("--trace", type=new_file, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
     verb.add_argument(
         "--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory, for --trace (default: 64M)"
     )
@@ -70,8 +70,8 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     verb.add_argument("--workload", metavar="CMD", help="in place of --workloads: one workload, which may be a command")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
-    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
-    verb.add_argument("--report", type=file, metavar="FILE.html", help="write a report, one self-contained page")
+    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
+    verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     _hardware(verb)
     _source(verb)
     _format(verb)
@@ -83,7 +83,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     )  # fmt: skip
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
-    verb.add_argument("--export-json", type=file, metavar="FILE", help="write the result records")
+    verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     _hardware(verb)
     _source(verb)
     _format(verb)
@@ -113,9 +113,9 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     )
     verb.add_argument("--workload", required=True, metavar="W", help="as for run")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
-    verb.add_argument("--folded", type=file, metavar="FILE", help="write the stacks, one a line with its count")
-    verb.add_argument("--speedscope", type=file, metavar="FILE.json", help="write the stacks for speedscope")
-    verb.add_argument("--report", type=file, metavar="FILE.html", help="draw them as an icicle, one self-contained page")
+    verb.add_argument("--folded", type=new_file, metavar="FILE", help="write the stacks, one a line with its count")
+    verb.add_argument("--speedscope", type=new_file, metavar="FILE.json", help="write the stacks for speedscope")
+    verb.add_argument("--report", type=new_file, metavar="FILE.html", help="draw them as an icicle, one self-contained page")
     _hardware(verb)
     _source(verb)
     _format(verb)

@@ -15,14 +15,13 @@ from .. import measures, report_ranks
 from ..output import Cell, Progress, Table, show
 from ..records import Record
 from ..report_model import Workload as Section
-from ..report_model import workloads
+from ..report_model import memory_unit, page_bytes, workloads
 from . import run
 from .run import Plan, Run
 
-COLUMNS = ["allocator", "seconds", "95%", "peak KiB", "95%", "end KiB", "events"]
 LEGEND = (
-    "seconds: the workload's time, median and its 95% interval. KiB: Slab of meminfo,",
-    "slabs and large allocations; peak: the most seen, every 20 ms; end: a second",
+    "seconds: the workload's time, median and its 95% interval. peak, end: Slab of",
+    "meminfo, slabs and large allocations, the most seen, every 20 ms, and a second",
     "after the workload. events: blocks taken of another migrate type while it ran",
     "(mm_page_alloc_extfrag).",
 )
@@ -64,7 +63,9 @@ def tables(found: Sequence[Record]) -> list[Table]:
 
 def _table(group: Sequence[Any], section: Section) -> Table:
     first = group[0]["run"]
-    rows = [_row(record) for record in group]
+    unit, size = memory_unit(section)
+    columns = ["allocator", "seconds", "95%", f"peak {unit}", "95%", f"end {unit}", "events"]
+    rows = [_row(record, page_bytes(section) / size) for record in group]
     title = (
         f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {_cpus(first)}, "
         f"{first['memory'] >> 20} MiB, {first['repetition']} boots each"
@@ -73,32 +74,29 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     for record in group:
         for line in dict.fromkeys(record["kernel"]["trouble"]):
             notes += textwrap.wrap(f"The log of {record['run']['allocator']} has: {line}", 80)
-    return Table(title, COLUMNS, [cells for cells, _ in rows], [texts for _, texts in rows], notes)
+    return Table(title, columns, [cells for cells, _ in rows], [texts for _, texts in rows], notes)
 
 
 def _cpus(about: Any) -> str:
     return f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}"
 
 
-def _row(record: Any) -> tuple[list[Cell], list[str]]:
+def _row(record: Any, page: float) -> tuple[list[Cell], list[str]]:
+    """A record's cells, and what is shown of them; `page` is a page in the table's unit of memory, which the sentence has too."""
     timed = record["timed"]
     bounds = timed["intervals"]
-    seconds, peak = timed["seconds"], timed["held_pages_peak"]
+    seconds, peak, end = timed["seconds"], timed["held_pages_peak"] * page, timed["held_pages_end"] * page
+    decimals = 0 if page >= 1 else 2
     span = f"{bounds['seconds'][0]:.3g}-{bounds['seconds'][1]:.3g}" if "seconds" in bounds else "-"
-    around = _kib(bounds["held_pages_peak"]) if "held_pages_peak" in bounds else "-"
-    cells: list[Cell] = [
-        record["run"]["allocator"], seconds, span, peak * 4, around, timed["held_pages_end"] * 4,
-        timed["fragmentation_events"],
-    ]  # fmt: skip
+    around = "-"
+    if "held_pages_peak" in bounds:
+        around = "-".join(f"{pages * page:.{decimals}f}" for pages in bounds["held_pages_peak"])
+    cells: list[Cell] = [record["run"]["allocator"], seconds, span, peak, around, end, timed["fragmentation_events"]]
     texts = [
-        str(cells[0]), f"{seconds:.3g}", span, f"{peak * 4:,.0f}", around,
-        f"{timed['held_pages_end'] * 4:,.0f}", show(timed["fragmentation_events"]),
+        str(cells[0]), f"{seconds:.3g}", span, f"{peak:,.{decimals}f}", around, f"{end:,.{decimals}f}",
+        show(timed["fragmentation_events"]),
     ]  # fmt: skip
     return cells, texts
-
-
-def _kib(pages: Sequence[float]) -> str:
-    return f"{pages[0] * 4:.0f}-{pages[1] * 4:.0f}"
 
 
 TITLES = {
