@@ -241,12 +241,12 @@ def _sentence(group: Sequence[Record], threads: int) -> list[str]:
     """Who is fastest, where the intervals tell."""
     if len(group) < 2:
         return []
+    what = f"{threads} thread{'s' if threads > 1 else ''}"
     bounds = {one["run"]["allocator"]: one["timed"].get("intervals", {}).get("operations_per_second") for one in group}
     if not all(bounds.values()):
-        return [f"{threads} threads: fewer than {measures.FEWEST_RUNS} runs tell no winner."]
+        return [f"{what}: fewer than {measures.FEWEST_RUNS} runs tell no winner."]
     best = max(bounds, key=lambda name: bounds[name][0])
     level = [name for name in bounds if name != best and bounds[name][1] >= bounds[best][0]]
-    what = f"{threads} thread{'s' if threads > 1 else ''}"
     if level:
         return textwrap.wrap(f"{what}: {', '.join(map(_short, [best, *level]))} are level, their intervals overlap.", 80)
     return textwrap.wrap(f"{what}: {_short(best)} is fastest.", 80)

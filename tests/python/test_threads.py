@@ -113,6 +113,10 @@ def test_tables_and_csv() -> None:
     for row in rows:
         assert float(row["operations_per_second_low"]) <= float(row["operations_per_second"]) <= float(row["operations_per_second_high"])
         assert bool(row["resident_per_live"]) == (row["workload"] == "ageing")
+    for one in found:
+        one["timed"]["intervals"] = {}
+    text = render(threads.tables(found), "text")
+    assert all(f"{words}: fewer than 6 runs tell no winner." in text for words in ("1 thread", "2 threads"))
 
 
 def test_export_and_list(tmp_path: Path) -> None:
