@@ -53,21 +53,21 @@ static SY__COLD void *insist(size_t align, size_t size)
 
 	do {
 		call_handler();
-		object = allocate_aligned(align, size);
+		object = sy__allocate_aligned(align, size);
 	} while (!object);
 	return object;
 }
 
 static inline void *new_object(size_t size)
 {
-	void *object = allocate(size);
+	void *object = sy__allocate(size);
 
 	return sy__likely(object) ? object : insist(1, size);
 }
 
 static inline void *new_aligned(size_t size, size_t align)
 {
-	void *object = allocate_aligned(align, size);
+	void *object = sy__allocate_aligned(align, size);
 
 	return sy__likely(object) ? object : insist(align, size);
 }
@@ -114,74 +114,74 @@ EXPORT void cxx_delete_array_aligned_nothrow(void *object, size_t align, const v
 
 void cxx_delete(void *object)
 {
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_array(void *object)
 {
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_sized(void *object, size_t size)
 {
 	(void)size;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_array_sized(void *object, size_t size)
 {
 	(void)size;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_aligned(void *object, size_t align)
 {
 	(void)align;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_array_aligned(void *object, size_t align)
 {
 	(void)align;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_sized_aligned(void *object, size_t size, size_t align)
 {
 	(void)size;
 	(void)align;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_array_sized_aligned(void *object, size_t size, size_t align)
 {
 	(void)size;
 	(void)align;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_nothrow(void *object, const void *tag)
 {
 	(void)tag;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_array_nothrow(void *object, const void *tag)
 {
 	(void)tag;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_aligned_nothrow(void *object, size_t align, const void *tag)
 {
 	(void)align;
 	(void)tag;
-	release(object);
+	sy__release(object);
 }
 
 void cxx_delete_array_aligned_nothrow(void *object, size_t align, const void *tag)
 {
 	(void)align;
 	(void)tag;
-	release(object);
+	sy__release(object);
 }

@@ -48,7 +48,7 @@
 static void *first_malloc(size_t size, struct sy_heap *none);
 static void first_free(void *object, struct sy_heap *none);
 
-struct service service = { NULL, NULL, first_malloc, first_free };
+struct service sy__service = { NULL, NULL, first_malloc, first_free };
 
 /* ---- Beyond the heap ---------------------------------------------------------------------------------------------- */
 
@@ -64,10 +64,10 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 	void *object = NULL;
 
 	if (size >= ALWAYS_HEAP)
-		object = flags & SY_ZERO ? mapping_reuse_zeroed(size) : mapping_reuse(size);
+		object = flags & SY_ZERO ? sy__mapping_reuse_zeroed(size) : sy__mapping_reuse(size);
 	if (!object && size >= ALWAYS_HEAP)
-		object = mapping_create(size, ALIGNMENT);
-	if (!object && kept_end() + thin_end() + thin_is_over(heap))
+		object = sy__mapping_create(size, ALIGNMENT);
+	if (!object && sy__kept_end() + sy__thin_end() + sy__thin_is_over(heap))
 		return sy_malloc(heap, size, flags);
 	return object ? object : no_memory();
 }
@@ -78,8 +78,8 @@ static void passes(struct sy_heap *heap)
 	int error = errno;
 
 	(void)heap;
-	kept_age();
-	thin_age();
+	sy__kept_age();
+	sy__thin_age();
 	errno = error;
 }
 
@@ -87,37 +87,37 @@ static void foreign(void *object, struct sy_heap *heap)
 {
 	(void)heap;
 	if (object)
-		mapping_end(object);
+		sy__mapping_end(object);
 }
 
 /* ---- The first call ----------------------------------------------------------------------------------------------- */
 
-static struct service ready; /* what the heap serves by; there as soon as service.heap is */
+static struct service ready; /* what the heap serves by; there as soon as sy__service.heap is */
 
-/* Other threads may read service in the middle of a change: where there are any, as there was no memory for a heap until
- * now, the functions below stay between the callers and what serves them. They acquire service.heap, which is stored with release: the
+/* Other threads may read sy__service in the middle of a change: where there are any, as there was no memory for a heap until
+ * now, the functions below stay between the callers and what serves them. They acquire sy__service.heap, which is stored with release: the
  * heap, and `ready`, are whole by then. Alone, a thread needs no order: others begin with what it has done. */
-void serve(struct sy_heap *heap, bool alone)
+void sy__serve(struct sy_heap *heap, bool alone)
 {
-	const char *file = process_setting("SLABYARD_STATS");
+	const char *file = sy__process_setting("SLABYARD_STATS");
 
 	ready = (struct service){ NULL, heap, heap->malloc_here, heap->free_here };
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
-	heap->comes = thin_watch;
-	heap->leaves = thin_learn;
+	heap->comes = sy__thin_watch;
+	heap->leaves = sy__thin_learn;
 	if (file)
-		report_start(&ready, file);
-	ready.fast = fast_path_serves(&ready) ? heap : NULL;
-	__atomic_store_n(&service.heap, heap, __ATOMIC_RELEASE);
+		sy__report_start(&ready, file);
+	ready.fast = sy__fast_path_serves(&ready) ? heap : NULL;
+	__atomic_store_n(&sy__service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
-		service = ready;
+		sy__service = ready;
 }
 
 static bool start(void)
 {
-	return __atomic_load_n(&service.heap, __ATOMIC_ACQUIRE) || process_heap();
+	return __atomic_load_n(&sy__service.heap, __ATOMIC_ACQUIRE) || sy__process_heap();
 }
 
 static void *first_malloc(size_t size, struct sy_heap *none)
@@ -143,7 +143,7 @@ __attribute__((constructor(101))) static void start_early(void)
 
 static SY__COLD void *calloc_large(size_t size)
 {
-	void *object = start() ? sy_malloc(service.heap, size, SY_ZERO) : no_memory();
+	void *object = start() ? sy_malloc(sy__service.heap, size, SY_ZERO) : no_memory();
 
 	report_add(object);
 	return object;
@@ -158,15 +158,15 @@ EXPORT void *calloc(size_t count, size_t size)
 		return no_memory();
 	if (sy__unlikely(bytes >= ZEROED_BY_PAGES))
 		return calloc_large(bytes);
-	object = allocate(bytes);
+	object = sy__allocate(bytes);
 	return sy__likely(object) ? memset(object, 0, bytes) : NULL;
 }
 
 /* ---- Resizing ----------------------------------------------------------------------------------------------------- */
 
-size_t usable_bytes(const void *object)
+size_t sy__usable_bytes(const void *object)
 {
-	return sy__holds(service.heap, object) ? sy_usable_size(service.heap, object) : mapping_usable(object);
+	return sy__holds(sy__service.heap, object) ? sy_usable_size(sy__service.heap, object) : sy__mapping_usable(object);
 }
 
 static bool stays(size_t room, size_t size)
@@ -176,19 +176,19 @@ static bool stays(size_t room, size_t size)
 
 static void *grown(size_t size)
 {
-	void *object = size < PTRDIFF_MAX / 2 ? mapping_reuse_to_grow(size + size / 8) : NULL;
+	void *object = size < PTRDIFF_MAX / 2 ? sy__mapping_reuse_to_grow(size + size / 8) : NULL;
 
 	if (!object && size < PTRDIFF_MAX / 2)
-		object = mapping_create(size + size / 8, ALIGNMENT);
+		object = sy__mapping_create(size + size / 8, ALIGNMENT);
 	report_add(object);
-	return object ? object : allocate(size);
+	return object ? object : sy__allocate(size);
 }
 
 static void *room_for(size_t size, bool grows)
 {
 	if (!grows || size <= SY__KMALLOC_LARGEST)
-		return allocate(size);
-	return size < MOVED_FROM ? allocate(size + size / 8) : grown(size);
+		return sy__allocate(size);
+	return size < MOVED_FROM ? sy__allocate(size + size / 8) : grown(size);
 }
 
 static void *move(void *object, size_t room, size_t size)
@@ -198,7 +198,7 @@ static void *move(void *object, size_t room, size_t size)
 	if (!moved)
 		return size <= room ? object : NULL;
 	memcpy(moved, object, size < room ? size : room);
-	release(object);
+	sy__release(object);
 	return moved;
 }
 
@@ -207,7 +207,7 @@ static void *resize_mapping(void *object, size_t size)
 	void *resized;
 
 	report_remove(object);
-	resized = mapping_resize(object, size);
+	resized = sy__mapping_resize(object, size);
 	report_add(resized ? resized : object);
 	return resized;
 }
@@ -218,18 +218,18 @@ EXPORT void *realloc(void *object, size_t size)
 	void *resized;
 
 	if (!object)
-		return allocate(size);
+		return sy__allocate(size);
 	if (!size) {
-		release(object);
+		sy__release(object);
 		return NULL;
 	}
-	room = usable_bytes(object);
+	room = sy__usable_bytes(object);
 	if (stays(room, size))
 		return object;
-	if (sy__holds(service.heap, object) || size < MOVED_FROM || !mapping_resizes(object))
+	if (sy__holds(sy__service.heap, object) || size < MOVED_FROM || !sy__mapping_resizes(object))
 		return move(object, room, size);
 	resized = resize_mapping(object, size);
-	return resized ? resized : move(object, usable_bytes(object), size); /* what of it can't be remapped can be copied */
+	return resized ? resized : move(object, sy__usable_bytes(object), size); /* what of it can't be remapped can be copied */
 }
 
 EXPORT void *reallocarray(void *object, size_t count, size_t size)
@@ -255,27 +255,27 @@ static size_t aligned_request(size_t align, size_t size)
 	if (size > SY__KMALLOC_LARGEST && align <= SY_PAGE_SIZE)
 		return size;
 	if (align <= SY_PAGE_SIZE)
-		return sy__kmalloc_aligned_size(service.heap, size, align);
+		return sy__kmalloc_aligned_size(sy__service.heap, size, align);
 	return size > align ? size : align;
 }
 
-void *allocate_aligned(size_t align, size_t size)
+void *sy__allocate_aligned(size_t align, size_t size)
 {
 	void *object = NULL;
 
 	if (align <= ALIGNMENT)
-		return allocate(size);
+		return sy__allocate(size);
 	if (!start() || size > PTRDIFF_MAX)
 		return no_memory();
-	if (align <= SY_PAGE_SIZE && size <= SY_PAGE_SIZE && sy__kmalloc_aligns(service.heap))
-		return allocate(size ? (size + align - 1) & ~(align - 1) : align);
-	object = align <= MOST_ALIGNED ? sy_malloc(service.heap, aligned_request(align, size), 0) : NULL;
+	if (align <= SY_PAGE_SIZE && size <= SY_PAGE_SIZE && sy__kmalloc_aligns(sy__service.heap))
+		return sy__allocate(size ? (size + align - 1) & ~(align - 1) : align);
+	object = align <= MOST_ALIGNED ? sy_malloc(sy__service.heap, aligned_request(align, size), 0) : NULL;
 	if ((uintptr_t)object & (align - 1)) {
-		service.heap->free_here(object, service.heap);
+		sy__service.heap->free_here(object, sy__service.heap);
 		object = NULL;
 	}
 	if (!object && (align > SY_PAGE_SIZE || size >= ALWAYS_HEAP))
-		object = mapping_create(size, align);
+		object = sy__mapping_create(size, align);
 	report_add(object);
 	return object ? object : no_memory();
 }
@@ -283,7 +283,7 @@ void *allocate_aligned(size_t align, size_t size)
 EXPORT void *aligned_alloc(size_t align, size_t size)
 {
 	if (is_power(align))
-		return allocate_aligned(align, size);
+		return sy__allocate_aligned(align, size);
 	errno = EINVAL;
 	return NULL;
 }
@@ -299,7 +299,7 @@ EXPORT void *memalign(size_t align, size_t size)
 	}
 	while (power < align)
 		power *= 2;
-	return allocate_aligned(power, size);
+	return sy__allocate_aligned(power, size);
 }
 
 EXPORT int posix_memalign(void **result, size_t align, size_t size)
@@ -309,7 +309,7 @@ EXPORT int posix_memalign(void **result, size_t align, size_t size)
 
 	if (!is_power(align) || align % sizeof(void *))
 		return EINVAL;
-	object = allocate_aligned(align, size);
+	object = sy__allocate_aligned(align, size);
 	errno = error;
 	if (!object)
 		return ENOMEM;
@@ -319,38 +319,38 @@ EXPORT int posix_memalign(void **result, size_t align, size_t size)
 
 EXPORT void *valloc(size_t size)
 {
-	return allocate_aligned(page_bytes(), size);
+	return sy__allocate_aligned(sy__system_page_bytes(), size);
 }
 
 EXPORT void *pvalloc(size_t size)
 {
-	size_t page = page_bytes();
+	size_t page = sy__system_page_bytes();
 
-	return size > PTRDIFF_MAX ? no_memory() : allocate_aligned(page, (size + page - 1) & ~(page - 1));
+	return size > PTRDIFF_MAX ? no_memory() : sy__allocate_aligned(page, (size + page - 1) & ~(page - 1));
 }
 
 /* ---- The rest ----------------------------------------------------------------------------------------------------- */
 
 EXPORT size_t malloc_usable_size(void *object)
 {
-	return object ? usable_bytes(object) : 0;
+	return object ? sy__usable_bytes(object) : 0;
 }
 
 /* C23: the caller promises the size that it asked for; nothing is to be gained from it here. */
 EXPORT void free_sized(void *object, size_t size)
 {
 	(void)size;
-	release(object);
+	sy__release(object);
 }
 
 EXPORT void free_aligned_sized(void *object, size_t align, size_t size)
 {
 	(void)align;
 	(void)size;
-	release(object);
+	sy__release(object);
 }
 
 EXPORT void cfree(void *object)
 {
-	release(object);
+	sy__release(object);
 }

@@ -16,31 +16,31 @@
 EXPORT void *malloc(size_t size);
 EXPORT void free(void *object);
 
-bool fast_path_serves(const struct service *by)
+bool sy__fast_path_serves(const struct service *by)
 {
 	return by->malloc == sy__slub_here.malloc && by->free == sy__slub_here.free;
 }
 
 static SY__OUT_OF_LINE void *malloc_by_pointer(size_t size)
 {
-	return service.malloc(size, service.heap);
+	return sy__service.malloc(size, sy__service.heap);
 }
 
 static SY__OUT_OF_LINE void free_by_pointer(void *object)
 {
-	service.free(object, service.heap);
+	sy__service.free(object, sy__service.heap);
 }
 
 void *malloc(size_t size)
 {
-	struct sy_heap *heap = service.fast;
+	struct sy_heap *heap = sy__service.fast;
 
 	return sy__likely(heap) ? sy__slub_malloc_here(size, heap) : malloc_by_pointer(size);
 }
 
 void free(void *object)
 {
-	struct sy_heap *heap = service.fast;
+	struct sy_heap *heap = sy__service.fast;
 
 	if (sy__likely(heap))
 		sy__slub_free_here(object, heap);
@@ -48,5 +48,5 @@ void free(void *object)
 		free_by_pointer(object);
 }
 
-extern __typeof__(malloc) allocate SAME_AS(malloc);
-extern __typeof__(free) release SAME_AS(free);
+extern __typeof__(malloc) sy__allocate SAME_AS(malloc);
+extern __typeof__(free) sy__release SAME_AS(free);

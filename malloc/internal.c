@@ -25,17 +25,17 @@ EXPORT int __posix_memalign(void **result, size_t align, size_t size);
 
 void *__libc_malloc(size_t size)
 {
-	return allocate(size);
+	return sy__allocate(size);
 }
 
 void __libc_free(void *object)
 {
-	release(object);
+	sy__release(object);
 }
 
 void __libc_cfree(void *object)
 {
-	release(object);
+	sy__release(object);
 }
 
 void *__libc_calloc(size_t count, size_t size)

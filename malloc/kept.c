@@ -18,7 +18,7 @@
  * object, of 7 to 30 microseconds each; a fault takes 1.5.)
  *
  * What is going to grow gets the start of the largest range, whose rest is kept right behind it. When it does grow, it takes from
- * that first (kept_take_behind), without any system call; so a program that builds one array after the other has the pages of the
+ * that first (sy__kept_take_behind), without any system call; so a program that builds one array after the other has the pages of the
  * first for all.
  *
  * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So
@@ -37,7 +37,7 @@
  * Without locks, as a program may fork at any moment (tests/model/code/kept.c tries all interleavings). Whoever changes entry.start
  * from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the range's pages go along with it) or
  * NULL. Those who look for a range read sizes of entries that they don't own, and check again when they do. A child of a fork that came
- * while another thread owned an entry loses that range; kept_forked makes the entry free again, and counts anew.
+ * while another thread owned an entry loses that range; sy__kept_forked makes the entry free again, and counts anew.
  *
  * The thread sanitizer doesn't know that mremap moves memory: it takes who gets those addresses later for a second user of the same.
  */
@@ -128,7 +128,7 @@ static bool keep(char *start, size_t bytes, size_t used)
  * by now it may say anything. */
 static bool sparse(const char *start, size_t bytes, size_t looked)
 {
-	size_t page = page_bytes();
+	size_t page = sy__system_page_bytes();
 
 	return !sy__source_has(start, looked, (bytes / page / SPARSE + 1) * page);
 }
@@ -185,7 +185,7 @@ static void cut(struct range *range, size_t bytes)
 {
 	if (range->bytes < bytes + LEAST_REST)
 		return;
-	kept_give(range->start + bytes, range->bytes - bytes, range->used > bytes ? range->used - bytes : 0);
+	sy__kept_give(range->start + bytes, range->bytes - bytes, range->used > bytes ? range->used - bytes : 0);
 	range->bytes = bytes;
 	range->used = range->used < bytes ? range->used : bytes;
 }
@@ -256,7 +256,7 @@ static char *grow_alone(const struct range *range, size_t bytes)
 	char *grown = grow(range, bytes, NULL, 0, 0);
 
 	if (grown)
-		kept_make_up(bytes - range->bytes);
+		sy__kept_make_up(bytes - range->bytes);
 	return grown;
 }
 
@@ -273,7 +273,7 @@ static char *join(const struct range *range, size_t *bytes, struct kept_joints *
 		*bytes = range->bytes + joined;
 	grown = grow(range, *bytes, others, joints->count, joined);
 	if (grown)
-		kept_make_up(*bytes - range->bytes - joined);
+		sy__kept_make_up(*bytes - range->bytes - joined);
 	return grown;
 }
 
@@ -285,7 +285,7 @@ static bool sparse_behind(const struct range *range, size_t bytes, size_t most)
 	return range->used <= bytes || sparse(range->start + bytes, few, range->used - bytes);
 }
 
-char *kept_take(size_t *bytes, struct kept_joints *joints)
+char *sy__kept_take(size_t *bytes, struct kept_joints *joints)
 {
 	struct range range;
 
@@ -301,7 +301,7 @@ char *kept_take(size_t *bytes, struct kept_joints *joints)
 	return range.start;
 }
 
-size_t kept_take_behind(char *end, size_t bytes)
+size_t sy__kept_take_behind(char *end, size_t bytes)
 {
 	struct range range = { end, 0, 0 };
 
@@ -320,20 +320,20 @@ size_t kept_take_behind(char *end, size_t bytes)
 
 /* ---- Giving ------------------------------------------------------------------------------------------------------- */
 
-void kept_give(char *start, size_t bytes, size_t used)
+void sy__kept_give(char *start, size_t bytes, size_t used)
 {
-	kept_age();
+	sy__kept_age();
 	if (!keep(start, bytes, used))
 		munmap(start, bytes);
 }
 
-void kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *joints)
+void sy__kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *joints)
 {
 	for (uint32_t left = joints->count; left--;) {
 		bytes -= joints->bytes[left];
-		kept_give(start + bytes, joints->bytes[left], joints->bytes[left]);
+		sy__kept_give(start + bytes, joints->bytes[left], joints->bytes[left]);
 	}
-	kept_give(start, bytes, used < bytes ? used : bytes);
+	sy__kept_give(start, bytes, used < bytes ? used : bytes);
 }
 
 /* Gives back what has been here for so long; bytes. */
@@ -367,7 +367,7 @@ static size_t end_part(struct entry *entry, char *start, size_t most)
 	return part;
 }
 
-void kept_make_up(size_t bytes)
+void sy__kept_make_up(size_t bytes)
 {
 	size_t given;
 
@@ -384,7 +384,7 @@ void kept_make_up(size_t bytes)
 	}
 }
 
-void kept_age(void)
+void sy__kept_age(void)
 {
 	size_t now;
 
@@ -397,12 +397,12 @@ void kept_age(void)
 	end_older(KEPT_MS);
 }
 
-size_t kept_end(void)
+size_t sy__kept_end(void)
 {
 	return __atomic_load_n(&all_bytes, __ATOMIC_RELAXED) ? end_older(0) : 0;
 }
 
-void kept_forked(void)
+void sy__kept_forked(void)
 {
 	size_t bytes = 0;
 

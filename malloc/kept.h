@@ -17,30 +17,30 @@ struct kept_joints {
 };
 
 /* Bytes of each of the machine's pages; see mapping.c. */
-size_t page_bytes(void);
+size_t sy__system_page_bytes(void);
 
 /* Whole pages from mappings that ended, with anything in them: *bytes, or somewhat more, or much more that is hardly in memory;
  * *bytes then says so. Without joints, of one mapping only, which is to grow. NULL: there are none. */
-char *kept_take(size_t *bytes, struct kept_joints *);
+char *sy__kept_take(size_t *bytes, struct kept_joints *);
 
 /* So many bytes, or somewhat more, or fewer, that are kept where a range ends and become part of it; how many. */
-size_t kept_take_behind(char *end, size_t bytes);
+size_t sy__kept_take_behind(char *end, size_t bytes);
 
 /* Gives so many bytes back to the operating system, if they are there and in memory: the program has got as many from it. */
-void kept_make_up(size_t bytes);
+void sy__kept_make_up(size_t bytes);
 
 /* Keeps whole pages, which can be read and written, or gives them back to the operating system. `used` of the bytes may be in memory;
- * behind them nobody has written since kept_take() handed them out. */
-void kept_give(char *start, size_t bytes, size_t used);
-void kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *);
+ * behind them nobody has written since sy__kept_take() handed them out. */
+void sy__kept_give(char *start, size_t bytes, size_t used);
+void sy__kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *);
 
 /* Gives back what has been here for KEPT_MS; cheap when called often. */
-void kept_age(void);
+void sy__kept_age(void);
 
 /* Gives back everything; bytes. */
-size_t kept_end(void);
+size_t sy__kept_end(void);
 
 /* In the child of a fork, while it has one thread: what other threads were about to keep or take is lost. */
-void kept_forked(void);
+void sy__kept_forked(void);
 
 #endif

@@ -51,7 +51,7 @@ _Static_assert(sizeof(struct header) == 64, "a cache line");
 static struct mapping_counts counts;
 
 /* Asked once: threads that find it unknown at a time store the same. */
-size_t page_bytes(void)
+size_t sy__system_page_bytes(void)
 {
 	static size_t bytes;
 	size_t found = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
@@ -80,7 +80,7 @@ static void count(size_t objects, size_t bytes)
 		;
 }
 
-void mapping_count(struct mapping_counts *result)
+void sy__mapping_count(struct mapping_counts *result)
 {
 	result->live = __atomic_load_n(&counts.live, __ATOMIC_RELAXED);
 	result->bytes = __atomic_load_n(&counts.bytes, __ATOMIC_RELAXED);
@@ -120,7 +120,7 @@ static char *map(size_t bytes)
 {
 	char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (start == MAP_FAILED && kept_end() + thin_end())
+	if (start == MAP_FAILED && sy__kept_end() + sy__thin_end())
 		start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return start;
 }
@@ -133,23 +133,23 @@ static void *reuse(size_t size, struct kept_joints *joints)
 
 	if (size > KEPT_MOST)
 		return NULL;
-	used = bytes = align_up(size + sizeof(struct header), page_bytes());
-	start = joints ? thin_take(&bytes) : NULL;
+	used = bytes = align_up(size + sizeof(struct header), sy__system_page_bytes());
+	start = joints ? sy__thin_take(&bytes) : NULL;
 	if (start)
 		joints->count = 0;
 	else
-		start = kept_take(&bytes, joints);
+		start = sy__kept_take(&bytes, joints);
 	return start ? begin(start, bytes, used, joints ? joints : &none) : NULL;
 }
 
-void *mapping_reuse(size_t size)
+void *sy__mapping_reuse(size_t size)
 {
 	struct kept_joints joints;
 
 	return reuse(size, &joints);
 }
 
-void *mapping_reuse_to_grow(size_t size)
+void *sy__mapping_reuse_to_grow(size_t size)
 {
 	return reuse(size, NULL);
 }
@@ -172,7 +172,7 @@ static void clear_pages(char *pages, size_t count, size_t page)
 
 static void clear(char *start, const char *end)
 {
-	size_t page = page_bytes(), count;
+	size_t page = sy__system_page_bytes(), count;
 	char *pages = (char *)align_up((uintptr_t)start, page);
 
 	memset(start, 0, (size_t)(pages - start));
@@ -183,18 +183,18 @@ static void clear(char *start, const char *end)
 	}
 }
 
-void *mapping_reuse_zeroed(size_t size)
+void *sy__mapping_reuse_zeroed(size_t size)
 {
-	char *object = mapping_reuse(size);
+	char *object = sy__mapping_reuse(size);
 
 	if (object)
-		clear(object, object + mapping_usable(object));
+		clear(object, object + sy__mapping_usable(object));
 	return object;
 }
 
-void *mapping_create(size_t size, size_t align)
+void *sy__mapping_create(size_t size, size_t align)
 {
-	size_t page = page_bytes(), slack = align > sizeof(struct header) ? align : 0, bytes, before;
+	size_t page = sy__system_page_bytes(), slack = align > sizeof(struct header) ? align : 0, bytes, before;
 	struct header *header;
 	char *start, *object;
 
@@ -209,7 +209,7 @@ void *mapping_create(size_t size, size_t align)
 	before = (size_t)((char *)header - start) & ~(page - 1);
 	if (before)
 		munmap(start, before);
-	kept_make_up(bytes - before);
+	sy__kept_make_up(bytes - before);
 	*header = (struct header){ MARK, start + before, bytes - before, bytes - before, { 0 } };
 	count(1, header->used);
 	return object;
@@ -217,14 +217,14 @@ void *mapping_create(size_t size, size_t align)
 
 static bool keep_thin(const struct header *ended)
 {
-	if (ended->joints.count || !thin_serves(ended->bytes))
+	if (ended->joints.count || !sy__thin_serves(ended->bytes))
 		return false;
-	if (thin_is(service.heap, ended->start, ended->used))
-		return thin_give(ended->start, ended->bytes);
-	return thin_was_mistaken(service.heap) && munmap(ended->start, ended->bytes) == 0;
+	if (sy__thin_is(sy__service.heap, ended->start, ended->used))
+		return sy__thin_give(ended->start, ended->bytes);
+	return sy__thin_was_mistaken(sy__service.heap) && munmap(ended->start, ended->bytes) == 0;
 }
 
-void mapping_end(void *object)
+void sy__mapping_end(void *object)
 {
 	struct header *header = header_of(object);
 	struct header ended = *header;
@@ -235,18 +235,18 @@ void mapping_end(void *object)
 	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
 		munmap(ended.start, ended.bytes);
 	else if (!keep_thin(&ended))
-		kept_give_joined(ended.start, ended.bytes, ended.used, &ended.joints);
+		sy__kept_give_joined(ended.start, ended.bytes, ended.used, &ended.joints);
 	errno = error;
 }
 
-size_t mapping_usable(const void *object)
+size_t sy__mapping_usable(const void *object)
 {
 	const struct header *header = header_of(object);
 
 	return header->used - (size_t)((const char *)object - header->start);
 }
 
-bool mapping_resizes(const void *object)
+bool sy__mapping_resizes(const void *object)
 {
 	return !header_of(object)->joints.count;
 }
@@ -257,7 +257,7 @@ static void use(struct header *header, size_t bytes)
 	header->used = bytes;
 }
 
-void *mapping_resize(void *object, size_t size)
+void *sy__mapping_resize(void *object, size_t size)
 {
 	struct header *header = header_of(object);
 	size_t offset = (size_t)((char *)object - header->start), room = header->used - offset, bytes;
@@ -267,9 +267,9 @@ void *mapping_resize(void *object, size_t size)
 		return object;
 	if (size > PTRDIFF_MAX / 2)
 		return NULL;
-	bytes = align_up(offset + size + (size > room ? size / 8 : 0), page_bytes());
+	bytes = align_up(offset + size + (size > room ? size / 8 : 0), sy__system_page_bytes());
 	if (bytes > header->bytes)
-		header->bytes += kept_take_behind(header->start + header->bytes, bytes - header->bytes);
+		header->bytes += sy__kept_take_behind(header->start + header->bytes, bytes - header->bytes);
 	if (size > room && offset + size <= header->bytes) {
 		use(header, bytes < header->bytes ? bytes : header->bytes);
 		return object;
@@ -279,7 +279,7 @@ void *mapping_resize(void *object, size_t size)
 		return NULL;
 	header = (struct header *)(void *)(start + offset - sizeof(struct header));
 	if (bytes > header->bytes)
-		kept_make_up(bytes - header->bytes);
+		sy__kept_make_up(bytes - header->bytes);
 	header->start = start;
 	header->bytes = bytes;
 	use(header, bytes);
@@ -288,5 +288,5 @@ void *mapping_resize(void *object, size_t size)
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, kept_forked);
+	pthread_atfork(NULL, NULL, sy__kept_forked);
 }

@@ -10,37 +10,37 @@
 
 /* The one heap of the program, made by the first call; NULL: there is no memory for it. A spec that is wrong ends the
  * program. */
-struct sy_heap *process_heap(void);
+struct sy_heap *sy__process_heap(void);
 
 /* The spec of its policy. */
-const char *process_spec(void);
+const char *sy__process_spec(void);
 
 /* What the environment sets; NULL: nothing, or the program is another user's. */
-const char *process_setting(const char *name);
+const char *sy__process_setting(const char *name);
 
 /* ---- mapping.c: objects that are mappings of their own ------------------------------------------------------------ */
 
 /* Zeroed, aligned to a power of two; NULL: no memory (errno is not set). */
-void *mapping_create(size_t size, size_t align);
+void *sy__mapping_create(size_t size, size_t align);
 
 /* The same with anything in it, aligned to ALIGNMENT, from mappings that ended a moment ago; NULL: there are none. */
-void *mapping_reuse(size_t size);
-void *mapping_reuse_to_grow(size_t size); /* so that it resizes */
-void *mapping_reuse_zeroed(size_t size);
+void *sy__mapping_reuse(size_t size);
+void *sy__mapping_reuse_to_grow(size_t size); /* so that it resizes */
+void *sy__mapping_reuse_zeroed(size_t size);
 
-void mapping_end(void *object);
-size_t mapping_usable(const void *object);
+void sy__mapping_end(void *object);
+size_t sy__mapping_usable(const void *object);
 
 /* The object with another size, perhaps elsewhere; NULL: no memory, and it is as it was. Only of an object that resizes: of
  * others that is for the caller to do, by copying. */
-bool mapping_resizes(const void *object);
-void *mapping_resize(void *object, size_t size);
+bool sy__mapping_resizes(const void *object);
+void *sy__mapping_resize(void *object, size_t size);
 
 struct mapping_counts {
 	size_t live, bytes, peak_bytes; /* objects; bytes that are theirs, now and at most: a mapping may have more, hardly in memory */
 };
 
-void mapping_count(struct mapping_counts *);
+void sy__mapping_count(struct mapping_counts *);
 
 /* ---- entries.c ------------------------------------------------------------------------------------------------------ */
 
@@ -52,49 +52,49 @@ struct service {
 	void (*free)(void *object, struct sy_heap *);
 };
 
-extern struct service service __attribute__((visibility("hidden"))); /* so that calls read it where it is */
+extern struct service sy__service __attribute__((visibility("hidden"))); /* so that calls read it where it is */
 
 /* Has the heap serve from now on; once. Alone: nobody has asked for memory before, so there are no threads. */
-void serve(struct sy_heap *, bool alone);
+void sy__serve(struct sy_heap *, bool alone);
 
-void *allocate_aligned(size_t align, size_t size); /* align: a power of two */
-size_t usable_bytes(const void *object);           /* of any object */
+void *sy__allocate_aligned(size_t align, size_t size); /* align: a power of two */
+size_t sy__usable_bytes(const void *object);           /* of any object */
 
 /* ---- fast.c --------------------------------------------------------------------------------------------------------- */
 
-bool fast_path_serves(const struct service *);
+bool sy__fast_path_serves(const struct service *);
 
 /* malloc and free under other names, as compilers believe to know things of them that are not true inside of them. */
-void *allocate(size_t size);
-void release(void *object);
+void *sy__allocate(size_t size);
+void sy__release(void *object);
 
 /* ---- report.c --------------------------------------------------------------------------------------------------------- */
 
 /* For a report into that file at the end: puts functions that count between callers and what serves them. */
-void report_start(struct service *, const char *file);
+void sy__report_start(struct service *, const char *file);
 
-/* An object that came into being other than by service.malloc, or that is about to change its size. NULL is none. Nothing
+/* An object that came into being other than by sy__service.malloc, or that is about to change its size. NULL is none. Nothing
  * where there is no report, which is asked out here: that code is set apart, and many calls come by. */
-extern bool report_counts;
-void report_came(const void *object);
-void report_went(const void *object);
+extern bool sy__report_counts;
+void sy__report_came(const void *object);
+void sy__report_went(const void *object);
 
 static inline void report_add(const void *object)
 {
-	if (sy__unlikely(report_counts) && object)
-		report_came(object);
+	if (sy__unlikely(sy__report_counts) && object)
+		sy__report_came(object);
 }
 
 static inline void report_remove(const void *object)
 {
-	if (sy__unlikely(report_counts))
-		report_went(object);
+	if (sy__unlikely(sy__report_counts))
+		sy__report_went(object);
 }
 
 /* ---- statistics.c ----------------------------------------------------------------------------------------------------- */
 
 /* The cache behind this one in the heap's list, or its first; NULL: there is none. They are size classes, which are never
  * destroyed: the list may be walked without its lock. */
-struct sy_cache *next_cache(struct sy_heap *, const struct sy_cache *);
+struct sy_cache *sy__next_cache(struct sy_heap *, const struct sy_cache *);
 
 #endif

@@ -93,7 +93,7 @@ static const char *copy(const char *text)
 	return room == MAP_FAILED ? text : memcpy(room, text, bytes);
 }
 
-const char *process_setting(const char *name)
+const char *sy__process_setting(const char *name)
 {
 	const char *value = getauxval(AT_SECURE) ? NULL : getenv(name);
 
@@ -103,7 +103,7 @@ const char *process_setting(const char *name)
 static struct sy_heap *make(void)
 {
 	static bool asked;
-	const char *wanted = asked ? NULL : process_setting("SLABYARD");
+	const char *wanted = asked ? NULL : sy__process_setting("SLABYARD");
 	struct sy_heap_options options = {
 		.reserve = reserve(),
 		.sizing = { .classes = SY_CLASSES_FINE, .align = ALIGNMENT, .exact_runs = true },
@@ -121,7 +121,7 @@ static struct sy_heap *make(void)
 
 /* Acquires the heap that another thread has made; the store below releases it. With the lock the_heap may be read plainly, as it is written
  * under that alone. */
-struct sy_heap *process_heap(void)
+struct sy_heap *sy__process_heap(void)
 {
 	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);
 	static bool failed;
@@ -135,14 +135,14 @@ struct sy_heap *process_heap(void)
 	sy__lock(&starting);
 	heap = the_heap ? the_heap : make();
 	if (heap && !the_heap)
-		serve(heap, !failed);
+		sy__serve(heap, !failed);
 	failed = !heap;
 	__atomic_store_n(&the_heap, heap, __ATOMIC_RELEASE);
 	sy__unlock(&starting);
 	return heap;
 }
 
-const char *process_spec(void)
+const char *sy__process_spec(void)
 {
 	return spec;
 }

@@ -32,7 +32,7 @@ static struct {
 	const char *file; /* NULL: nothing is counted */
 } counted;
 
-bool report_counts;
+bool sy__report_counts;
 
 /* ---- Counting ----------------------------------------------------------------------------------------------------- */
 
@@ -65,9 +65,9 @@ static void add(uint64_t *counter, uint64_t amount)
 	__atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-void report_came(const void *object)
+void sy__report_came(const void *object)
 {
-	size_t bytes = usable_bytes(object);
+	size_t bytes = sy__usable_bytes(object);
 	uint64_t live = __atomic_add_fetch(&counted.live_bytes, bytes, __ATOMIC_RELAXED);
 	uint64_t peak = __atomic_load_n(&counted.peak_bytes, __ATOMIC_RELAXED);
 
@@ -77,9 +77,9 @@ void report_came(const void *object)
 		;
 }
 
-void report_went(const void *object)
+void sy__report_went(const void *object)
 {
-	size_t bytes = usable_bytes(object);
+	size_t bytes = sy__usable_bytes(object);
 
 	add(&counted.frees[class_of(bytes)], 1);
 	add(&counted.live_bytes, -(uint64_t)bytes);
@@ -90,22 +90,22 @@ static void *counting_malloc(size_t size, struct sy_heap *heap)
 	void *object = counted.behind.malloc(size, heap);
 
 	if (sy__likely(object))
-		report_came(object);
+		sy__report_came(object);
 	return object;
 }
 
 static void counting_free(void *object, struct sy_heap *heap)
 {
 	if (object)
-		report_went(object);
+		sy__report_went(object);
 	counted.behind.free(object, heap);
 }
 
-void report_start(struct service *served, const char *file)
+void sy__report_start(struct service *served, const char *file)
 {
 	counted.behind = *served;
 	counted.file = file;
-	report_counts = true;
+	sy__report_counts = true;
 	served->malloc = counting_malloc;
 	served->free = counting_free;
 }
@@ -196,7 +196,7 @@ static void print_caches(struct sy_heap *heap)
 	const char *comma = "";
 
 	print("\"caches\":[");
-	for (struct sy_cache *cache = next_cache(heap, NULL); cache; cache = next_cache(heap, cache)) {
+	for (struct sy_cache *cache = sy__next_cache(heap, NULL); cache; cache = sy__next_cache(heap, cache)) {
 		sy_cache_count(cache, &counts);
 		if (!counts.slabs)
 			continue;
@@ -213,8 +213,8 @@ static void print_pages(const struct sy_heap *heap)
 	const struct sy_heap_counters *counters = &heap->counters;
 	struct mapping_counts mappings;
 
-	mapping_count(&mappings);
-	print("\"page_bytes\":%u,\"slab_pages\":%" PRIu64 ",\"run_pages\":%" PRIu64 ",\"metadata_pages\":%" PRIu64
+	sy__mapping_count(&mappings);
+	print("\"sy__system_page_bytes\":%u,\"slab_pages\":%" PRIu64 ",\"run_pages\":%" PRIu64 ",\"metadata_pages\":%" PRIu64
 	      ",\"held_pages_peak\":%" PRIu64 ",", (unsigned)SY_PAGE_SIZE, counters->slab_pages, counters->large_pages,
 	      counters->metadata_pages, counters->held_peak);
 	print("\"page_requests\":%" PRIu64 ",\"slow_allocations\":%zu,\"slow_frees\":%zu,", counters->page_requests,
@@ -226,7 +226,7 @@ static void print_pages(const struct sy_heap *heap)
 /* When the program ends by exit(), after most of its own work at exit. */
 __attribute__((destructor)) static void report(void)
 {
-	struct sy_heap *heap = counted.file ? process_heap() : NULL;
+	struct sy_heap *heap = counted.file ? sy__process_heap() : NULL;
 	int file = heap ? open(counted.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
 
 	if (file < 0)
@@ -238,7 +238,7 @@ __attribute__((destructor)) static void report(void)
 	}
 	print("{\"pid\":%ld,", (long)getpid());
 	print_text("program", program_invocation_name);
-	print_text("allocator", process_spec());
+	print_text("allocator", sy__process_spec());
 	print("\"live_bytes\":%" PRIu64 ",\"live_bytes_peak\":%" PRIu64 ",", counted.live_bytes, counted.peak_bytes);
 	print_classes();
 	print_caches(heap);

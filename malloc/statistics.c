@@ -36,7 +36,7 @@ struct figures {
 	struct mapping_counts mappings;
 };
 
-struct sy_cache *next_cache(struct sy_heap *heap, const struct sy_cache *cache)
+struct sy_cache *sy__next_cache(struct sy_heap *heap, const struct sy_cache *cache)
 {
 	struct sy_list *link = cache ? cache->link.next : heap->caches.next;
 
@@ -48,7 +48,7 @@ static void count_objects(struct sy_heap *heap, struct figures *figures)
 {
 	const struct sy_heap_counters *counters = &heap->counters;
 
-	for (struct sy_cache *cache = next_cache(heap, NULL); cache; cache = next_cache(heap, cache)) {
+	for (struct sy_cache *cache = sy__next_cache(heap, NULL); cache; cache = sy__next_cache(heap, cache)) {
 		struct sy_cache_counts counts = { 0 };
 
 		cache->policy->counts(cache, &counts);
@@ -67,7 +67,7 @@ static void count_objects(struct sy_heap *heap, struct figures *figures)
 static void take_figures(struct sy_heap *heap, struct figures *figures)
 {
 	*figures = (struct figures){ 0 };
-	mapping_count(&figures->mappings);
+	sy__mapping_count(&figures->mappings);
 	if (heap && sy__alone_begin(heap)) {
 		count_objects(heap, figures);
 		sy__alone_end(heap);
@@ -80,7 +80,7 @@ EXPORT struct mallinfo2 mallinfo2(void)
 	struct mallinfo2 info = { 0 };
 	struct figures figures;
 
-	take_figures(process_heap(), &figures);
+	take_figures(sy__process_heap(), &figures);
 	info.arena = (size_t)figures.held_bytes;
 	info.hblks = figures.mappings.live;
 	info.hblkhd = figures.mappings.bytes;
@@ -109,8 +109,8 @@ EXPORT struct mallinfo mallinfo(void)
 
 EXPORT int malloc_trim(size_t keep)
 {
-	struct sy_heap *heap = process_heap();
-	size_t ended = kept_end() + thin_end();
+	struct sy_heap *heap = sy__process_heap();
+	size_t ended = sy__kept_end() + sy__thin_end();
 
 	(void)keep;
 	return (heap && sy_heap_trim(heap)) || ended;
@@ -170,7 +170,7 @@ __attribute__((format(printf, 2, 3))) static void print(struct text *text, const
 
 EXPORT void malloc_stats(void)
 {
-	struct sy_heap *heap = process_heap();
+	struct sy_heap *heap = sy__process_heap();
 	struct text text = { .file = STDERR_FILENO };
 	struct figures figures;
 
@@ -188,7 +188,7 @@ EXPORT void malloc_stats(void)
 /* glibc's outermost elements, and one of ours for each size class. */
 EXPORT int malloc_info(int options, FILE *stream)
 {
-	struct sy_heap *heap = process_heap();
+	struct sy_heap *heap = sy__process_heap();
 	struct figures figures;
 	struct sy_cache_counts counts;
 
@@ -198,7 +198,7 @@ EXPORT int malloc_info(int options, FILE *stream)
 	}
 	take_figures(heap, &figures);
 	fprintf(stream, "<malloc version=\"slabyard-1\">\n<heap nr=\"0\" policy=\"%s\">\n<sizes>\n", heap ? heap->policy->name : "");
-	for (struct sy_cache *cache = heap ? next_cache(heap, NULL) : NULL; cache; cache = next_cache(heap, cache)) {
+	for (struct sy_cache *cache = heap ? sy__next_cache(heap, NULL) : NULL; cache; cache = sy__next_cache(heap, cache)) {
 		sy_cache_count(cache, &counts);
 		fprintf(stream, "<class size=\"%" PRIu32 "\" objects=\"%" PRIu64 "\" slabs=\"%" PRIu64 "\" bytes=\"%" PRIu64 "\"/>\n",
 		        cache->size, counts.objects_in_use, counts.slabs, counts.pages << SY_PAGE_SHIFT);

@@ -122,7 +122,7 @@ static bool more_than_few(const char *pages, size_t count, size_t page)
 /* What two windows say of the pages behind the first. */
 static bool seems_thin(const char *start, size_t bytes, size_t number)
 {
-	size_t page = page_bytes(), chance = number * (size_t)2654435761u >> 7;
+	size_t page = sy__system_page_bytes(), chance = number * (size_t)2654435761u >> 7;
 	size_t count = bytes / page - 1, half = count / 2, places = half - WINDOW + 1;
 	const char *pages = start + page;
 
@@ -134,7 +134,7 @@ static bool seems_thin(const char *start, size_t bytes, size_t number)
 
 static bool is_thin(const char *start, size_t bytes, size_t number)
 {
-	size_t page = page_bytes();
+	size_t page = sy__system_page_bytes();
 
 	return seems_thin(start, bytes, number) || !more_than_few(start + page, bytes / page - 1, page);
 }
@@ -149,17 +149,17 @@ static bool there_is_room(size_t bytes)
 
 /* ---- Giving, taking, ending --------------------------------------------------------------------------------------- */
 
-bool thin_serves(size_t bytes)
+bool sy__thin_serves(size_t bytes)
 {
-	return bytes / page_bytes() >= LEAST_PAGES && bytes / page_bytes() < BINS;
+	return bytes / sy__system_page_bytes() >= LEAST_PAGES && bytes / sy__system_page_bytes() < BINS;
 }
 
-char *thin_take(size_t *bytes)
+char *sy__thin_take(size_t *bytes)
 {
 	struct range *range = NULL;
 
-	if (__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) && thin_serves(*bytes))
-		range = take_fitting(*bytes / page_bytes());
+	if (__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) && sy__thin_serves(*bytes))
+		range = take_fitting(*bytes / sy__system_page_bytes());
 	if (!range)
 		return NULL;
 	*bytes = range->bytes;
@@ -167,12 +167,12 @@ char *thin_take(size_t *bytes)
 	return (char *)range;
 }
 
-bool thin_was_mistaken(const struct sy_heap *heap)
+bool sy__thin_was_mistaken(const struct sy_heap *heap)
 {
 	return !__atomic_load_n(&heap->elsewhere, __ATOMIC_RELAXED) && __atomic_load_n(&mistakes, __ATOMIC_RELAXED);
 }
 
-bool thin_is_over(struct sy_heap *heap)
+bool sy__thin_is_over(struct sy_heap *heap)
 {
 	if (!__atomic_exchange_n(&heap->elsewhere, 0, __ATOMIC_RELAXED))
 		return false;
@@ -182,7 +182,7 @@ bool thin_is_over(struct sy_heap *heap)
 
 static void begin(struct sy_heap *heap)
 {
-	__atomic_store_n(&heap->elsewhere, LEAST_PAGES * page_bytes(), __ATOMIC_RELAXED);
+	__atomic_store_n(&heap->elsewhere, LEAST_PAGES * sy__system_page_bytes(), __ATOMIC_RELAXED);
 }
 
 static int doubled(int least)
@@ -201,7 +201,7 @@ static void learn(struct sy_heap *heap, bool thin)
 		__atomic_store_n(&untouched, 0, __ATOMIC_RELAXED);
 	known = !thin ? (known < 0 ? 1 : known + 1) : known > -least ? known - 1 : known;
 	if (known > MOST_TOUCHED) {
-		thin_is_over(heap);
+		sy__thin_is_over(heap);
 		known = 1;
 	} else if (known == -least) {
 		begin(heap);
@@ -209,7 +209,7 @@ static void learn(struct sy_heap *heap, bool thin)
 	__atomic_store_n(&touched, known, __ATOMIC_RELAXED);
 }
 
-bool thin_is(struct sy_heap *heap, const char *start, size_t used)
+bool sy__thin_is(struct sy_heap *heap, const char *start, size_t used)
 {
 	size_t number = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	bool thin;
@@ -239,12 +239,12 @@ static void look_later(struct sy_heap *heap, uintptr_t word, size_t number)
 		begin(heap);
 }
 
-void thin_watch(struct sy_heap *heap, const void *pages, size_t bytes)
+void sy__thin_watch(struct sy_heap *heap, const void *pages, size_t bytes)
 {
 	size_t number;
 	uintptr_t word;
 
-	if (!thin_serves(bytes))
+	if (!sy__thin_serves(bytes))
 		return;
 	number = __atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
 	word = __atomic_exchange_n(&came[number % LATER], (uintptr_t)pages | bytes >> SY_PAGE_SHIFT, __ATOMIC_RELAXED);
@@ -252,23 +252,23 @@ void thin_watch(struct sy_heap *heap, const void *pages, size_t bytes)
 		look_later(heap, word, number);
 }
 
-void thin_learn(struct sy_heap *heap, const void *pages, size_t bytes)
+void sy__thin_learn(struct sy_heap *heap, const void *pages, size_t bytes)
 {
 	size_t number;
 
-	if (!thin_serves(bytes))
+	if (!sy__thin_serves(bytes))
 		return;
 	number = __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	if (comes_up(number))
 		learn(heap, seems_thin(pages, bytes, number));
 }
 
-bool thin_give(char *start, size_t bytes)
+bool sy__thin_give(char *start, size_t bytes)
 {
-	size_t page = page_bytes();
+	size_t page = sy__system_page_bytes();
 	struct range *range = (struct range *)(void *)start;
 
-	thin_age();
+	sy__thin_age();
 	if (!there_is_room(bytes))
 		return false;
 	if (__atomic_load_n(&ended, __ATOMIC_RELAXED) % EMPTIED == 0)
@@ -309,7 +309,7 @@ static size_t end_all_older(size_t now, size_t age)
 	return bytes;
 }
 
-void thin_age(void)
+void sy__thin_age(void)
 {
 	size_t now;
 
@@ -322,7 +322,7 @@ void thin_age(void)
 	end_all_older(now, THIN_MS);
 }
 
-size_t thin_end(void)
+size_t sy__thin_end(void)
 {
 	return __atomic_load_n(&all_bytes, __ATOMIC_RELAXED) ? end_all_older(milliseconds(), 0) : 0;
 }

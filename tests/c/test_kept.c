@@ -47,7 +47,7 @@ static void *refuse(void *start, size_t bytes, size_t wanted, int flags, ...)
 	return MAP_FAILED;
 }
 
-size_t page_bytes(void)
+size_t sy__system_page_bytes(void)
 {
 	return PAGE;
 }
@@ -79,7 +79,7 @@ static size_t take(size_t wanted, size_t looks)
 	char *start;
 
 	asked = 0;
-	start = kept_take(&bytes, &joints);
+	start = sy__kept_take(&bytes, &joints);
 	CHECK(start == world && joints.count == 0);
 	CHECK_EQUAL(asked, looks);
 	return bytes;
@@ -87,23 +87,23 @@ static size_t take(size_t wanted, size_t looks)
 
 static void forget(void)
 {
-	kept_end();
+	sy__kept_end();
 	memset(resident, 0, sizeof(resident));
 }
 
 /* Nobody can have written behind an object's end. */
 static void sparse_ranges(void)
 {
-	kept_give(world, 32 * MIB, 32 * MIB);
+	sy__kept_give(world, 32 * MIB, 32 * MIB);
 	CHECK_EQUAL(take(8 * MIB, 24 * MIB), 32 * MIB);
 	touch(0, 8 * MIB);
-	kept_give(world, 32 * MIB, 8 * MIB);
+	sy__kept_give(world, 32 * MIB, 8 * MIB);
 	CHECK_EQUAL(take(8 * MIB, 0), 32 * MIB);
-	kept_give(world, 32 * MIB, 8 * MIB);
+	sy__kept_give(world, 32 * MIB, 8 * MIB);
 	CHECK_EQUAL(take(20 * MIB, 0), 32 * MIB);
-	kept_give(world, 32 * MIB, 20 * MIB);
+	sy__kept_give(world, 32 * MIB, 20 * MIB);
 	CHECK_EQUAL(take(9 * MIB, 11 * MIB), 32 * MIB);
-	kept_give(world, 32 * MIB, 9 * MIB);
+	sy__kept_give(world, 32 * MIB, 9 * MIB);
 	CHECK_EQUAL(take(9 * MIB, 0), 32 * MIB);
 	forget();
 }
@@ -113,11 +113,11 @@ static void half_sparse_ranges(void)
 {
 	for (size_t at = 0; at < 32 * MIB; at += 5 * PAGE)
 		touch(at, PAGE);
-	kept_give(world, 32 * MIB, 32 * MIB);
+	sy__kept_give(world, 32 * MIB, 32 * MIB);
 	CHECK_EQUAL(take(8 * MIB, 24 * MIB), 32 * MIB);
-	kept_give(world, 32 * MIB, 32 * MIB);
+	sy__kept_give(world, 32 * MIB, 32 * MIB);
 	asked = unmapped = 0;
-	kept_make_up(MIB);
+	sy__kept_make_up(MIB);
 	CHECK_EQUAL(asked, 32 * MIB);
 	CHECK_EQUAL(unmapped, 0);
 	CHECK_EQUAL(take(5 * MIB, 27 * MIB), 5 * MIB);
@@ -127,13 +127,13 @@ static void half_sparse_ranges(void)
 /* What was written is seen, and the rest is kept with what is known of it. */
 static void written_ranges(void)
 {
-	kept_give(world, 32 * MIB, 32 * MIB);
+	sy__kept_give(world, 32 * MIB, 32 * MIB);
 	CHECK_EQUAL(take(20 * MIB, 12 * MIB), 32 * MIB);
 	touch(0, 20 * MIB);
-	kept_give(world, 32 * MIB, 20 * MIB);
+	sy__kept_give(world, 32 * MIB, 20 * MIB);
 	CHECK_EQUAL(take(12 * MIB, 8 * MIB), 12 * MIB);
 	asked = unmapped = 0;
-	kept_make_up(MIB); /* of 20 MiB 8 are there, all in front */
+	sy__kept_make_up(MIB); /* of 20 MiB 8 are there, all in front */
 	CHECK_EQUAL(asked, 8 * MIB);
 	CHECK_EQUAL(unmapped, MIB);
 	forget();
@@ -143,9 +143,9 @@ static void written_ranges(void)
 static void parts(void)
 {
 	unmapped = 0;
-	kept_give(world, 32 * MIB, 12 * MIB);
+	sy__kept_give(world, 32 * MIB, 12 * MIB);
 	touch(0, 12 * MIB);
-	kept_make_up(28 * MIB);
+	sy__kept_make_up(28 * MIB);
 	CHECK_EQUAL(unmapped, 28 * MIB);
 	CHECK_EQUAL(take(2 * MIB, 2 * MIB), 2 * MIB);
 	forget();

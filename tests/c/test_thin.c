@@ -51,7 +51,7 @@ static int empty(void *start, size_t bytes, int advice)
 	return 0;
 }
 
-size_t page_bytes(void)
+size_t sy__system_page_bytes(void)
 {
 	return PAGE;
 }
@@ -83,14 +83,14 @@ static void touch(size_t from, size_t pages, size_t step)
 
 static void keep_range(size_t from, size_t pages)
 {
-	CHECK(thin_give(at(from), pages * PAGE));
+	CHECK(sy__thin_give(at(from), pages * PAGE));
 }
 
 /* Page that a range begins at which serves so many; WORLD: none. */
 static size_t take_range(size_t pages, size_t has)
 {
 	size_t bytes = pages * PAGE;
-	char *start = thin_take(&bytes);
+	char *start = sy__thin_take(&bytes);
 
 	if (!start)
 		return WORLD;
@@ -101,7 +101,7 @@ static size_t take_range(size_t pages, size_t has)
 /* The nearest size serves, up to an eighth larger, and nothing else. */
 static void sizes(void)
 {
-	CHECK(!thin_serves(63 * PAGE) && thin_serves(64 * PAGE) && thin_serves(1040 * PAGE) && !thin_serves(1041 * PAGE));
+	CHECK(!sy__thin_serves(63 * PAGE) && sy__thin_serves(64 * PAGE) && sy__thin_serves(1040 * PAGE) && !sy__thin_serves(1041 * PAGE));
 	keep_range(0, 100);
 	keep_range(200, 108);
 	keep_range(400, 100);
@@ -118,13 +118,13 @@ static void full_bins(void)
 {
 	unsigned kept = 0, taken = 0;
 
-	while (kept < 100 && thin_give(at(40 * kept), 64 * PAGE)) /* as if they did not overlap: only their first pages are used */
+	while (kept < 100 && sy__thin_give(at(40 * kept), 64 * PAGE)) /* as if they did not overlap: only their first pages are used */
 		kept++;
 	CHECK_EQUAL(kept, WAYS);
 	while (take_range(64, 64) < WORLD)
 		taken++;
 	CHECK_EQUAL(taken, kept);
-	for (kept = 0; kept < 100 && thin_give(at(30 * kept), 128 * PAGE);)
+	for (kept = 0; kept < 100 && sy__thin_give(at(30 * kept), 128 * PAGE);)
 		kept++;
 	CHECK_EQUAL(kept, WAYS * 9);
 	for (taken = 0; take_range(120, 128) < WORLD;)
@@ -140,14 +140,14 @@ static void time_passes(void)
 	keep_range(0, 100);
 	shown += 150000000;
 	keep_range(200, 70);
-	thin_age();
+	sy__thin_age();
 	CHECK_EQUAL(unmapped, 0);
 	shown += 110000000;
-	thin_age();
+	sy__thin_age();
 	CHECK_EQUAL(unmapped, 100);
 	CHECK_EQUAL(take_range(70, 70), 200);
 	keep_range(200, 70);
-	CHECK_EQUAL(thin_end(), 70 * PAGE);
+	CHECK_EQUAL(sy__thin_end(), 70 * PAGE);
 	CHECK_EQUAL(unmapped, 170);
 	CHECK_EQUAL(all_bytes, 0);
 }
@@ -158,7 +158,7 @@ static void learn_from(struct sy_heap *heap, unsigned objects)
 	for (unsigned i = 0; i < objects; i++) {
 		asked = 0;
 		while (!asked)
-			thin_learn(heap, world, 512 * PAGE);
+			sy__thin_learn(heap, world, 512 * PAGE);
 	}
 }
 
@@ -167,7 +167,7 @@ static void watch_some(struct sy_heap *heap, unsigned objects)
 	for (unsigned i = 0; i < objects; i++) {
 		asked = 0;
 		while (!asked)
-			thin_watch(heap, world, 512 * PAGE);
+			sy__thin_watch(heap, world, 512 * PAGE);
 	}
 }
 
@@ -179,7 +179,7 @@ static void leftovers(void)
 	emptied = 0;
 	for (unsigned i = 0; i < 4 * EMPTIED; i++) {
 		resident[3 + i] = true;
-		CHECK(thin_is(&heap, world, 512 * PAGE));
+		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
 		keep_range(0, 512);
 		CHECK_EQUAL(take_range(512, 512), 0);
 	}
@@ -193,7 +193,7 @@ static void elsewhere(void)
 
 	touched = 0;
 	touch(0, 512, 512);
-	thin_learn(&heap, world, 60 * PAGE); /* too small to count */
+	sy__thin_learn(&heap, world, 60 * PAGE); /* too small to count */
 	learn_from(&heap, LEAST_KNOWN - 1);
 	CHECK_EQUAL(heap.elsewhere, 0);
 	touch(0, 512, 1);
@@ -203,24 +203,24 @@ static void elsewhere(void)
 	CHECK_EQUAL(heap.elsewhere, 0);
 	learn_from(&heap, 1);
 	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
-	CHECK(!thin_was_mistaken(&heap));
+	CHECK(!sy__thin_was_mistaken(&heap));
 	asked = 0;
 	for (unsigned i = 0; i < 4 * LOOKED_AT; i++)
-		CHECK(thin_is(&heap, world, 512 * PAGE));
+		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
 	CHECK_EQUAL(asked, 8); /* two windows of one in four */
 	touch(0, 512, 2);
 	for (unsigned i = 0; i < 2 * LOOKED_AT && heap.elsewhere; i++)
-		thin_is(&heap, world, 512 * PAGE);
+		sy__thin_is(&heap, world, 512 * PAGE);
 	CHECK_EQUAL(heap.elsewhere, 0);
-	CHECK(thin_was_mistaken(&heap));
-	CHECK(!thin_is(&heap, world, 512 * PAGE));
+	CHECK(sy__thin_was_mistaken(&heap));
+	CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
 	touch(0, 512, 512);
 	touched = 0;
 	learn_from(&heap, 2 * LEAST_KNOWN - 1);
 	CHECK_EQUAL(heap.elsewhere, 0);
 	learn_from(&heap, 1);
 	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
-	CHECK(thin_is_over(&heap) && !thin_is_over(&heap));
+	CHECK(sy__thin_is_over(&heap) && !sy__thin_is_over(&heap));
 }
 
 /* What a program takes and does not touch, though it has taken many others since, counts by its pages. */
@@ -234,7 +234,7 @@ static void alive(void)
 	asked = 0;
 	touch(0, 512, 1);
 	for (unsigned i = 0; i < LATER; i++)
-		thin_watch(&heap, world, 512 * PAGE);
+		sy__thin_watch(&heap, world, 512 * PAGE);
 	CHECK_EQUAL(asked, 0); /* it may yet be touched */
 	touch(0, 512, 512);
 	watch_some(&heap, enough - 1);
@@ -246,7 +246,7 @@ static void alive(void)
 	watch_some(&heap, 1);
 	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
 	for (unsigned i = 0; i < 1000; i++)
-		thin_watch(&heap, world, 60 * PAGE); /* too small to count */
+		sy__thin_watch(&heap, world, 60 * PAGE); /* too small to count */
 }
 
 /* Objects that are touched are seldom looked at, and no more of them than shows it. */
@@ -258,7 +258,7 @@ static void looks(void)
 	learn_from(&heap, 1);
 	asked = 0;
 	for (unsigned i = 0; i < 10 * SELDOM; i++)
-		thin_learn(&heap, world, 512 * PAGE);
+		sy__thin_learn(&heap, world, 512 * PAGE);
 	CHECK_EQUAL(asked, 10);
 }
 
@@ -270,11 +270,11 @@ static void clusters(void)
 	touched = 0;
 	touch(100, 60, 1);
 	for (unsigned i = 0; i < 100; i++)
-		CHECK(thin_is(&heap, world, 512 * PAGE));
+		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
 	touched = 0;
 	touch(0, 512, 4);
-	CHECK(!thin_is(&heap, world, 512 * PAGE));
-	CHECK(thin_is(&heap, world, PAGE) && !thin_is(&heap, world, 30 * PAGE));
+	CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
+	CHECK(sy__thin_is(&heap, world, PAGE) && !sy__thin_is(&heap, world, 30 * PAGE));
 }
 
 int main(void)

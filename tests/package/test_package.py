@@ -178,6 +178,16 @@ class PackageTest:
             if done.returncode or done.stdout:
                 raise Failure(f"{' '.join(formatter)}:\n{done.stdout}")
 
+    def archive_names(self) -> None:
+        """What an archive defines beside what its shared library exports could be a name of the program that it is linked to."""
+        for name in ("slabyard", "slabyard-malloc"):
+            shared = self.run(["nm", "-D", "--defined-only", "--format=posix", str(self.prefix / f"lib/lib{name}.so")])
+            archive = self.run(["nm", "-g", "--defined-only", "--format=posix", str(self.prefix / f"lib/lib{name}.a")])
+            public = {line.split()[0] for line in shared.splitlines()} | self.public_names()
+            own = {line.split()[0] for line in archive.splitlines() if " " in line} - public
+            if wrong := sorted(symbol for symbol in own if not symbol.startswith("sy_")):
+                raise Failure(f"lib{name}.a defines names that a program may have: {', '.join(wrong)}")
+
     def public_names(self) -> set[str]:
         """What the shared library exports and the installed headers define, without what is between files (sy__...) and what kernel
         code has beside its allocator, which kmem(7) tells of as a whole."""
@@ -232,6 +242,7 @@ def main() -> int:
         test.with_pkg_config()
         test.with_cmake()
         test.manuals()
+        test.archive_names()
         test.readme()
     except Failure as failure:
         print(failure, file=sys.stderr)

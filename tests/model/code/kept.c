@@ -53,7 +53,7 @@ static void *refuse(void *start, size_t bytes, size_t wanted, int flags, ...)
 	return MAP_FAILED;
 }
 
-size_t page_bytes(void)
+size_t sy__system_page_bytes(void)
 {
 	return 4096;
 }
@@ -71,13 +71,13 @@ static void keep_range(unsigned first, unsigned pages)
 	char *start = world.memory + first * PAGE;
 
 	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
-	kept_give(start, pages * PAGE, pages * PAGE);
+	sy__kept_give(start, pages * PAGE, pages * PAGE);
 }
 
 static void take_range(unsigned pages)
 {
 	size_t bytes = pages * PAGE;
-	char *start = kept_take(&bytes, NULL);
+	char *start = sy__kept_take(&bytes, NULL);
 
 	if (start)
 		become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
@@ -108,13 +108,13 @@ static void gives_and_takes(void)
 static void takes_and_gives_back(void)
 {
 	size_t bytes = 4 * PAGE;
-	char *start = kept_take(&bytes, NULL);
+	char *start = sy__kept_take(&bytes, NULL);
 
 	if (!start)
 		return;
 	become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
 	become(start, 2 * PAGE, HELD, KEPT, "a page is not there");
-	kept_give(start, 2 * PAGE, 2 * PAGE);
+	sy__kept_give(start, 2 * PAGE, 2 * PAGE);
 }
 
 static void gives(void)
@@ -129,19 +129,19 @@ static void takes(void)
 
 static void ends_all(void)
 {
-	kept_end();
+	sy__kept_end();
 }
 
 static void takes_behind(void)
 {
 	char *end = world.memory + 4 * PAGE;
 
-	become(end, kept_take_behind(end, 3 * PAGE), KEPT, HELD, "pages behind a range are taken that somebody has");
+	become(end, sy__kept_take_behind(end, 3 * PAGE), KEPT, HELD, "pages behind a range are taken that somebody has");
 }
 
 static void makes_up(void)
 {
-	kept_make_up(3 * PAGE);
+	sy__kept_make_up(3 * PAGE);
 }
 
 /* A child of a fork that came while a thread was about to keep something, and had an entry or had counted it. */
@@ -154,7 +154,7 @@ static const char *forked(size_t sum)
 	if (entry < entries + RANGES)
 		entry->start = BUSY;
 	all_bytes += PAGE;
-	kept_forked();
+	sy__kept_forked();
 	for (entry = entries; entry < entries + RANGES; entry++)
 		if (entry->start == BUSY)
 			return "an entry is nobody's after a fork";

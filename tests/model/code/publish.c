@@ -32,7 +32,7 @@ bool sy_spec_parse(struct sy_heap_config *config, const char *wanted, struct sy_
 	return true;
 }
 
-void serve(struct sy_heap *served, bool alone)
+void sy__serve(struct sy_heap *served, bool alone)
 {
 	(void)alone;
 	served->cpus = 7;
@@ -48,7 +48,7 @@ static void set_up(void)
 
 static void uses(void)
 {
-	struct sy_heap *found = process_heap();
+	struct sy_heap *found = sy__process_heap();
 
 	if (found != &heap || found->slots != 3 || found->cpus != 7)
 		model_wrong("a heap is found that is not whole");

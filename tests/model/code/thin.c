@@ -47,7 +47,7 @@ static int empty(void *start, size_t bytes, int advice)
 	return 0;
 }
 
-size_t page_bytes(void)
+size_t sy__system_page_bytes(void)
 {
 	return PAGE;
 }
@@ -65,14 +65,14 @@ static void keep_range(unsigned first, unsigned pages)
 	char *start = world.memory + first * PAGE;
 
 	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
-	if (!thin_give(start, pages * PAGE))
+	if (!sy__thin_give(start, pages * PAGE))
 		become(start, pages * PAGE, KEPT, HELD, "what was not kept is somebody's");
 }
 
 static bool take_range(unsigned pages)
 {
 	size_t bytes = pages * PAGE;
-	char *start = thin_take(&bytes);
+	char *start = sy__thin_take(&bytes);
 
 	if (!start)
 		return false;
@@ -118,7 +118,7 @@ static void gives_and_takes(void)
 
 static void ends_all(void)
 {
-	thin_end();
+	sy__thin_end();
 }
 
 /* Those that are here are not old. */
