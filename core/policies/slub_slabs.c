@@ -444,15 +444,19 @@ static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
  * object in use are given back. In a slow call of a heap of threads. */
 void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
 {
-	for (unsigned looks = 0; looks < CLASSES_LOOKED_AT; looks++) {
-		unsigned class = __atomic_fetch_add(&slub->looked_at, 1, __ATOMIC_RELAXED) % SY__KMALLOC_MOST_CLASSES;
-		struct sy__slub_cache *cache = sy__slub_cache(slub->kmalloc.classes[class]);
+	unsigned class = __atomic_load_n(&slub->looked_at, __ATOMIC_RELAXED), last = class + CLASSES_LOOKED_AT;
+	struct sy__slub_cache *found = NULL;
 
-		if (cache && has_idle(sy__slub_slot(cache, slot))) {
-			give_strays(cache, slot);
-			give_unnoticed(cache, slot);
-			return;
-		}
+	while (class != last && !found) {
+		struct sy__slub_cache *cache = sy__slub_cache(slub->kmalloc.classes[class++ % SY__KMALLOC_MOST_CLASSES]);
+
+		if (cache && has_idle(sy__slub_slot(cache, slot)))
+			found = cache;
+	}
+	__atomic_store_n(&slub->looked_at, class, __ATOMIC_RELAXED);
+	if (found) {
+		give_strays(found, slot);
+		give_unnoticed(found, slot);
 	}
 }
 
