@@ -155,7 +155,7 @@ static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, stru
 	                 !sy__slub_free_foreign(cache, own, page, object, object, 1)))
 		move_here(cache, page, object);
 	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
-		give_empties_here(cache, cache->empty_limit / 2);
+		give_empties_here(cache, cache->empty_limit);
 	else
 		sy__call_end();
 }

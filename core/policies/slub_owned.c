@@ -26,9 +26,8 @@
  * was done by acquiring `here`, see threads.c; and so does the next thread that gets the slot.)
  *
  * Where an owned slab is. Active; on the slot's list of partial slabs; or, with no object in use, on that of empty ones, which
- * others may need more than this slot: of these it keeps `empty_limit`, and gives half of them back when there are more; one that
- * another slot has filled, and would fill again, goes at once. The
- * partial list is taken from at one end and added to at the other: where frees meet slabs at random, each slab has
+ * others may need more than this slot: of these it keeps `empty_limit`; one that another slot has filled, and would fill again, goes at
+ * once. The partial list is taken from at one end and added to at the other: where frees meet slabs at random, each slab has
  * gathered free objects by the time that its turn comes, and refills are seldom; of the slab that was added last, the next
  * allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both
  * sides. As both pointers and the freelist were too much for a descriptor, links are numbers of pages.
@@ -83,7 +82,7 @@ static void count_out(struct sy__slub_slot *own, const struct sy_page *page)
 	own->foreign_slabs -= sy__slub_is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
 }
 
-/* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now. Of the active slab that may not
+/* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now, if there are more. Of the active slab that may not
  * be so. */
 uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
@@ -96,9 +95,7 @@ uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *ow
 	sy__slub_slab(page)->held.next = own->empty;
 	own->empty = sy__slub_number(cache, page);
 	own->empty_slabs++;
-	if (foreign)
-		return own->empty_slabs - 1u;
-	return own->empty_slabs > cache->empty_limit ? cache->empty_limit / 2 : own->empty_slabs;
+	return foreign ? own->empty_slabs - 1u : cache->empty_limit;
 }
 
 /* Off the slot's lists, but still its own; NULL: it has none. */
@@ -344,5 +341,5 @@ void sy__slub_free_owned(struct sy__slub_cache *cache, unsigned slot, struct sy_
 	if (!free_here(cache, own, page, object))
 		sy__slub_free_moving(cache, slot, page, object, object, 1);
 	if (own->empty_slabs > cache->empty_limit)
-		sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
+		sy__slub_give_empties(cache, slot, cache->empty_limit);
 }

@@ -87,7 +87,7 @@ static void give_list(struct sy__slub_cache *cache, unsigned slot, struct sy__sl
 
 		give_row(cache, slot, &row);
 		if (sy__slub_slot(cache, slot)->empty_slabs > cache->empty_limit)
-			sy__slub_give_empties(cache, slot, cache->empty_limit / 2);
+			sy__slub_give_empties(cache, slot, cache->empty_limit);
 	}
 }
 

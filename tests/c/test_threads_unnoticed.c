@@ -10,6 +10,9 @@
 #define OTHER 528
 #define OBJECTS 4000
 #define EACH 8 /* one of so many is freed by its own thread, which makes it the owner of the slab */
+#define SLABS 4  /* of order 2, */
+#define IN_SLAB 4 /* each with so many objects of a page */
+#define BATCHES 10
 #define FEW 20 /* of the slab that the main thread allocates from */
 
 static struct sy_heap *heap;
@@ -192,8 +195,43 @@ static void few_are_in_front(void)
 	sy_heap_close(heap);
 }
 
+static void *batches_of_large_ones(void *nothing)
+{
+	struct sy_pages_counts before, after;
+
+	for (unsigned batch = 0; batch < 2 * BATCHES; batch++) {
+		if (batch == BATCHES)
+			sy_pages_count(heap->pages, &before);
+		for (unsigned i = 0; i < SLABS * IN_SLAB; i++)
+			objects[i] = sy_alloc(cache, 0);
+		for (unsigned i = SLABS * IN_SLAB; i-- > 0;)
+			sy_free(cache, objects[i]);
+	}
+	sy_pages_count(heap->pages, &after);
+	CHECK(after.requests - before.requests <= BATCHES);
+	return nothing;
+}
+
+/* A thread that takes what fills four slabs, and gives all of it back, again and again, keeps what it allocates from and two empty slabs: it asks for
+ * pages once for all of a batch. */
+static void empties_serve_again(void)
+{
+	const struct sy_heap_options options = { .reserve = RESERVE };
+	const struct sy_cache_config config = { .name = "large", .size = SY_PAGE_SIZE, .flags = SY_CACHE_NO_MERGE };
+	const char *error = "";
+
+	heap = sy_heap_open("slub:max_order=2,min_objects=4", &options, &error);
+	CHECK(heap != NULL);
+	cache = sy_cache_create(heap, &config);
+	CHECK(cache != NULL);
+	run(batches_of_large_ones);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	sy_heap_close(heap);
+}
+
 int main(void)
 {
+	empties_serve_again();
 	few_are_in_front();
 	none_is_left();
 	slabs_serve_other_sizes();
