@@ -11,6 +11,7 @@
 
 struct worker {
 	struct yard *yard;
+	const atomic_bool *forks_done; /* workers go on until then: one that ended unjoined is a leak to a child's thread sanitizer */
 	pthread_t thread;
 	uint64_t random;
 };
@@ -19,7 +20,7 @@ static void *work(void *argument)
 {
 	struct worker *worker = argument;
 
-	for (unsigned i = 0; i < STEPS; i++) {
+	for (unsigned i = 0; i < STEPS || !atomic_load(worker->forks_done); i++) {
 		yard_step(worker->yard, &worker->random);
 		if (check_random(&worker->random) % 500 == 0)
 			yard_event(worker->yard, check_random(&worker->random));
@@ -40,11 +41,12 @@ static void mix(const char *policy)
 {
 	struct yard yard;
 	struct worker workers[WORKERS], brief;
+	atomic_bool forks_done = false;
 
 	if (!yard_open(&yard, policy, NULL))
 		return;
 	for (unsigned i = 0; i < WORKERS; i++) {
-		workers[i] = (struct worker){ .yard = &yard, .random = 88172645463325252u + i };
+		workers[i] = (struct worker){ .yard = &yard, .forks_done = &forks_done, .random = 88172645463325252u + i };
 		CHECK(!pthread_create(&workers[i].thread, NULL, work, &workers[i]));
 	}
 	brief = (struct worker){ .yard = &yard, .random = 4711 };
@@ -54,6 +56,7 @@ static void mix(const char *policy)
 		if (i % 4 == 0)
 			yard_fork(&yard, &brief.random);
 	}
+	atomic_store(&forks_done, true);
 	for (unsigned i = 0; i < WORKERS; i++)
 		pthread_join(workers[i].thread, NULL);
 	CHECK_EQUAL(yard.refused, 0);
