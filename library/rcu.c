@@ -4,9 +4,9 @@
  * Counting. There are two counts of readers, and an index that says which of them a reader adds himself to. A grace period turns
  * the index and waits until the count that was current is 0, then does the same with the other one. Once would not be enough: who has
  * read the index just before it is turned adds himself later, when nobody looks at that count any more, and would be missed by the
- * next grace period if that looked only at the other. New readers are never waited for, so that no number of them
- * holds a grace period up. Who adds himself after the look at his count sees what was
- * unlinked before the grace period, as the look is a write too. (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
+ * next grace period if that looked only at the other. New readers are never waited for, so that no number of them holds a grace period
+ * up. Who adds himself after the look at his count sees what was unlinked before the grace period, as the look is a write too.
+ * (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
  *
  * Waiting. Nobody waits who only leaves something behind: what is to be freed stands in a queue, and whoever comes by takes the
  * grace period one step further if it can be taken. By comes whoever queues something, ends his reading or gives up his last spin

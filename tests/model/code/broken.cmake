@@ -231,3 +231,26 @@ slabyard_broken(rows_kept_twice rows "given twice" "in execution" core/large.c [
 		return true;
 ]] [[
 ]])
+
+# A grace period turns the index once; a reader has done without a release; a slab waits for a grace period that has begun. What else could
+# be broken, the search can't see: it gives every look the word's last value, and three who wait for each other are too much for it.
+slabyard_broken(rcu_turned_once rcu "two periods" "in execution" library/rcu.c [[
+	if (rcu.half == 1 && have_read()) {
+		turn_index();
+		rcu.half = 2;
+]] [[
+	if (rcu.half == 1 && have_read()) {
+		rcu.half = 2;
+]])
+slabyard_broken(rcu_done_relaxed rcu "replaced" "a race.*in execution" library/rcu.c [[
+	__atomic_fetch_sub(&rcu.readers[reads_as], 1, __ATOMIC_SEQ_CST);
+	pass();
+]] [[
+	__atomic_fetch_sub(&rcu.readers[reads_as], 1, __ATOMIC_RELAXED);
+	pass();
+]])
+slabyard_broken(rcu_begun_already rcu "slab" "in execution" library/rcu.c [[
+	return count(&rcu.begun, 0) + 1;
+]] [[
+	return count(&rcu.begun, 0);
+]])

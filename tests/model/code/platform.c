@@ -5,6 +5,7 @@
  * mapped privately, and drop what they wrote. Static memory of the program is copied.
  *
  * A thread's struct sy__thread is in one place, where the library looks for it, while that thread runs; and elsewhere while others do.
+ * So is other memory that each thread has of its own.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "core/types.h"
@@ -35,6 +36,13 @@ static struct {
 } shares[SHARES];
 
 static unsigned share_count;
+
+static struct {
+	char *start, *of[MODEL_THREADS];
+	size_t bytes;
+} owns[SHARES];
+
+static unsigned own_count;
 static struct sy__thread threads[MODEL_THREADS];
 static bool inside[MODEL_THREADS]; /* slow calls */
 static int claimer = -1;
@@ -77,6 +85,28 @@ void model_share(void *start, size_t bytes)
 	shares[share_count].at_first = malloc(bytes);
 	must(shares[share_count++].at_first != NULL);
 	races_add((struct range){ start, bytes });
+}
+
+void model_own(void *start, size_t bytes)
+{
+	must(own_count < SHARES);
+	owns[own_count].start = start;
+	owns[own_count].bytes = bytes;
+	for (unsigned i = 0; i < MODEL_THREADS; i++)
+		must((owns[own_count].of[i] = malloc(bytes)) != NULL);
+	own_count++;
+}
+
+static void keep_own(unsigned thread)
+{
+	for (unsigned i = 0; i < own_count; i++)
+		memcpy(owns[i].of[thread], owns[i].start, owns[i].bytes);
+}
+
+static void have_own(unsigned thread)
+{
+	for (unsigned i = 0; i < own_count; i++)
+		memcpy(owns[i].start, owns[i].of[thread], owns[i].bytes);
 }
 
 static void freeze(void)
@@ -176,7 +206,10 @@ void platform_begin(void)
 	for (unsigned i = 0; i < share_count; i++)
 		memcpy(shares[i].range.start, shares[i].at_first, shares[i].range.bytes);
 	claimer = -1;
+	for (unsigned i = 0; i < own_count; i++)
+		memset(owns[i].start, 0, owns[i].bytes);
 	for (unsigned i = 0; i < MODEL_THREADS; i++) {
+		keep_own(i);
 		model_on_slot(i + 1);
 		threads[i] = sy__self;
 		inside[i] = false;
@@ -185,10 +218,14 @@ void platform_begin(void)
 
 void platform_switch(int from, int to)
 {
-	if (from >= 0)
+	if (from >= 0) {
 		threads[from] = sy__self;
-	if (to >= 0)
+		keep_own((unsigned)from);
+	}
+	if (to >= 0) {
 		sy__self = threads[to];
+		have_own((unsigned)to);
+	}
 }
 
 bool may_call(unsigned thread)

@@ -49,6 +49,9 @@ struct model {
 /* Static memory that threads share: each execution finds what set_up left in it. Before the first model_try. */
 void model_share(void *memory, size_t bytes);
 
+/* Memory that each thread has of its own (__thread), zero when it begins. From set_up. */
+void model_own(void *memory, size_t bytes);
+
 /* Tries all interleavings of each model in a list that ends with a name of NULL, in a process of its own, and prints how many
  * executions those were; or of those that the arguments name. For main to return: whether something was wrong. */
 int model_try(const struct model *, int argc, char **argv);
