@@ -254,3 +254,60 @@ slabyard_broken(rcu_begun_already rcu "slab" "in execution" library/rcu.c [[
 ]] [[
 	return count(&rcu.begun, 0);
 ]])
+
+# A range that hardly is in memory is taken by a load and a store, is put there without a release, or taken without an acquire. One that is
+# put back meets another in its place. What was taken counts as kept.
+slabyard_broken(thin_taken_by_store thin "takes" "in execution" malloc/thin.c [[
+	return __atomic_load_n(word, __ATOMIC_RELAXED) ? __atomic_exchange_n(word, NULL, __ATOMIC_ACQUIRE) : NULL;
+]] [[
+	struct range *range = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(word, NULL, __ATOMIC_RELAXED);
+	return range;
+]])
+slabyard_broken(thin_no_release thin "takes" "a race.*in execution" malloc/thin.c [[
+range, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);]] [[
+range, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);]])
+slabyard_broken(thin_no_acquire thin "takes" "a race.*in execution" malloc/thin.c [[
+__atomic_exchange_n(word, NULL, __ATOMIC_ACQUIRE)]] [[
+__atomic_exchange_n(word, NULL, __ATOMIC_RELAXED)]])
+slabyard_broken(thin_put_by_store thin "ages" "in execution" malloc/thin.c [[
+	       __atomic_compare_exchange_n(word, &none, range, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+]] [[
+	       (__atomic_store_n(word, range, __ATOMIC_RELEASE), !none);
+]])
+slabyard_broken(thin_counted_still thin "takes" "the sum is wrong.*in execution" malloc/thin.c [[
+	__atomic_fetch_sub(&all_bytes, range->bytes, __ATOMIC_RELAXED);
+	return (char *)range;]] [[
+	return (char *)range;]])
+
+# Of other mappings that are kept: who finds a range takes it without owning its entry; a range is put there without a release, or taken without
+# an acquire; what was taken is measured when the entry is somebody else's; and a child of a fork leaves entries to threads that it has not got.
+slabyard_broken(kept_not_owned kept "gives" "in execution" malloc/kept.c [[
+	if (!entry || !own(entry, start))
+]] [[
+	if (!entry || !__atomic_exchange_n(&entry->start, BUSY, __ATOMIC_ACQUIRE))
+]])
+slabyard_broken(kept_no_release kept "gives" "a race.*in execution" malloc/kept.c [[
+		__atomic_store_n(&entry->start, start, __ATOMIC_RELEASE);]] [[
+		__atomic_store_n(&entry->start, start, __ATOMIC_RELAXED);]])
+slabyard_broken(kept_no_acquire kept "gives" "a race.*in execution" malloc/kept.c [[
+BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);]] [[
+BUSY, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);]])
+slabyard_broken(kept_left_early kept "three" "in execution" malloc/kept.c [[
+	size_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
+
+	__atomic_fetch_sub(&all_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->start, NULL, __ATOMIC_RELEASE);
+]] [[
+	size_t bytes;
+
+	__atomic_store_n(&entry->start, NULL, __ATOMIC_RELEASE);
+	bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&all_bytes, bytes, __ATOMIC_RELAXED);
+]])
+slabyard_broken(kept_fork_busy kept "takes" "an entry is nobody's after a fork.*in execution" malloc/kept.c [[
+		if (start_of(entry) == BUSY)
+			__atomic_store_n(&entry->start, NULL, __ATOMIC_RELAXED);
+		else if]] [[
+		if]])

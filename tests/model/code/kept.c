@@ -4,9 +4,6 @@
  * The kernel's part is played here: a page belongs to the program, which says who of its threads has it, or is not mapped. Nobody
  * may get a page that somebody has, what goes to the kernel must be nobody's, and in the end every page is in one place, and the sum of
  * what is kept is what is counted. The entries are three here, as each is a step for whoever looks for a range.
- *
- * It was seen to find: an entry that is taken without being owned, a start that is stored without release or owned without acquire,
- * and sizes read when the entry is somebody else's already.
  */
 #define _GNU_SOURCE /* mremap */
 #include <sys/mman.h>

@@ -3,8 +3,6 @@
  *
  * The kernel's part is played here, as in kept.c: pages are somebody's, or kept, or not mapped, and what goes to the kernel is written
  * over, so that it is seen who still looks at it. Bins and words are few here, as each is a step.
- *
- * It was seen to find: a range that is taken by a load and a store, and one that is put there without release or taken without acquire.
  */
 #define _GNU_SOURCE /* madvise */
 #include <sys/mman.h>
