@@ -249,7 +249,7 @@ static void consumers(void)
 
 static int read_and_write(void *semaphore)
 {
-	for (unsigned i = 0; i < 3000; i++) {
+	for (unsigned i = 0; i < 1500; i++) {
 		unsigned began, one, two;
 
 		if (i % 3 == 0) {
@@ -293,6 +293,26 @@ static void locks(void)
 		down(&ended);
 	CHECK_EQUAL(guarded[0], 3000);
 	CHECK_EQUAL(read_wrong, 0);
+}
+
+/* Of one on the stack that is gone, and written over, as soon as it is had, though up() has not returned perhaps. */
+static int raise_once(void *semaphore)
+{
+	up(semaphore);
+	return 0;
+}
+
+static void passing_semaphores(void)
+{
+	for (unsigned i = 0; i < 1500; i++) {
+		struct semaphore passing;
+
+		sema_init(&passing, 0);
+		CHECK(!IS_ERR(kthread_run(raise_once, &passing, "giver")));
+		while (down_trylock(&passing))
+			;
+		memset(&passing, 0xff, sizeof(passing));
+	}
 }
 
 /* ---- Numbers that are looked up while others change them ------------------------------------------------------------ */
@@ -387,6 +407,7 @@ int main(void)
 	timers();
 	consumers();
 	locks();
+	passing_semaphores();
 	looked_up_at_once();
 	shrinkers();
 	rcu_barrier();

@@ -1,39 +1,37 @@
-/* <linux/semaphore.h> for kernel code that is compiled into a program: a number that is waited for to be more than 0. */
+/*
+ * <linux/semaphore.h> for kernel code that is compiled into a program: a number that is waited for to be more than 0. It counts as a
+ * completion does, so who has got it may do away with it, though up() has not returned yet.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_SEMAPHORE_H
 #define SLABYARD_KERNEL_LINUX_SEMAPHORE_H
 
 #pragma GCC system_header
 
-#include "wait.h"
+#include "completion.h"
 
 struct semaphore {
-	wait_queue_head_t wait;
-	unsigned count;
+	struct completion free;
 };
 
-#define __SEMAPHORE_INITIALIZER(name, number) { __WAIT_QUEUE_HEAD_INITIALIZER((name).wait), (number) }
+#define __SEMAPHORE_INITIALIZER(name, number) { { (number), __WAIT_QUEUE_HEAD_INITIALIZER((name).free.wait) } }
 #define DEFINE_SEMAPHORE(name, ...) struct semaphore name = __SEMAPHORE_INITIALIZER(name, SY__OR_ONE(__VA_ARGS__ + 0))
 #define SY__OR_ONE(number) ((number) ? (number) : 1)
 
 static inline void sema_init(struct semaphore *semaphore, int number)
 {
-	init_waitqueue_head(&semaphore->wait);
-	semaphore->count = (unsigned)number;
+	init_completion(&semaphore->free);
+	semaphore->free.done = (unsigned)number;
 }
 
 /* 1: it is 0. */
 static inline int down_trylock(struct semaphore *semaphore)
 {
-	unsigned count = READ_ONCE(semaphore->count);
-
-	while (count && !__atomic_compare_exchange_n(&semaphore->count, &count, count - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-	return !count;
+	return !try_wait_for_completion(&semaphore->free);
 }
 
 static inline void down(struct semaphore *semaphore)
 {
-	wait_event(semaphore->wait, !down_trylock(semaphore));
+	wait_for_completion(&semaphore->free);
 }
 
 /* No signal ends the wait. */
@@ -47,13 +45,12 @@ static inline int __must_check down_interruptible(struct semaphore *semaphore)
 
 static inline int __must_check down_timeout(struct semaphore *semaphore, long ticks)
 {
-	return wait_event_timeout(semaphore->wait, !down_trylock(semaphore), ticks) ? 0 : -ETIME;
+	return wait_for_completion_timeout(&semaphore->free, (unsigned long)ticks) ? 0 : -ETIME;
 }
 
 static inline void up(struct semaphore *semaphore)
 {
-	__atomic_fetch_add(&semaphore->count, 1, __ATOMIC_SEQ_CST);
-	wake_up_all(&semaphore->wait);
+	complete(&semaphore->free);
 }
 
 #endif
