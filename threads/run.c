@@ -6,7 +6,9 @@
  *   CPU time    of the threads that did the work.
  *   memory      resident memory of the process as the system counts it, less what was there before the allocator was opened, and
  *               less the workload's own tables (which are resident from the start). Thread stacks count, for all allocators
- *               alike. Its peak is the system's own (VmHWM), begun anew when the work begins.
+ *               alike. Its peak is the system's own (VmHWM), begun anew when the work begins and read when all was freed, as an
+ *               allocator may take memory to give some. Where pages have gone back since, Linux remembers what it had counted without
+ *               asking each CPU, which may lack some hundred KiB: no figure that was read besides is above the peak.
  *   lock waits  how often a thread found a lock of ours taken. Only heaps of ours tell; of mallocs the context switches that a thread
  *               asked for (by sleeping) are all that can be seen.
  *   latencies   see work.h; ticks become nanoseconds by comparing the counter with the clock over the work.
@@ -223,6 +225,20 @@ static bool start_threads(struct run *run, struct fault *fault)
 	return true;
 }
 
+static uint64_t greater(uint64_t one, uint64_t other)
+{
+	return one > other ? one : other;
+}
+
+static uint64_t peak_kb(const struct run *run, const struct result *result)
+{
+	uint64_t peak = greater(beyond_tables(run, status_kb("VmHWM")), greater(result->work_kb, result->end_kb));
+
+	for (unsigned i = 0; i < run->phase_count; i++)
+		peak = greater(peak, run->phases[i].resident_kb);
+	return peak;
+}
+
 static void measure(struct run *run, struct result *result)
 {
 	uint64_t start = ticks_now(), start_ns = monotonic_ns();
@@ -231,13 +247,13 @@ static void measure(struct run *run, struct result *result)
 	pthread_barrier_wait(&run->barrier); /* begins the work */
 	pthread_barrier_wait(&run->barrier); /* it is done */
 	result->ns_per_tick = (double)(monotonic_ns() - start_ns) / (double)(ticks_now() - start);
-	result->peak_kb = beyond_tables(run, status_kb("VmHWM"));
 	result->work_kb = resident_kb(run);
 	for (unsigned i = 0; i < run->threads; i++)
 		result->live_bytes += run->workers[i].live_bytes;
 	pthread_barrier_wait(&run->barrier); /* the rest may be freed */
 	pthread_barrier_wait(&run->barrier);
 	result->end_kb = resident_kb(run);
+	result->peak_kb = peak_kb(run, result);
 	for (unsigned i = 0; i < run->threads; i++)
 		pthread_join(run->workers[i].thread, NULL);
 	target_trim(&run->target);

@@ -42,7 +42,8 @@ def test_every_workload_under_a_heap_and_a_malloc(workload: str) -> None:
         assert run["substrate"] == "threads" and run["cpus"] == 2 and run["workload"] == workload
         assert run["threads"] == {"pipe": 4, "hackbench": 80}.get(workload, 2)
         assert timed["operations"] >= 2 * int(operations) and timed["seconds"] > 0 and timed["operations_per_second"] > 0
-        assert timed["resident_peak_kb"] >= timed["resident_work_kb"] * 0.9
+        seen = [timed["resident_work_kb"], timed["resident_end_kb"], *(phase["resident_kb"] for phase in timed.get("phases", []))]
+        assert timed["resident_peak_kb"] >= max(seen)
         assert 0 <= timed["allocator_share"] <= 1 and timed["latency_ns"]["p99"] >= timed["latency_ns"]["median"] >= 0
         assert (timed["lock_waits"] is None) == run["allocator"].startswith("malloc:")
     # The workload is the same whatever serves it.
