@@ -188,7 +188,7 @@ def tables(found: Sequence[Record]) -> list[Table]:
     for record in found:
         by_workload.setdefault(record["run"]["workload"], []).append(record)
     out = [_table(name, group) for name, group in by_workload.items()]
-    out[-1].notes += ["", *LEGEND]
+    out[-1].notes += [*([""] if out[-1].notes else []), *LEGEND]
     return out
 
 

@@ -118,6 +118,7 @@ def test_tables_and_csv() -> None:
         one["timed"]["intervals"] = {}
     text = render(threads.tables(found), "text")
     assert all(f"{words}: fewer than 6 runs tell no winner." in text for words in ("1 thread", "2 threads"))
+    assert "\n\n\n" not in render(threads.tables(found[:1]), "text")  # nothing to say of one alone
 
 
 def test_export_and_list(tmp_path: Path) -> None:
