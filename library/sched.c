@@ -196,6 +196,8 @@ bool sy__try_wait_for_completion(struct completion *completion)
 {
 	bool done;
 
+	if (!completion_done(completion)) /* lest who looks again and again keeps the lock from who would say so */
+		return false;
 	spin_lock(&completion->wait.lock);
 	done = take_one(completion);
 	spin_unlock(&completion->wait.lock);

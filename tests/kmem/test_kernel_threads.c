@@ -249,7 +249,7 @@ static void consumers(void)
 
 static int read_and_write(void *semaphore)
 {
-	for (unsigned i = 0; i < 1500; i++) {
+	for (unsigned i = 0; i < 3000; i++) {
 		unsigned began, one, two;
 
 		if (i % 3 == 0) {
@@ -304,13 +304,13 @@ static int raise_once(void *semaphore)
 
 static void passing_semaphores(void)
 {
-	for (unsigned i = 0; i < 1500; i++) {
+	for (unsigned i = 0; i < 500; i++) {
 		struct semaphore passing;
 
 		sema_init(&passing, 0);
 		CHECK(!IS_ERR(kthread_run(raise_once, &passing, "giver")));
 		while (down_trylock(&passing))
-			;
+			cond_resched();
 		memset(&passing, 0xff, sizeof(passing));
 	}
 }
