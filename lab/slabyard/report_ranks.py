@@ -189,7 +189,15 @@ def memory_clause(workload: Workload) -> str:
         clause = f"{lead} least memory at the peak ({best}; {at.last} holds {worst}{behind(at.best, at.worst)})"
     real = workload.recorded
     peak = number(real.exact.get("held_pages_peak")) if real else None
-    return clause if not peak else f"{clause}, the recorded kernel held {memory_text(workload, peak)} {unit}"
+    if not peak:
+        return clause
+    said = f"{clause}, the recorded kernel held {memory_text(workload, peak)} {unit}"
+    return f"{said} more than at the start" if _began_midway(workload) else said
+
+
+def _began_midway(workload: Workload) -> bool:
+    """Whether the recorded kernel had memory already, which neither its row nor a replay from an empty start counts."""
+    return any(one.run.get("start") == "empty" and number(one.exact.get("unknown_frees")) for one in workload.replayed)
 
 
 def fragmentation_clause(series: Sequence[Series]) -> str:
