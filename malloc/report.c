@@ -214,7 +214,7 @@ static void print_pages(const struct sy_heap *heap)
 	struct mapping_counts mappings;
 
 	sy__mapping_count(&mappings);
-	print("\"sy__system_page_bytes\":%u,\"slab_pages\":%" PRIu64 ",\"run_pages\":%" PRIu64 ",\"metadata_pages\":%" PRIu64
+	print("\"page_bytes\":%u,\"slab_pages\":%" PRIu64 ",\"run_pages\":%" PRIu64 ",\"metadata_pages\":%" PRIu64
 	      ",\"held_pages_peak\":%" PRIu64 ",", (unsigned)SY_PAGE_SIZE, counters->slab_pages, counters->large_pages,
 	      counters->metadata_pages, counters->held_peak);
 	print("\"page_requests\":%" PRIu64 ",\"slow_allocations\":%zu,\"slow_frees\":%zu,", counters->page_requests,
