@@ -304,7 +304,9 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
         "slub causes 1 fragmentation event."
     )
     midway = section(record("slub", exact=exact | {"unknown_frees": 3}, start="empty"), real)
-    assert report_ranks.sentence(midway).startswith("slub holds 8 KiB at the peak, the recorded kernel held 20,000 KiB more than at the start;")
+    assert report_ranks.sentence(midway).startswith(
+        "slub holds 8 KiB at the peak, the recorded kernel held 20,000 KiB more than at the start;"
+    )
     equal = section(record("a", exact=exact, timed=timed(10, 9, 12)), record("b", exact=exact, timed=timed(11, 9, 12)))
     assert report_ranks.sentence(equal) == (
         "No allocator is measurably faster than another (best median 10.0 ns an operation); all hold 8 KiB at the peak; "
