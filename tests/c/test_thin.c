@@ -109,6 +109,7 @@ static void sizes(void)
 	CHECK_EQUAL(take_range(101, 0), WORLD);
 	CHECK_EQUAL(take_range(80, 0), WORLD);
 	CHECK_EQUAL(take_range(90, 100), 0);
+	CHECK_EQUAL(take_range(1040, 0), WORLD); /* nor is there a bin behind the last */
 	CHECK_EQUAL(take_range(100, 100), 400);
 	CHECK_EQUAL(take_range(100, 0), WORLD);
 }
@@ -133,6 +134,21 @@ static void full_bins(void)
 	CHECK_EQUAL(all_bytes, 0);
 }
 
+/* No more is kept than MOST_BYTES, whatever the sizes. */
+static void full(void)
+{
+	size_t pages = 1040, kept = 0, bytes;
+
+	while (sy__thin_give(at(kept), pages * PAGE)) /* as above */
+		pages -= ++kept % WAYS == 0;
+	bytes = all_bytes;
+	CHECK(bytes <= MOST_BYTES && bytes > MOST_BYTES - pages * PAGE);
+	CHECK(!sy__thin_give(at(kept), pages * PAGE));
+	CHECK_EQUAL(all_bytes, bytes);
+	CHECK_EQUAL(sy__thin_end(), bytes);
+	CHECK_EQUAL(all_bytes, 0);
+}
+
 /* What is not used goes back after a while, and all of it when that is asked for. */
 static void time_passes(void)
 {
@@ -145,10 +161,16 @@ static void time_passes(void)
 	shown += 110000000;
 	sy__thin_age();
 	CHECK_EQUAL(unmapped, 100);
+	CHECK_EQUAL(aged, shown / 1000000); /* when all were looked at */
 	CHECK_EQUAL(take_range(70, 70), 200);
 	keep_range(200, 70);
 	CHECK_EQUAL(sy__thin_end(), 70 * PAGE);
 	CHECK_EQUAL(unmapped, 170);
+	keep_range(200, 70);
+	shown += 300000000;
+	keep_range(0, 100); /* who comes by looks */
+	CHECK_EQUAL(unmapped, 240);
+	CHECK_EQUAL(take_range(100, 100), 0);
 	CHECK_EQUAL(all_bytes, 0);
 }
 
@@ -215,12 +237,31 @@ static void elsewhere(void)
 	CHECK(sy__thin_was_mistaken(&heap));
 	CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
 	touch(0, 512, 512);
-	touched = 0;
-	learn_from(&heap, 2 * LEAST_KNOWN - 1);
+	learn_from(&heap, 2 * LEAST_KNOWN + 1); /* and for the two last, which were touched */
 	CHECK_EQUAL(heap.elsewhere, 0);
 	learn_from(&heap, 1);
 	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK(!sy__thin_was_mistaken(&heap));
+	learn_from(&heap, 100);
 	CHECK(sy__thin_is_over(&heap) && !sy__thin_is_over(&heap));
+	learn_from(&heap, 2 * LEAST_KNOWN - 1); /* as many more as it takes now */
+	CHECK_EQUAL(heap.elsewhere, 0);
+	learn_from(&heap, 1);
+	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+}
+
+/* However often it was wrong, it may begin anew. */
+static void mistaken(void)
+{
+	struct sy_heap heap = { .elsewhere = 0 };
+
+	mistakes = 70;
+	touched = 0;
+	touch(0, 512, 512);
+	learn_from(&heap, (LEAST_KNOWN << MOST_DOUBLINGS) - 1);
+	CHECK_EQUAL(heap.elsewhere, 0);
+	learn_from(&heap, 1);
+	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
 }
 
 /* What a program takes and does not touch, though it has taken many others since, counts by its pages. */
@@ -247,6 +288,9 @@ static void alive(void)
 	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
 	for (unsigned i = 0; i < 1000; i++)
 		sy__thin_watch(&heap, world, 60 * PAGE); /* too small to count */
+	touch(0, 512, 1);
+	watch_some(&heap, MOST_TOUCHED + 1);
+	CHECK_EQUAL(heap.elsewhere, 0);
 }
 
 /* Objects that are touched are seldom looked at, and no more of them than shows it. */
@@ -272,6 +316,15 @@ static void clusters(void)
 	for (unsigned i = 0; i < 100; i++)
 		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
 	touched = 0;
+	touch(100, 64, 1);
+	resident[0] = true; /* whose page does not count */
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(sy__thin_is(&heap, world, 513 * PAGE));
+	touched = 0;
+	touch(256, 256, 1); /* all in one half */
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
+	touched = 0;
 	touch(0, 512, 4);
 	CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
 	CHECK(sy__thin_is(&heap, world, PAGE) && !sy__thin_is(&heap, world, 30 * PAGE));
@@ -282,9 +335,11 @@ int main(void)
 	sy_platform_set_clock(clock_of_test);
 	sizes();
 	full_bins();
+	full();
 	time_passes();
 	leftovers();
 	elsewhere();
+	mistaken();
 	alive();
 	looks();
 	clusters();
