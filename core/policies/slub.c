@@ -440,8 +440,8 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 	return false;
 }
 
-/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
-void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *first, void *last, uint32_t count)
+/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. Pages that went back. */
+uint64_t sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *first, void *last, uint32_t count)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
@@ -456,9 +456,10 @@ void sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy
 	discard = settle(cache, node, page, old, new);
 	sy__unlock(&node->lock);
 	if (discard)
-		sy__slub_discard(cache, slot, page);
-	else if (newly_kept(old, new))
+		return sy__slub_discard(cache, slot, page);
+	if (newly_kept(old, new))
 		sy__slub_keep(cache, slot, page);
+	return 0;
 }
 
 static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object)

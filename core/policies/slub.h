@@ -433,9 +433,10 @@ static inline void *sy__slub_pop_strays(struct sy__slub_slot *own, size_t least)
 	return stray;
 }
 
-/* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place. */
+/* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place, and the pages that went
+ * back by that. */
 void *sy__slub_alloc_slow(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
-void sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *first, void *last, uint32_t count);
+uint64_t sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *first, void *last, uint32_t count);
 SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *, void *object);
 
 /* slub_here.c, for heaps of threads: entries, for a cache whose layout is known; what a new slab's pages belong to. */
@@ -457,9 +458,9 @@ uint32_t sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struc
 bool sy__slub_free_foreign(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 
-/* slub_strays.c, for heaps of threads: objects that slots keep of slabs which are not theirs. */
-void sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
-void sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
+/* slub_strays.c, for heaps of threads: objects that slots keep of slabs which are not theirs; pages that went back as they went home. */
+uint64_t sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
+uint64_t sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
 size_t sy__slub_count_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
 const char *sy__slub_check_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
 void sy__slub_mark_strays(struct sy__walk *, const struct sy__slub_cache *, unsigned slot);
@@ -471,7 +472,7 @@ void sy__slub_keep(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_count_out(struct sy__slub_cache *, struct sy__slub_node *, struct sy_page *);
 uint64_t sy__slub_discard(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_link_row(const struct sy__slub_cache *, char *first, uint32_t objects);
-void sy__slub_give_empties(struct sy__slub_cache *, unsigned slot, uint32_t keep);
+uint64_t sy__slub_give_empties(struct sy__slub_cache *, unsigned slot, uint32_t keep);
 void sy__slub_look_around(struct sy__slub_heap *, unsigned slot);
 void sy__slub_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slub_drain(struct sy_heap *, unsigned slot);

@@ -325,19 +325,19 @@ static uint64_t discard_unused(struct sy__slub_cache *cache, unsigned slot, stru
 	return sy__slub_discard(cache, slot, page);
 }
 
-/* Takes the active slab away from a slot. In the slot's local section. */
+/* Takes the active slab away from a slot; pages that went back. In the slot's local section. */
 uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)
 {
 	struct sy_page *page = own->slab;
 	struct sy__slub_node *node = node_of(cache, page);
 	struct sy_list *link = &sy__slub_slab(page)->link;
 	struct released released;
+	uint64_t pages = sy__slub_end_strays(cache, slot);
 	bool discard;
 
-	sy__slub_end_strays(cache, slot);
 	/* Some are on no list yet: to keep the slab, all of them would have to be linked. */
 	if (own->uncarved && is_unused(cache, own))
-		return discard_unused(cache, slot, own);
+		return pages + discard_unused(cache, slot, own);
 	sy__slub_end_carving(cache, own);
 	sy__lock(&node->lock);
 	released = release(cache, page, active_chain(cache, own));
@@ -351,7 +351,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	}
 	sy__unlock(&node->lock);
 	sy__slub_forget(own);
-	return discard ? sy__slub_discard(cache, slot, page) : 0;
+	return discard ? pages + sy__slub_discard(cache, slot, page) : pages;
 }
 
 /* Moves a slab that has been kept to its node, with the slot's objects in it. */
@@ -401,20 +401,24 @@ static uint64_t unfreeze_empty(struct sy__slub_cache *cache, unsigned slot, stru
 }
 
 /* Gives back empty slabs of a slot of a heap of threads, but for so many. */
-void sy__slub_give_empties(struct sy__slub_cache *cache, unsigned slot, uint32_t keep)
+uint64_t sy__slub_give_empties(struct sy__slub_cache *cache, unsigned slot, uint32_t keep)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	uint64_t pages = 0;
 
 	while (own->empty_slabs > keep)
-		unfreeze_empty(cache, slot, sy__slub_next_empty(cache, own));
+		pages += unfreeze_empty(cache, slot, sy__slub_next_empty(cache, own));
+	return pages;
 }
 
-static void give_strays(struct sy__slub_cache *cache, unsigned slot)
+static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 {
+	uint64_t pages;
+
 	if (!sy__slub_slots_own(cache))
-		return;
-	sy__slub_give_strays(cache, slot);
-	sy__slub_end_strays(cache, slot);
+		return 0;
+	pages = sy__slub_give_strays(cache, slot);
+	return pages + sy__slub_end_strays(cache, slot);
 }
 
 static bool has_idle(const struct sy__slub_slot *own)
@@ -502,7 +506,7 @@ static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 	if (!own->slab && !own->partial && !own->empty && !own->freelist && !own->strays)
 		return 0;
 	sy__local_begin(slot);
-	give_strays(cache, slot);
+	pages += give_strays(cache, slot);
 	if (own->slab)
 		pages += sy__slub_deactivate(cache, slot, own);
 	if (sy__slub_slots_own(cache))

@@ -69,7 +69,8 @@ static void hold(struct sy__slub_cache *cache, struct sy__slub_slot *own, const 
 		sy__slub_emptied(cache, own, row->page);
 }
 
-static void give_row(struct sy__slub_cache *cache, unsigned slot, const struct row *row)
+/* Pages that went back, as of the next. */
+static uint64_t give_row(struct sy__slub_cache *cache, unsigned slot, const struct row *row)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	const struct sy__slub_chain *objects = &row->objects;
@@ -77,43 +78,46 @@ static void give_row(struct sy__slub_cache *cache, unsigned slot, const struct r
 	if (sy__slub_owner(sy__slub_slab(row->page)) == sy__slub_mark(cache, own))
 		hold(cache, own, row);
 	else if (!sy__slub_free_foreign(cache, own, row->page, objects->first, objects->last, objects->count))
-		sy__slub_free_moving(cache, slot, row->page, objects->first, objects->last, objects->count);
+		return sy__slub_free_moving(cache, slot, row->page, objects->first, objects->last, objects->count);
+	return 0;
 }
 
-static void give_list(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_stray *strays)
+static uint64_t give_list(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_stray *strays)
 {
+	uint64_t pages = 0;
+
 	while (strays) {
 		struct row row = cut_row(cache, &strays);
 
-		give_row(cache, slot, &row);
-		if (sy__slub_slot(cache, slot)->empty_slabs > cache->empty_limit)
-			sy__slub_give_empties(cache, slot, cache->empty_limit);
+		pages += give_row(cache, slot, &row);
+		pages += sy__slub_give_empties(cache, slot, cache->empty_limit);
 	}
+	return pages;
 }
 
 /* ---- Home ---------------------------------------------------------------------------------------------------------- */
 
-/* Sends all strays home, but for those on the freelist. In a slow call, or of a slot that is claimed; as the next. */
-void sy__slub_give_strays(struct sy__slub_cache *cache, unsigned slot)
+/* Sends all strays home, but for those on the freelist; pages that went back. In a slow call, or of a slot that is claimed; as the next. */
+uint64_t sy__slub_give_strays(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	struct sy__slub_stray *strays = own->strays;
 
 	own->strays = NULL;
-	give_list(cache, slot, strays);
+	return give_list(cache, slot, strays);
 }
 
 /* If the freelist is made of strays, sends these home. */
-void sy__slub_end_strays(struct sy__slub_cache *cache, unsigned slot)
+uint64_t sy__slub_end_strays(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	struct sy__slub_stray *strays = own->freelist;
 
 	if (!own->astray)
-		return;
+		return 0;
 	own->astray = false;
 	own->freelist = NULL;
-	give_list(cache, slot, strays);
+	return give_list(cache, slot, strays);
 }
 
 /* ---- Counting, checking, walking ------------------------------------------------------------------------------------- */

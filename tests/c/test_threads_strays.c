@@ -6,11 +6,16 @@
 
 #define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SIZE 256
+#define LARGER 1024
 #define TAKEN 64 /* objects of the main thread's: those freed here are of the slab that it allocates from */
 
 static struct sy_heap *heap;
 static struct sy_cache *cache;
 static void *objects[TAKEN + 1]; /* and one of the other thread's */
+static void *more[2];            /* of the main thread's, taken when the other one says so */
+static atomic_uint turn;
+
+enum { WORKS, TAKES_MORE, OVER };
 
 static void open_with(const char *spec, size_t size)
 {
@@ -29,13 +34,14 @@ static void open_with(const char *spec, size_t size)
 /* ---- What is seen of strays ----------------------------------------------------------------------------------------- */
 
 struct seen {
-	size_t in_use, strays, twice;
+	size_t in_use, strays, twice, empty_slabs;
 };
 
-static bool any_slab(void *context, const struct sy_slab *slab)
+static bool see_slab(void *context, const struct sy_slab *slab)
 {
-	(void)context;
-	(void)slab;
+	struct seen *seen = context;
+
+	seen->empty_slabs += slab->cache == cache && !strcmp(slab->list, "empty");
 	return true;
 }
 
@@ -51,17 +57,25 @@ static bool see(void *context, const struct sy_slab *slab, const struct sy_part 
 	return true;
 }
 
+static struct seen look(void)
+{
+	struct seen seen = { 0, 0, 0, 0 };
+	const struct sy_visitor visitor = { see_slab, see, &seen, NULL };
+
+	CHECK(sy_heap_walk(heap, &visitor));
+	return seen;
+}
+
 /* With so many objects in use, of which the walk knows as well as the counts. */
 static size_t strays_with(size_t in_use)
 {
-	struct seen seen = { 0, 0, 0 };
-	const struct sy_visitor visitor = { any_slab, see, &seen, NULL };
 	struct sy_cache_counts counts;
+	struct seen seen;
 
 	CHECK_TEXT(sy_heap_check(heap), NULL);
 	sy_cache_count(cache, &counts);
 	CHECK_EQUAL(counts.objects_in_use, in_use);
-	CHECK(sy_heap_walk(heap, &visitor));
+	seen = look();
 	CHECK_EQUAL(seen.in_use, in_use);
 	CHECK_EQUAL(seen.twice, 0);
 	return seen.strays;
@@ -74,6 +88,7 @@ static void *begin(void *work)
 {
 	objects[TAKEN] = sy_alloc(cache, 0);
 	(*(void (**)(void))work)();
+	turn = OVER;
 	return NULL;
 }
 
@@ -81,8 +96,24 @@ static void run(void (*work)(void))
 {
 	pthread_t thread;
 
+	turn = WORKS;
 	CHECK_EQUAL(pthread_create(&thread, NULL, begin, &work), 0);
+	while (turn != OVER) {
+		if (turn == TAKES_MORE) {
+			more[0] = sy_alloc(cache, 0);
+			more[1] = sy_alloc(cache, 0);
+			turn = WORKS;
+		}
+		sched_yield();
+	}
 	pthread_join(thread, NULL);
+}
+
+static void main_takes_more(void)
+{
+	turn = TAKES_MORE;
+	while (turn == TAKES_MORE)
+		sched_yield();
 }
 
 static void free_last(unsigned count)
@@ -170,6 +201,93 @@ static void frees_all(void)
 	CHECK_EQUAL(counts.slabs, 0);
 }
 
+/* What a shrink tells are the pages that were there before, those of slabs too of which the last objects were strays. */
+static void counts_pages(void)
+{
+	struct sy_cache_counts before, after;
+	uint64_t pages;
+
+	free_last(TAKEN);
+	sy_cache_count(cache, &before);
+	CHECK_EQUAL(before.objects_in_use, 1);
+	pages = sy_cache_shrink(cache);
+	sy_cache_count(cache, &after);
+	CHECK(after.pages < before.pages);
+	CHECK_EQUAL(pages, before.pages - after.pages);
+}
+
+/* A slab whose objects were strays is the thread's own by the time that they go home, and has no other object in use. Slabs are pages here:
+ * of the main thread's last one all objects are taken, and it goes on to another when it takes more. */
+static void become_its_own(void)
+{
+	const unsigned of_a_slab = SY_PAGE_SIZE / SIZE;
+
+	free_last(3);
+	CHECK_EQUAL(strays_with(TAKEN + 1 - 3), 3);
+	main_takes_more();
+	for (unsigned i = 3; i < of_a_slab; i++)
+		sy_free(cache, objects[TAKEN - 1 - i]);
+	CHECK_EQUAL(look().empty_slabs, 0);
+	sy_free(cache, more[0]);
+	sy_free(cache, more[1]);
+	CHECK_EQUAL(strays_with(TAKEN + 1 - of_a_slab), 0);
+	CHECK_EQUAL(look().empty_slabs, 1);
+}
+
+/* Full slabs of which all objects are strays become the thread's own when they go home; of empty ones it keeps two. Before, it has as many slabs of
+ * others as it may, hence strays of those. */
+static void empties_many(void)
+{
+	const unsigned of_a_slab = SY_PAGE_SIZE / LARGER;
+
+	for (unsigned i = 0; i < 4; i++)
+		sy_free(cache, objects[i * of_a_slab]);
+	for (unsigned i = 4 * of_a_slab; i < 8 * of_a_slab; i++)
+		sy_free(cache, objects[i]);
+	CHECK_EQUAL(strays_with(TAKEN + 1 - 4 - 4 * of_a_slab), 4 * of_a_slab);
+	for (unsigned i = 0; i < 4 * of_a_slab; i++)
+		if (i % of_a_slab)
+			sy_free(cache, objects[i]);
+	CHECK_EQUAL(look().empty_slabs, 0);
+	sy_free(cache, objects[TAKEN - 1]);
+	CHECK_EQUAL(strays_with(TAKEN - 8 * of_a_slab), 0);
+	CHECK_EQUAL(look().empty_slabs, 2);
+}
+
+/* What programs may write over. */
+struct link {
+	void *next;
+	size_t left;
+};
+
+/* Strays that somebody has written to are noticed, and whoever counts or walks comes to an end. */
+static void written_over(void)
+{
+	const struct sy_cache_config config = { .name = "other", .size = SIZE, .flags = SY_CACHE_NO_MERGE };
+	struct sy_cache *other = sy_cache_create(heap, &config);
+	struct sy_cache_counts counts;
+	struct link *link, before, *others = sy_alloc(other, 0);
+
+	free_last(3);
+	link = objects[TAKEN - 2];
+	before = *link;
+	CHECK(before.next == objects[TAKEN - 1] && before.left == 2);
+	link->next = link;
+	CHECK_TEXT(sy_heap_check(heap), "slub: strays of a slot are not as many as they say");
+	sy_cache_count(cache, &counts);
+	look();
+	*link = (struct link){ before.next, 3 };
+	CHECK_TEXT(sy_heap_check(heap), "slub: strays of a slot are not as many as they say");
+	*others = before;
+	((struct link *)objects[TAKEN - 3])->next = others;
+	CHECK_TEXT(sy_heap_check(heap), "slub: strays of a slot are no objects in use of their cache, or too many");
+	((struct link *)objects[TAKEN - 3])->next = link;
+	*link = before;
+	sy_free(other, others);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	CHECK(sy_cache_destroy(other, NULL));
+}
+
 static void *only_frees(void *nothing)
 {
 	sy_mfree(heap, sy_malloc(heap, 8, 0)); /* a thread's first call is slow, and keeps nothing either */
@@ -190,13 +308,9 @@ static void run_one_that_only_frees(void)
 
 static void try(const char *spec, size_t size, void (*work)(void))
 {
-	struct seen seen = { 0, 0, 0 };
-	const struct sy_visitor visitor = { any_slab, see, &seen, NULL };
-
 	open_with(spec, size);
 	run(work);
-	CHECK(sy_heap_walk(heap, &visitor));
-	CHECK_EQUAL(seen.strays, 0);
+	CHECK_EQUAL(look().strays, 0);
 	sy_heap_close(heap);
 }
 
@@ -210,6 +324,11 @@ int main(void)
 	try("slub", SIZE, shrinks);
 	try("slub", SIZE, ends);
 	try("slub", SIZE, frees_all);
+	try("slub", SIZE, counts_pages);
+	try("slub:cpu_partial=0", SIZE, counts_pages); /* nobody adopts full slabs */
+	try("slub", SIZE, written_over);
+	try("slub:max_order=0,strays=4", SIZE, become_its_own);
+	try("slub:max_order=0,strays=16,cpu_partial=8", LARGER, empties_many);
 	run_one_that_only_frees();
 	return check_result();
 }

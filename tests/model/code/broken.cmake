@@ -116,9 +116,10 @@ slabyard_broken(row_cut_late slub "strays" "in execution" core/policies/slub_str
 ]] [[
 ]])
 slabyard_broken(strays_stay slub "strays, end" "in execution" core/policies/slub_slabs.c [[
-	sy__slub_give_strays(cache, slot);
-	sy__slub_end_strays(cache, slot);]] [[
-	(void)slot;]])
+	pages = sy__slub_give_strays(cache, slot);
+	return pages + sy__slub_end_strays(cache, slot);]] [[
+	pages = 0;
+	return pages + slot - slot;]])
 
 # A trim puts a list back in front of what was free before.
 slabyard_broken(trim_stale slub "trim" "in execution" core/policies/slub_trim.c [[
