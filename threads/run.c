@@ -182,7 +182,8 @@ static bool start_thread(struct run *run, unsigned index, struct fault *fault)
 {
 	int error = pthread_create(&run->workers[index].thread, NULL, work, &run->workers[index]);
 
-	return !error || refuse(fault, "cannot start thread %u of %u: %s", index + 1, run->threads, strerror(error));
+	return !error || refuse(fault, "cannot start thread %u of %u: %s; raise a limit (ulimit -v, -u) or ask for fewer", index + 1,
+	                        run->threads, strerror(error));
 }
 
 /* The set's processor of that place, in a circle. */

@@ -10,6 +10,8 @@
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "target.h"
 
+#include "../replay/spec.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -17,8 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MALLOC_PREFIX "malloc:"
-#define MALLOC_SYSTEM "system"
 #define MALLOC_ALIGN 16u
 #define PRELOADED "SLABYARD_THREADS_PRELOADED" /* set in the environment that preloads a library */
 
@@ -51,14 +51,15 @@ static bool serves(const char *library)
 	return true;
 }
 
-static bool open_malloc(struct target *target, const char *spec, char *const *words, struct fault *fault)
+/* path: of its library; NULL: the system's own. */
+static bool open_malloc(struct target *target, const char *spec, const char *path, char *const *words, struct fault *fault)
 {
-	const char *path = spec + strlen(MALLOC_PREFIX), *preloaded = getenv(PRELOADED);
+	const char *preloaded = getenv(PRELOADED);
 	char library[PATH_MAX];
 
 	target->alloc = malloc;
 	target->free = free;
-	if (strcmp(path, MALLOC_SYSTEM) == 0)
+	if (!path)
 		return true;
 	if (!realpath(path, library))
 		return refuse(fault, "%s: %s", spec, strerror(errno));
@@ -73,10 +74,13 @@ static bool open_malloc(struct target *target, const char *spec, char *const *wo
 bool target_open(struct target *target, const char *spec, char *const *words, struct fault *fault)
 {
 	const char *error = "no memory";
+	struct spec parsed;
 
 	*target = (struct target){ 0 };
-	if (strncmp(spec, MALLOC_PREFIX, strlen(MALLOC_PREFIX)) == 0)
-		return open_malloc(target, spec, words, fault);
+	if (!spec_parse(&parsed, spec, fault))
+		return false;
+	if (!parsed.policy)
+		return open_malloc(target, spec, parsed.library, words, fault);
 	target->heap = sy_heap_open(spec, NULL, &error);
 	return target->heap || refuse(fault, "%s", error);
 }

@@ -161,7 +161,9 @@ def test_a_broken_malloc_is_noticed(tmp_path: Path) -> None:
         (("--allocator", "slub"), "--workload"),
         (("--allocator", "slub", "--workload", "cold"), "no workload is called 'cold'"),
         (("--allocator", "slub", "--workload", "hot,lifo,hot"), "--workload names hot twice"),
-        (("--allocator", "nope", "--workload", "hot"), "nope"),
+        (("--allocator", "nope", "--workload", "hot"), "nope: there are slub, slob, "),
+        (("--allocator", "nope", "--workload", "hot"), " malloc:system and malloc:/path/lib.so"),
+        (("--allocator", "malloc:", "--workload", "hot"), "malloc: which one?"),
         (("--allocator", "slub:nope=1", "--workload", "hot"), "nope"),
         (("--allocator", "malloc:/nowhere.so", "--workload", "hot"), "/nowhere.so"),
         (("--allocator", "slub", "--workload", "hot", "--threads", "0"), "number of threads"),
@@ -177,3 +179,9 @@ def test_a_broken_malloc_is_noticed(tmp_path: Path) -> None:
 def test_what_a_user_may_get_wrong(arguments: tuple[str, ...], words: str) -> None:
     done = slabyard("threads", *arguments)
     assert words in complaint(done, 2)
+
+
+def test_no_room_for_another_thread() -> None:
+    words = [programs.program(threads.PROGRAM), "--allocator", "slub", "--workload", "hot", "--threads", "400"]
+    done = subprocess.run(["sh", "-c", 'ulimit -v 600000; exec "$@"', "sh", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and re.search(r"cannot start thread \d+ of 400: .*; raise a limit", done.stderr), done.stderr
