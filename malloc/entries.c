@@ -12,17 +12,17 @@
  *
  * The fast path. malloc and free jump through a pointer each to what serves them now: at first to functions that make the
  * heap; then to the policy's own, if it has a path for one heap that all threads share (struct sy_here in types.h), or to
- * generic ones below. So whether the library is ready is not a question that each call asks. SLUB's path they have themselves (fast.c).
- * Everything else in the family is made of those two, as their costs are in the memory that they touch.
+ * generic ones below. So whether the library is ready is not a question that each call asks. SLUB's path they have themselves
+ * (fast.c). Everything else in the family is made of those two, as their costs are in the memory that they touch.
  *
  * Promises, as glibc's: objects are aligned to 16 bytes; a request of 0 bytes gets an object of its own; without memory the
  * result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees,
  * and returns NULL; free leaves errno alone.
  *
  * realloc stays in place where the object's room is enough and not far too much: less than twice what is asked for, and of a
- * page and more, less than a third above it; and where there is no memory for a smaller one. What grows beyond the largest class is given an eighth more than it was asked for, so that
- * little by little it is not copied for each page. What grows to MOVED_FROM bytes becomes a mapping, as it is likely to
- * go on growing, which then copies nothing.
+ * page and more, less than a third above it; and where there is no memory for a smaller one. What grows beyond the largest
+ * class is given an eighth more than it was asked for, so that little by little it is not copied for each page. What grows to
+ * MOVED_FROM bytes becomes a mapping, as it is likely to go on growing, which then copies nothing.
  *
  * Before main, in static initialisers and constructors: nothing here needs to be started. After exit and in destructors:
  * nothing is ever taken down. Like every malloc, this one is not for signal handlers.
@@ -95,8 +95,8 @@ static void foreign(void *object, struct sy_heap *heap)
 static struct service ready; /* what the heap serves by; there as soon as sy__service.heap is */
 
 /* Other threads may read sy__service in the middle of a change: where there are any, as there was no memory for a heap until
- * now, the functions below stay between the callers and what serves them. They acquire sy__service.heap, which is stored with release: the
- * heap, and `ready`, are whole by then. Alone, a thread needs no order: others begin with what it has done. */
+ * now, the functions below stay between the callers and what serves them. They acquire sy__service.heap, which is stored with
+ * release: the heap, and `ready`, are whole by then. Alone, a thread needs no order: others begin with what it has done. */
 void sy__serve(struct sy_heap *heap, bool alone)
 {
 	const char *file = sy__process_setting("SLABYARD_STATS");

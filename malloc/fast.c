@@ -1,9 +1,10 @@
 /*
  * malloc and free, up to where they leave what a thread has at hand.
  *
- * Of the policy that most programs run on they contain the fast paths (core/policies/slub_fast.h), instead of a jump through a pointer to
- * them: on paths so short processors wait for where the next instruction is more than for anything else. One pointer says that it is so, and which heap
- * that is. It stays empty under other policies, while there is no heap, and where calls are counted; then they go by the pointers of entries.c.
+ * Of the policy that most programs run on they contain the fast paths (core/policies/slub_fast.h), instead of a jump through a
+ * pointer to them: on paths so short processors wait for where the next instruction is more than for anything else. One pointer
+ * says that it is so, and which heap that is. It stays empty under other policies, while there is no heap, and where calls are
+ * counted; then they go by the pointers of entries.c.
  */
 #include "parts.h"
 

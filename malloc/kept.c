@@ -6,40 +6,42 @@
  * sizes. The smallest kept range that suffices is taken; what it has too much, from
  * LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest grows by mremap,
  * and others are moved to its end, by mremap too: their pages move, at a hundredth of what faults would cost, and only what
- * nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go back of what is kept:
- * keeping never adds to the peak of all memory, but for the pages of sparse ranges.
+ * nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go back of what
+ * is kept: keeping never adds to the peak of all memory, but for the pages of sparse ranges.
  *
  * Sparse ranges. Of large objects that programs touch little of, few pages are in memory. The system tells (mincore), at a
- * microsecond a MiB, and is asked only where a range would be cut, joined or given back, and only of what may have changed: behind the
- * `used` bytes of a range nobody has written since it was found sparse there. What is sparse takes little memory, so
- * it isn't cut off: whoever gets the front has all of it, up to SLACK times what was asked for and as much again in memory, and brings it back whole. So
- * ranges become as large as the largest requests, and serve all sizes with the same few pages. A sparse range that is too small
- * grows in one call, without others; and fresh pages don't come in place of sparse ranges. (Cut and joined they took three calls an
- * object, of 7 to 30 microseconds each; a fault takes 1.5.)
+ * microsecond a MiB, and is asked only where a range would be cut, joined or given back, and only of what may have changed:
+ * behind the `used` bytes of a range nobody has written since it was found sparse there. What is sparse takes little memory, so
+ * it isn't cut off: whoever gets the front has all of it, up to SLACK times what was asked for and as much again in memory, and
+ * brings it back whole. So ranges become as large as the largest requests, and serve all sizes with the same few pages. A
+ * sparse range that is too small grows in one call, without others; and fresh pages don't come in place of sparse ranges. (Cut
+ * and joined they took three calls an object, of 7 to 30 microseconds each; a fault takes 1.5.)
  *
  * What is going to grow gets the start of the largest range, whose rest is kept right behind it. When it does grow, it takes from
- * that first (sy__kept_take_behind), without any system call; so a program that builds one array after the other has the pages of the
- * first for all.
+ * that first (sy__kept_take_behind), without any system call; so a program that builds one array after the other has the pages
+ * of the first for all.
  *
  * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So
- * what was joined comes back in the parts that it was joined from (kept_joints, which its user keeps for that time), each a range again.
- * What is going to grow, and be moved for that, is not joined.
+ * what was joined comes back in the parts that it was joined from (kept_joints, which its user keeps for that time), each a
+ * range again. What is going to grow, and be moved for that, is not joined.
  *
  * How much. At most RANGES ranges, of at most KEPT_MOST bytes each and MOST_BYTES in all, for KEPT_MS. Old ones are given back
  * by whoever comes by: mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all,
  * and so does running out of addresses or memory.
  *
- * mremap takes a range that lies within one mapping of the kernel's. Most do, as they were cut from one, and joined to what they were cut
- * from. Where that is not so, as what grew took a range behind it that was moved there before, or a program has changed a part of it
- * (mprotect, madvise), mremap refuses, and the range is given up, or the object copied (entries.c). Kernels may unmap what lies where the
- * range was to go before they refuse; whatever is mapped there then is somebody else's.
+ * mremap takes a range that lies within one mapping of the kernel's. Most do, as they were cut from one, and joined to what
+ * they were cut from. Where that is not so, as what grew took a range behind it that was moved there before, or a program has
+ * changed a part of it (mprotect, madvise), mremap refuses, and the range is given up, or the object copied (entries.c).
+ * Kernels may unmap what lies where the range was to go before they refuse; whatever is mapped there then is somebody else's.
  *
- * Without locks, as a program may fork at any moment (tests/model/code/kept.c tries all interleavings). Whoever changes entry.start
- * from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the range's pages go along with it) or
- * NULL. Those who look for a range read sizes of entries that they don't own, and check again when they do. A child of a fork that came
- * while another thread owned an entry loses that range; sy__kept_forked makes the entry free again, and counts anew.
+ * Without locks, as a program may fork at any moment (tests/model/code/kept.c tries all interleavings). Whoever changes
+ * entry.start from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the range's pages
+ * go along with it) or NULL. Those who look for a range read sizes of entries that they don't own, and check again when they
+ * do. A child of a fork that came while another thread owned an entry loses that range; sy__kept_forked makes the entry free
+ * again, and counts anew.
  *
- * The thread sanitizer doesn't know that mremap moves memory: it takes who gets those addresses later for a second user of the same.
+ * The thread sanitizer doesn't know that mremap moves memory: it takes who gets those addresses later for a second user of the
+ * same.
  */
 #define _GNU_SOURCE /* mremap */
 #include "kept.h"
@@ -124,8 +126,8 @@ static bool keep(char *start, size_t bytes, size_t used)
 	return false;
 }
 
-/* Whether hardly a page of so many bytes is in memory, all that there are being among the first `looked` of them. Of what is another thread's
- * by now it may say anything. */
+/* Whether hardly a page of so many bytes is in memory, all that there are being among the first `looked` of them. Of what is
+ * another thread's by now it may say anything. */
 static bool sparse(const char *start, size_t bytes, size_t looked)
 {
 	size_t page = sy__system_page_bytes();

@@ -12,11 +12,11 @@
  * array doubles, times six; pages that nobody touches take no memory. One that shrinks by more than a quarter gives back
  * its end.
  *
- * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that ends is
- * kept for KEPT_MS (kept.c), and serves the next request, whatever its size. If that is to be zero, the pages that are in memory are filled:
- * a tenth of what it takes to have the system do it, and no page comes that the object's user doesn't touch. What was joined of several can't be moved by
- * one mremap; objects that have grown before are never joined. A mapping from there may be larger than its object needs, where the
- * rest is hardly in memory: the object grows into that first.
+ * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that
+ * ends is kept for KEPT_MS (kept.c), and serves the next request, whatever its size. If that is to be zero, the pages that are
+ * in memory are filled: a tenth of what it takes to have the system do it, and no page comes that the object's user doesn't
+ * touch. What was joined of several can't be moved by one mremap; objects that have grown before are never joined. A mapping
+ * from there may be larger than its object needs, where the rest is hardly in memory: the object grows into that first.
  *
  * Programs may protect whole pages of an object, or unmap them, and free it so. Before a mapping is kept, its pages are made
  * readable and writable again: 0.4 microseconds if nothing was changed. If the system refuses, the mapping ends.

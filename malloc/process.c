@@ -119,8 +119,8 @@ static struct sy_heap *make(void)
 	return open_or_tell(&options);
 }
 
-/* Acquires the heap that another thread has made; the store below releases it. With the lock the_heap may be read plainly, as it is written
- * under that alone. */
+/* Acquires the heap that another thread has made; the store below releases it. With the lock the_heap may be read plainly, as
+ * it is written under that alone. */
 struct sy_heap *sy__process_heap(void)
 {
 	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);

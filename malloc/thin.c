@@ -1,31 +1,33 @@
 /*
  * Mappings that ended of which hardly a page is in memory, kept for the next of their size.
  *
- * Why. A program that takes thousands of buffers and writes to the ends of each would pay a fault for either end of every one, and
- * two calls of the system; and as runs of the heap's pages they take a descriptor for each page, and leave pages behind wherever they
- * once ended. Here a range stays as it is, neither cut nor joined, and serves requests of nearly its size: what its last
- * user has written is mostly what its next one writes.
+ * Why. A program that takes thousands of buffers and writes to the ends of each would pay a fault for either end of every one,
+ * and two calls of the system; and as runs of the heap's pages they take a descriptor for each page, and leave pages behind
+ * wherever they once ended. Here a range stays as it is, neither cut nor joined, and serves requests of nearly its size: what
+ * its last user has written is mostly what its next one writes.
  *
- * Where. There is a bin for each number of pages up to 4 MiB and a little, of WAYS words, each a range or NULL. A range goes to its own bin, or to one somewhat
- * below if that is full; a request takes the first from its own bin upward, at most an eighth above. How large a range really is, and
- * since when it is here, its own first page says, which is in memory as the header was in it (mapping.c).
+ * Where. There is a bin for each number of pages up to 4 MiB and a little, of WAYS words, each a range or NULL. A range goes to
+ * its own bin, or to one somewhat below if that is full; a request takes the first from its own bin upward, at most an eighth
+ * above. How large a range really is, and since when it is here, its own first page says, which is in memory as the header was
+ * in it (mapping.c).
  *
  * Which. To ask the system of all pages would take as long as all the rest. So it is asked of two windows, at places that
- * differ each time, and of all only where there is more than a little in one; and once LEAST_KNOWN in a row were thin, of one object in
- * LOOKED_AT only. Objects of which more was touched are for kept.c.
+ * differ each time, and of all only where there is more than a little in one; and once LEAST_KNOWN in a row were thin, of one
+ * object in LOOKED_AT only. Objects of which more was touched are for kept.c.
  *
- * When. Objects of these sizes are the heap's, and of those that it gets back one in LOOKED_AT is looked at likewise; and of those that it
- * hands out, when LATER more have come, as a program may take all that it needs before it writes anything. When LEAST_KNOWN in a row of the
- * ones are thin, or of the others so many that they have LEAST_SEEN pages, it leaves large requests to us (sy_heap.elsewhere). When
- * more than MOST_TOUCHED are not, it has them again, as it is better for those; such mappings that end after that are not kept beside
- * what it takes. Each time it takes twice as many to begin anew.
+ * When. Objects of these sizes are the heap's, and of those that it gets back one in LOOKED_AT is looked at likewise; and of
+ * those that it hands out, when LATER more have come, as a program may take all that it needs before it writes anything. When
+ * LEAST_KNOWN in a row of the ones are thin, or of the others so many that they have LEAST_SEEN pages, it leaves large requests
+ * to us (sy_heap.elsewhere). When more than MOST_TOUCHED are not, it has them again, as it is better for those; such mappings
+ * that end after that are not kept beside what it takes. Each time it takes twice as many to begin anew.
  *
- * How much. Whoever wrote somewhere else leaves pages behind. One range in EMPTIED loses all but its first page when it ends, so that those
- * that go round have a few of them at most. What was not used for THIN_MS goes back to the system.
+ * How much. Whoever wrote somewhere else leaves pages behind. One range in EMPTIED loses all but its first page when it ends,
+ * so that those that go round have a few of them at most. What was not used for THIN_MS goes back to the system.
  *
- * Without locks, as a program may fork at any moment. A word goes from NULL to a range by compare-and-exchange (release: what the range says of itself
- * goes along), and from a range to NULL by an exchange (acquire), after which nobody else knows of the range. Hence nothing is read of one
- * that somebody might unmap. What another thread had in hand at a fork is lost for the child.
+ * Without locks, as a program may fork at any moment. A word goes from NULL to a range by compare-and-exchange (release: what
+ * the range says of itself goes along), and from a range to NULL by an exchange (acquire), after which nobody else knows of the
+ * range. Hence nothing is read of one that somebody might unmap. What another thread had in hand at a fork is lost for the
+ * child.
  */
 #define _GNU_SOURCE /* madvise */
 #include "thin.h"

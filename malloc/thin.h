@@ -10,8 +10,8 @@ struct sy_heap;
 /* Whether ranges of so many bytes are kept here. */
 bool sy__thin_serves(size_t bytes);
 
-/* Whether hardly a page of a range that is served here is in memory, as far as is known; behind so many bytes nobody has written. The
- * heap serves such sizes again if that is often not so. */
+/* Whether hardly a page of a range that is served here is in memory, as far as is known; behind so many bytes nobody has
+ * written. The heap serves such sizes again if that is often not so. */
 bool sy__thin_is(struct sy_heap *, const char *start, size_t used);
 
 /* sy_heap.comes and leaves: large objects of a heap go elsewhere once they are found to be thin. */
