@@ -151,9 +151,101 @@ static void scatter_on(const char *spec)
 	sy_heap_close(scatter.heap);
 }
 
+/* ---- One slab, to the page ------------------------------------------------------------------------------------------ */
+
+#define SIZE 1200
+#define OF_A_SLAB 13u /* with 784 bytes behind them, in four pages */
+
+static struct sy_heap *heap;
+static struct sy_cache *cache;
+static unsigned char *objects[OF_A_SLAB + 1];
+
+/* All of one slab; and one of another, which the thread allocates from. */
+static void fill_slab(const struct sy_cache_config *config)
+{
+	heap = sy_heap_open("slub:min_order=2,max_order=2", &(struct sy_heap_options){ .keep = true }, NULL);
+	CHECK(heap != NULL);
+	cache = sy_cache_create(heap, config);
+	CHECK(cache != NULL);
+	for (unsigned i = 0; i <= OF_A_SLAB; i++) {
+		objects[i] = sy_alloc(cache, 0);
+		CHECK(objects[i] == objects[0] + (size_t)i * SIZE || i == OF_A_SLAB);
+	}
+}
+
+static void free_but(unsigned one, unsigned other)
+{
+	for (unsigned i = 0; i < OF_A_SLAB; i++)
+		if (i != one && i != other)
+			sy_free(cache, objects[i]);
+}
+
+static bool count_gone(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	*(unsigned *)context += slab->address == (char *)objects[0] && part->list && !strcmp(part->list, "given back");
+	return true;
+}
+
+/* Objects of the slab that lie in pages which have gone. */
+static unsigned gone(void)
+{
+	unsigned count = 0;
+	const struct sy_visitor visitor = { .slab = every_slab, .part = count_gone, .context = &count };
+
+	CHECK_FINE(sy_heap_check(heap));
+	CHECK(sy_heap_walk(heap, &visitor));
+	return count;
+}
+
+/* A page goes with what is behind all objects; and later one between two that went before, whose objects it shares. */
+static void to_the_page(void)
+{
+	unsigned char *again[OF_A_SLAB] = { NULL };
+
+	fill_slab(&(struct sy_cache_config){ .name = "exact", .size = SIZE, .flags = SY_CACHE_NO_MERGE });
+	free_but(0, 8);
+	CHECK(sy_heap_trim(heap) >= 2 * SY_PAGE_SIZE);
+	CHECK_EQUAL(gone(), 7); /* 3 to 6 of the second page, 10 to 12 of the last */
+	sy_free(cache, objects[8]);
+	CHECK_EQUAL(sy_heap_trim(heap), SY_PAGE_SIZE);
+	CHECK_EQUAL(gone(), 10);
+	CHECK_EQUAL(sy_heap_trim(heap), 0);
+	for (unsigned i = 1; i < OF_A_SLAB; i++) {
+		again[i] = sy_alloc(cache, 0);
+		CHECK(again[i] != NULL);
+		memset(again[i], (int)i, SIZE);
+	}
+	CHECK_EQUAL(gone(), 0);
+	for (unsigned i = 1; i < OF_A_SLAB; i++)
+		CHECK(filled(again[i], SIZE, (unsigned char)i));
+	sy_heap_close(heap);
+}
+
+/* Where free objects keep their contents, so do the pages that they are in. */
+static void contents_stay(const struct sy_cache_config *config)
+{
+	fill_slab(config);
+	for (unsigned i = 0; i < OF_A_SLAB; i++)
+		memset(objects[i], 7, config->size);
+	free_but(0, 0);
+	sy_heap_trim(heap);
+	CHECK_EQUAL(gone(), 0);
+	for (unsigned i = 1; i < OF_A_SLAB; i++)
+		CHECK(filled(objects[i], config->size, 7));
+	sy_heap_close(heap);
+}
+
+static void construct_sevens(void *object, size_t size)
+{
+	memset(object, 7, size);
+}
+
 int main(void)
 {
 	for (unsigned i = 0; i < sizeof(sizings) / sizeof(sizings[0]); i++)
 		scatter_on(sizings[i]);
+	to_the_page();
+	contents_stay(&(struct sy_cache_config){ .name = "made", .size = SIZE - 8, .align = 16, .constructor = construct_sevens });
+	contents_stay(&(struct sy_cache_config){ .name = "typesafe", .size = SIZE - 8, .align = 16, .flags = SY_CACHE_TYPESAFE_BY_RCU });
 	return check_result();
 }
