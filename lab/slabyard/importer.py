@@ -48,7 +48,20 @@ from . import snapshots as kernel
 from .errors import MISSING, UserError
 from .output import describe_os_error, is_special, whole_file
 from .programs import child, program
-from .trace import KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot, never_merged
+from .trace import (
+    CHECKSUM_KEY,
+    KINDS,
+    METADATA_KEY,
+    ORIGINS,
+    OWNERS,
+    SCHEMA,
+    Cache,
+    DirectMap,
+    Metadata,
+    Snapshot,
+    checksum,
+    never_merged,
+)
 
 PROGRAM = "slabyard-import"
 PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
@@ -482,7 +495,9 @@ def _write(reader: _Reader, output: Path, about: About, resolve: Callable[[Seque
                 block["call_site"] = np.minimum(block["call_site"], np.uint32(len(texts["call_site"]) - 1))
                 writer.write_batch(_batch(block, texts))
             metadata = _metadata(header, reader.document(), about)
-            writer.add_key_value_metadata({METADATA_KEY.decode(): metadata.to_json()})
+            text = metadata.to_json()
+            check = checksum(text.encode()).decode()
+            writer.add_key_value_metadata({METADATA_KEY.decode(): text, CHECKSUM_KEY.decode(): check})
     except OSError as error:
         raise UserError(describe_os_error(error, output)) from error
     return metadata

@@ -20,6 +20,7 @@ import json
 import mmap
 import types
 import typing
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,7 @@ T = TypeVar("T")
 
 VERSION = 1
 METADATA_KEY = b"slabyard"
+CHECKSUM_KEY = b"slabyard.crc32"  # of the metadata's bytes, eight hexadecimal digits; pages have checksums of Parquet's own
 PAGE_SIZE = 4096  # of a replay
 FEW_PAGES = 1024  # of unknown owner: a short capture in which no slab came or went has some
 NO_OBJECT = 0xFFFFFFFF
@@ -221,6 +223,11 @@ def never_merged(name: str, attributes: dict[str, str]) -> bool:
     return attributes.get("usersize", "0") != "0" or name in ("kmem_cache", "kmem_cache_node")
 
 
+def checksum(metadata: bytes) -> bytes:
+    """What stands beside the metadata under CHECKSUM_KEY; absent from files that others have written."""
+    return b"%08x" % zlib.crc32(metadata)
+
+
 class Trace:
     """An open trace. Iterate with batches(); each batch is one row group, so memory stays bounded."""
 
@@ -241,9 +248,12 @@ class Trace:
             elif self.path.exists() and not self.path.is_dir() and not self.path.is_file():
                 reason = "a trace is read in any order, so it must be a file, not a pipe or a device"
             raise UserError(f"{path}: {reason}") from None
-        text = (self._file.metadata.metadata or {}).get(METADATA_KEY)
+        said = self._file.metadata.metadata or {}
+        text = said.get(METADATA_KEY)
         if text is None:
             raise UserError(f"{path}: a Parquet file, but not a slabyard trace; make one with record or import")
+        if said.get(CHECKSUM_KEY, checksum(text)) != checksum(text):
+            raise UserError(f"{path}: damaged trace metadata; import the capture again")
         try:
             version = json.loads(text).get("version")
             if version != VERSION:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import handmade
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from handmade import complaint, slabyard
-from slabyard.trace import METADATA_KEY, Trace
+from slabyard.trace import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
 VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
 
@@ -251,6 +252,19 @@ def test_metadata_that_is_no_metadata(busy: Path, tmp_path: Path) -> None:
     place = table.schema.get_field_index("time")
     pq.write_table(table.set_column(place, "time", table["time"].cast("string")), path)
     assert "column time is of type string" in complaint(slabyard("replay", path, "--allocator", "slub"), 2)
+
+
+def test_the_bundled_traces_have_checksums() -> None:
+    found = sorted((Path(__file__).parents[2] / "traces").glob("*.parquet"))
+    assert len(found) == 5
+    for path in found:
+        file = pq.ParquetFile(path)
+        assert file.metadata.metadata[CHECKSUM_KEY] == checksum(file.metadata.metadata[METADATA_KEY])
+        page = bytearray(path.read_bytes())
+        column = file.metadata.row_group(0).column(0)
+        page[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+        with pytest.raises(OSError, match="CRC"):
+            pq.ParquetFile(pa.BufferReader(bytes(page)), page_checksum_verification=True).read()
 
 
 def test_damage_in_the_middle(busy: Path, tmp_path: Path) -> None:

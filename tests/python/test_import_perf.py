@@ -99,6 +99,11 @@ def test_a_byte_that_changed_in_a_trace_is_noticed(capture: Path, tmp_path: Path
         path.write_bytes(changed)
         with Trace(path) as trace, pytest.raises(UserError, match="damaged at row group 0"):
             list(trace.batches())
+    changed = bytearray(whole)
+    changed[whole.index(b'"kernel"') + len(b'"kernel": "')] ^= 1
+    path.write_bytes(changed)
+    with pytest.raises(UserError, match="damaged trace metadata"):
+        Trace(path)
 
 
 def test_of_two_that_end_the_one_that_knows_why_tells(capture: Path, tmp_path: Path) -> None:
