@@ -188,6 +188,14 @@ static void ends(void)
 	CHECK_EQUAL(strays_with(TAKEN + 1 - 20), 20);
 }
 
+/* What stays for the slot's next owner is a slab, no strays. */
+static void ends_with_a_slab_unused(void)
+{
+	free_last(20);
+	sy_free(cache, objects[TAKEN]);
+	CHECK_EQUAL(strays_with(TAKEN - 20), 20);
+}
+
 /* A slab all of whose objects go home at once is no longer needed. */
 static void frees_all(void)
 {
@@ -288,6 +296,25 @@ static void written_over(void)
 	CHECK(sy_cache_destroy(other, NULL));
 }
 
+/* Empty slabs that a thread has too many are its node's, where nodes keep some. */
+static void leaves_empty_slabs(void)
+{
+	struct sy_cache_counts counts;
+	void *own[6 * SY_PAGE_SIZE / LARGER];
+
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		own[i] = sy_alloc(cache, 0);
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sy_free(cache, own[i]);
+	CHECK_EQUAL(strays_with(TAKEN + 1), 0);
+	sy_cache_count(cache, &counts);
+	CHECK(counts.empty_slabs >= 5);
+	sy_cache_shrink(cache);
+	CHECK_EQUAL(strays_with(TAKEN + 1), 0);
+	sy_cache_count(cache, &counts);
+	CHECK_EQUAL(counts.empty_slabs, 0);
+}
+
 static void *only_frees(void *nothing)
 {
 	sy_mfree(heap, sy_malloc(heap, 8, 0)); /* a thread's first call is slow, and keeps nothing either */
@@ -323,10 +350,12 @@ int main(void)
 	try("slub", SIZE, trims);
 	try("slub", SIZE, shrinks);
 	try("slub", SIZE, ends);
+	try("slub", SIZE, ends_with_a_slab_unused);
 	try("slub", SIZE, frees_all);
 	try("slub", SIZE, counts_pages);
 	try("slub:cpu_partial=0", SIZE, counts_pages); /* nobody adopts full slabs */
 	try("slub", SIZE, written_over);
+	try("slub:max_order=0,min_partial=3", LARGER, leaves_empty_slabs);
 	try("slub:max_order=0,strays=4", SIZE, become_its_own);
 	try("slub:max_order=0,strays=16,cpu_partial=8", LARGER, empties_many);
 	run_one_that_only_frees();
