@@ -26,6 +26,7 @@ from .records import Record
 from .replay import Options, Workload
 from .report_model import Workload as Section
 from .report_model import memory_unit, page_bytes, workloads
+from .trace import events_lost
 
 ALLOCATORS = ("slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4")
 
@@ -122,8 +123,7 @@ def _table(group: Sequence[Record], section: Section) -> Table:
         cells, texts = _row(record, page_bytes(section) / size)
         rows.append(cells)
         shown.append(texts)
-    requests = group[0]["exact"].get("requests")
-    asked = f"{show(requests)} request{'' if requests == 1 else 's'}"
+    asked = _requests(group[0]["exact"].get("requests"))
     title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
     notes = _wrapped(report_ranks.sentence(section))
     for record in group:
@@ -131,12 +131,16 @@ def _table(group: Sequence[Record], section: Section) -> Table:
             record["exact"].get(name) or 0 for name in ("failures", "oversized_failures", "environment_failures")
         )
         if refused := failures - oversized + environment:
-            notes += _wrapped(f"{record['run']['allocator']} refused {refused:,} requests: the simulated memory was full.")
+            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(refused)}: the simulated memory was full.")
         if oversized:
-            notes += _wrapped(f"{record['run']['allocator']} refused {oversized:,} requests: no block of pages is larger than 4 MiB.")
+            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
     if run["lost"]:
-        notes += _wrapped(f"Incomplete: {run['lost']:,} events were lost while this trace was recorded.")
+        notes += _wrapped(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
     return Table(title, columns, rows, shown, notes)
+
+
+def _requests(count: int | None) -> str:
+    return f"{show(count)} request{'' if count == 1 else 's'}"
 
 
 def _start(run: dict[str, Any]) -> str:

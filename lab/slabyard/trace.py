@@ -184,16 +184,16 @@ class Metadata:
     def incomplete(self) -> str | None:
         """Why the trace is not the whole truth, in one clause; None when it is whole."""
         if self.lost:
-            return f"{self.lost} events were lost while it was recorded"
+            return f"{events_lost(self.lost)} while it was recorded"
         if self.truncated:
             return "the capture is cut off at its end"
         if self.unparsed_lines:
-            return f"{self.unparsed_lines} lines of the capture could not be read"
+            return f"{self.unparsed_lines:,} line{'' if self.unparsed_lines == 1 else 's'} of the capture could not be read"
         if any(kind.startswith("mm_page_") for kind in self.events):
             if self.direct_map.hashed:
                 return "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
             if self.pages_of_unknown_owner > FEW_PAGES:
-                return f"{self.pages_of_unknown_owner} pages could not be told to be slab pages or others"
+                return f"{self.pages_of_unknown_owner:,} pages could not be told to be slab pages or others"
         return None
 
 
@@ -221,6 +221,11 @@ def _types(kind: type) -> dict[str, tuple[type, ...]]:
 def never_merged(name: str, attributes: dict[str, str]) -> bool:
     """Whether /sys/kernel/slab says that a cache has slabs of its own: those with a part for user space, and the allocator's two."""
     return attributes.get("usersize", "0") != "0" or name in ("kmem_cache", "kmem_cache_node")
+
+
+def events_lost(count: int) -> str:
+    """`1 event was lost`, `1,234 events were lost`."""
+    return "1 event was lost" if count == 1 else f"{count:,} events were lost"
 
 
 def checksum(metadata: bytes) -> bytes:

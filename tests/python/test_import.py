@@ -590,7 +590,13 @@ def test_lost_and_unknown_events(tmp_path: Path) -> None:
     metadata, _ = capture.imported(tmp_path)
     assert metadata.unknown_events == {"rss_stat": 1}
     assert metadata.lost == 17
-    assert "17 events were lost" in str(metadata.incomplete)
+    assert metadata.incomplete == "17 events were lost while it was recorded"
+    metadata.lost = 1
+    assert metadata.incomplete == "1 event was lost while it was recorded"
+    metadata.lost = 187113
+    assert metadata.incomplete == "187,113 events were lost while it was recorded"
+    metadata.lost, metadata.unparsed_lines = 0, 1
+    assert metadata.incomplete == "1 line of the capture could not be read"
 
 
 def test_a_base_by_chance_does_not_make_pointers_hashed(tmp_path: Path) -> None:
