@@ -189,7 +189,6 @@ static void cut(struct range *range, size_t bytes)
 		return;
 	sy__kept_give(range->start + bytes, range->bytes - bytes, range->used > bytes ? range->used - bytes : 0);
 	range->bytes = bytes;
-	range->used = range->used < bytes ? range->used : bytes;
 }
 
 static void end(const struct range *ranges, uint32_t count)

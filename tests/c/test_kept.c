@@ -1,11 +1,12 @@
 /*
- * What malloc looks at of the mappings that it keeps (malloc/kept.c).
+ * What malloc looks at of the mappings that it keeps (malloc/kept.c), which of them it takes, and what goes back instead.
  *
  * To ask the system which pages are in memory takes a microsecond a MiB, so it is asked of what may have changed only. The system is
- * played here: it knows which pages of the world are in memory, and counts what it is asked about. Moves are refused and what
- * is unmapped is only counted, as no range here is a mapping; the clock stands still, so nothing becomes too old.
+ * played here: it knows which pages of the world are in memory, and counts what it is asked about. It moves as many ranges as it is
+ * told to, in words only; what is unmapped is only counted, as no range here is a mapping; the clock shows what the test says.
  */
 #define _GNU_SOURCE /* mremap */
+#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 
@@ -19,6 +20,8 @@
 
 static char world[WORLD]; /* its addresses are used, and no byte of it */
 static bool resident[WORLD / PAGE];
+static uint64_t shown = 1000000000;
+static unsigned moves; /* that the system still makes; then it refuses */
 static size_t asked, unmapped; /* bytes: what the system was asked about, and what went back */
 
 static bool system_has(const void *p, size_t bytes, size_t least)
@@ -38,13 +41,22 @@ static int unmap(void *start, size_t bytes)
 	return 0;
 }
 
-static void *refuse(void *start, size_t bytes, size_t wanted, int flags, ...)
+static void *move(void *start, size_t bytes, size_t wanted, int flags, ...)
 {
+	void *to = world + WORLD / 2;
+	va_list more;
+
 	(void)start;
 	(void)bytes;
 	(void)wanted;
-	(void)flags;
-	return MAP_FAILED;
+	if (!moves)
+		return MAP_FAILED;
+	moves--;
+	va_start(more, flags);
+	if (flags & MREMAP_FIXED)
+		to = va_arg(more, void *);
+	va_end(more);
+	return to;
 }
 
 size_t sy__system_page_bytes(void)
@@ -54,7 +66,7 @@ size_t sy__system_page_bytes(void)
 
 #define sy__source_has system_has
 #define munmap unmap
-#define mremap refuse
+#define mremap move
 #include "malloc/kept.c"
 #undef sy__source_has
 #undef munmap
@@ -62,7 +74,7 @@ size_t sy__system_page_bytes(void)
 
 static uint64_t clock_of_test(void)
 {
-	return 0;
+	return shown;
 }
 
 /* Somebody writes to pages from there on. */
@@ -151,9 +163,130 @@ static void parts(void)
 	forget();
 }
 
+/* So many ranges of a MiB, with all pages in memory. */
+static void give_written(unsigned count)
+{
+	touch(0, count * MIB);
+	for (unsigned i = 0; i < count; i++)
+		sy__kept_give(world + i * MIB, MIB, MIB);
+	unmapped = 0;
+}
+
+/* The smallest that suffices, and what it has too much stays; the largest for what is going to grow. */
+static void choices(void)
+{
+	struct kept_joints joints;
+	size_t bytes = 3 * MIB;
+
+	touch(0, WORLD);
+	sy__kept_give(world, 8 * MIB, 8 * MIB);
+	sy__kept_give(world + 10 * MIB, 4 * MIB, 4 * MIB);
+	sy__kept_give(world + 20 * MIB, 6 * MIB, 6 * MIB);
+	CHECK(sy__kept_take(&bytes, &joints) == world + 10 * MIB);
+	CHECK_EQUAL(bytes, 3 * MIB);
+	bytes = 5 * MIB;
+	CHECK(sy__kept_take(&bytes, &joints) == world + 20 * MIB);
+	bytes = MIB;
+	CHECK(sy__kept_take(&bytes, NULL) == world);
+	CHECK_EQUAL(all_bytes, 9 * MIB); /* 7 behind it, and twice 1 */
+	forget();
+}
+
+/* What grows by fresh pages, alone or joined to as many as it may be: as many others go back. */
+static void fresh_pages(void)
+{
+	struct kept_joints joints;
+	size_t bytes = MIB + MIB / 2;
+
+	give_written(3);
+	moves = 1;
+	CHECK(sy__kept_take(&bytes, NULL) == world + WORLD / 2);
+	CHECK_EQUAL(unmapped, MIB / 2);
+	forget();
+	give_written(KEPT_JOINED + 3);
+	moves = KEPT_JOINED + 1;
+	bytes = (KEPT_JOINED + 2) * MIB;
+	CHECK(sy__kept_take(&bytes, &joints) == world + WORLD / 2);
+	CHECK_EQUAL(joints.count, KEPT_JOINED);
+	CHECK_EQUAL(bytes, (KEPT_JOINED + 2) * MIB);
+	CHECK_EQUAL(unmapped, MIB);
+	CHECK_EQUAL(all_bytes, MIB);
+	forget();
+}
+
+/* All that was to be joined goes back where the system refuses, but for where the first that it did not move was to go. */
+static void refusals(void)
+{
+	struct kept_joints joints;
+	size_t bytes = 3 * MIB;
+
+	for (moves = 0; moves < 3;) {
+		unsigned made = moves;
+
+		give_written(3);
+		bytes = 3 * MIB;
+		CHECK(sy__kept_take(&bytes, &joints) == NULL);
+		CHECK_EQUAL(all_bytes, 0);
+		/* the one that was to grow and two others; or, when it has grown, what is there of three, and the others that were not moved */
+		CHECK_EQUAL(unmapped, made == 0 ? 3 * MIB : made == 1 ? 4 * MIB : 3 * MIB);
+		forget();
+		moves = made + 1;
+	}
+}
+
+/* What was joined comes back in parts, with what is known of the first. */
+static void joined_ranges(void)
+{
+	const struct kept_joints joints = { 1, { 2 * MIB } };
+
+	sy__kept_give_joined(world, 6 * MIB, MIB, &joints);
+	CHECK_EQUAL(take(3 * MIB, 0), 4 * MIB);
+	CHECK_EQUAL(all_bytes, 2 * MIB);
+	forget();
+}
+
+/* Neither a range that is too large nor more than so many bytes in all. */
+static void limits(void)
+{
+	unmapped = 0;
+	sy__kept_give(world, KEPT_MOST + PAGE, PAGE);
+	CHECK_EQUAL(unmapped, KEPT_MOST + PAGE);
+	sy__kept_give(world, KEPT_MOST, PAGE);
+	sy__kept_give(world, KEPT_MOST, PAGE); /* as if it were another */
+	unmapped = 0;
+	sy__kept_give(world, PAGE, PAGE);
+	CHECK_EQUAL(unmapped, PAGE);
+	CHECK_EQUAL(all_bytes, MOST_BYTES);
+	forget();
+}
+
+/* What is not used goes back after a while, when somebody looks, or gives. */
+static void time_passes(void)
+{
+	unmapped = 0;
+	sy__kept_give(world, MIB, PAGE);
+	shown += 150000000;
+	sy__kept_give(world + 2 * MIB, 2 * MIB, PAGE);
+	CHECK_EQUAL(unmapped, 0);
+	shown += 100000000;
+	sy__kept_age();
+	CHECK_EQUAL(unmapped, MIB);
+	shown += 200000000;
+	sy__kept_give(world, MIB, PAGE);
+	CHECK_EQUAL(unmapped, 3 * MIB);
+	CHECK_EQUAL(all_bytes, MIB);
+	forget();
+}
+
 int main(void)
 {
 	sy_platform_set_clock(clock_of_test);
+	choices();
+	fresh_pages();
+	refusals();
+	joined_ranges();
+	limits();
+	time_passes();
 	sparse_ranges();
 	half_sparse_ranges();
 	written_ranges();
