@@ -59,7 +59,7 @@ static void __exit sessions_exit(void)
 	kmem_cache_destroy(session_cache);
 }
 
-module_init(sessions_init);
+module_init(sessions_init) /* as the kernel's, with a semicolon or without */
 module_exit(sessions_exit);
 MODULE_LICENSE("MIT");
 MODULE_DESCRIPTION("sessions");

@@ -85,6 +85,27 @@ static inline int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, size_t 
 	return mempool_init(pool, min_nr, mempool_kmalloc, mempool_kfree, (void *)(uintptr_t)size);
 }
 
+/* Descriptors of 2^order pages. */
+static inline void *mempool_alloc_pages(gfp_t flags, void *order)
+{
+	return alloc_pages(flags, (unsigned)(uintptr_t)order);
+}
+
+static inline void mempool_free_pages(void *page, void *order)
+{
+	__free_pages((struct page *)page, (unsigned)(uintptr_t)order);
+}
+
+static inline mempool_t *mempool_create_page_pool(int min_nr, int order)
+{
+	return mempool_create(min_nr, mempool_alloc_pages, mempool_free_pages, (void *)(uintptr_t)order);
+}
+
+static inline int mempool_init_page_pool(mempool_t *pool, int min_nr, int order)
+{
+	return mempool_init(pool, min_nr, mempool_alloc_pages, mempool_free_pages, (void *)(uintptr_t)order);
+}
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "list.h"
 #include "mutex.h"
 #include "rculist.h"
+#include "rwsem.h"
 #include "shrinker.h"
 #include "slab.h"
 #include "spinlock.h"
