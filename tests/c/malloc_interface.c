@@ -616,6 +616,47 @@ static void test_protected(void)
 	malloc_trim(0);
 }
 
+/* A mapping of its own that grows is given an eighth more, in which it grows on without a move; one that shrinks keeps a quarter at most. */
+static void test_room_of_mappings(void)
+{
+	const size_t mib = (size_t)1 << 20;
+	char *object = malloc(16 * mib), *same;
+
+	malloc_trim(0);
+	same = realloc(object, 13 * mib);
+	CHECK(same == object && malloc_usable_size(same) >= 16 * mib);
+	same = realloc(same, 10 * mib);
+	CHECK(same && malloc_usable_size(same) >= 10 * mib && malloc_usable_size(same) < 12 * mib);
+	object = realloc(same, 24 * mib);
+	CHECK(object && malloc_usable_size(object) >= 27 * mib);
+	same = realloc(object, 27 * mib);
+	CHECK(same == object);
+	free(same);
+}
+
+/* An object that is to have 0 bytes is freed. */
+static void test_realloc_to_nothing(void)
+{
+	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+
+	for (size_t bytes = 8; bytes < (size_t)32 << 20; bytes *= 4)
+		for (unsigned i = 0; i < 10; i++)
+			CHECK(realloc(malloc(bytes), no_size) == NULL);
+	CHECK(mallinfo2().uordblks + mallinfo2().hblkhd < before + ((size_t)1 << 20));
+}
+
+/* Nothing stays of the addresses before an aligned mapping. */
+static void test_before_aligned(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *object = aligned_alloc((size_t)64 << 20, 1 << 20);
+	unsigned char there;
+
+	CHECK(object != NULL);
+	CHECK(mincore(object - 2 * page, page, &there) != 0);
+	free(object);
+}
+
 int main(void)
 {
 	test_sizes();
@@ -643,5 +684,8 @@ int main(void)
 	test_sparse();
 	test_sparse_grows();
 	test_protected();
+	test_room_of_mappings();
+	test_before_aligned();
+	test_realloc_to_nothing();
 	return check_result();
 }
