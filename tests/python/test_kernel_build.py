@@ -91,7 +91,10 @@ def test_a_kernel_on_slabyard_is_built_from_core_and_port() -> None:
         ("slob:fit=best", "it has none"),
         ("slub:max_order", "needs a number"),
         ("slub:max_order=x", "needs a number"),
-        ("slab:nomerge=2", "is 0 or 1"),
+        ("slub:max_order=²", "needs a number"),
+        ("slab:nomerge=2", "nomerge cannot be 2: it can be 0 to 1"),
+        ("slub:max_order=11", "max_order cannot be 11: it can be 0 to 10"),
+        ("slub:min_objects=99999999999999999999", "it can be 0 to 32767"),
         ("slabyard:slub:fit=best", "fit"),
     ],
 )

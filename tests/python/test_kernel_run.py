@@ -141,6 +141,8 @@ def test_a_boot_becomes_figures(plan: run.Plan) -> None:
         "held_pages_peak": 2000, "held_pages_end": 1100, "fragmentation_events": 2, "fragmentation_events_boot": 3,
     }  # fmt: skip
     assert done.trouble == ["WARNING: CPU: 0 PID: 1 at mm/slub.c:1"]
+    late = run.once(with_parameter(plan, "late=now", 10)).figures
+    assert late["held_pages_peak"] == late["held_pages_end"] == 2250, "what is there at the end was there"
     record = run.record(plan, [done, done])
     assert record["run"]["substrate"] == "kernel" and record["run"]["repetition"] == 2 and record["exact"] == {}
     assert record["kernel"]["caches"][0]["name"] == "kmalloc-64" and record["kernel"]["before"].keys() == {"meminfo"}

@@ -14,6 +14,7 @@ the table below, and nothing else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -41,6 +42,7 @@ class Kind:
 
 
 _EVERYWHERE = {"nomerge": "slab_nomerge"}
+_MOST = {"max_order": 10, "min_order": 10, "min_objects": 32767, "nomerge": 1}  # a kernel takes more without a word, for something less
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -117,13 +119,13 @@ def parse(text: str) -> Spec:
         if parameter is None:
             known = f"it has {', '.join(kind.tunables)}" if kind.tunables else "it has none"
             raise UserError(f"{text}: the kernel's {name} has no tunable {key!r}; {known}")
-        if not equals or not value.isdigit():
+        if not equals or not re.fullmatch("[0-9]+", value):
             raise UserError(f"{text}: {key} needs a number, as in {key}=1")
+        if len(value) > 9 or int(value) > _MOST[key]:
+            raise UserError(f"{text}: {key} cannot be {value}: it can be 0 to {_MOST[key]}")
         if parameter.endswith("="):
-            parameters.append(parameter + value)
-        elif value not in ("0", "1"):
-            raise UserError(f"{text}: {key} is 0 or 1")
-        elif value == "1":
+            parameters.append(f"{parameter}{int(value)}")
+        elif int(value):
             parameters.append(parameter)
     return Spec(text, kind, tuple(parameters))
 

@@ -96,7 +96,7 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "system_seconds": measured["system_us"] / 1e6,
         "boot_seconds": measured["up_ns"] / 1e9,
         "held_pages_start": before // PAGE_KB,
-        "held_pages_peak": max(before, measured["slab_peak_kb"]) // PAGE_KB,
+        "held_pages_peak": max(before, measured["slab_peak_kb"], after) // PAGE_KB,
         "held_pages_end": after // PAGE_KB,
         **fallbacks(outcome),
     }
