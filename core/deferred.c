@@ -14,8 +14,8 @@
  *
  * Invariants: due times never fall from one entry to the next; the last entry's next is NULL; counters.deferred is
  * the length. Lock: sy_heap.deferred_lock, held for a few instructions and never across a call: grace_passed runs
- * without it, and may queue again. Whether something waits is asked without the lock, by a relaxed load of deferred_first: whoever
- * sees an entry takes the lock before he follows it, and whoever does not see one yet will at another tick.
+ * without it, and may queue again. Whether something waits is asked without the lock, by a relaxed load of deferred_first:
+ * whoever sees an entry takes the lock before he follows it, and whoever does not see one yet will at another tick.
  */
 #include "deferred.h"
 

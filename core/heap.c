@@ -513,7 +513,8 @@ static bool sum_up(void *context, struct sy_page *head)
 	return !sums->wrong;
 }
 
-/* Fast calls of threads that could not be claimed (core/platform/threads.c, without membarrier) change bytes of large allocations meanwhile. */
+/* Fast calls of threads that could not be claimed (core/platform/threads.c, without membarrier) change bytes of large
+ * allocations meanwhile. */
 static bool nobody_at_work(const struct sy_heap *heap)
 {
 	for (unsigned slot = 0; heap->threads && slot < sy__slots_high(); slot++)

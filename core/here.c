@@ -10,9 +10,9 @@
  * by the policy's function with slots, and end the call.
  *
  * Time. No thread of the library runs in the background, so what is due some day (ends of grace periods, visits of idle slots,
- * memory to go back to the operating system) is done by slow calls: each thread's every SY__TICK_CALLS-th looks at the clock. (A policy whose threads
- * seldom need slow calls counts others for such, and makes the one that is due a slow one: sy__tick_is_due.) Visits
- * go over all slots, thus claim them first; SLACK bounds how often.
+ * memory to go back to the operating system) is done by slow calls: each thread's every SY__TICK_CALLS-th looks at the clock.
+ * (A policy whose threads seldom need slow calls counts others for such, and makes the one that is due a slow one:
+ * sy__tick_is_due.) Visits go over all slots, thus claim them first; SLACK bounds how often.
  *
  * Heaps of threads stand in a list, as a thread that ends gives up what it has in each of them. Its lock is the first of
  * all but a claim's; it is taken inside calls only, so nobody holds it while a thread forks.
@@ -43,7 +43,8 @@ static void visit_slots(struct sy_heap *heap)
 		sy__slots_release();
 }
 
-/* Whether what is done in each period is due; the next time it is a period later. Where two threads find it due at once, it is done twice. */
+/* Whether what is done in each period is due; the next time it is a period later. Where two threads find it due at once, it is
+ * done twice. */
 static bool comes_due(struct sy_time *due, uint64_t now, uint64_t period)
 {
 	if (now < sy__time(due))
@@ -69,8 +70,8 @@ static void end_rows_in_time(struct sy_heap *heap, uint64_t now)
 		sy__rows_end(heap);
 }
 
-/* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while much should go
- * the calls of all threads are slow ones. Of several heaps the one that a thread has looked at last decides. */
+/* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while
+ * much should go the calls of all threads are slow ones. Of several heaps the one that a thread has looked at last decides. */
 static void watch(bool hurry)
 {
 	if (!sy__watch(hurry) && hurry && sy__slots_claim_try())

@@ -70,8 +70,9 @@ static inline struct sy_cache *sy__kmalloc_untyped(const struct sy__kmalloc *kma
 /* The same of a request with one of them. */
 SY__COLD struct sy_cache *sy__kmalloc_typed(const struct sy__kmalloc *, size_t size, unsigned flags);
 
-/* Likewise, for a quick call: NULL of a request with one of those flags too. A call that is none, however seldom, has its caller save registers, and every
- * store between a push onto an array or list and the next pop counts: see struct sy_quick in types.h. */
+/* Likewise, for a quick call: NULL of a request with one of those flags too. A call that is none, however seldom, has its
+ * caller save registers, and every store between a push onto an array or list and the next pop counts: see struct sy_quick in
+ * types.h. */
 static inline struct sy_cache *sy__kmalloc_quick(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
 {
 	return sy__unlikely(flags & SY__KMALLOC_TYPE_FLAGS) ? NULL : sy__kmalloc_untyped(kmalloc, size);
@@ -87,8 +88,8 @@ static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmall
 /* Bytes of the object that serves a request of a heap with Linux's classes; 0: pages do. */
 uint32_t sy__kmalloc_linux_size(size_t size);
 
-/* Whether it is enough to ask for a multiple of the alignment, up to a page: every class is aligned as its size is, and between two of them there is
- * none of a larger alignment than the steps there. */
+/* Whether it is enough to ask for a multiple of the alignment, up to a page: every class is aligned as its size is, and between
+ * two of them there is none of a larger alignment than the steps there. */
 bool sy__kmalloc_aligns(const struct sy_heap *);
 
 /* What to ask kmalloc for so that the object is aligned to a power of two, a page at most, in any policy. */
@@ -100,9 +101,9 @@ extern const char *const sy__kmalloc_class_names[];
 	"classes", SY_TUNABLE_AUTO, SY_CLASSES_LINUX, SY_CLASSES_FINE, sy__kmalloc_class_names,     \
 		"size classes of general allocation; auto: linux, but fine where slabyard is a program's malloc"
 
-/* Creates the caches of all classes of that set (the tunable's value; auto: what sy_sizing.classes says) from `smallest` bytes on in the heap's list, with these
- * flags besides their own where the classes are Linux's; false: no memory (what was created stays in the list). Smaller
- * requests go to the smallest class. */
+/* Creates the caches of all classes of that set (the tunable's value; auto: what sy_sizing.classes says) from `smallest` bytes
+ * on in the heap's list, with these flags besides their own where the classes are Linux's; false: no memory (what was created
+ * stays in the list). Smaller requests go to the smallest class. */
 bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, int64_t classes, uint32_t smallest, unsigned cache_flags);
 
 #endif

@@ -1,21 +1,22 @@
 /*
  * Large allocations: requests that no class or pool serves, which go straight to pages.
  *
- * A request takes whole pages of the smallest sufficient order. The descriptor of their first page says so (SY_USE_LARGE) and how many
- * bytes were asked for, hence kfree needs no other record.
+ * A request takes whole pages of the smallest sufficient order. The descriptor of their first page says so (SY_USE_LARGE) and
+ * how many bytes were asked for, hence kfree needs no other record.
  *
- * Where the heap asks for exact runs (sy_sizing.exact_runs) what the request leaves of a block of more than 64 KiB goes back at once, in
- * steps of a sixty-fourth of it; of smaller blocks it is untouched memory mostly, and to cut and join them costs more than the rest of
- * the request. Or the run comes from where it fits best (core/pages/fit.c). It is then a row of blocks, each a large allocation of its
- * own to the page allocator; the first one's descriptor says how many pages the row has, and how many bytes were asked for; the others'
- * say 0.
+ * Where the heap asks for exact runs (sy_sizing.exact_runs) what the request leaves of a block of more than 64 KiB goes back at
+ * once, in steps of a sixty-fourth of it; of smaller blocks it is untouched memory mostly, and to cut and join them costs more
+ * than the rest of the request. Or the run comes from where it fits best (core/pages/fit.c). It is then a row of blocks, each a
+ * large allocation of its own to the page allocator; the first one's descriptor says how many pages the row has, and how many
+ * bytes were asked for; the others' say 0.
  *
- * In heaps of threads each slot keeps the last few runs that were freed on it whole, for requests to come (rows.c). Such a run is a large
- * allocation of 0 bytes, which no other is. Who frees one twice is told by that, and nothing is done.
+ * In heaps of threads each slot keeps the last few runs that were freed on it whole, for requests to come (rows.c). Such a run
+ * is a large allocation of 0 bytes, which no other is. Who frees one twice is told by that, and nothing is done.
  *
  * A run that nobody writes takes more than one that is written: its descriptors, a sixty-fourth of it, and pages that it leaves
- * in memory wherever a buffer began or ended, of which nobody knows. So who serves what a heap refuses is told of runs that come from
- * the free lists and go back there (sy_heap.comes, leaves), and may have the larger requests for himself (sy_heap.elsewhere).
+ * in memory wherever a buffer began or ended, of which nobody knows. So who serves what a heap refuses is told of runs that
+ * come from the free lists and go back there (sy_heap.comes, leaves), and may have the larger requests for himself
+ * (sy_heap.elsewhere).
  *
  * Bytes that live are counted by the heap, or by each slot of a heap of threads, so that to count takes no atomic operation.
  */

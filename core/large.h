@@ -13,7 +13,8 @@ void sy__large_free(struct sy_heap *, unsigned slot, struct sy_page *head);
 /* The same, where no slot is to keep it. */
 void sy__large_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 
-/* In heaps of threads, within any call of the slot: the same by what the slot keeps alone (rows.h); NULL and false: it can't be. */
+/* In heaps of threads, within any call of the slot: the same by what the slot keeps alone (rows.h); NULL and false: it can't
+ * be. */
 void *sy__large_again(struct sy_heap *, struct sy__rows *own, size_t size);
 bool sy__large_keep(struct sy_heap *, struct sy__rows *own, struct sy_page *head);
 

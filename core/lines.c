@@ -46,8 +46,8 @@ static uint64_t mask(unsigned first, unsigned count)
 	return (count < SY__MOST_LINES ? (UINT64_C(1) << count) - 1 : UINT64_MAX) << first;
 }
 
-/* So many free lines in a row, now taken: the dummy's; or NULL. From the end, as the first lines of pages are where many objects begin too, and
- * the processor's cache has few places for what is there. With the lock held. */
+/* So many free lines in a row, now taken: the dummy's; or NULL. From the end, as the first lines of pages are where many
+ * objects begin too, and the processor's cache has few places for what is there. With the lock held. */
 static char *take_of(struct sy__plane *plane, unsigned count)
 {
 	for (unsigned first = SY__MOST_LINES - count + 1; first-- > 0;) {

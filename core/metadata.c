@@ -8,18 +8,19 @@
  * not fit, what remains of the page goes to the lists. Requests beyond half a page take pages of their own and give
  * them back when freed.
  *
- * Giving back. Some policies keep a map for each block of their pages here, which after a peak is much. A page of blocks counts those in
- * use; one that has none is idle. A trim gives all idle pages back. As the lists are linked one way, that goes once over all free
- * blocks; in heaps of threads it is done where there are more than IDLE_PAGES and half of the pages are idle, so that each block that was freed since
- * pays for a few of them. A heap that is driven keeps its pages, as what it takes must not depend on more than its requests.
+ * Giving back. Some policies keep a map for each block of their pages here, which after a peak is much. A page of blocks counts
+ * those in use; one that has none is idle. A trim gives all idle pages back. As the lists are linked one way, that goes once
+ * over all free blocks; in heaps of threads it is done where there are more than IDLE_PAGES and half of the pages are idle, so
+ * that each block that was freed since pays for a few of them. A heap that is driven keeps its pages, as what it takes must not
+ * depend on more than its requests.
  *
  * Accounting. Every page is taken as SY_USE_METADATA and counted by the page interface in counters.metadata_pages.
  * They stand in a list linked through the state of their descriptors, so that destroying a heap finds all of them
  * without knowing what they were used for. The heap structure itself cannot be taken from here: heap.c does that.
  *
  * Invariants: a free block is zero but for its first word, the link; bump <= bump_end, both in one page; no block
- * is on two lists; as many pages as `idle` says have no block in use. Lock: sy_heap.metadata.lock protects all of struct sy_metadata. Pages are taken and given back
- * without it, since taking pages may ask this very heap for memory.
+ * is on two lists; as many pages as `idle` says have no block in use. Lock: sy_heap.metadata.lock protects all of struct
+ * sy_metadata. Pages are taken and given back without it, since taking pages may ask this very heap for memory.
  */
 #include "metadata.h"
 

@@ -13,7 +13,8 @@ void sy__metadata_fini(struct sy_heap *);
  * no lock held, as it may take pages. */
 void *sy__metadata_take(struct sy_heap *, size_t bytes);
 
-/* The same, of what there is: no heap is asked to give memory back. For what one can do without; also with locks of levels 1 and 2 held. */
+/* The same, of what there is: no heap is asked to give memory back. For what one can do without; also with locks of levels 1
+ * and 2 held. */
 void *sy__metadata_spare(struct sy_heap *, size_t bytes);
 
 /* Gives back a block, with the size that it was taken with. NULL does nothing. Called with no lock of levels 3

@@ -10,14 +10,15 @@
  * slabs have no more objects than that.
  *
  * Promises to the visitor, which the tests hold every policy to: parts ascend and leave no gap, so their bytes add up to
- * the slab's; no object is skipped; an object that two lists have is told so rather than hidden. A walk of a heap that is corrupt ends
- * as well: links in free objects, which programs may have written over, are followed only as far as they lead to pages of the heap,
- * and as many steps as there may be.
+ * the slab's; no object is skipped; an object that two lists have is told so rather than hidden. A walk of a heap that is
+ * corrupt ends as well: links in free objects, which programs may have written over, are followed only as far as they lead to
+ * pages of the heap, and as many steps as there may be.
  *
- * Where lists are longer than slabs, a policy may number what is on them before the first slab, and undo that after the last (walk_begin,
- * walk_end; svr4_walk.c).
+ * Where lists are longer than slabs, a policy may number what is on them before the first slab, and undo that after the last
+ * (walk_begin, walk_end; svr4_walk.c).
  *
- * No lock is taken here. A walk shows a heap that rests, or one of threads, whose calls wait meanwhile; what a policy walks over is the same as in its checks.
+ * No lock is taken here. A walk shows a heap that rests, or one of threads, whose calls wait meanwhile; what a policy walks
+ * over is the same as in its checks.
  */
 #include "walk.h"
 

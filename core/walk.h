@@ -60,8 +60,8 @@ void sy__walk_objects(struct sy__walk *, const struct sy__walk_grid *);
 void sy__walk_mark(struct sy__walk *, const void *object, enum sy_part_state, const char *list, unsigned owner,
                    uint64_t place);
 
-/* The same of a chain of objects, each of which has a pointer to the next so many bytes from its start, from its first at place 0 on.
- * It ends at the latest behind `most` objects and one, where it runs in a circle, and where it leaves the heap. */
+/* The same of a chain of objects, each of which has a pointer to the next so many bytes from its start, from its first at place
+ * 0 on. It ends at the latest behind `most` objects and one, where it runs in a circle, and where it leaves the heap. */
 void sy__walk_chain(struct sy__walk *, const void *first, size_t offset, uint64_t most, enum sy_part_state, const char *list,
                     unsigned owner);
 

@@ -1,6 +1,6 @@
 /*
- * The tree of linux/interval_tree.h: that of linux/interval_tree_generic.h over unsigned long, once for all who include it. A program that is linked with the
- * kernel's lib/interval_tree.c has that file's.
+ * The tree of linux/interval_tree.h: that of linux/interval_tree_generic.h over unsigned long, once for all who include it. A
+ * program that is linked with the kernel's lib/interval_tree.c has that file's.
  */
 #include <slabyard/kernel/linux/interval_tree.h>
 

@@ -1,6 +1,7 @@
 /*
- * Rings of elements (linux/kfifo.h). The counts of what came in and went out only grow, modulo 2^32, so all of the room is used. One thread may put in
- * while another takes out: each writes one of the counts, and reads the other before it touches elements.
+ * Rings of elements (linux/kfifo.h). The counts of what came in and went out only grow, modulo 2^32, so all of the room is
+ * used. One thread may put in while another takes out: each writes one of the counts, and reads the other before it touches
+ * elements.
  */
 #include <slabyard/kernel/linux/kfifo.h>
 

@@ -3,12 +3,12 @@
  *
  * Fast paths. kmem_cache_alloc and kmem_cache_free are one jump each, to the functions that the cache names; kmalloc is a load of
  * the heap and a jump to the function that the heap names. No call asks whether the heap is open: until it is, the place
- * of the heap holds a stand-in whose one function opens it and tries again. So the first kmalloc takes the slow way by itself. The
- * policies take the heap as their last argument, hence nothing is moved between registers.
+ * of the heap holds a stand-in whose one function opens it and tries again. So the first kmalloc takes the slow way by itself.
+ * The policies take the heap as their last argument, hence nothing is moved between registers.
  *
- * Opening. Whoever comes first opens it under a lock: with the spec in SLABYARD, with slub when that is unset or makes no sense (a
- * line on standard error then says why). It is never closed: others may still free after main has returned. Without memory for
- * a heap the stand-in stays, and every request is refused.
+ * Opening. Whoever comes first opens it under a lock: with the spec in SLABYARD, with slub when that is unset or makes no sense
+ * (a line on standard error then says why). It is never closed: others may still free after main has returned. Without memory
+ * for a heap the stand-in stays, and every request is refused.
  *
  * Constructors. The kernel's take one argument, ours two. They are called as ours: in every calling convention of the
  * processors that the library is for, the second argument is in a register that a function of one argument does not look at.
@@ -16,8 +16,8 @@
  * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
  * the address that it is none of the heap's.
  *
- * No memory. The heap asks what it is to answer then (sy_heap.refused): shrinkers give something up, and __GFP_NOFAIL waits. The fast paths know
- * nothing of it.
+ * No memory. The heap asks what it is to answer then (sy_heap.refused): shrinkers give something up, and __GFP_NOFAIL waits.
+ * The fast paths know nothing of it.
  *
  * Locks. There are none: what a fork finds locked, its child never unlocks.
  */
@@ -88,8 +88,8 @@ void kfree(const void *object)
 
 #define WAITS 10 /* of twice the time each, from a millisecond: a second in all */
 
-/* Gives others time to free something, and takes what caches have over. What is still refused after a second ends the program, as a kernel
- * ends one: a caller who asks so does not look at the result. */
+/* Gives others time to free something, and takes what caches have over. What is still refused after a second ends the program,
+ * as a kernel ends one: a caller who asks so does not look at the result. */
 static void wait_for_memory(unsigned waits)
 {
 	struct timespec moment = { .tv_nsec = 1000000L << waits };

@@ -1,6 +1,6 @@
 /*
- * What the kernel's names write: its log is standard error, and an object is told by a walk over all slabs, which changes nothing and
- * needs no memory, so it works in a program that has come to grief.
+ * What the kernel's names write: its log is standard error, and an object is told by a walk over all slabs, which changes
+ * nothing and needs no memory, so it works in a program that has come to grief.
  */
 #include <slabyard/kernel/linux/printk.h>
 #include <slabyard/kmem.h>

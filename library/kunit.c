@@ -1,6 +1,6 @@
 /*
- * Kernel unit tests (kunit/test.h): the cases of suites one after the other, told on standard error as kernels do. A case that can't go
- * on jumps back to here.
+ * Kernel unit tests (kunit/test.h): the cases of suites one after the other, told on standard error as kernels do. A case that
+ * can't go on jumps back to here.
  */
 #include <slabyard/kernel/kunit/test.h>
 

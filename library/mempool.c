@@ -2,15 +2,15 @@
  * Elements kept aside (linux/mempool.h).
  *
  * A pool holds min_nr elements that it got when there was memory. It goes to them only when the allocator refuses, and whoever
- * gives elements back fills it up first. So as long as every holder of an element gives it back without needing another one of the same
- * pool, somebody who waits gets one in the end: that is the promise, and why an allocation that may wait never fails.
+ * gives elements back fills it up first. So as long as every holder of an element gives it back without needing another one of
+ * the same pool, somebody who waits gets one in the end: that is the promise, and why an allocation that may wait never fails.
  *
  * Waiting. In a kernel the one who waits sleeps until an element is given back, and looks again every five seconds, as the
  * allocator may have memory by then. Here it looks again after a millisecond: memory is this short only when something is badly
  * wrong, and a pool without a condition variable can lie in zeroed memory, as the kernel's can.
  *
- * Locks. A pool's lock protects its elements, where they are, and how many are and should be kept. Nothing is called with it held, so the functions of the
- * pool's owner may take any lock.
+ * Locks. A pool's lock protects its elements, where they are, and how many are and should be kept. Nothing is called with it
+ * held, so the functions of the pool's owner may take any lock.
  */
 #include <slabyard/kernel/linux/mempool.h>
 

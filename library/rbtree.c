@@ -1,14 +1,14 @@
 /*
- * Red-black trees (linux/rbtree.h). Every path from a node down has as many black nodes, and no red node a red child, so no path is more
- * than twice as long as another.
+ * Red-black trees (linux/rbtree.h). Every path from a node down has as many black nodes, and no red node a red child, so no
+ * path is more than twice as long as another.
  *
- * A node is inserted red; where its parent is red too, either the parent's sibling is red, and both become black and the trouble moves up by two, or one
- * or two rotations end it. A black node that is taken out leaves paths one short: a red node in the place becomes black, else
- * a red sibling is rotated away, a black one without red children becomes red and the trouble moves up, and one with a red child
- * ends it by one or two rotations. Left and right are mirrored: `side` says which is meant.
+ * A node is inserted red; where its parent is red too, either the parent's sibling is red, and both become black and the
+ * trouble moves up by two, or one or two rotations end it. A black node that is taken out leaves paths one short: a red node in
+ * the place becomes black, else a red sibling is rotated away, a black one without red children becomes red and the trouble
+ * moves up, and one with a red child ends it by one or two rotations. Left and right are mirrored: `side` says which is meant.
  *
- * The parent's address and the colour are one word. Whoever keeps something of all nodes below in each (linux/rbtree_augmented.h) is
- * told of what moves.
+ * The parent's address and the colour are one word. Whoever keeps something of all nodes below in each
+ * (linux/rbtree_augmented.h) is told of what moves.
  */
 #include <slabyard/kernel/linux/rbtree_augmented.h>
 

@@ -2,26 +2,27 @@
  * Readers, and memory that waits for them (linux/rcupdate.h).
  *
  * Counting. There are two counts of readers, and an index that says which of them a reader adds himself to. A grace period turns
- * the index and waits until the count that was current is 0, then does the same with the other one. Once would not be enough: who has
- * read the index just before it is turned adds himself later, when nobody looks at that count any more, and would be missed by the
- * next grace period if that looked only at the other. New readers are never waited for, so that no number of them holds a grace period
- * up. Who adds himself after the look at his count sees what was unlinked before the grace period, as the look is a write too.
- * (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
+ * the index and waits until the count that was current is 0, then does the same with the other one. Once would not be enough:
+ * who has read the index just before it is turned adds himself later, when nobody looks at that count any more, and would be
+ * missed by the next grace period if that looked only at the other. New readers are never waited for, so that no number of them
+ * holds a grace period up. Who adds himself after the look at his count sees what was unlinked before the grace period, as the
+ * look is a write too. (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
  *
  * Waiting. Nobody waits who only leaves something behind: what is to be freed stands in a queue, and whoever comes by takes the
  * grace period one step further if it can be taken. By comes whoever queues something, ends his reading or gives up his last spin
  * lock. synchronize_rcu and rcu_barrier queue an entry of their own and come by until that has been called.
  *
- * Slabs of caches with SLAB_TYPESAFE_BY_RCU wait in the heap, by the number of the grace period that they wait for (sy_heap.grace): the next one to
- * begin, which the heap lets begin when it looks what has passed. It looks from inside calls for memory, where no callback may run: those
- * that are ready stand in a queue of their own, until the next who comes by calls them.
+ * Slabs of caches with SLAB_TYPESAFE_BY_RCU wait in the heap, by the number of the grace period that they wait for
+ * (sy_heap.grace): the next one to begin, which the heap lets begin when it looks what has passed. It looks from inside calls
+ * for memory, where no callback may run: those that are ready stand in a queue of their own, until the next who comes by calls
+ * them.
  *
  * Callbacks run where a kernel's would: in a thread that has no spin lock and does not read, one after the other in the order of
  * their queueing. Who calls them has the turn, and no lock: they may queue more.
  *
- * Locks. queue_lock protects what is queued; the turn, which is only ever tried for, everything else. The queue's may be taken with the turn
- * held, and nothing else is taken with it held. A fork takes both first, before the heap's, so that the child finds them free; the readers that it
- * has not got are not waited for.
+ * Locks. queue_lock protects what is queued; the turn, which is only ever tried for, everything else. The queue's may be taken
+ * with the turn held, and nothing else is taken with it held. A fork takes both first, before the heap's, so that the child
+ * finds them free; the readers that it has not got are not waited for.
  */
 #include "rcu.h"
 
@@ -107,14 +108,15 @@ static void turn_index(void)
 	__atomic_store_n(&rcu.index, !rcu.index, __ATOMIC_SEQ_CST);
 }
 
-/* Those that were counted before the index was turned last have done. A look that writes: who adds himself to that count later reads what
- * this has written, and so sees what was unlinked before. */
+/* Those that were counted before the index was turned last have done. A look that writes: who adds himself to that count later
+ * reads what this has written, and so sees what was unlinked before. */
 static bool have_read(void)
 {
 	return __atomic_fetch_add(&rcu.readers[!rcu.index], 0, __ATOMIC_SEQ_CST) == 0;
 }
 
-/* Who reads this and what comes after it are one: the number that a caller gets is of a grace period that begins after what he did before. */
+/* Who reads this and what comes after it are one: the number that a caller gets is of a grace period that begins after what he
+ * did before. */
 static uint64_t count(uint64_t *number, uint64_t more)
 {
 	uint64_t guess = sy__load64(number);

@@ -1,11 +1,11 @@
 /*
  * Threads that sleep until somebody wakes them (linux/sched.h, wait.h, completion.h, kthread.h).
  *
- * As in a kernel: a thread says that it sleeps, looks once more whether it has to, and only then calls schedule, which returns at once when somebody has
- * woken it in between. So nothing is missed, and no lock is held while the condition is looked at.
+ * As in a kernel: a thread says that it sleeps, looks once more whether it has to, and only then calls schedule, which returns
+ * at once when somebody has woken it in between. So nothing is missed, and no lock is held while the condition is looked at.
  *
- * Who wakes holds the lock of the queue, and whoever waited takes it to leave the queue: so a thread does not end, and a completion on a stack
- * is not gone, while somebody is still about to wake.
+ * Who wakes holds the lock of the queue, and whoever waited takes it to leave the queue: so a thread does not end, and a
+ * completion on a stack is not gone, while somebody is still about to wake.
  *
  * A kthread has two references: its own, and that of whoever stops it or never does. Its memory goes with the last.
  */

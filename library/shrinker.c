@@ -1,6 +1,7 @@
 /*
- * Caches of kernel code that give something up when there is no memory (linux/shrinker.h): every one is asked for all that it says it has, in portions as it
- * wants them. By one thread at a time, as they are asked where memory is short; one that allocates itself is not asked again below.
+ * Caches of kernel code that give something up when there is no memory (linux/shrinker.h): every one is asked for all that it
+ * says it has, in portions as it wants them. By one thread at a time, as they are asked where memory is short; one that
+ * allocates itself is not asked again below.
  */
 #include <slabyard/kernel/linux/minmax.h>
 #include <slabyard/kernel/linux/mutex.h>

@@ -1,6 +1,6 @@
 /*
- * Numbers of threads, as kernel code knows processors (linux/smp.h): the lowest that no thread has. Where all are taken, threads share, and what is
- * per processor is theirs together.
+ * Numbers of threads, as kernel code knows processors (linux/smp.h): the lowest that no thread has. Where all are taken,
+ * threads share, and what is per processor is theirs together.
  */
 #include <slabyard/kernel/linux/bitops.h>
 #include <slabyard/kernel/linux/smp.h>

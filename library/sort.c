@@ -1,6 +1,6 @@
 /*
- * Sorting as kernel code asks for it (linux/sort.h, linux/list_sort.h): an array in place, by a heap, as no memory may be asked for and the worst
- * case must be as good as the usual; a list by merging, which keeps the order of equal entries.
+ * Sorting as kernel code asks for it (linux/sort.h, linux/list_sort.h): an array in place, by a heap, as no memory may be asked
+ * for and the worst case must be as good as the usual; a list by merging, which keeps the order of equal entries.
  */
 #include <slabyard/kernel/linux/list_sort.h>
 #include <slabyard/kernel/linux/sort.h>

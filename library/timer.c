@@ -1,6 +1,6 @@
 /*
- * Timers (linux/timer.h): a tree in the order of their time, and one thread that calls what is due, as a kernel's timers run on one
- * processor. The thread is made by the first timer that is started, and by the first one in the child of a fork.
+ * Timers (linux/timer.h): a tree in the order of their time, and one thread that calls what is due, as a kernel's timers run on
+ * one processor. The thread is made by the first timer that is started, and by the first one in the child of a fork.
  *
  * Lock: one, which is not held while a function runs: that may start and stop timers, free its own, and take any lock.
  */

@@ -1,12 +1,13 @@
 /*
- * Works (linux/workqueue.h): functions that threads of a queue call later. A queue has a thread for each work that waits and nobody is free
- * for, up to the number of works that it may run at once; they stay until the queue is destroyed.
+ * Works (linux/workqueue.h): functions that threads of a queue call later. A queue has a thread for each work that waits and
+ * nobody is free for, up to the number of works that it may run at once; they stay until the queue is destroyed.
  *
- * A work is off its queue when its function is called, which may free it: what is known of a running one is its address alone. It never runs twice
- * at once: queued again meanwhile, it waits until it has done. As in a kernel, a work freed and made anew at the same address
- * while the function still runs waits as well.
+ * A work is off its queue when its function is called, which may free it: what is known of a running one is its address alone.
+ * It never runs twice at once: queued again meanwhile, it waits until it has done. As in a kernel, a work freed and made anew
+ * at the same address while the function still runs waits as well.
  *
- * Lock: one for all queues, which is not held while a function runs. A timer's may be taken with it held, not the other way round.
+ * Lock: one for all queues, which is not held while a function runs. A timer's may be taken with it held, not the other way
+ * round.
  */
 #include <slabyard/kernel/linux/workqueue.h>
 

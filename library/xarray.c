@@ -1,9 +1,10 @@
 /*
- * Pointers by number (linux/xarray.h): a tree of tables of 64 slots, each level of which is for six bits of the number. The tree is as
- * high as its largest number asks for, and its tables are of a cache of their own.
+ * Pointers by number (linux/xarray.h): a tree of tables of 64 slots, each level of which is for six bits of the number. The
+ * tree is as high as its largest number asks for, and its tables are of a cache of their own.
  *
- * Four sets of bits of a table say of each slot: whether it, or something below, has one of the three marks; and whether it is taken,
- * of a table below: whether all of that is. So the next one with a mark, and the first free number, are found on one way down.
+ * Four sets of bits of a table say of each slot: whether it, or something below, has one of the three marks; and whether it is
+ * taken, of a table below: whether all of that is. So the next one with a mark, and the first free number, are found on one way
+ * down.
  *
  * Writers hold the lock. Readers need none: a table is complete before it is linked, and one that was taken out is freed when
  * readers have done (linux/rcupdate.h). Its slots stay as they were, so a reader who is in it finds what was there.

@@ -14,8 +14,8 @@
  * may read zero as if they had never been written (zone.c). So their memory goes too, a sixty-fourth of the block's; the
  * marks that were in it live on as one for the block, in sy_pages.committed.
  *
- * In a maximal block that the system may back by large pages (zone.c), a page that no heap ever had may have got memory along with its
- * neighbours, which no mark tells: there a block goes back as a whole. Its pages count as they do elsewhere.
+ * In a maximal block that the system may back by large pages (zone.c), a page that no heap ever had may have got memory along
+ * with its neighbours, which no mark tells: there a block goes back as a whole. Its pages count as they do elsewhere.
  */
 #include "pages.h"
 

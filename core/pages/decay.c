@@ -2,36 +2,36 @@
  * Giving memory back after a while.
  *
  * What heaps give up goes to the free lists, still backed by memory of the source. If it stays there for a while it is not
- * going to be needed soon, and goes back to the source. There is no thread for that: whoever gives blocks of some size back to a zone comes by
- * here, if nothing is due already only with so much more free than at the last visit, or the least since then, that it is worth a look at the
- * clock; and so do slow calls of a heap of threads now and then.
+ * going to be needed soon, and goes back to the source. There is no thread for that: whoever gives blocks of some size back to
+ * a zone comes by here, if nothing is due already only with so much more free than at the last visit, or the least since then,
+ * that it is worth a look at the clock; and so do slow calls of a heap of threads now and then.
  *
  * How much. A program breathes: what is free now may be taken again before long, and each page that goes back needlessly
  * costs two calls of the kernel. So what counts is never how much is free at some moment, but the least that was free and backed
  * at any moment of the last decay_ns: the program did without that much all the time. The time is cut into SY__DECAY_STEPS
  * steps; a heap that takes pages lowers the least of the step, and the least of the last steps may go back.
  *
- * Which. A free block carries in sy_page.bytes, which means nothing else while it is free, the time at which the youngest part of it
- * became free, or 0 if the source has all of it back. Joining takes the later time, splitting passes it on. Only blocks
+ * Which. A free block carries in sy_page.bytes, which means nothing else while it is free, the time at which the youngest part
+ * of it became free, or 0 if the source has all of it back. Joining takes the later time, splitting passes it on. Only blocks
  * that have been free for all of the steps go.
  *
  * The clock is sy_pages.clock. It runs with sy__now(), but while nobody comes by it stands still after decay_ns / PAUSE: a
  * program that lost its processor, waited or computed has neither used memory nor done without. It is 0 where there is no
  * decay.
  *
- * Regret. Pages that went back and are soon taken again should have stayed. If REGRET_PAGES are in one step, and memory went back in
- * the steps before, the time doubles, at most MOST_DOUBLINGS times; after QUIET_STEPS without it halves again.
+ * Regret. Pages that went back and are soon taken again should have stayed. If REGRET_PAGES are in one step, and memory went
+ * back in the steps before, the time doubles, at most MOST_DOUBLINGS times; after QUIET_STEPS without it halves again.
  *
  * Hurry. A program that gives up nearly all it has may never come by here again, and should not keep the peak. So while more
  * than HURRY_PAGES are free and backed, and HURRY_SHARE times what is held, blocks go after decay_ns / HURRY already; once
- * begun, down to HURRIED_PAGES and a HURRIED_SHARE-th of what is held, descriptors included that go when the last page of their maximal
- * block does: a few scattered pages keep many times as much. That is a bet; a program by which it was lost MOST_REGRETS times is not
- * hurried any more. What was freed last is too young for that; so for decay_ns / HOPE from the beginning of a hurry, or the last that went, slow calls are told that
- * they should come by again soon (core/here.c).
+ * begun, down to HURRIED_PAGES and a HURRIED_SHARE-th of what is held, descriptors included that go when the last page of their
+ * maximal block does: a few scattered pages keep many times as much. That is a bet; a program by which it was lost MOST_REGRETS
+ * times is not hurried any more. What was freed last is too young for that; so for decay_ns / HOPE from the beginning of a
+ * hurry, or the last that went, slow calls are told that they should come by again soon (core/here.c).
  *
- * How much at once. At most PAGES_AT_ONCE go in one visit, so that no caller waits for long; the next one goes on. Blocks of less than
- * LARGE_ORDER, of which so little comes that a call of the kernel for each is dear, go last, in a hurry too, and at most
- * SMALL_BATCHES batches of them in one visit. But they do go: where what lives on is scattered there are no others.
+ * How much at once. At most PAGES_AT_ONCE go in one visit, so that no caller waits for long; the next one goes on. Blocks of
+ * less than LARGE_ORDER, of which so little comes that a call of the kernel for each is dear, go last, in a hurry too, and at
+ * most SMALL_BATCHES batches of them in one visit. But they do go: where what lives on is scattered there are no others.
  *
  * How to find them. A free list has what became free last in front, near enough, and blocks that were discarded behind. A look
  * starts in front and ends where it has met CLEAN_IN_A_ROW blocks with nothing to discard.
@@ -364,8 +364,8 @@ static bool hope(struct sy_pages *pages, uint64_t now)
 	return hopes;
 }
 
-/* Pages that should be free and backed when the next blocks that are given back have their giver come by: any, while there is something to do,
- * and where no heap of threads has the zones to itself, whose slow calls come by besides. */
+/* Pages that should be free and backed when the next blocks that are given back have their giver come by: any, while there is
+ * something to do, and where no heap of threads has the zones to itself, whose slow calls come by besides. */
 static size_t worth(const struct sy_pages *pages)
 {
 	if (!pages->commits_growth)

@@ -2,13 +2,14 @@
  * Blocks at chosen places: for whoever makes the requests of a program once more that had its pages from another page allocator,
  * and knows which they were (replay/relive.c). A policy that goes by addresses then sees the same ones.
  *
- * A placer stands before the zones and serves each request of a heap. To give it the block at a frame, the zone grows until it has
- * that frame; then the free block around it is found, and halved until only what was asked for is left. Lists are in no order that
- * matters afterwards, as every other request has its place chosen too.
+ * A placer stands before the zones and serves each request of a heap. To give it the block at a frame, the zone grows until it
+ * has that frame; then the free block around it is found, and halved until only what was asked for is left. Lists are in no
+ * order that matters afterwards, as every other request has its place chosen too.
  *
- * Which block a frame lies in. Words of descriptors inside of blocks are stale (zone.c), so the search goes down from the maximal block,
- * whose first page heads a block in any case: if that block is smaller than the aligned run around the frame which begins there, then
- * neither of the run's halves is part of a larger block, and the half with the frame begins with a head as well.
+ * Which block a frame lies in. Words of descriptors inside of blocks are stale (zone.c), so the search goes down from the
+ * maximal block, whose first page heads a block in any case: if that block is smaller than the aligned run around the frame
+ * which begins there, then neither of the run's halves is part of a larger block, and the half with the frame begins with a
+ * head as well.
  *
  * Lock: the zone's. pages->placer is set while nobody else calls.
  */

@@ -4,7 +4,8 @@
 
 #include "../page_interface.h"
 
-/* Serves every page request of heaps, in place of sy__block_take, by that function or sy__block_take_at; NULL: the request fails. */
+/* Serves every page request of heaps, in place of sy__block_take, by that function or sy__block_take_at; NULL: the request
+ * fails. */
 struct sy__placer {
 	struct sy_page *(*take)(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use);
 	void *context;
@@ -13,8 +14,8 @@ struct sy__placer {
 /* From now on; NULL: nobody chooses. Before the first heap is made, or while no call is in progress. */
 void sy__pages_set_placer(struct sy_pages *, const struct sy__placer *);
 
-/* The block of 2^order pages that begins with this frame; NULL: some of it is in use, or in no zone, or the frame is no multiple of the block's
- * size. No watermark forbids it. Of memory without per-CPU lists, and never populated. */
+/* The block of 2^order pages that begins with this frame; NULL: some of it is in use, or in no zone, or the frame is no
+ * multiple of the block's size. No watermark forbids it. Of memory without per-CPU lists, and never populated. */
 struct sy_page *sy__block_take_at(struct sy_pages *, uint64_t frame, unsigned order, enum sy_page_use use);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * What heaps ask about all of the page allocator: which blocks are theirs, in which an address lies, and how many nodes there are.
+ * What heaps ask about all of the page allocator: which blocks are theirs, in which an address lies, and how many nodes there
+ * are.
  *
  * A walk goes over the descriptors that exist, zone by zone, from block to block by their orders: in a populated zone
  * over all of it, passing over older pages, which have none, by their bitmap; in any other over what has grown, and over the

@@ -5,21 +5,21 @@
  * sy__zone_free is its inverse. A freed block joins its buddy as long as that is free, and the result goes to the front of
  * its list, to be used next while the caches are warm; unless the buddy of the block that it would next be part of is free
  * already. Then it is likely to join soon, and goes to the back, so that it is not handed out just before it could. Where free
- * memory goes back to its source after a while (decay.c), what has gone is at the back instead; and the smallest block that has memory
- * is taken before a smaller one that has none, or a program that takes and frees all it has again and again would need ever more.
- * As a block may have memory in part, a split looks whether the half that stays free has any. What a program goes on with after a peak is then
- * part of a large block, which does not go back; no more than one.
+ * memory goes back to its source after a while (decay.c), what has gone is at the back instead; and the smallest block that has
+ * memory is taken before a smaller one that has none, or a program that takes and frees all it has again and again would need
+ * ever more. As a block may have memory in part, a split looks whether the half that stays free has any. What a program goes on
+ * with after a peak is then part of a large block, which does not go back; no more than one.
  *
  * Pageblocks whose pages are reserved for HighAtomic requests do not join with others: the reserve would leak away.
  *
  * Large pages. A growing program pays more for the fault and the end of each of its pages than for all else that allocation
- * takes, and each takes an entry of the processor's address cache. So a heap of threads that has HUGE_FROM bytes asks the system to back
- * the maximal blocks by which it grows from then on by large pages, of 2 MiB say. That is for programs that use what they take: of one
- * that takes buffers and writes a page of each, the system would back all. Nothing tells how much of a large page is used, so a
- * block that has small ones is the witness: the last one before, and a new one each time that the heap has doubled. Where less than half of
- * it has memory the heap goes on with small pages, and each block is the witness for the next. A
- * block of which something goes back to the system is not to be backed so any longer (count.c), or the system would make it whole
- * again by and by; when all of it has gone and it is used again, that is asked for anew.
+ * takes, and each takes an entry of the processor's address cache. So a heap of threads that has HUGE_FROM bytes asks the
+ * system to back the maximal blocks by which it grows from then on by large pages, of 2 MiB say. That is for programs that use
+ * what they take: of one that takes buffers and writes a page of each, the system would back all. Nothing tells how much of a
+ * large page is used, so a block that has small ones is the witness: the last one before, and a new one each time that the heap
+ * has doubled. Where less than half of it has memory the heap goes on with small pages, and each block is the witness for the
+ * next. A block of which something goes back to the system is not to be backed so any longer (count.c), or the system would
+ * make it whole again by and by; when all of it has gone and it is used again, that is asked for anew.
  *
  * The use of a page is written at heads of blocks only. Joining leaves stale words behind inside blocks, which
  * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.
@@ -79,9 +79,10 @@ uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)
 	return SY__HUGE;
 }
 
-/* What `committed` guards is the mapping, which the operating system changes for all processors before it returns. The acquire keeps
- * a first access to the memory from being made before the word was seen, and the release that word from being seen before the mapping is
- * changed. The values that follow are changes by who has the memory already: relaxed, under source_lock, and never back to none. */
+/* What `committed` guards is the mapping, which the operating system changes for all processors before it returns. The acquire
+ * keeps a first access to the memory from being made before the word was seen, and the release that word from being seen before
+ * the mapping is changed. The values that follow are changes by who has the memory already: relaxed, under source_lock, and
+ * never back to none. */
 bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 {
 	uint8_t *committed = sy__committed(pages, number);

@@ -1,9 +1,9 @@
 /*
  * The slots of threads: who has which, and how others reach it.
  *
- * Every thread that calls the library gets a slot of its own at its first slow call, and gives it back when it ends. A call runs on
- * the caller's slot without a lock. Others touch that slot's state only by a claim, which costs the owner nothing but where it
- * meets one.
+ * Every thread that calls the library gets a slot of its own at its first slow call, and gives it back when it ends. A call
+ * runs on the caller's slot without a lock. Others touch that slot's state only by a claim, which costs the owner nothing but
+ * where it meets one.
  *
  * What the owner does. A fast call (sy__call_begin, inline in user.h) stores `busy`, loads `here`, works on that slot, and
  * clears `busy`. A slow call (sy__call_enter) also moves `state` from OUTSIDE to INSIDE and back by compare-and-exchange, and
@@ -30,41 +30,43 @@
  *
  * Why step 5. A call that begins with an object asks `last` in the place of `here`, and the same holds of that word, which step 2
  * takes away too. But a call that has found its slot in `here` before may note an object after that. When step 4 is done all
- * such calls have ended, and as later ones find the dummy, which hands out nothing, no other object will be noted: to take the notes away once more
- * is enough.
+ * such calls have ended, and as later ones find the dummy, which hands out nothing, no other object will be noted: to take the
+ * notes away once more is enough.
  *
  * Memory orders. The owner's writes to the slot's state come to the claimer by busy = 0 (release; acquire in step 4) and, of slow
  * calls, by state (release in sy__call_leave, acquire in step 1). The claimer's writes come back by here (release in step 6,
- * acquire in sy__call_begin), which the owner loads before it notes an object again, and by state (release in step 6, acquire in sy__call_enter). `here` is written by the owner while
- * it is INSIDE, and by the claimer while the victim is CLAIMED, never by both. Who finds the library AWAKE acquires the key and the handlers that
- * the waking thread released. table.owned is read relaxed: slots that it does not tell of yet have an owner's first things in them, at most,
- * which nobody else may touch, and a claim reads it with the lock.
+ * acquire in sy__call_begin), which the owner loads before it notes an object again, and by state (release in step 6, acquire
+ * in sy__call_enter). `here` is written by the owner while it is INSIDE, and by the claimer while the victim is CLAIMED, never
+ * by both. Who finds the library AWAKE acquires the key and the handlers that the waking thread released. table.owned is read
+ * relaxed: slots that it does not tell of yet have an owner's first things in them, at most, which nobody else may touch, and a
+ * claim reads it with the lock.
  *
- * Waiting. table.lock is had in the order of asking, and a slow call that meets a claim begins with that lock: somebody who claims again and
- * again lets the others get on between. Hundreds that begin at once, each to get a slot, sleep the longer the more are before them
- * (sy__queue_lock). sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock only, was outside before,
- * and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any lock held, from deep in
- * a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out those who don't come.
- * Where all of a program's threads run out of memory at once they wait for each other in vain, in calls that none of them ends. So
- * the moment is shorter after each time that somebody did not come, and of its full length now and then.
+ * Waiting. table.lock is had in the order of asking, and a slow call that meets a claim begins with that lock: somebody who
+ * claims again and again lets the others get on between. Hundreds that begin at once, each to get a slot, sleep the longer the
+ * more are before them (sy__queue_lock). sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock
+ * only, was outside before, and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any
+ * lock held, from deep in a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out
+ * those who don't come. Where all of a program's threads run out of memory at once they wait for each other in vain, in calls
+ * that none of them ends. So the moment is shorter after each time that somebody did not come, and of its full length now and
+ * then.
  *
- * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads that are past their end (destructors of thread-specific data that
- * run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer takes that
- * lock as well.
+ * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads that are past their end (destructors of thread-specific data
+ * that run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer
+ * takes that lock as well.
  *
  * Fork. Before it, the forking thread claims every slot; so no other thread is in a call, and holds no lock of ours. In the
  * child the slots of the threads that it does not have are free again, with whatever is in them for the next owner. After our
  * half and before it forks, glibc takes the lock of its list of streams; whoever has that (fflush(NULL)) and waits for
  * memory waits for us. So we take it first: it may be taken again by the thread that has it.
  *
- * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of those destructors, or
- * that leaves by the bare system call. What its slot's owner points to may then be anything. So every claim asks
- * the kernel first whether the owners still live, and sets the slots of those who don't free, with whatever is in them. The kernel
- * knows a thread for some time after it told those who join it, and they may have taken its stack away. But before that it forgets
- * the thread's list of robust futexes, which glibc gives to every thread; so the question is whether it has one still. What the
- * thread did is seen then, by the fence of step 3 that comes after the question, as the kernel's answer came after all of it.
- * A claim may last, and its victims end meanwhile in that way: so the question comes again before step 6. What remains are the moments between
- * an answer and the stores after it.
+ * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of those
+ * destructors, or that leaves by the bare system call. What its slot's owner points to may then be anything. So every claim
+ * asks the kernel first whether the owners still live, and sets the slots of those who don't free, with whatever is in them.
+ * The kernel knows a thread for some time after it told those who join it, and they may have taken its stack away. But before
+ * that it forgets the thread's list of robust futexes, which glibc gives to every thread; so the question is whether it has one
+ * still. What the thread did is seen then, by the fence of step 3 that comes after the question, as the kernel's answer came
+ * after all of it. A claim may last, and its victims end meanwhile in that way: so the question comes again before step 6. What
+ * remains are the moments between an answer and the stores after it.
  *
  * Without membarrier (an old kernel; a sandbox that forbids it) steps 3 and 4 are not possible: the slots of other threads are
  * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
@@ -308,9 +310,9 @@ static void begin_after_claim(struct sy__thread *self)
 	sy__queue_unlock(&table.lock);
 }
 
-/* Not in the order of asking, as hundreds of threads would wait for each to get a processor in its turn. But somebody who claims it is
- * not to get it again and again: who meets him waits with the table's lock, and then only for calls, which end. A thread that forks has
- * both already. */
+/* Not in the order of asking, as hundreds of threads would wait for each to get a processor in its turn. But somebody who
+ * claims it is not to get it again and again: who meets him waits with the table's lock, and then only for calls, which end. A
+ * thread that forks has both already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
 	if (!self->claims && !sy__lock_unless(&shared_lock, &table.slots[SHARED].claimed)) {

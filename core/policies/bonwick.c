@@ -39,10 +39,11 @@
  *
  * Fast path: without magazine, an allocation from the slab that the freelist points to, and any free; with it, what the
  * slot does with its main list: 20 instructions for cache_alloc and 16 for cache_free (gcc -O3 on x86-64, by objdump),
- * no call, no lock. Calls without slots, in heaps of threads, by bench/count_instructions (each with the jump from the library's entry):
- * with magazine kmem_cache_alloc 20, kmem_cache_free 16, kmalloc 41, kfree 35 (class and cache by two tables, then that cache's own
- * entry); without, 151 and 243, of which the protocol of slow calls is a hundred and the lock two atomic operations.
- * Counted as slow: allocations that grew the cache (with magazine, or refilled the slot), and frees that gave a slot's list back.
+ * no call, no lock. Calls without slots, in heaps of threads, by bench/count_instructions (each with the jump from the
+ * library's entry): with magazine kmem_cache_alloc 20, kmem_cache_free 16, kmalloc 41, kfree 35 (class and cache by two tables,
+ * then that cache's own entry); without, 151 and 243, of which the protocol of slow calls is a hundred and the lock two atomic
+ * operations. Counted as slow: allocations that grew the cache (with magazine, or refilled the slot), and frees that gave a
+ * slot's list back.
  *
  * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock is each one's own, for all its slabs.
  * No policy lock is taken under another. A slot's lists belong to whoever is in its local section. No lock is held

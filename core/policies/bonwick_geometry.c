@@ -20,7 +20,8 @@
  *
  * The general caches (section 3.1). The paper says about 30, from 8 bytes to 9 KiB in steps of 10 to 20%, not which;
  * here steps are about an eighth to a quarter of the size, so far as the alignment of 8 bytes lets them; sizes from 584
- * on are what divides a block of pages with little left over, four to a doubling. Powers of two are aligned to themselves, as clients of kmalloc rely on it.
+ * on are what divides a block of pages with little left over, four to a doubling. Powers of two are aligned to themselves, as
+ * clients of kmalloc rely on it.
  */
 #include <slabyard/slabyard.h>
 

@@ -1,15 +1,16 @@
 /*
  * How a heap of threads notices that much less is in use than was, for policies that keep queues of free objects.
  *
- * A queue holds objects of any slabs, and each of them keeps its whole slab. While a program works that is little beside what is in use. But when a
- * peak was freed in no order, the last thousands of objects lie in queues and each keeps a slab of its own, far from the others'; and a program that then
- * goes on with pairs of a call each, which the queues serve, comes by no slow call for ever. So there is no later: queues must be short when the
- * last objects of a peak come, without a clock.
+ * A queue holds objects of any slabs, and each of them keeps its whole slab. While a program works that is little beside what
+ * is in use. But when a peak was freed in no order, the last thousands of objects lie in queues and each keeps a slab of its
+ * own, far from the others'; and a program that then goes on with pairs of a call each, which the queues serve, comes by no
+ * slow call for ever. So there is no later: queues must be short when the last objects of a peak come, without a clock.
  *
- * What counts is slabs, as they end late: of slabs of 64 objects, freed at random, half are left when 99 of 100 objects are gone. Each time the slabs
- * become half of what they were when one was made last, a fall begins. During it, whoever flushes a queue empties it, and may fill it
- * with SY__FALL_QUEUE objects only; others' queues are emptied at each halving (policy->settle). It is over when a slab is made, which
- * shows that nothing free is left, or after SY__FALL_FLUSHES flushes in which no slab ended.
+ * What counts is slabs, as they end late: of slabs of 64 objects, freed at random, half are left when 99 of 100 objects are
+ * gone. Each time the slabs become half of what they were when one was made last, a fall begins. During it, whoever flushes a
+ * queue empties it, and may fill it with SY__FALL_QUEUE objects only; others' queues are emptied at each halving
+ * (policy->settle). It is over when a slab is made, which shows that nothing free is left, or after SY__FALL_FLUSHES flushes in
+ * which no slab ended.
  *
  * Lock: that of the slabs.
  */

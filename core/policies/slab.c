@@ -10,8 +10,8 @@
  * Fast path: alloc and free_object below. An allocation pops the slot's array and a free pushes onto it. The slab is
  * not looked at, but on a machine with several memory nodes for which node it is on. Instructions of a call by
  * gcc -O3 on x86-64, by objdump: cache_alloc 16, cache_free 13, kmalloc up to 192 bytes 27, kfree 24; no call, no
- * lock, no atomic, no counter. Where a kernel may be interrupted in the middle of a call, it comes by quick_alloc and its like, which do
- * the same and leave everything else to these.
+ * lock, no atomic, no counter. Where a kernel may be interrupted in the middle of a call, it comes by quick_alloc and its like,
+ * which do the same and leave everything else to these.
  *
  * Allocating when the array is empty takes a batch (at most 16 if nothing was taken since the reaper's last visit)
  * from the first of these that has any: the node's shared array; the node's partial slabs, then its free slabs; a new
@@ -21,9 +21,10 @@
  * of a node, free slabs are given back at once, the last of the list first.
  *
  * Calls without slots, in heaps of threads, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 25, kmem_cache_free 16, kmalloc 34, kfree 33. Of the first the way to the slot's array takes 5, begin and end of the
- * call 2, the pop 6, SY_ZERO 2; kfree's way to the cache through the page's descriptor takes 15. A fill and drain of 10,000
- * objects takes 100 to 145 for each, of which the slabs' numbers are half: 60 objects leave and come home under one lock.
+ * kmem_cache_alloc 25, kmem_cache_free 16, kmalloc 34, kfree 33. Of the first the way to the slot's array takes 5, begin and
+ * end of the call 2, the pop 6, SY_ZERO 2; kfree's way to the cache through the page's descriptor takes 15. A fill and drain of
+ * 10,000 objects takes 100 to 145 for each, of which the slabs' numbers are half: 60 objects leave and come home under one
+ * lock.
  *
  * Nodes. An array holds objects of its slot's node only. Freeing an object of another node puts it into the node's
  * alien array for that node; a full one goes home, to the shared array there first. Without alien arrays (alien=off)
@@ -36,8 +37,8 @@
  * A slot gets its array for a cache, and the node its shared one, when it first uses the cache. Until then, and as long
  * as there is no memory for them, its objects come from slabs and go to slabs one by one.
  *
- * In heaps of threads arrays are short while a peak goes (fall.h), as each object in them keeps a slab: a full one is emptied, and the shared one
- * with it, and other slots' each time the slabs have become half as many.
+ * In heaps of threads arrays are short while a peak goes (fall.h), as each object in them keeps a slab: a full one is emptied,
+ * and the shared one with it, and other slots' each time the slabs have become half as many.
  *
  * The reaper (slab_reap.c) empties what is not used. It runs by the clock, from sy_heap_tick.
  *
@@ -449,8 +450,8 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned s
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs; in a fall, everything.
- * In the slot's local section. Linux: cache_flusharray(). */
+/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs; in a fall,
+ * everything. In the slot's local section. Linux: cache_flusharray(). */
 static void flush(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
 {
 	struct sy__slab_node *node = &cache->nodes[own->node];

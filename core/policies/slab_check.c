@@ -7,8 +7,8 @@
  * none is missing.
  *
  * A slab's freelist is sound when from [active] on every number is one of an object and none comes twice. It must lie
- * where its cache keeps freelists: in the slab's state, in the object that it names last, at the slab's end, or in a live object of a
- * size class.
+ * where its cache keeps freelists: in the slab's state, in the object that it names last, at the slab's end, or in a live
+ * object of a size class.
  *
  * An object in an array must be one of a slab of the cache, on the array's node, and must have left the slab: it is
  * not among the numbers from [active] on. None is twice in one array.

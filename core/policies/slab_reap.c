@@ -87,8 +87,8 @@ static uint64_t drain_alien(struct sy__slab_cache *cache, struct sy__slab_node *
 
 /* ---- Falls ------------------------------------------------------------------------------------------------------ */
 
-/* In a fall: empties a slot's full array and the one that its node shares, to the slabs. False: there is none, and the array as full as it may ever
- * be. With the node's lock held, in the slot's local section. */
+/* In a fall: empties a slot's full array and the one that its node shares, to the slabs. False: there is none, and the array as
+ * full as it may ever be. With the node's lock held, in the slot's local section. */
 bool sy__slab_empty(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
 {
 	struct sy__slab_node *node = &cache->nodes[own->node];

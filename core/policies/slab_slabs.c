@@ -8,9 +8,9 @@
  *
  * Where objects need not keep their contents the freelist is in the one that is last in it (SY__SLAB_IN_OBJECT).
  * Taking that one makes the slab full, and a full slab needs no freelist; the first to return becomes the last again
- * and holds the new one. Of few objects it is in the slab's state (SY__SLAB_IN_STATE), where Linux has it in an object too: so moving a
- * large object never touches it, at the price of a look at where the numbers are. Other slabs carry theirs behind their objects, or
- * it is an object of a size class (slab_geometry.c chooses).
+ * and holds the new one. Of few objects it is in the slab's state (SY__SLAB_IN_STATE), where Linux has it in an object too: so
+ * moving a large object never touches it, at the price of a look at where the numbers are. Other slabs carry theirs behind
+ * their objects, or it is an object of a size class (slab_geometry.c chooses).
  *
  * Birth: pages, a colour, the freelist, constructors. The slab comes to a list with its first objects already taken.
  * Colours go round: each new slab of a node starts its objects a cache line later than the one before, as far as the
@@ -95,9 +95,9 @@ static void place_given(struct sy__slab_node *node, struct sy__slab_slab *slab)
 	}
 }
 
-/* Up to `count` objects, as long as they are of the same slab, whose place then changes once; how many.
- * Linux puts a slab at the end of the partial ones at each free into it. In a heap of threads one that is partial stays where it is,
- * as the links of its neighbours would be touched for every object. */
+/* Up to `count` objects, as long as they are of the same slab, whose place then changes once; how many. Linux puts a slab at
+ * the end of the partial ones at each free into it. In a heap of threads one that is partial stays where it is, as the links of
+ * its neighbours would be touched for every object. */
 static uint32_t put_run(struct sy__slab_cache *cache, struct sy__slab_node *node, void *const *objects, uint32_t count)
 {
 	struct sy__slab_slab *slab = sy__slab_slab(sy__head_of(cache->cache.heap, objects[0]));
@@ -256,7 +256,8 @@ struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, 
 	return slab;
 }
 
-/* Makes a new slab one of the node's, and takes up to `most` objects out of it, at least one; how many. With the node's lock held. */
+/* Makes a new slab one of the node's, and takes up to `most` objects out of it, at least one; how many. With the node's lock
+ * held. */
 uint32_t sy__slab_take_new(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_slab *slab, void **to,
                            uint32_t most)
 {

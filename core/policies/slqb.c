@@ -14,8 +14,8 @@
  * quick_alloc and its like.
  *
  * Calls without slots, in heaps of threads, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 21, kmem_cache_free 31, kmalloc 29, kfree 40. A free is dearer than elsewhere, as it looks at the page's descriptor for
- * the node and counts to the next slow call. A fill and drain of 10,000 objects takes 90 to 120 for each.
+ * kmem_cache_alloc 21, kmem_cache_free 31, kmalloc 29, kfree 40. A free is dearer than elsewhere, as it looks at the page's
+ * descriptor for the node and counts to the next slow call. A fill and drain of 10,000 objects takes 90 to 120 for each.
  *
  * Allocating when the freelist is empty looks, in this order, at
  *
@@ -38,8 +38,9 @@
  * rlist, so that idle queues become empty with time. That is slow and the queues are long: hiwater is 1024 objects
  * for most sizes (slqb_geometry.c). Ferreira et al. found that SLQB takes by far the most memory.
  *
- * In heaps of threads freelists are short while a peak goes (fall.h), as each object on them keeps a slab. A slot that flushes sends home what others have
- * sent it, too; where it doesn't come for that, and where its slabs have become half as many, somebody does it for all slots (sy__slqb_settle).
+ * In heaps of threads freelists are short while a peak goes (fall.h), as each object on them keeps a slab. A slot that flushes
+ * sends home what others have sent it, too; where it doesn't come for that, and where its slabs have become half as many,
+ * somebody does it for all slots (sy__slqb_settle).
  *
  * Differences. General allocation has the size classes of the other policies, and pages beyond 8192 bytes; the patch
  * had caches up to megabytes. What a trim takes over stands in front of the freelist, where the patch put it at the

@@ -172,7 +172,8 @@ void sy__slqb_flush(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, str
 	}
 }
 
-/* Makes room on a slot's freelist in a heap of threads. What others have sent goes home too, as a slot that frees may not want objects for long; in a fall, everything. */
+/* Makes room on a slot's freelist in a heap of threads. What others have sent goes home too, as a slot that frees may not want
+ * objects for long; in a fall, everything. */
 static void flush_threads(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, struct sy_list *ended)
 {
 	struct sy__slqb_list *list = &own->list;

@@ -1,6 +1,6 @@
 /*
- * SLUB: what the fast paths of heaps of threads are made of (slub_here.c says how they work), for whoever has them without a call between: the
- * policy's own entries, and malloc (malloc/fast.c).
+ * SLUB: what the fast paths of heaps of threads are made of (slub_here.c says how they work), for whoever has them without a
+ * call between: the policy's own entries, and malloc (malloc/fast.c).
  */
 #ifndef SY_SLUB_FAST_H
 #define SY_SLUB_FAST_H
@@ -8,8 +8,9 @@
 #include "../here.h"
 #include "slub.h"
 
-/* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL, and 0; a slab of the
- * slot's that has no object in use any more; what is in no slab of the slot's with links at the start of objects. */
+/* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL,
+ * and 0; a slab of the slot's that has no object in use any more; what is in no slab of the slot's with links at the start of
+ * objects. */
 void *sy__slub_malloc_refill(size_t size, struct sy_heap *, struct sy__slub_slot *own);
 void *sy__slub_malloc_other(size_t size, struct sy_heap *);
 void sy__slub_emptied_here(struct sy_page *, ptrdiff_t here);
@@ -26,8 +27,8 @@ static inline struct sy__slub_slot *sy__slub_slot_here(struct sy__slub_slot *slo
 	return (struct sy__slub_slot *)(void *)((char *)slots + here);
 }
 
-/* How an object is noted as the one handed out last. Those with links behind them under an address that none has, so that kfree, which
- * knows nothing of such, does not find them. */
+/* How an object is noted as the one handed out last. Those with links behind them under an address that none has, so that
+ * kfree, which knows nothing of such, does not find them. */
 static inline const void *sy__slub_noted(const void *object, size_t offset)
 {
 	return offset ? (const char *)object + 1 : object;
@@ -90,8 +91,8 @@ static inline void *sy__slub_malloc_here(size_t size, struct sy_heap *heap)
 	return sy__slub_malloc_small(size, heap);
 }
 
-/* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state of a large
- * allocation's pages has no mark of a slot. Of the object's page its number in the range. */
+/* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state
+ * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
 static inline void sy__slub_kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
 	struct sy_page *page = sy__heads_at(&sy__slub_heap(heap)->heads, at);
@@ -118,8 +119,8 @@ static inline void sy__slub_free_other(void *object, struct sy_heap *heap)
 		sy__here_free(object, heap);
 }
 
-/* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait for what they
- * stored themselves anyway. */
+/* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait
+ * for what they stored themselves anyway. */
 static inline void sy__slub_free_here(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(sy__call_begin_with(object)))

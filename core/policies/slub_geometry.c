@@ -11,9 +11,10 @@
  * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
  * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
  * on. What still finds no order gets one that holds a single object, above the largest order if it must be. In heaps of
- * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of FIRST_SLAB bytes and FIRST_OBJECTS are wanted, and
- * of LARGE_SLAB and LARGE_OBJECTS by a cache that has several, within a largest order of their own: of slabs that hold two or
- * three objects nearly every call makes or ends one. Empty ones go back to the page allocator early, whose lists serve all caches.
+ * threads, whose new slabs touch no memory before it is used (slub_owned.c), slabs of FIRST_SLAB bytes and FIRST_OBJECTS are
+ * wanted, and of LARGE_SLAB and LARGE_OBJECTS by a cache that has several, within a largest order of their own: of slabs that
+ * hold two or three objects nearly every call makes or ends one. Empty ones go back to the page allocator early, whose lists
+ * serve all caches.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.

@@ -19,8 +19,8 @@
  * backed.
  *
  * How. Under the node's lock, which keeps the slab on its list, the slab is frozen, and its list taken, in one exchange; what
- * others free meanwhile gathers in the word, as in any frozen slab. Then the list without what goes is pushed back, in the exchange that
- * takes the frozen bit away.
+ * others free meanwhile gathers in the word, as in any frozen slab. Then the list without what goes is pushed back, in the
+ * exchange that takes the frozen bit away.
  *
  * Only in heaps of threads, which get their memory from an operating system, and not where free objects must keep
  * their contents: caches with constructors or with readers under RCU.

@@ -101,7 +101,8 @@ static inline uint64_t sy__slub_word_taken(uint64_t objects)
 	return SY__SLUB_FROZEN | objects << SY__SLUB_OBJECTS_SHIFT | objects * SY__SLUB_ONE_IN_USE | SY__SLUB_FIRST;
 }
 
-/* Whether a push of so many leaves everything else as it is: a slot owns the slab, or it has free objects and will not be empty. */
+/* Whether a push of so many leaves everything else as it is: a slot owns the slab, or it has free objects and will not be
+ * empty. */
 static inline bool sy__slub_word_stays(uint64_t word, uint32_t count)
 {
 	return sy__slub_word_frozen(word) || (!sy__slub_word_full(word) && sy__slub_word_in_use(word) > count);

@@ -30,9 +30,9 @@
  * A pool's map has two bits for each 16 bytes (starts.h): whether a block starts there, from which follows the size
  * of what kfree gets, and whether that block is globally free. It is a 64th of the pool's memory, as metadata.
  *
- * Shrinking makes all locally free blocks globally free. So does running out of memory, before a request is refused; and in heaps of
- * threads a second: after a peak that was freed in no order, each pool has a block or two that are locally free.
- * Where no pool is to be had, a smaller one that holds the request will do. Larger requests go straight to pages.
+ * Shrinking makes all locally free blocks globally free. So does running out of memory, before a request is refused; and in
+ * heaps of threads a second: after a peak that was freed in no order, each pool has a block or two that are locally free. Where
+ * no pool is to be had, a smaller one that holds the request will do. Larger requests go straight to pages.
  *
  * Objects of caches, memory nodes and locks: general.c.
  */

@@ -5,8 +5,8 @@
  * the two look alike, which is what makes that lazy, and nothing but a list tells a free block's place on it. To look for
  * each block on its class's list would take time by the square of their number. So while a walk lasts, each block on a list is
  * marked in the map, as if it were globally free, and has a number in place of its link to the one before, which the end of the
- * walk makes anew: the place, and which list it is. The number is odd, as no address of a block is; a block that is marked without one is on no
- * list. Pools are on no list and belong to no cache.
+ * walk makes anew: the place, and which list it is. The number is odd, as no address of a block is; a block that is marked
+ * without one is on no list. Pools are on no list and belong to no cache.
  *
  * A list that was written over is numbered as far as its links lead both ways and to blocks of its class. What is behind is shown
  * as in use, and left alone.

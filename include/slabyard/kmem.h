@@ -11,10 +11,10 @@
  * tunables ("slab:batchcount=32"; slub when unset). libslabyard holds the functions.
  *
  * Thread safety: every function from any thread at any time; destroying a cache while somebody uses it excepted. Not from
- * signal handlers, nor from constructors. An allocation that there is no memory for is NULL; with __GFP_NOFAIL and flags that may wait it tries
- * again for a second, and then ends the program with a line on standard error. Impossible sizes are NULL all the same.
- * Sizes and flags mean what they mean in Linux 6.1, names that came later what they mean in the kernels that have them, with these
- * differences:
+ * signal handlers, nor from constructors. An allocation that there is no memory for is NULL; with __GFP_NOFAIL and flags that
+ * may wait it tries again for a second, and then ends the program with a line on standard error. Impossible sizes are NULL all
+ * the same. Sizes and flags mean what they mean in Linux 6.1, names that came later what they mean in the kernels that have
+ * them, with these differences:
  *
  *   A program has one memory node, whose number is not looked at.
  *   Flags that steer reclaim, warnings or the kernel's debugging (__GFP_NORETRY, __GFP_NOWARN, SLAB_POISON, …) are accepted and do
@@ -147,8 +147,8 @@ struct list_lru;
 struct kmem_cache *kmem_cache_create(const char *name, unsigned size, unsigned align, slab_flags_t flags,
                                      void (*ctor)(void *object));
 
-/* Linux 6.12 and later: kmem_cache_create(name, size, args, flags), where args may be NULL. Of these an allocator looks at align and ctor; the
- * others are hints, or for checks that a program has not got. */
+/* Linux 6.12 and later: kmem_cache_create(name, size, args, flags), where args may be NULL. Of these an allocator looks at
+ * align and ctor; the others are hints, or for checks that a program has not got. */
 struct kmem_cache_args {
 	unsigned align;
 	unsigned useroffset, usersize;
@@ -222,8 +222,8 @@ void kmem_cache_free_bulk(struct kmem_cache *, size_t count, void **objects);
 /* ZERO_SIZE_PTR of size 0. */
 void *kmalloc(size_t size, gfp_t);
 
-/* What kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The others can't tell that from one of kmalloc, as
- * Linux's SLOB couldn't: there kmem_cache_free alone takes it back. */
+/* What kmalloc returned, NULL or ZERO_SIZE_PTR; under slub, slab, slqb and bonwick a cache's object too. The others can't tell
+ * that from one of kmalloc, as Linux's SLOB couldn't: there kmem_cache_free alone takes it back. */
 void kfree(const void *object);
 
 /* As kfree, and nobody can read later what was there. */
@@ -320,8 +320,8 @@ static inline size_t kmalloc_size_roundup(size_t size)
 	return size;
 }
 
-/* Whether an address is within a slab or a large object of the heap; a line on standard error on which, and where in it. They look at all
- * slabs. */
+/* Whether an address is within a slab or a large object of the heap; a line on standard error on which, and where in it. They
+ * look at all slabs. */
 bool kmem_valid_obj(void *address);
 void kmem_dump_obj(void *address);
 
@@ -345,7 +345,8 @@ void *kvmalloc(size_t size, gfp_t);
 void kvfree(const void *object);
 void kvfree_sensitive(const void *object, size_t size);
 
-/* With another size, perhaps in a new place. NULL: no memory, and it is as it was. With __GFP_ZERO what is beyond the old size is zero. */
+/* With another size, perhaps in a new place. NULL: no memory, and it is as it was. With __GFP_ZERO what is beyond the old size
+ * is zero. */
 void *kvrealloc(const void *object, size_t old_size, size_t new_size, gfp_t);
 
 /* Linux 6.12 and later: kvrealloc(object, size, flags), which asks the object how large it is. */
@@ -405,8 +406,8 @@ static inline bool is_vmalloc_addr(const void *address)
 
 /* ---- Objects of a type ------------------------------------------------------------------------------------------ */
 
-/* Linux 7.0 and later: kmalloc_obj(type or variable), which returns a pointer to that type; count of them; one that ends in an array of count
- * elements. Flags may follow; without them it is GFP_KERNEL. */
+/* Linux 7.0 and later: kmalloc_obj(type or variable), which returns a pointer to that type; count of them; one that ends in an
+ * array of count elements. Flags may follow; without them it is GFP_KERNEL. */
 #define SY__FLAGS(flags, ...) (flags)
 #define SY__OBJ(alloc, what, ...) ((__typeof__(what) *)alloc(sizeof(__typeof__(what)), SY__FLAGS(__VA_ARGS__)))
 #define SY__OBJS(alloc, what, count, ...) ((__typeof__(what) *)alloc(count, sizeof(__typeof__(what)), SY__FLAGS(__VA_ARGS__)))
@@ -457,7 +458,8 @@ static inline void kfree_const(const void *string)
 
 /* ---- Pages ------------------------------------------------------------------------------------------------------ */
 
-/* 2^order pages, aligned to their size (under sunos4 to a page); their address as a number. 0: no memory, or an order beyond KMALLOC_MAX_ORDER. */
+/* 2^order pages, aligned to their size (under sunos4 to a page); their address as a number. 0: no memory, or an order beyond
+ * KMALLOC_MAX_ORDER. */
 static inline unsigned long __get_free_pages(gfp_t flags, unsigned order)
 {
 	return order > KMALLOC_MAX_ORDER ? 0 : (unsigned long)(uintptr_t)kmalloc(SY_PAGE_SIZE << order, flags);

@@ -112,8 +112,8 @@ void sy_pages_drain(struct sy_pages *, unsigned slot);
 /* Returns the memory of whole free blocks of at least min_order to the source; pages returned. The blocks stay free. */
 uint64_t sy_pages_release(struct sy_pages *, unsigned min_order);
 
-/* Tells the state of each zone, and what was asked for since creation. At any time, from any thread: each zone is told as of one moment,
- * not all as of the same. Costs a look at each free list. Linux: /proc/buddyinfo, pagetypeinfo, zoneinfo. */
+/* Tells the state of each zone, and what was asked for since creation. At any time, from any thread: each zone is told as of
+ * one moment, not all as of the same. Costs a look at each free list. Linux: /proc/buddyinfo, pagetypeinfo, zoneinfo. */
 void sy_pages_count(struct sy_pages *, struct sy_pages_counts *);
 
 /* Called at every fallback event, with no lock held that the callee could need; NULL: none. */
@@ -162,8 +162,8 @@ bool sy_spec_parse(struct sy_heap_config *, const char *spec, struct sy_fault *)
 /* NULL when out of memory, or when a tunable is out of its range. */
 struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *);
 
-/* Destroys the heap, its caches and every object in them. Refused (false, nothing changed) from inside a constructor, a destructor or a
- * visitor of its walk, where the heap is one of threads. */
+/* Destroys the heap, its caches and every object in them. Refused (false, nothing changed) from inside a constructor, a
+ * destructor or a visitor of its walk, where the heap is one of threads. */
 bool sy_heap_destroy(struct sy_heap *);
 
 /* General allocation. NULL: no memory, or larger than the largest block. A size of 0 gives a unique smallest object. */
@@ -225,15 +225,15 @@ struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config 
 /* Refused (false, nothing changed, *alive set when not NULL) while objects are in use. */
 bool sy_cache_destroy(struct sy_cache *, uint64_t *alive);
 
-/* An object, constructed if the cache has a constructor. Node is SY_ANY_NODE or a memory node. NULL: no memory. Costs what the policy
- * costs, called by a pointer. Linux: kmem_cache_alloc_node(). */
+/* An object, constructed if the cache has a constructor. Node is SY_ANY_NODE or a memory node. NULL: no memory. Costs what the
+ * policy costs, called by a pointer. Linux: kmem_cache_alloc_node(). */
 static inline void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	return cache->policy->cache_alloc(cache, slot, flags, node);
 }
 
-/* Gives an object, not NULL, back to the cache that it is from, in constructed state if that has a constructor; on any slot. Costs what
- * the policy costs. Linux: kmem_cache_free(). */
+/* Gives an object, not NULL, back to the cache that it is from, in constructed state if that has a constructor; on any slot.
+ * Costs what the policy costs. Linux: kmem_cache_free(). */
 static inline void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 {
 	cache->policy->cache_free(cache, slot, object);
@@ -282,9 +282,9 @@ void sy_heap_close(struct sy_heap *);
 /*
  * On a heap of threads (sy_heap_open, or sy_heap_config.threads): from any thread, at any time, at once. On any other heap they
  * are calls on slot 0. An object may be freed by another thread than the one that got it. NULL: no memory; freeing NULL
- * does nothing. Costs by policy: docs/cost.md; a hot pair under slub is a few instructions on the thread's own slot, without a lock or an
- * atomic read-modify-write. Not from signal handlers; nor from constructors and destructors, where they return NULL or leave the object
- * alone.
+ * does nothing. Costs by policy: docs/cost.md; a hot pair under slub is a few instructions on the thread's own slot, without a
+ * lock or an atomic read-modify-write. Not from signal handlers; nor from constructors and destructors, where they return NULL
+ * or leave the object alone.
  */
 void *sy_alloc(struct sy_cache *, unsigned flags);
 void sy_free(struct sy_cache *, void *object);
@@ -349,10 +349,11 @@ struct sy_visitor {
 	bool (*cache)(void *context, const struct sy_cache *);
 };
 
-/* Shows a visitor all slabs and large allocations of a heap in order of address (those of suppliers come last, in the order
- * in which their caches keep them), and all that is in them. False: the visitor ended it. No memory is taken, 3 KiB of stack
- * are. Nobody else may use the heap meanwhile (a heap of threads sees to that itself); the visitor may read all of it, but
- * for links of free objects, and change nothing. A walk of a corrupt heap ends as well. The cost is that of the pages in existence, and for each slab that of its cache's lists. Linux: what slabinfo, crash and drgn look at. */
+/* Shows a visitor all slabs and large allocations of a heap in order of address (those of suppliers come last, in the order in
+ * which their caches keep them), and all that is in them. False: the visitor ended it. No memory is taken, 3 KiB of stack are.
+ * Nobody else may use the heap meanwhile (a heap of threads sees to that itself); the visitor may read all of it, but for links
+ * of free objects, and change nothing. A walk of a corrupt heap ends as well. The cost is that of the pages in existence, and
+ * for each slab that of its cache's lists. Linux: what slabinfo, crash and drgn look at. */
 bool sy_heap_walk(struct sy_heap *, const struct sy_visitor *);
 
 #pragma GCC visibility pop

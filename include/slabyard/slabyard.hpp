@@ -14,8 +14,8 @@
  *
  * Errors. Where there is no memory, std::bad_alloc is thrown, and nothing else ever. A spec that makes no sense is reported by
  * slabyard::bad_heap, which is a std::bad_alloc whose what() is the line for the user. Functions whose name begins with try_
- * return a null pointer. Compiled without exceptions (-fno-exceptions), the program is aborted where it would throw, with what() on
- * standard error.
+ * return a null pointer. Compiled without exceptions (-fno-exceptions), the program is aborted where it would throw, with
+ * what() on standard error.
  *
  * Thread safety. Any thread may use any of these at any time, as sy_heap_open says; making and destroying excepted. Cost: that
  * of sy_alloc, sy_free, sy_malloc and sy_mfree, and a comparison or two.
