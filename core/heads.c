@@ -23,20 +23,21 @@
 #define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages: their heads are as much memory as the largest pages of machines are */
 #define CHUNK_BYTES (CHUNK * sizeof(struct sy_page *))
 
-static size_t chunks(const struct sy__heads *heads)
+static size_t chunks(size_t pages)
 {
-	return (heads->pages + CHUNK - 1) / CHUNK;
+	return (pages + CHUNK - 1) / CHUNK;
 }
 
 /* A byte for each chunk, in cache lines: they stand in front of the table, as its first words share their page then. */
-static size_t there_bytes(const struct sy__heads *heads)
+static size_t there_bytes(size_t pages)
 {
-	return (chunks(heads) + SY_CACHE_LINE - 1) & ~(size_t)(SY_CACHE_LINE - 1);
+	return (chunks(pages) + SY_CACHE_LINE - 1) & ~(size_t)(SY_CACHE_LINE - 1);
 }
 
-static size_t reserved(const struct sy__heads *heads)
+/* Bytes from `there` on, with so many in front of the heads of so many pages; whole pages of any system. */
+static size_t needed(size_t front, size_t pages)
 {
-	return there_bytes(heads) + chunks(heads) * CHUNK_BYTES;
+	return (front + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES + chunks(pages) * CHUNK_BYTES;
 }
 
 bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
@@ -45,11 +46,12 @@ bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
 
 	heads->memory = (uintptr_t)base->memory;
 	heads->pages = (size_t)base->page_count;
-	heads->there = sy__source_reserve(reserved(heads));
+	heads->reserved = needed(there_bytes(heads->pages), heads->pages);
+	heads->there = sy__source_reserve(heads->reserved);
 	if (!heads->there)
 		return false;
-	heads->table = (struct sy_page **)(void *)(heads->there + there_bytes(heads));
-	if (sy__source_commit(heads->there, there_bytes(heads)) != 0) {
+	heads->table = (struct sy_page **)(void *)(heads->there + there_bytes(heads->pages));
+	if (sy__source_commit(heads->there, there_bytes(heads->pages)) != 0) {
 		sy__heads_destroy(heads);
 		return false;
 	}
@@ -59,8 +61,22 @@ bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
 void sy__heads_destroy(struct sy__heads *heads)
 {
 	if (heads->there)
-		sy__source_release(heads->there, reserved(heads));
+		sy__source_release(heads->there, heads->reserved);
 	heads->there = NULL;
+}
+
+bool sy__heads_reach(struct sy__heads *heads, size_t pages)
+{
+	size_t bytes = needed((size_t)((uint8_t *)heads->table - heads->there), pages);
+	uint8_t *end = heads->there + heads->reserved;
+
+	if (bytes > heads->reserved && !sy__source_reserve_at(end, bytes - heads->reserved))
+		return false;
+	heads->pages = pages;
+	if (bytes < heads->reserved)
+		sy__source_release(heads->there + bytes, heads->reserved - bytes);
+	heads->reserved = bytes;
+	return true;
 }
 
 static SY__COLD bool make_usable(struct sy__heads *heads, size_t chunk)

@@ -9,11 +9,15 @@ struct sy__heads {
 	size_t pages;           /* in the range */
 	struct sy_page **table; /* for each of them, the descriptor of the first page of its block */
 	uint8_t *there;         /* for each CHUNK of the table: whether it can be written to; NULL: not created */
+	size_t reserved;        /* bytes from there on */
 };
 
 /* All are undefined at first. False: no memory. */
 bool sy__heads_create(struct sy__heads *, const struct sy_heap *);
 void sy__heads_destroy(struct sy__heads *);
+
+/* The range has so many pages from now on, at most as many as at first. False: there are no addresses for that. */
+bool sy__heads_reach(struct sy__heads *, size_t pages);
 
 /* So many pages are a block's from now on, from its first one. False: there is no memory to say so. */
 bool sy__heads_set(struct sy__heads *, const struct sy_heap *, struct sy_page *, size_t count);

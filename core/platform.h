@@ -57,8 +57,10 @@
  *   sy__source_prefer_huge(p, bytes)  reserved space would better be backed by the machine's large pages, if it has any
  *   sy__source_prefer_small(p, bytes)  it would better not be, as little of it is ever touched
  *   sy__source_has(p, bytes, least)  whether so many bytes of it or more have memory behind them; true where that can't be told
- *   sy__source_allows(bytes)       whether the process may have so much in all, by a limit to its addresses that may have been set since they were reserved
- *   sy__source_release(p, bytes)   gives the address space back
+ *   sy__source_allows(bytes)       whether the process may have so much in all, by a limit to its addresses that may have been set
+ *                                  since they were reserved
+ *   sy__source_release(p, bytes)   gives the address space back, or its end
+ *   sy__source_reserve_at(p, bytes)  reserves that end again; false: somebody has it
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
  *   sy__same(a, b, bytes)          true when the bytes are the same
  */

@@ -286,7 +286,13 @@ void *sy__mapping_resize(void *object, size_t size)
 	return start + offset;
 }
 
+static void forked(void)
+{
+	sy__kept_forked();
+	sy__process_forked();
+}
+
 __attribute__((constructor)) static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, sy__kept_forked);
+	pthread_atfork(NULL, NULL, forked);
 }

@@ -15,6 +15,10 @@ struct sy_heap *sy__process_heap(void);
 /* The spec of its policy. */
 const char *sy__process_spec(void);
 
+/* The program has set a limit to its addresses while it ran, of so many bytes; SIZE_MAX: none. */
+void sy__process_limited(size_t bytes);
+void sy__process_forked(void); /* in the child */
+
 /* What the environment sets; NULL: nothing, or the program is another user's. */
 const char *sy__process_setting(const char *name);
 

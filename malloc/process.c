@@ -8,13 +8,17 @@
  *
  * Addresses. The heap's range is reserved as a whole, several times the machine's memory, since reserved addresses cost
  * nothing; where a resource limit (ulimit -v) leaves less, half of what it leaves, so that the program's own mappings, stacks
- * and libraries find the rest; or, where the program has more than half already, as much less as it takes.
+ * and libraries find the rest; or, where the program has more than half already, as much less as it takes. Where the program sets
+ * itself such a limit later (limits.c), the range ends where half of what that leaves beside all else ends, or what was used; and reaches
+ * further again where the limit rises. The child of a vfork, which has this memory and limits of its own, changes nothing.
  *
  * Nothing that runs with the lock asks for memory by malloc.
  */
 #define _GNU_SOURCE
 #include "parts.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +28,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/here.h"
+#include "core/page_interface.h"
+
 #define DEFAULT_SPEC "slub"
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
 
 static struct sy_heap *the_heap;
 static const char *spec = DEFAULT_SPEC;
 static sy__lock_t starting = SY__LOCK_INIT;
+static pid_t process; /* whose memory it is */
 
 /* ---- Creation ----------------------------------------------------------------------------------------------------- */
 
@@ -112,6 +120,7 @@ static struct sy_heap *make(void)
 	struct sy_fault fault;
 
 	asked = true;
+	process = getpid();
 	if (wanted)
 		spec = wanted;
 	if (!sy_spec_parse(&parsed, spec, &fault))
@@ -140,6 +149,51 @@ struct sy_heap *sy__process_heap(void)
 	__atomic_store_n(&the_heap, heap, __ATOMIC_RELEASE);
 	sy__unlock(&starting);
 	return heap;
+}
+
+/* ---- Limits to come ----------------------------------------------------------------------------------------------- */
+
+/* Bytes of addresses that the process has, as the kernel counts them; 0: that can't be known. */
+static size_t addresses(void)
+{
+	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	char text[64] = "";
+	size_t pages = 0;
+
+	if (file < 0)
+		return 0;
+	if (read(file, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(file);
+	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
+		pages = pages * 10 + (size_t)(*at - '0');
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Half of what a limit leaves beside all else, of which descriptors and heads of pages take a part. */
+static size_t share(size_t limit)
+{
+	size_t ours = sy__pages_addresses(the_heap), all = addresses(), others = all > ours ? all - ours : 0;
+
+	return limit > others ? (limit - others) / 2 / (SY_PAGE_SIZE + sizeof(struct sy_page) + sizeof(void *)) * SY_PAGE_SIZE : 0;
+}
+
+void sy__process_limited(size_t bytes)
+{
+	int error = errno;
+
+	sy__lock(&starting);
+	if (the_heap && getpid() == process && sy__alone_begin(the_heap)) {
+		sy__pages_reach(the_heap, bytes == SIZE_MAX ? bytes : share(bytes));
+		sy__alone_end(the_heap);
+	}
+	sy__unlock(&starting);
+	errno = error;
+}
+
+void sy__process_forked(void)
+{
+	process = getpid();
 }
 
 const char *sy__process_spec(void)

@@ -117,3 +117,10 @@ void sy__source_release(void *p, size_t bytes)
 	if ((char *)p + bytes == buffer_next)
 		buffer_next = (char *)p;
 }
+
+bool sy__source_reserve_at(void *p, size_t bytes)
+{
+	(void)p;
+	(void)bytes;
+	return false;
+}

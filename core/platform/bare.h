@@ -44,6 +44,7 @@ void sy__source_prefer_small(void *p, size_t bytes);
 bool sy__source_has(const void *p, size_t bytes, size_t least);
 bool sy__source_allows(size_t bytes);
 void sy__source_release(void *p, size_t bytes);
+bool sy__source_reserve_at(void *p, size_t bytes);
 
 static inline void sy__lock(sy__lock_t *lock)
 {

@@ -21,6 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef MAP_FIXED_NOREPLACE
+#define FIXED_NOREPLACE MAP_FIXED_NOREPLACE
+#else
+#define FIXED_NOREPLACE 0x100000 /* linux/mman.h, which old systems lack */
+#endif
 #define SPINS_BEFORE_YIELD 128
 #define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
 #define SLEEP_NS 100000
@@ -279,4 +284,14 @@ void sy__source_prefer_small(void *p, size_t bytes)
 void sy__source_release(void *p, size_t bytes)
 {
 	munmap(p, bytes);
+}
+
+/* Kernels before 4.17 take no notice of the flag, and map where they like. */
+bool sy__source_reserve_at(void *p, size_t bytes)
+{
+	void *found = mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | FIXED_NOREPLACE, -1, 0);
+
+	if (found != MAP_FAILED && found != p)
+		munmap(found, bytes);
+	return found == p;
 }

@@ -554,6 +554,7 @@ const struct sy_policy sy__slub = {
 	.shrink = sy__slub_shrink,
 	.trim = sy__slub_trim,
 	.drain = sy__slub_drain,
+	.reach = sy__slub_reach,
 	.grace_passed = sy__slub_grace_passed,
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,

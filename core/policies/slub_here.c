@@ -431,6 +431,12 @@ void sy__slub_here_fini(struct sy_heap *heap)
 	sy__heads_destroy(&sy__slub_heap(heap)->heads);
 }
 
+/* Of a heap without threads there are no heads. */
+bool sy__slub_reach(struct sy_heap *heap, size_t pages)
+{
+	return !heap->threads || sy__heads_reach(&sy__slub_heap(heap)->heads, pages);
+}
+
 /* False: no memory. */
 bool sy__slub_set_heads(struct sy__slub_cache *cache, struct sy_page *page)
 {

@@ -173,6 +173,13 @@ void sy__source_release(void *start, size_t bytes)
 	sy__source_discard(start, bytes);
 }
 
+bool sy__source_reserve_at(void *start, size_t bytes)
+{
+	(void)start;
+	(void)bytes;
+	return false;
+}
+
 /* A step that would have to wait here is not made (LOCK). */
 void sy__lock_wait(sy__lock_t *lock)
 {

@@ -1,0 +1,136 @@
+/*
+ * How far the range of a page allocator reaches.
+ *
+ * Reserved addresses cost nothing, but where a process has a limit to its addresses they count. If that is set after the range was
+ * reserved, the program's own mappings and stacks would find nothing left. So the range can end earlier: of the maximal blocks that have
+ * not grown yet nothing was ever used, neither of their memory nor of their descriptors, and both go back. It can reach further again,
+ * as far as at first, or as far as nobody has taken those addresses meanwhile.
+ *
+ * Only of a heap's own pages: one zone from the first page on, of whole blocks, reserved, not populated. Everything that depends on the
+ * length is counted anew; watermarks do not, as a heap's are a few pages (library/open.c).
+ *
+ * Order. Whether an address is in the range is asked without a lock, and what the program maps may lie where the range ended. So the
+ * number of pages falls before the addresses go, and rises after they are back. The heap is alone meanwhile: threads that could not be
+ * claimed, at most, go on in a fast call, with addresses that they had before.
+ */
+#include "pages.h"
+
+#define BLOCK_BYTES (SY_PAGE_SIZE << SY_MAX_ORDER)
+
+static bool has_own_range(const struct sy_pages *pages)
+{
+	const struct sy__zone *zone = &pages->zones[0];
+
+	return !pages->in_buffer && pages->zone_count == 1 && !zone->populated && !zone->start && zone->managed == zone->span &&
+	       zone->span % SY__MAX_BLOCK == 0;
+}
+
+/* So many blocks are all there are. With the zone's lock held. */
+static void count_blocks(struct sy_pages *pages, uint64_t blocks)
+{
+	struct sy__zone *zone = &pages->zones[0];
+	uint64_t before = zone->span >> SY_MAX_ORDER, more = (blocks - before) << SY_MAX_ORDER;
+
+	zone->span += more;
+	zone->managed += more;
+	zone->present += more;
+	zone->pageblocks[SY_MOVABLE_TYPE] += (blocks - before) << (SY_MAX_ORDER - pages->pageblock_order);
+	sy__add(&zone->free_pages, (size_t)more);
+	sy__add(&zone->ungrown_blocks, (size_t)(blocks - before));
+	pages->base.page_count += more;
+}
+
+/* Has the end of a mapping elsewhere. False: somebody has those addresses; only where it is to end later. */
+static bool move_end(char *start, size_t *bytes, char *end)
+{
+	char *before = start + *bytes;
+
+	if (end > before && !sy__source_reserve_at(before, (size_t)(end - before)))
+		return false;
+	if (end < before)
+		sy__source_release(end, (size_t)(before - end));
+	*bytes = (size_t)(end - start);
+	return true;
+}
+
+static bool move_memory(struct sy_pages *pages, uint64_t blocks)
+{
+	return move_end(pages->memory_reserved, &pages->memory_bytes, pages->base.memory + (size_t)blocks * BLOCK_BYTES);
+}
+
+static bool move_table(struct sy_pages *pages, uint64_t blocks)
+{
+	return move_end(pages->table_reserved, &pages->table_bytes, (char *)(pages->base.table + blocks * SY__MAX_BLOCK));
+}
+
+static bool further(struct sy_heap *heap, uint64_t blocks)
+{
+	struct sy_pages *pages = heap->pages;
+	uint64_t before = pages->base.page_count >> SY_MAX_ORDER;
+
+	if (!move_memory(pages, blocks))
+		return false;
+	if (move_table(pages, blocks)) {
+		if (!heap->policy->reach || heap->policy->reach(heap, (size_t)blocks << SY_MAX_ORDER)) {
+			count_blocks(pages, blocks);
+			return true;
+		}
+		move_table(pages, before);
+	}
+	move_memory(pages, before);
+	return false;
+}
+
+static bool less_far(struct sy_heap *heap, uint64_t blocks)
+{
+	struct sy_pages *pages = heap->pages;
+
+	count_blocks(pages, blocks);
+	if (heap->policy->reach)
+		heap->policy->reach(heap, (size_t)blocks << SY_MAX_ORDER);
+	return move_memory(pages, blocks) && move_table(pages, blocks);
+}
+
+/* As far as it can. */
+static bool furthest(struct sy_heap *heap, uint64_t before, uint64_t blocks)
+{
+	uint64_t now = before;
+
+	for (uint64_t more = blocks - before; more; more /= 2)
+		if (more <= blocks - now && further(heap, now + more))
+			now += more;
+	return now > before;
+}
+
+static uint64_t within(uint64_t least, uint64_t value, uint64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+static bool reach(struct sy_heap *heap, uint64_t wanted)
+{
+	struct sy_pages *pages = heap->pages;
+	struct sy__zone *zone = &pages->zones[0];
+	uint64_t grown = zone->next_ungrown >> SY_MAX_ORDER, before = zone->span >> SY_MAX_ORDER;
+	uint64_t blocks = within(grown ? grown : 1, wanted, pages->block_count);
+
+	return blocks == before || (blocks < before ? less_far(heap, blocks) : furthest(heap, before, blocks));
+}
+
+bool sy__pages_reach(struct sy_heap *heap, size_t bytes)
+{
+	struct sy__zone *zone = &heap->pages->zones[0];
+	bool done;
+
+	if (!has_own_range(heap->pages))
+		return false;
+	sy__lock(&zone->lock);
+	done = reach(heap, bytes / BLOCK_BYTES);
+	sy__unlock(&zone->lock);
+	return done;
+}
+
+size_t sy__pages_addresses(const struct sy_heap *heap)
+{
+	return heap->pages->memory_bytes + heap->pages->table_bytes;
+}

@@ -1,0 +1,164 @@
+/*
+ * A limit to its addresses that a program sets itself leaves room for its own mappings, for threads, and for objects of any size; it can
+ * be raised again; and it is the process's that set it.
+ */
+#define _GNU_SOURCE
+#include "malloc_support.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "malloc/parts.h"
+
+#define MIB ((size_t)1 << 20)
+#define PIECE ((size_t)24 << 10) /* always of the heap, and untouched, so that it takes no memory */
+#define MOST 70000u
+
+static void *pieces[MOST];
+
+static void set_limit(rlim_t bytes)
+{
+	struct rlimit limit = { bytes, RLIM_INFINITY };
+
+	CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+static void check_heap(void)
+{
+	CHECK_TEXT(sy_heap_check(sy__process_heap()), NULL);
+}
+
+static unsigned take_pieces(void)
+{
+	unsigned count = 0;
+
+	while (count < MOST && (pieces[count] = malloc(PIECE)))
+		count++;
+	return count;
+}
+
+static void give_pieces(unsigned count)
+{
+	while (count)
+		free(pieces[--count]);
+}
+
+static void *allocate(void *size)
+{
+	void *object = malloc(*(size_t *)size);
+
+	CHECK(object != NULL);
+	free(object);
+	return NULL;
+}
+
+/* What a program has beside the heap. */
+static void use_rest(size_t bytes)
+{
+	void *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *large = malloc(bytes);
+	pthread_t thread;
+	size_t size = 100;
+
+	CHECK(own != MAP_FAILED);
+	CHECK(large != NULL);
+	if (own == MAP_FAILED || !large)
+		return;
+	memset(large, 1, bytes);
+	CHECK_EQUAL(pthread_create(&thread, NULL, allocate, &size), 0);
+	CHECK_EQUAL(pthread_join(thread, NULL), 0);
+	free(large);
+	CHECK_EQUAL(munmap(own, bytes), 0);
+}
+
+/* Objects of the heap until it is full, with something else mapped behind its end; all others live on. */
+static void fill_up(size_t least)
+{
+	char *before = malloc(1000);
+	unsigned count;
+	void *own;
+
+	memset(before, 7, 1000);
+	count = take_pieces();
+	CHECK(count < MOST);
+	CHECK(count * PIECE >= least);
+	CHECK_EQUAL(errno, ENOMEM);
+	check_heap();
+	for (unsigned i = 0; i < count; i += 100)
+		memset(pieces[i], 1, PIECE);
+	give_pieces(count);
+	own = malloc(40 * MIB);
+	CHECK(own != NULL);
+	free(own);
+	check_heap();
+	for (unsigned i = 0; i < 1000; i++)
+		CHECK_EQUAL(before[i], 7);
+	free(before);
+}
+
+static void wait_for(pid_t child)
+{
+	int status = 1;
+
+	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	CHECK_EQUAL(status, 0);
+}
+
+/* A child of fork has a heap and a limit of its own. */
+static void fork_limited(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		set_limit(400 * MIB);
+		use_rest(64 * MIB);
+		check_heap();
+		_exit(check_failures != 0);
+	}
+	wait_for(child);
+}
+
+/* One of vfork has its parent's heap. */
+static void vfork_limited(void)
+{
+	const struct rlimit limit = { 64 * MIB, RLIM_INFINITY };
+	pid_t child = vfork();
+
+	if (child == 0) {
+		(void)prlimit(0, RLIMIT_AS, &limit, NULL);
+		_exit(0);
+	}
+	wait_for(child);
+}
+
+int main(void)
+{
+	struct rlimit before;
+	unsigned count;
+
+	CHECK_EQUAL(prlimit(0, RLIMIT_AS, NULL, &before), 0);
+	fork_limited();
+	vfork_limited();
+	set_limit(1024 * MIB);
+	use_rest(200 * MIB);
+	fill_up(300 * MIB);
+	set_limit(RLIM_INFINITY);
+	count = take_pieces(); /* more than a GiB */
+	CHECK_EQUAL(count, MOST);
+	check_heap();
+
+	set_limit(3072 * MIB);
+	use_rest(300 * MIB);
+	check_heap();
+	give_pieces(count);
+	set_limit(RLIM_INFINITY);
+	check_heap();
+
+	errno = 0;
+	CHECK_EQUAL(setrlimit((__rlimit_resource_t)99, &before), -1);
+	CHECK_EQUAL(errno, EINVAL);
+	return check_result();
+}
