@@ -115,6 +115,80 @@ static void counts(void)
 	CHECK(lockref_put_return(&locked) < 0 && !spin_is_locked(&locked.lock));
 }
 
+/* ---- Of processors ------------------------------------------------------------------------------------------------ */
+
+struct wide {
+	u64 first, between[20], last;
+};
+
+static DEFINE_PER_CPU(unsigned, hits);
+static DEFINE_PER_CPU(struct wide, of_each) = { .first = 5, .last = 7 };
+DEFINE_PER_CPU_ALIGNED(char, aligned_one);
+static struct wide __percpu *given;
+static atomic_t hit = ATOMIC_INIT(0);
+
+static int hit_along(void *data)
+{
+	for (int i = 0; i < STEPS; i++) {
+		this_cpu_inc(hits);
+		this_cpu_add(of_each.last, 2);
+		this_cpu_dec(given->first);
+		this_cpu_inc(given->last);
+	}
+	atomic_inc(&hit);
+	while (!kthread_should_stop())
+		msleep(1);
+	return data != NULL;
+}
+
+static void of_processors(void)
+{
+	struct task_struct *threads[THREADS];
+	struct { u8 *bytes; size_t size; } some[200] = { { NULL, 0 } };
+	unsigned cpu, sum = 0;
+
+	given = alloc_percpu(struct wide);
+	CHECK(given != NULL);
+	for (int i = 0; given && i < THREADS; i++)
+		threads[i] = kthread_run(hit_along, NULL, "hits/%d", i);
+	while (given && atomic_read(&hit) < THREADS)
+		msleep(1);
+	for (int i = 0; given && i < THREADS; i++)
+		CHECK(!kthread_stop(threads[i]));
+	for_each_possible_cpu(cpu) {
+		const struct wide *mine = per_cpu_ptr(given, cpu);
+
+		sum += per_cpu(hits, cpu);
+		CHECK(per_cpu(of_each, cpu).first == 5 && per_cpu(of_each, cpu).last == 7 + 2ULL * per_cpu(hits, cpu));
+		CHECK(mine->last == per_cpu(hits, cpu) && mine->first + mine->last == 0 && !memchr_inv(mine->between, 0, sizeof(mine->between)));
+		CHECK((uintptr_t)per_cpu_ptr(&aligned_one, cpu) % 64 == 0);
+	}
+	CHECK(sum == THREADS * STEPS);
+	free_percpu(given);
+	free_percpu(NULL);
+
+	CHECK(!__alloc_percpu(SY__PERCPU_UNIT + 1, 8));
+	for (int step = 0; step < 2000; step++) {
+		unsigned at = below(ARRAY_SIZE(some));
+
+		if (some[at].bytes) {
+			for_each_possible_cpu(cpu)
+				CHECK(!memchr_inv(per_cpu_ptr(some[at].bytes, cpu), (int)(at + cpu), some[at].size));
+			free_percpu(some[at].bytes);
+			some[at].bytes = NULL;
+			continue;
+		}
+		some[at].size = 1 + below(below(20) ? 200 : 9000);
+		some[at].bytes = __alloc_percpu(some[at].size, 8u << below(8));
+		for (cpu = 0; some[at].bytes && cpu < NR_CPUS; cpu++) {
+			CHECK(!memchr_inv(per_cpu_ptr(some[at].bytes, cpu), 0, some[at].size));
+			memset(per_cpu_ptr(some[at].bytes, cpu), (int)(at + cpu), some[at].size);
+		}
+	}
+	for (unsigned at = 0; at < ARRAY_SIZE(some); at++)
+		free_percpu(some[at].bytes);
+}
+
 /* ---- The order of use --------------------------------------------------------------------------------------------- */
 
 struct used {
@@ -375,6 +449,7 @@ int main(void)
 	guard(rwsem_read)(&of_module);
 	prandom_seed_state(&state, 2026);
 	counts();
+	of_processors();
 	in_order_of_use();
 	overlaps();
 	notifications();
