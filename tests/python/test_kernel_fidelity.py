@@ -12,6 +12,7 @@ from kernel_support import make_tree
 from slabyard import cli, programs
 from slabyard.errors import UserError
 from slabyard.kernels import build, fidelity, guest, kinds, machine, run, source, tools, workloads
+from slabyard.output import render
 
 
 def relive(tmp_path: Path, lines: list[str], allocator: str = "slub", records: int | None = None, *more: str) -> Any:
@@ -176,4 +177,7 @@ def test_half_a_trace_is_told_and_ends_nothing(tree: Path, tmp_path: Path) -> No
         plan = run.Plan(kinds.Spec("slub", spec.kind, parameters), kernel, workloads.parse("boot"), machine.Hardware(), 10)
         found.append(fidelity.measure(plan, 64 << 20, tmp_path / "t.parquet"))
     assert [one.incomplete for one in found] == [None, "7 events were lost while it was recorded"]
+    lines = render(fidelity.tables(found), "text").splitlines()
+    legend = lines[next(place for place, line in enumerate(lines) if line.startswith("pages: ")) :][:3]
+    assert all(60 < len(line) <= 80 for line in legend), "whole lines"
     assert fidelity.tables(found)[0].notes[-1] == "The trace of slub under boot is incomplete: 7 events were lost while it was recorded"

@@ -163,9 +163,9 @@ def _logs(found: Sequence[Agreement | Relived]) -> list[str]:
 
 
 LEGEND = (
-    "pages: of slabs and large allocations, a second after the workload. sizes: object",
-    "sizes that have slabs; apart: the pages by which they differ, summed. free: pages",
-    "in free blocks of the page allocator; blocks apart: summed over the orders.",
+    "pages: of slabs and large allocations, a second after the workload. sizes: object "
+    "sizes that have slabs; apart: the pages by which they differ, summed. free: pages "
+    "in free blocks of the page allocator; blocks apart: summed over the orders."
 )
 
 
@@ -174,7 +174,7 @@ def tables(found: Sequence[Agreement]) -> list[Table]:
     columns = ["allocator", "workload", "pages", "replay", "", "sizes", "equal", "apart", "free", "replay", "blocks apart"]
     rows: list[list[Cell]] = [_row(one) for one in found]
     lacking = [f"The trace of {one.allocator} under {one.workload} is incomplete: {one.incomplete}" for one in found if one.incomplete]
-    out = [Table("", columns, rows, notes=[*LEGEND, *_logs(found), *lacking])]
+    out = [Table("", columns, rows, notes=[LEGEND, *_logs(found), *lacking])]
     if len(found) == 1:
         out += _details(found[0])
     return out
