@@ -1,12 +1,13 @@
 /*
  * Variables of processors (linux/percpu.h).
  *
- * What alloc_percpu gives lies in chunks: a unit of SY__PERCPU_UNIT bytes for each processor, one after the other, in which things
- * have the same place. So a pointer to a part of a thing, whatever the thing's size, is as far from that of the next processor. Places are taken
- * first fit by granules of a line of the processor's cache; each chunk notes how many granules a thing has that begins at one.
+ * What alloc_percpu gives lies in chunks: a unit of SY__PERCPU_UNIT bytes for each processor, one after the other, in which
+ * things have the same place. So a pointer to a part of a thing, whatever the thing's size, is as far from that of the next
+ * processor. Places are taken first fit by granules of a line of the processor's cache; each chunk notes how many granules a
+ * thing has that begins at one.
  *
- * Variables that a program defines stand in a section of their own, and are those of processor 0. The first who asks for one makes copies of the whole
- * section for the others, before anybody can have written to it.
+ * Variables that a program defines stand in a section of their own, and are those of processor 0. The first who asks for one
+ * makes copies of the whole section for the others, before anybody can have written to it.
  */
 #include <slabyard/kernel/linux/mutex.h>
 #include <slabyard/kernel/linux/percpu.h>

@@ -1,6 +1,6 @@
 /*
- * Counters, lists in the order of use, intervals, notifications and other small things that kernel code finds in its headers. Against models where there is
- * something to get wrong. Run under some policies.
+ * Counters, lists in the order of use, intervals, notifications and other small things that kernel code finds in its headers.
+ * Against models where there is something to get wrong. Run under some policies.
  */
 #include <linux/bit_spinlock.h>
 #include <linux/bitfield.h>

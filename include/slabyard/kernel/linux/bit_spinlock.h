@@ -1,4 +1,7 @@
-/* <linux/bit_spinlock.h> for kernel code that is compiled into a program: locks of one bit, whose word holds other things besides. */
+/*
+ * <linux/bit_spinlock.h> for kernel code that is compiled into a program: locks of one bit, whose word holds other things
+ * besides.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_BIT_SPINLOCK_H
 #define SLABYARD_KERNEL_LINUX_BIT_SPINLOCK_H
 

@@ -1,4 +1,7 @@
-/* <linux/bitfield.h> for kernel code that is compiled into a program: numbers in some bits of a word, which a constant mask of adjoining ones names. */
+/*
+ * <linux/bitfield.h> for kernel code that is compiled into a program: numbers in some bits of a word, which a constant mask of
+ * adjoining ones names.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_BITFIELD_H
 #define SLABYARD_KERNEL_LINUX_BITFIELD_H
 

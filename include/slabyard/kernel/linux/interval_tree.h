@@ -1,4 +1,7 @@
-/* <linux/interval_tree.h> for kernel code that is compiled into a program: the tree of interval_tree_generic.h over unsigned long. */
+/*
+ * <linux/interval_tree.h> for kernel code that is compiled into a program: the tree of interval_tree_generic.h over unsigned
+ * long.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_INTERVAL_TREE_H
 #define SLABYARD_KERNEL_LINUX_INTERVAL_TREE_H
 

@@ -1,8 +1,8 @@
 /*
- * <linux/interval_tree_generic.h> for kernel code that is compiled into a program: INTERVAL_TREE_DEFINE(type, member, number, kept, first, last,
- * static, name) makes functions of a tree of intervals from first(node) to last(node), both included: name_insert, name_remove,
- * and name_iter_first and name_iter_next, which go through those that overlap an interval by their beginnings. In the field kept each node has the largest
- * end of those below it.
+ * <linux/interval_tree_generic.h> for kernel code that is compiled into a program: INTERVAL_TREE_DEFINE(type, member, number,
+ * kept, first, last, static, name) makes functions of a tree of intervals from first(node) to last(node), both included:
+ * name_insert, name_remove, and name_iter_first and name_iter_next, which go through those that overlap an interval by their
+ * beginnings. In the field kept each node has the largest end of those below it.
  */
 #ifndef SLABYARD_KERNEL_LINUX_INTERVAL_TREE_GENERIC_H
 #define SLABYARD_KERNEL_LINUX_INTERVAL_TREE_GENERIC_H

@@ -1,7 +1,7 @@
 /*
- * <linux/list_lru.h> for kernel code that is compiled into a program: objects in the order in which they were used, which a shrinker walks from the
- * oldest. There is one list with one lock: nodes and memory control groups are not looked at. list_lru_add and list_lru_del take what
- * those of 6.1 take, or a node and a group as well, as since 6.8.
+ * <linux/list_lru.h> for kernel code that is compiled into a program: objects in the order in which they were used, which a
+ * shrinker walks from the oldest. There is one list with one lock: nodes and memory control groups are not looked at.
+ * list_lru_add and list_lru_del take what those of 6.1 take, or a node and a group as well, as since 6.8.
  */
 #ifndef SLABYARD_KERNEL_LINUX_LIST_LRU_H
 #define SLABYARD_KERNEL_LINUX_LIST_LRU_H
@@ -12,8 +12,8 @@
 #include "shrinker.h"
 #include "spinlock.h"
 
-/* What a walk does next: the object was taken out; so, with the lock let go meanwhile; it goes to the young end; it stays; it stays, and the lock
- * was let go. Whoever let the lock go has it again. */
+/* What a walk does next: the object was taken out; so, with the lock let go meanwhile; it goes to the young end; it stays; it
+ * stays, and the lock was let go. Whoever let the lock go has it again. */
 enum lru_status {
 	LRU_REMOVED,
 	LRU_REMOVED_RETRY,

@@ -1,4 +1,7 @@
-/* <linux/local_lock.h> for kernel code that is compiled into a program: locks of a processor, which are threads (smp.h); threads beyond share, so each is a lock. */
+/*
+ * <linux/local_lock.h> for kernel code that is compiled into a program: locks of a processor, which are threads (smp.h);
+ * threads beyond share, so each is a lock.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_LOCAL_LOCK_H
 #define SLABYARD_KERNEL_LINUX_LOCAL_LOCK_H
 

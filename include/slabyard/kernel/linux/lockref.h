@@ -1,4 +1,7 @@
-/* <linux/lockref.h> for kernel code that is compiled into a program: a lock and a count of references that the lock protects. Below 0 it is dead. */
+/*
+ * <linux/lockref.h> for kernel code that is compiled into a program: a lock and a count of references that the lock protects.
+ * Below 0 it is dead.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_LOCKREF_H
 #define SLABYARD_KERNEL_LINUX_LOCKREF_H
 

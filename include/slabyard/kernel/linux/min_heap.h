@@ -1,4 +1,7 @@
-/* <linux/min_heap.h> for kernel code that is compiled into a program: a heap in an array of the caller's, the least in front, with the names of Linux 6.1. */
+/*
+ * <linux/min_heap.h> for kernel code that is compiled into a program: a heap in an array of the caller's, the least in front,
+ * with the names of Linux 6.1.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_MIN_HEAP_H
 #define SLABYARD_KERNEL_LINUX_MIN_HEAP_H
 

@@ -1,7 +1,7 @@
 /*
- * <linux/notifier.h> for kernel code that is compiled into a program: functions that are called when something happens, those of high priority first.
- * The atomic chains are walked by readers of RCU, the blocking ones under their lock, the raw ones as their
- * caller sees to it.
+ * <linux/notifier.h> for kernel code that is compiled into a program: functions that are called when something happens, those
+ * of high priority first. The atomic chains are walked by readers of RCU, the blocking ones under their lock, the raw ones as
+ * their caller sees to it.
  */
 #ifndef SLABYARD_KERNEL_LINUX_NOTIFIER_H
 #define SLABYARD_KERNEL_LINUX_NOTIFIER_H

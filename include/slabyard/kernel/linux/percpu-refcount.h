@@ -1,6 +1,7 @@
 /*
- * <linux/percpu-refcount.h> for kernel code that is compiled into a program: a count of references that is asked for 0 only when it has been killed. Here it is one
- * number, so switching to a number and back is nothing; the release function is called by whoever drops the last reference.
+ * <linux/percpu-refcount.h> for kernel code that is compiled into a program: a count of references that is asked for 0 only
+ * when it has been killed. Here it is one number, so switching to a number and back is nothing; the release function is called
+ * by whoever drops the last reference.
  */
 #ifndef SLABYARD_KERNEL_LINUX_PERCPU_REFCOUNT_H
 #define SLABYARD_KERNEL_LINUX_PERCPU_REFCOUNT_H

@@ -1,4 +1,7 @@
-/* <linux/percpu.h> for kernel code that is compiled into a program: a variable for each processor, which are threads (smp.h). library/percpu.c says where they are. */
+/*
+ * <linux/percpu.h> for kernel code that is compiled into a program: a variable for each processor, which are threads (smp.h).
+ * library/percpu.c says where they are.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_PERCPU_H
 #define SLABYARD_KERNEL_LINUX_PERCPU_H
 

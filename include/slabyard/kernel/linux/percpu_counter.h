@@ -1,6 +1,6 @@
 /*
- * <linux/percpu_counter.h> for kernel code that is compiled into a program: counters that many write and few read. Here they are one number, which is
- * exact at any time, so a read and a sum are the same, and a batch is not looked at.
+ * <linux/percpu_counter.h> for kernel code that is compiled into a program: counters that many write and few read. Here they
+ * are one number, which is exact at any time, so a read and a sum are the same, and a batch is not looked at.
  */
 #ifndef SLABYARD_KERNEL_LINUX_PERCPU_COUNTER_H
 #define SLABYARD_KERNEL_LINUX_PERCPU_COUNTER_H

@@ -1,4 +1,7 @@
-/* <linux/ratelimit.h> for kernel code that is compiled into a program: some lines in each interval, and no more. Those left out are counted, in missed. */
+/*
+ * <linux/ratelimit.h> for kernel code that is compiled into a program: some lines in each interval, and no more. Those left out
+ * are counted, in missed.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_RATELIMIT_H
 #define SLABYARD_KERNEL_LINUX_RATELIMIT_H
 

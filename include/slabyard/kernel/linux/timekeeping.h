@@ -1,4 +1,7 @@
-/* <linux/timekeeping.h> for kernel code that is compiled into a program: what clocks say now. Time that the machine slept is not looked at. */
+/*
+ * <linux/timekeeping.h> for kernel code that is compiled into a program: what clocks say now. Time that the machine slept is
+ * not looked at.
+ */
 #ifndef SLABYARD_KERNEL_LINUX_TIMEKEEPING_H
 #define SLABYARD_KERNEL_LINUX_TIMEKEEPING_H
 
