@@ -16,6 +16,9 @@
  *   - whoever has taken pages whose memory was not there, for whatever use, gives it back as well (core/pages/interface.c), so that at most one
  *     request takes them while others lie here.
  *
+ * Empty slabs that a policy's slots keep because they need them again and again (spares) go in the same way, before memory comes that
+ * was not there: those of the slot that would take it.
+ *
  * How long. The clock (here.c) ends all of it every ROWS_PERIOD, so that what is not used goes on to the free lists, and from there back to
  * the system in due time (core/pages/decay.c); so do shrink, trim, memory that becomes short, and a slot's end. In the counters and walks of a heap
  * kept pages are held, with no object in them.
@@ -97,6 +100,12 @@ uint64_t sy__rows_end(struct sy_heap *heap)
 		for (unsigned place = 0; place < SY__ROWS; place++)
 			pages += end_one(heap, slot, sy__rows_of(heap, slot), place);
 	return pages;
+}
+
+void sy__spares_end(struct sy_heap *heap, unsigned slot)
+{
+	sy__rows_of(heap, slot)->spares = false;
+	heap->policy->end_spares(heap, slot);
 }
 
 /* ---- What is there ------------------------------------------------------------------------------------------------ */

@@ -15,6 +15,8 @@ struct sy__rows {
 	uint16_t pages[SY__ROWS]; /* of the run that the slot has put there; 0: nothing is there. The slot's own, as what follows */
 	uint16_t sum;             /* of these pages */
 	uint16_t oldest;          /* is replaced next */
+	bool spares;              /* the slot keeps empty slabs, too, which go like runs when memory is to come; */
+	bool spares_harm;         /* and when they went, it came nevertheless: better none */
 };
 sy__static_assert(sizeof(struct sy__rows) <= SY_CACHE_LINE, "a line of each slot");
 
@@ -113,6 +115,40 @@ uint64_t sy__rows_end(struct sy_heap *);
 static inline bool sy__rows_any(const struct sy_heap *heap)
 {
 	return heap->rows && __atomic_load_n(&heap->rows_kept, __ATOMIC_RELAXED);
+}
+
+/* In a call of a slot, by what sy__call_begin says: policy->end_spares has something to do. */
+static inline void sy__spares_kept(const struct sy_heap *heap, ptrdiff_t here)
+{
+	sy__rows_here(heap, here)->spares = true;
+}
+
+static inline bool sy__spares_any(const struct sy_heap *heap, unsigned slot)
+{
+	return heap->rows && sy__rows_of(heap, slot)->spares;
+}
+
+/* In a slow call of that slot: gives them back. */
+void sy__spares_end(struct sy_heap *, unsigned slot);
+
+/* The memory was not there even so. What many kept for a while lies scattered when it comes back: with each time that a program goes through its
+ * sizes it would need a little more. */
+static inline void sy__spares_in_vain(const struct sy_heap *heap, unsigned slot)
+{
+	sy__rows_of(heap, slot)->spares_harm = true;
+}
+
+static inline void sy__spares_anew(const struct sy_heap *heap, unsigned slot)
+{
+	struct sy__rows *own = sy__rows_of(heap, slot);
+
+	if (own->spares_harm)
+		own->spares_harm = false;
+}
+
+static inline bool sy__spares_wanted(const struct sy_heap *heap, ptrdiff_t here)
+{
+	return !sy__rows_here(heap, here)->spares_harm;
 }
 
 /* Bytes asked for in large allocations that live, as slots count them. */

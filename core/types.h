@@ -235,6 +235,8 @@ struct sy_policy {
 	                                                * NULL: shrink. Before a request fails it is shrink in any case */
 	uint64_t (*settle)(struct sy_cache *);         /* in heaps of threads, now and then, and soon after sy__settle_soon: gives up what
 	                                                * slots keep for a use that is over. NULL: reap, if there is that */
+	void (*end_spares)(struct sy_heap *, unsigned slot); /* in heaps of threads, in a slow call of that slot with no lock of the heap's held, where
+	                                                * that said so (sy__spares_kept): gives what it keeps of empty slabs; or NULL */
 	uint64_t (*trim)(struct sy_cache *);           /* after shrink: gives back the memory of pages inside slabs in which nothing
 	                                                * is used, and keeps the pages; how many. NULL: there are none */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */

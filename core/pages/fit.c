@@ -249,16 +249,18 @@ static void search_lists(struct search *search)
 }
 
 /* What slots keep goes back before memory is to come that isn't there. */
-static void search_again(struct search *search, struct sy_heap *heap)
+static void search_again(struct search *search, struct sy_heap *heap, unsigned slot)
 {
 	sy__unlock(&search->zone->lock);
 	sy__rows_end(heap);
+	if (sy__spares_any(heap, slot))
+		sy__spares_end(heap, slot);
 	*search = (struct search){ .zone = search->zone, .wanted = search->wanted };
 	sy__lock(&search->zone->lock);
 	search_lists(search);
 }
 
-struct sy_page *sy__run_take(struct sy_heap *heap, uint64_t count, unsigned flags, enum sy_page_use use)
+struct sy_page *sy__run_take(struct sy_heap *heap, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use use)
 {
 	struct search search = { .zone = heap->pages->zones, .wanted = count };
 	struct sy_page *page = NULL;
@@ -267,8 +269,8 @@ struct sy_page *sy__run_take(struct sy_heap *heap, uint64_t count, unsigned flag
 		return NULL;
 	sy__lock(&search.zone->lock);
 	search_lists(&search);
-	if ((!search.best.start || search.best.missing) && sy__rows_any(heap))
-		search_again(&search, heap);
+	if ((!search.best.start || search.best.missing) && (sy__rows_any(heap) || sy__spares_any(heap, slot)))
+		search_again(&search, heap, slot);
 	if (search.best.start)
 		page = take(search.zone, search.best.start, count, use);
 	sy__unlock(&search.zone->lock);

@@ -128,13 +128,38 @@ static inline struct sy_page *take_or_place(struct sy_pages *pages, unsigned slo
 	return pages->placer->take(pages->placer->context, slot, order, flags, node, use);
 }
 
+static bool lacks_memory(const struct sy_page *head, unsigned order)
+{
+	unsigned at = 0;
+
+	while (at < 1u << order && head[at].flags == SY__PAGE_BACKED)
+		at++;
+	return at < 1u << order;
+}
+
+/* Instead of a block without memory: what the slot keeps goes to where it is found first. */
+static SY__COLD struct sy_page *take_again(struct sy_heap *heap, unsigned slot, struct sy_page *head, unsigned order, unsigned flags, int node,
+                                           enum sy_page_use use)
+{
+	sy__block_give_to_zone(heap->pages, head, order, use);
+	sy__spares_end(heap, slot);
+	head = take_or_place(heap->pages, slot, order, flags, node, use);
+	if (head && lacks_memory(head, order))
+		sy__spares_in_vain(heap, slot);
+	return head;
+}
+
 /* A block, with memory behind it; NULL: there is none. */
 static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
                                          enum sy_page_use use)
 {
 	struct sy_pages *pages = heap->pages;
-	struct sy_page *head = take_or_place(pages, slot, order, flags, node < 0 ? heap->slot_node[slot] : node, use);
+	struct sy_page *head;
 
+	node = node < 0 ? heap->slot_node[slot] : node;
+	head = take_or_place(pages, slot, order, flags, node, use);
+	if (sy__unlikely(sy__spares_any(heap, slot)) && head && use != SY_USE_METADATA && lacks_memory(head, order))
+		head = take_again(heap, slot, head, order, flags, node, use);
 	if (sy__unlikely(!head))
 		return refused(heap);
 	if (sy__likely(sy__commit_memory(pages, sy__number(pages, head))))
@@ -196,7 +221,7 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 	if (count == 1u << order)
 		return sy__pages_take(heap, slot, order, flags, node, use);
 	if (heap->threads)
-		head = sy__run_take(heap, count, flags, use);
+		head = sy__run_take(heap, slot, count, flags, use);
 	if (!head)
 		return take_of_block(heap, slot, order, count, flags, node, use);
 	own_row(heap, head, count, flags, use);

@@ -340,7 +340,7 @@ void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no 
 /* ---- fit.c ----------------------------------------------------------------------------------------------------- */
 
 /* So many pages for that heap, as a row of blocks, where they fit best; NULL: better of a block. Takes the lock. */
-struct sy_page *sy__run_take(struct sy_heap *, uint64_t count, unsigned flags, enum sy_page_use);
+struct sy_page *sy__run_take(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use);
 
 /* Makes a row of a taken block: of its first pages, and of the others, which are to be given back. */
 void sy__row_cut_block(const struct sy_pages *, struct sy_page *first, uint64_t count, unsigned order);

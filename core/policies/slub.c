@@ -254,7 +254,7 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 			own->freelist = take_rest(own);
 		if (own->freelist)
 			return sy__slub_pop(cache, own);
-		sy__slub_forget(own);
+		sy__slub_forget(cache, own);
 	}
 }
 
@@ -360,8 +360,10 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	sy__slub_activate(cache, own, page);
 	if (cache->cache.constructor || !cache->cache.heap->threads)
 		own->freelist = own->start;
-	if (cache->cache.heap->threads)
+	if (cache->cache.heap->threads) {
+		sy__slub_taken(own, page);
 		sy__slub_own_active(cache, own, true);
+	}
 	object = sy__slub_pop(cache, own);
 	sy__local_end(slot);
 	return object;
@@ -552,6 +554,8 @@ const struct sy_policy sy__slub = {
 	.cache_fini = sy__slub_cache_fini,
 	.usable_size = slub_usable_size,
 	.shrink = sy__slub_shrink,
+	.settle = sy__slub_settle,
+	.end_spares = sy__slub_end_spares,
 	.trim = sy__slub_trim,
 	.drain = sy__slub_drain,
 	.reach = sy__slub_reach,

@@ -7,6 +7,7 @@
 #include "../lines.h"
 #include "../list.h"
 #include "../page_interface.h"
+#include "../rows.h"
 #include "slub_word.h"
 
 enum sy__slub_tunable {
@@ -53,7 +54,13 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
 	char *start;             /* of the active slab, */
-	uint32_t bytes;          /* and its size: what lies within is freed here; 0 in heaps of threads, and where there is none */
+	union {
+		uint32_t bytes;      /* and its size: what lies within is freed here; 0 where there is none. Not in heaps of threads, which have */
+		struct {
+			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
+			uint8_t missed;  /* and how many it gave back for want of such, and has not taken again: see slub_owned.c */
+		};
+	};
 	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__slub_number */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
@@ -96,7 +103,7 @@ struct sy__slub_cache {
 	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none. In heaps of threads those that others filled */
-	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads */
+	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
@@ -208,11 +215,36 @@ static inline void sy__slub_count_partial(struct sy__slub_node *node, int change
 	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
 }
 
+/* Whether slots own slabs: in a heap of threads, to its end, when it has no threads any more. */
+static inline bool sy__slub_slots_own(const struct sy__slub_cache *cache)
+{
+	return cache->stride == SY_SLOT_STRIDE;
+}
+
+/* Of such a slot: as sy__call_begin has it. */
+static inline ptrdiff_t sy__slub_here_of(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return (const char *)own - (const char *)cache->slots;
+}
+
+/* How many empty slabs it keeps now. */
+static inline uint32_t sy__slub_empties(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return cache->empty_limit + (own->spare && sy__spares_wanted(cache->cache.heap, sy__slub_here_of(cache, own)) ? own->spare : 0u);
+}
+
+/* Slots that own slabs have something else there. */
+static inline void sy__slub_set_bytes(const struct sy__slub_cache *cache, struct sy__slub_slot *own, uint32_t bytes)
+{
+	if (!sy__slub_slots_own(cache))
+		own->bytes = bytes;
+}
+
 /* From now on the slot has no active slab. */
-static inline void sy__slub_forget(struct sy__slub_slot *own)
+static inline void sy__slub_forget(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	own->slab = NULL;
-	own->bytes = 0;
+	sy__slub_set_bytes(cache, own, 0);
 	own->freelist = NULL;
 	own->uncarved = 0;
 }
@@ -222,7 +254,7 @@ static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct 
 {
 	own->slab = page;
 	own->start = sy__page_address(cache->cache.heap, page);
-	own->bytes = (uint32_t)(SY_PAGE_SIZE << sy__page_order(page));
+	sy__slub_set_bytes(cache, own, (uint32_t)(SY_PAGE_SIZE << sy__page_order(page)));
 	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
 	own->uncarved = 0;
@@ -261,7 +293,7 @@ static inline uint32_t sy__slub_mark_here(ptrdiff_t here, size_t offset)
 
 static inline uint32_t sy__slub_mark(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	return sy__slub_mark_here((const char *)own - (const char *)cache->slots, cache->offset);
+	return sy__slub_mark_here(sy__slub_here_of(cache, own), cache->offset);
 }
 
 static inline uint32_t sy__slub_owner(const struct sy__slub_slab *slab)
@@ -272,12 +304,6 @@ static inline uint32_t sy__slub_owner(const struct sy__slub_slab *slab)
 static inline void sy__slub_set_owner(struct sy__slub_slab *slab, uint32_t mark)
 {
 	__atomic_store_n(&slab->owner, mark, __ATOMIC_RELAXED);
-}
-
-/* Whether slots own slabs: in a heap of threads, to its end, when it has no threads any more. */
-static inline bool sy__slub_slots_own(const struct sy__slub_cache *cache)
-{
-	return cache->stride == SY_SLOT_STRIDE;
 }
 
 /* Free objects that a slab's owner keeps in it. */
@@ -453,6 +479,7 @@ void sy__slub_carve(const struct sy__slub_cache *, struct sy__slub_slot *);
 void *sy__slub_alloc_owned(struct sy__slub_cache *, unsigned slot, int node);
 void sy__slub_own_active(struct sy__slub_cache *, struct sy__slub_slot *, bool empty);
 void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *);
+void sy__slub_taken(struct sy__slub_slot *, const struct sy_page *);
 struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *, struct sy__slub_slot *);
 struct sy_page *sy__slub_next_empty(const struct sy__slub_cache *, struct sy__slub_slot *);
 uint32_t sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
@@ -474,6 +501,8 @@ void sy__slub_count_out(struct sy__slub_cache *, struct sy__slub_node *, struct 
 uint64_t sy__slub_discard(struct sy__slub_cache *, unsigned slot, struct sy_page *);
 void sy__slub_link_row(const struct sy__slub_cache *, char *first, uint32_t objects);
 uint64_t sy__slub_give_empties(struct sy__slub_cache *, unsigned slot, uint32_t keep);
+void sy__slub_end_spares(struct sy_heap *, unsigned slot);
+uint64_t sy__slub_settle(struct sy_cache *);
 void sy__slub_look_around(struct sy__slub_heap *, unsigned slot);
 void sy__slub_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slub_drain(struct sy_heap *, unsigned slot);

@@ -154,8 +154,8 @@ static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, stru
 	if (sy__unlikely(here == SY__DUMMY_HERE ||
 	                 !sy__slub_free_foreign(cache, own, page, object, object, 1)))
 		move_here(cache, page, object);
-	else if (sy__unlikely(own->empty_slabs > cache->empty_limit))
-		give_empties_here(cache, cache->empty_limit);
+	else if (sy__unlikely(own->empty_slabs > sy__slub_empties(cache, own)))
+		give_empties_here(cache, sy__slub_empties(cache, own));
 	else
 		sy__call_end();
 }

@@ -26,11 +26,18 @@
  * was done by acquiring `here`, see threads.c; and so does the next thread that gets the slot.)
  *
  * Where an owned slab is. Active; on the slot's list of partial slabs; or, with no object in use, on that of empty ones, which
- * others may need more than this slot: of these it keeps `empty_limit`; one that another slot has filled, and would fill again, goes at
- * once. The partial list is taken from at one end and added to at the other: where frees meet slabs at random, each slab has
+ * others may need more than this slot: of these it keeps `empty_limit`; one that another slot has filled, and would fill again, goes
+ * at once. The partial list is taken from at one end and added to at the other: where frees meet slabs at random, each slab has
  * gathered free objects by the time that its turn comes, and refills are seldom; of the slab that was added last, the next
- * allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both
- * sides. As both pointers and the freelist were too much for a descriptor, links are numbers of pages.
+ * allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both sides. As both pointers
+ * and the freelist were too much for a descriptor, links are numbers of pages.
+ *
+ * Spares. A slot that asks the page allocator for a slab after it gave one back keeps one more empty slab from then on, up to
+ * SPARE_BYTES: a program that frees what it has as a whole, and allocates as much again, would have its slabs end and begin each
+ * time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot gets
+ * pages that had no memory yet (core/rows.c); if it gets such pages even so, it keeps none until the heap settles, which is each
+ * second. Then they go as well, and how many are needed is found out anew. Where many are kept, and objects were freed in any order,
+ * a slab's list leads the processor through all of it at random: such a slab's objects are linked anew.
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires
@@ -57,6 +64,9 @@
 #include "slub.h"
 
 #define CARVED_AHEAD 8u
+#define LINKS_LOOKED_AT 4u /* of a list of objects, whether it is in order */
+#define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again, */
+#define MOST_SPARE 200u               /* and so many, that all its empty ones can be counted */
 
 /* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
 
@@ -82,8 +92,8 @@ static void count_out(struct sy__slub_slot *own, const struct sy_page *page)
 	own->foreign_slabs -= sy__slub_is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
 }
 
-/* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now, if there are more. Of the active slab that may not
- * be so. */
+/* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now, if there are more. Then one is missed
+ * from now on. Of the active slab that may not be so. */
 uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	bool foreign = sy__slub_is_foreign(own, sy__slub_slab(page));
@@ -95,7 +105,24 @@ uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *ow
 	sy__slub_slab(page)->held.next = own->empty;
 	own->empty = sy__slub_number(cache, page);
 	own->empty_slabs++;
-	return foreign ? own->empty_slabs - 1u : cache->empty_limit;
+	if (foreign)
+		return own->empty_slabs - 1u;
+	if (own->empty_slabs > sy__slub_empties(cache, own))
+		own->missed = (uint8_t)(own->missed + (own->missed < MOST_SPARE));
+	else if (own->empty_slabs > cache->empty_limit)
+		sy__spares_kept(cache->cache.heap, sy__slub_here_of(cache, own));
+	return sy__slub_empties(cache, own);
+}
+
+/* The slot has got a slab from the page allocator: had it kept one that it gave back, it need not have. */
+void sy__slub_taken(struct sy__slub_slot *own, const struct sy_page *page)
+{
+	if (!own->missed)
+		return;
+	own->missed--;
+	if ((own->spare + (size_t)1) << (SY_PAGE_SHIFT + sy__page_order(page)) > SPARE_BYTES || own->spare == MOST_SPARE)
+		return;
+	own->spare++;
 }
 
 /* Off the slot's lists, but still its own; NULL: it has none. */
@@ -185,7 +212,6 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 
-	own->bytes = 0;
 	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
@@ -230,22 +256,58 @@ static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	}
 }
 
-/* Makes the slot's next slab its active one, of which nothing is on its freelist yet. */
+/* Whether the first objects of a list lie side by side, from either end. */
+static bool is_in_order(const struct sy__slub_cache *cache, char *object)
+{
+	size_t size = cache->cache.size;
+
+	for (unsigned links = 0; links < LINKS_LOOKED_AT; links++) {
+		char *next = *sy__slub_next(cache, object);
+
+		if (!next)
+			return true;
+		if (next != object + size && object != next + size)
+			return false;
+		object = next;
+	}
+	return true;
+}
+
+/* The active slab is one of many that were empty. If all its objects are held, and were freed in any order: as if new. */
+static SY__OUT_OF_LINE void put_in_order(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+
+	if (cache->cache.constructor || slab->held_objects != sy__slub_objects(own->slab) || is_in_order(cache, slab->held.freelist))
+		return;
+	slab->held.freelist = NULL;
+	slab->held_objects = 0;
+	carve_all(cache, own);
+}
+
+/* Makes the slot's next slab its active one, of which nothing is on its freelist yet, or of a spare one something. */
 static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
+	bool many = own->empty_slabs > cache->empty_limit && !own->partial;
 	struct sy_page *page = sy__slub_next_owned(cache, own);
 
 	if (sy__unlikely(!page))
 		return false;
 	own->slab = page;
 	own->node = (int16_t)sy__page_node(page);
+	if (sy__unlikely(many))
+		put_in_order(cache, own);
 	return true;
 }
 
-/* The first object of what the active slab has beside the freelist, which is empty. NULL: the slot has none any more. */
+/* The first object of what the active slab has. NULL: the slot has none any more. */
 static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	void *object = sy__slub_pop_held(own, cache->offset);
+	void *object;
+
+	if (sy__unlikely(own->freelist))
+		return sy__slub_pop(cache, own);
+	object = sy__slub_pop_held(own, cache->offset);
 
 	if (sy__likely(object))
 		return object;
@@ -278,7 +340,7 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 		if (node != SY_ANY_NODE && node != own->node)
 			sy__slub_deactivate(cache, slot, own);
 		else
-			object = own->freelist ? sy__slub_pop(cache, own) : from_active(cache, own);
+			object = from_active(cache, own);
 	}
 	return object ? object : sy__slub_pop_strays(own, 1);
 }
@@ -340,6 +402,6 @@ void sy__slub_free_owned(struct sy__slub_cache *cache, unsigned slot, struct sy_
 
 	if (!free_here(cache, own, page, object))
 		sy__slub_free_moving(cache, slot, page, object, object, 1);
-	if (own->empty_slabs > cache->empty_limit)
-		sy__slub_give_empties(cache, slot, cache->empty_limit);
+	if (own->empty_slabs > sy__slub_empties(cache, own))
+		sy__slub_give_empties(cache, slot, sy__slub_empties(cache, own));
 }

@@ -321,7 +321,7 @@ static uint64_t discard_unused(struct sy__slub_cache *cache, unsigned slot, stru
 	sy__slub_count_out(cache, node, page);
 	sy__unlock(&node->lock);
 	disown_empty(page);
-	sy__slub_forget(own);
+	sy__slub_forget(cache, own);
 	return sy__slub_discard(cache, slot, page);
 }
 
@@ -350,7 +350,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 		                others_freed ? &node->partial : node->partial.next);
 	}
 	sy__unlock(&node->lock);
-	sy__slub_forget(own);
+	sy__slub_forget(cache, own);
 	return discard ? pages + sy__slub_discard(cache, slot, page) : pages;
 }
 
@@ -408,6 +408,38 @@ uint64_t sy__slub_give_empties(struct sy__slub_cache *cache, unsigned slot, uint
 
 	while (own->empty_slabs > keep)
 		pages += unfreeze_empty(cache, slot, sy__slub_next_empty(cache, own));
+	return pages;
+}
+
+/* Memory would have to come that is not there while the slot keeps slabs which nobody uses: they go to where the next request finds them. */
+SY__COLD void sy__slub_end_spares(struct sy_heap *heap, unsigned slot)
+{
+	sy__lock(&heap->lock);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
+		struct sy__slub_cache *cache = sy__slub_cache(sy__entry(at, struct sy_cache, link));
+
+		sy__slub_give_empties(cache, slot, cache->empty_limit);
+	}
+	sy__unlock(&heap->lock);
+}
+
+/* Now and then: the same, and how much slots need again and again is found out anew. */
+uint64_t sy__slub_settle(struct sy_cache *cache)
+{
+	struct sy__slub_cache *slub = sy__slub_cache(cache);
+	uint64_t pages = 0;
+
+	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++) {
+		struct sy__slub_slot *own = sy__slub_slot(slub, slot);
+
+		if (!sy__slot_reachable(cache, slot))
+			continue;
+		sy__spares_anew(cache->heap, slot);
+		if (!own->spare && !own->missed)
+			continue;
+		own->spare = own->missed = 0;
+		pages += sy__slub_give_empties(slub, slot, slub->empty_limit);
+	}
 	return pages;
 }
 

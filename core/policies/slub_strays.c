@@ -84,13 +84,14 @@ static uint64_t give_row(struct sy__slub_cache *cache, unsigned slot, const stru
 
 static uint64_t give_list(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_stray *strays)
 {
+	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	uint64_t pages = 0;
 
 	while (strays) {
 		struct row row = cut_row(cache, &strays);
 
 		pages += give_row(cache, slot, &row);
-		pages += sy__slub_give_empties(cache, slot, cache->empty_limit);
+		pages += sy__slub_give_empties(cache, slot, sy__slub_empties(cache, own));
 	}
 	return pages;
 }

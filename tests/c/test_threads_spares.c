@@ -1,0 +1,176 @@
+/*
+ * Empty slabs that a thread keeps because it needs them again and again (core/policies/slub_owned.c): they serve it without a request of
+ * pages, in order of addresses; and go when it needs memory for something else, when its cache shrinks, after a while, and with the thread.
+ */
+#include "core/here.h"
+#include "threads_support.h"
+
+#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
+#define SIZE 1000
+#define OTHER 2000
+#define OBJECTS 1000 /* 1 MiB, of at most 4 */
+#define BATCHES 4
+#define USUAL 3u /* slabs that a thread keeps of any cache without an object in use: two, and the one it allocates from */
+
+static struct sy_heap *heap;
+static void *objects[OBJECTS];
+
+static uint64_t requests(void)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(heap->pages, &counts);
+	return counts.requests;
+}
+
+static uint64_t committed(void)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(heap->pages, &counts);
+	return counts.committed_pages;
+}
+
+static void take(size_t size, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		objects[i] = sy_malloc(heap, size, 0);
+}
+
+/* Each `step`-th, until all are free. */
+static void give(unsigned count, unsigned step)
+{
+	for (unsigned first = 0; first < step; first++)
+		for (unsigned i = first; i < count; i += step)
+			sy_mfree(heap, objects[i]);
+}
+
+static void batches(void)
+{
+	for (unsigned batch = 0; batch < BATCHES; batch++) {
+		take(SIZE, OBJECTS);
+		give(OBJECTS, 1);
+	}
+}
+
+/* Of the size that batches are of. */
+static bool count_slab(void *context, const struct sy_slab *slab)
+{
+	*(unsigned *)context += slab->cache && slab->cache->object_size >= SIZE && slab->cache->object_size < OTHER;
+	return true;
+}
+
+static bool pass(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	return context && slab && part;
+}
+
+static unsigned slabs(void)
+{
+	unsigned count = 0;
+	const struct sy_visitor visitor = { count_slab, pass, &count, NULL };
+
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	CHECK(sy_heap_walk(heap, &visitor));
+	return count;
+}
+
+static void *they_serve(void *nothing)
+{
+	uint64_t before;
+
+	batches();
+	CHECK(slabs() > 10);
+	before = requests();
+	take(SIZE, OBJECTS);
+	CHECK_EQUAL(requests(), before);
+	give(OBJECTS, 1);
+	CHECK_EQUAL(requests(), before);
+	return nothing;
+}
+
+static void *in_order(void *nothing)
+{
+	unsigned neighbours = 0;
+
+	batches();
+	take(SIZE, OBJECTS);
+	give(OBJECTS, 7);
+	take(SIZE, OBJECTS);
+	for (unsigned i = 1; i < OBJECTS; i++)
+		neighbours += (char *)objects[i] - (char *)objects[i - 1] == 1024;
+	CHECK(neighbours > OBJECTS / 2);
+	give(OBJECTS, 1);
+	return nothing;
+}
+
+static void *they_go_for_others(void *nothing)
+{
+	uint64_t before;
+
+	batches();
+	CHECK(slabs() > 10);
+	before = committed();
+	take(OTHER, OBJECTS / 4);
+	CHECK(slabs() <= USUAL);
+	CHECK(committed() - before < 32);
+	give(OBJECTS / 4, 1);
+	return nothing;
+}
+
+static void *they_go_for_large_ones(void *nothing)
+{
+	void *large;
+
+	batches();
+	CHECK(slabs() > 10);
+	large = sy_malloc(heap, (size_t)3 << 20, 0);
+	CHECK(slabs() <= USUAL);
+	sy_mfree(heap, large);
+	return nothing;
+}
+
+static void *they_go_after_a_while(void *nothing)
+{
+	batches();
+	CHECK(slabs() > 10);
+	sy__settle_soon(heap);
+	sy__heap_tick(heap);
+	CHECK(slabs() <= USUAL);
+	return nothing;
+}
+
+static void *they_go_with_shrinks(void *nothing)
+{
+	batches();
+	CHECK(slabs() > 10);
+	sy_heap_shrink(heap);
+	CHECK_EQUAL(slabs(), 0);
+	return nothing;
+}
+
+static void run(void *(*work)(void *))
+{
+	const struct sy_heap_options options = { .reserve = RESERVE };
+	const char *error = "";
+	pthread_t thread;
+
+	heap = sy_heap_open("slub", &options, &error);
+	CHECK(heap != NULL);
+	sy__time_set(&heap->settle_due, UINT64_MAX); /* however long this takes */
+	CHECK_EQUAL(pthread_create(&thread, NULL, work, NULL), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQUAL(slabs(), 0);
+	sy_heap_close(heap);
+}
+
+int main(void)
+{
+	run(they_serve);
+	run(in_order);
+	run(they_go_for_others);
+	run(they_go_for_large_ones);
+	run(they_go_after_a_while);
+	run(they_go_with_shrinks);
+	return check_result();
+}
