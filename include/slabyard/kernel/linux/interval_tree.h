@@ -21,6 +21,11 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+#define interval_tree_insert sy__interval_tree_insert
+#define interval_tree_remove sy__interval_tree_remove
+#define interval_tree_iter_first sy__interval_tree_iter_first
+#define interval_tree_iter_next sy__interval_tree_iter_next
+
 void interval_tree_insert(struct interval_tree_node *, struct rb_root_cached *);
 void interval_tree_remove(struct interval_tree_node *, struct rb_root_cached *);
 struct interval_tree_node *interval_tree_iter_first(struct rb_root_cached *, unsigned long start, unsigned long last);
