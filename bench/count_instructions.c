@@ -1,7 +1,8 @@
 /*
  * count-instructions: how many instructions an allocation and a free take inside an allocator's shared library.
  *
- *   count-instructions [--preload LIB] [--fill COUNT --order in|reverse|shuffled] [--at-most LIMIT] kmem|kmalloc|malloc
+ *   count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT]
+ *                      kmem|kmalloc|malloc
  *
  * Times of a few nanoseconds depend on the machine, its clock and its neighbours; instructions don't, so they can be counted in
  * CI. The program runs itself again with the library preloaded, one thread, objects of 64 bytes, and single-steps that process
@@ -16,7 +17,8 @@
  * Printed are the medians of both functions and their sum, the pair. With --fill: so many objects are allocated, then freed in
  * the order of allocation, in reverse, or shuffled; once unwatched, then watched: every seventh call, as each instruction costs
  * microseconds. Seven divides no number of objects that slabs or arrays usually hold, so calls that fill or empty one are
- * watched as often as they occur. Printed are the means of both functions, and their sum.
+ * watched as often as they occur. Printed are the means of both functions, and their sum. With --foreign it is another thread
+ * that allocates them, unwatched, and then waits; this one, which allocates nothing, frees them.
  *
  * The environment passes on to the library: SLABYARD=slab:batchcount=16 count-instructions --preload libslabyard.so kmalloc.
  * Status: 0; 1 when the sum is more than --at-most allows; 2 wrong usage, or no such function in the library; 77 when this machine
@@ -28,6 +30,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -165,19 +168,67 @@ static void watch(void)
 	syscall(SYS_kill, self, SIGSTOP);
 }
 
-static void fill_and_drain(const struct kind *kind, void **objects, size_t count, enum order order, bool watched)
+static void fill(const struct kind *kind, void **objects, size_t count, bool watched)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (watched && i % EVERY == 0)
 			watch();
 		objects[i] = kind->get();
 	}
-	arrange(objects, count, order);
+}
+
+static void drain(const struct kind *kind, void **objects, size_t count, bool watched)
+{
 	for (size_t i = 0; i < count; i++) {
 		if (watched && i % EVERY == 0)
 			watch();
 		kind->put(objects[i]);
 	}
+}
+
+/* What is traced, and what the thread of --foreign fills. */
+struct objects {
+	const struct kind *kind;
+	size_t count; /* 0: pairs */
+	enum order order;
+	bool foreign;
+	int filled; /* where the thread says that it is done */
+	void *all[MOST_OBJECTS];
+};
+
+static void *fill_elsewhere(void *of)
+{
+	struct objects *objects = of;
+
+	fill(objects->kind, objects->all, objects->count, false);
+	if (write(objects->filled, "", 1) != 1)
+		_exit(2);
+	for (;;)
+		pause(); /* what it owns stays its own */
+	return NULL;
+}
+
+/* False: no thread. */
+static bool fill_by_thread(struct objects *objects)
+{
+	int channel[2];
+	pthread_t thread;
+	char done;
+
+	if (pipe(channel) != 0)
+		return false;
+	objects->filled = channel[1];
+	return pthread_create(&thread, NULL, fill_elsewhere, objects) == 0 && read(channel[0], &done, 1) == 1;
+}
+
+static void fill_and_drain(struct objects *objects, bool watched)
+{
+	if (objects->foreign && !fill_by_thread(objects))
+		_exit(2);
+	if (!objects->foreign)
+		fill(objects->kind, objects->all, objects->count, watched);
+	arrange(objects->all, objects->count, objects->order);
+	drain(objects->kind, objects->all, objects->count, watched);
 }
 
 static void pairs(const struct kind *kind, unsigned count, bool watched)
@@ -194,22 +245,22 @@ static void pairs(const struct kind *kind, unsigned count, bool watched)
 	}
 }
 
-static int be_traced(const struct kind *kind, size_t fill, enum order order, int report)
+static int be_traced(struct objects *objects, int report)
 {
-	static void *objects[MOST_OBJECTS];
+	const struct kind *kind = objects->kind;
 	uint64_t addresses[2] = { find(kind->alloc, kind->alloc_at), find(kind->free, kind->free_at) };
 
 	self = (long)getpid();
 	if (kind->get == kmem_get)
 		create_cache();
-	if (fill)
-		fill_and_drain(kind, objects, fill, order, false);
+	if (objects->count)
+		fill_and_drain(objects, false);
 	else
 		pairs(kind, WARM_PAIRS, false);
 	if (write(report, addresses, sizeof(addresses)) != sizeof(addresses) || ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
 		return CANNOT_TRACE;
-	if (fill)
-		fill_and_drain(kind, objects, fill, order, true);
+	if (objects->count)
+		fill_and_drain(objects, true);
 	else
 		pairs(kind, PAIRS, true);
 	_exit(0);
@@ -341,6 +392,7 @@ struct request {
 	const struct kind *kind;
 	const char *preload, *order;
 	size_t fill;
+	bool foreign;
 	double at_most;
 };
 
@@ -366,7 +418,7 @@ static void run_again(const struct request *request, int report)
 		setenv("LD_PRELOAD", request->preload, 1);
 	setenv("LD_BIND_NOW", "1", 1);
 	execl("/proc/self/exe", "count-instructions", "--traced", channel, "--fill", fill, "--order", request->order,
-	      request->kind->name, (char *)NULL);
+	      request->kind->name, request->foreign ? "--foreign" : NULL, (char *)NULL);
 	_exit(2);
 }
 
@@ -401,7 +453,7 @@ static int trace(const struct request *request)
 	alloc = figure(&functions[0], request->fill > 0);
 	release = figure(&functions[1], request->fill > 0);
 	printf("%s %.1f %s %.1f sum %.1f\n", request->kind->alloc, alloc, request->kind->free, release, alloc + release);
-	if (!functions[0].calls || !functions[1].calls) {
+	if ((!functions[0].calls && !request->foreign) || !functions[1].calls) {
 		fprintf(stderr, "count-instructions: a function was never called\n");
 		return 2;
 	}
@@ -414,7 +466,7 @@ static int trace(const struct request *request)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: count-instructions [--preload LIB] [--fill COUNT --order in|reverse|shuffled] [--at-most LIMIT] "
+	fprintf(stderr, "usage: count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT] "
 	                "kmem|kmalloc|malloc\n");
 	return 2;
 }
@@ -423,11 +475,13 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "preload", required_argument, NULL, 'p' },
 		                                     { "fill", required_argument, NULL, 'f' },
+		                                     { "foreign", no_argument, NULL, 'e' },
 		                                     { "order", required_argument, NULL, 'o' },
 		                                     { "at-most", required_argument, NULL, 'm' },
 		                                     { "traced", required_argument, NULL, 't' },
 		                                     { NULL, 0, NULL, 0 } };
 	static const char *const orders[] = { "in", "reverse", "shuffled" };
+	static struct objects objects;
 	struct request request = { .order = "in" };
 	int report = -1, option;
 	unsigned order = 0;
@@ -439,6 +493,9 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			request.fill = (size_t)strtoull(optarg, NULL, 10);
+			break;
+		case 'e':
+			request.foreign = true;
 			break;
 		case 'o':
 			request.order = optarg;
@@ -455,10 +512,14 @@ int main(int argc, char **argv)
 	}
 	while (order < 3 && strcmp(orders[order], request.order) != 0)
 		order++;
-	if (optind != argc - 1 || order == 3 || request.fill > MOST_OBJECTS)
+	if (optind != argc - 1 || order == 3 || request.fill > MOST_OBJECTS || (request.foreign && !request.fill))
 		return usage();
 	request.kind = kind_named(argv[optind]);
 	if (!request.kind)
 		return usage();
-	return report >= 0 ? be_traced(request.kind, request.fill, (enum order)order, report) : trace(&request);
+	objects.kind = request.kind;
+	objects.count = request.fill;
+	objects.order = (enum order)order;
+	objects.foreign = request.foreign;
+	return report >= 0 ? be_traced(&objects, report) : trace(&request);
 }

@@ -186,8 +186,18 @@ static inline bool is_stray(const struct sy__slub_cache *cache, const struct sy_
 	return sy__slub_word_frozen(word) || (foreign && sy__slub_word_full(word) && own->foreign_slabs >= cache->slot_limit);
 }
 
-/* Into any slab that isn't the slot's, in a call that ends. */
-static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
+/* Gives an object of a slab that isn't the slot's back by one exchange, where that neither moves the slab nor makes it the
+ * slot's. The word is as it was read. False: it has changed meanwhile, or more is to be done. */
+static inline bool push_at_once(const struct sy__slub_cache *cache, struct sy__slub_slab *slab, void *object, uint64_t word)
+{
+	if (sy__unlikely(!sy__slub_word_stays(word, 1)))
+		return false;
+	*sy__slub_link_at(object, cache->offset) = sy__slub_word_first(word, object);
+	return sy__swap64(&slab->word, &word, sy__slub_word_push(word, object, 1));
+}
+
+/* Into any slab that isn't the slot's, in a call that ends. Arguments are in the order of sy__slub_kfree_foreign's. */
+static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
 	struct sy__slub_slab *slab = sy__slub_slab(page);
@@ -200,6 +210,8 @@ static SY__OUT_OF_LINE void put_foreign_here(struct sy__slub_cache *cache, struc
 		take_back(cache, page, object, here, word);
 	else if (is_stray(cache, own, word, foreign))
 		keep_stray(cache, own, object);
+	else if (sy__likely(push_at_once(cache, slab, object, word)))
+		sy__call_end();
 	else
 		give_foreign_here(cache, page, object, here);
 }
@@ -213,7 +225,7 @@ static inline void free_other(struct sy__slub_cache *cache, void *object, size_t
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, offset)))
 		sy__slub_put_owned(here, page, object, offset);
 	else
-		put_foreign_here(cache, page, object, here);
+		put_foreign_here(object, cache, page, here);
 }
 
 static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object)
@@ -359,7 +371,7 @@ SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, 
 	if (sy__page_is_large(page))
 		kfree_large_here(object, heap, page, here);
 	else if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
-		put_foreign_here(sy__slub_slab(page)->cache, page, object, here);
+		put_foreign_here(object, sy__slub_slab(page)->cache, page, here);
 	else
 		sy__here_kfree(object, heap);
 }

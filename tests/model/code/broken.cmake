@@ -38,6 +38,12 @@ slabyard_broken(adopted_by_store slub "two slabs" "in execution" core/policies/s
 !sy__swap64(&slab->word, &word, word | SY__SLUB_FROZEN))) {]] [[
 (__atomic_store_n(&slab->word, word | SY__SLUB_FROZEN, __ATOMIC_RELEASE), false))) {]])
 
+# An object of another slot's slab is pushed by a store.
+slabyard_broken(pushed_by_store slub "pushes" "in execution" core/policies/slub_here.c [[
+	return sy__swap64(&slab->word, &word, sy__slub_word_push(word, object, 1));]] [[
+	__atomic_store_n(&slab->word, sy__slub_word_push(word, object, 1), __ATOMIC_RELEASE);
+	return true;]])
+
 # A slab leaves the slot's list, and the next one still links to it.
 slabyard_broken(next_unlinked slub "three slabs" "list is broken.*in execution" core/policies/slub_owned.c [[
 	if (next)
