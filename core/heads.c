@@ -1,5 +1,6 @@
 /*
- * Heads of pages: the descriptor of the first page of the slab, or large allocation, that a page is of. For freeing without knowing the cache.
+ * Heads of pages: the descriptor of the first page of the slab, or large allocation, that a page is of. For freeing without
+ * knowing the cache.
  *
  * kfree gets an address and nothing else, and every free needs the slab's state, in the descriptor of its first page. The page's
  * own descriptor says which that is, but to ask the descriptors of all pages of a slab, for the way to one of them, is to
@@ -11,10 +12,10 @@
  * other pages is never looked at, so nothing is undone when pages are given back.
  *
  * They are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
- * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk usable at
- * once: that is no harm. Whether a chunk is usable is an acquire, against the release of who made it so, that no write to it is made
- * before the word was seen; the mapping itself is changed for all processors at once. Writes are plain: who frees an object got it
- * from somebody who got it after the word was written.
+ * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk
+ * usable at once: that is no harm. Whether a chunk is usable is an acquire, against the release of who made it so, that no
+ * write to it is made before the word was seen; the mapping itself is changed for all processors at once. Writes are plain: who
+ * frees an object got it from somebody who got it after the word was written.
  */
 #include "heads.h"
 

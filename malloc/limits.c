@@ -1,9 +1,9 @@
 /*
  * Limits that the program sets itself: setrlimit and prlimit, as glibc has them.
  *
- * Addresses that are reserved for the heap count toward RLIMIT_AS, which would leave nothing to a program's own mappings and to stacks
- * of threads. So the heap is told of such a limit (process.c). One set by another process is not noticed. The kernel's call is made
- * here, as there is no way to glibc's function behind the name where a program is linked statically.
+ * Addresses that are reserved for the heap count toward RLIMIT_AS, which would leave nothing to a program's own mappings and to
+ * stacks of threads. So the heap is told of such a limit (process.c). One set by another process is not noticed. The kernel's
+ * call is made here, as there is no way to glibc's function behind the name where a program is linked statically.
  *
  * Machines of 32 bits have no range that would be in the way: there these functions are glibc's.
  */

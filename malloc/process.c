@@ -8,9 +8,10 @@
  *
  * Addresses. The heap's range is reserved as a whole, several times the machine's memory, since reserved addresses cost
  * nothing; where a resource limit (ulimit -v) leaves less, half of what it leaves, so that the program's own mappings, stacks
- * and libraries find the rest; or, where the program has more than half already, as much less as it takes. Where the program sets
- * itself such a limit later (limits.c), the range ends where half of what that leaves beside all else ends, or what was used; and reaches
- * further again where the limit rises. The child of a vfork, which has this memory and limits of its own, changes nothing.
+ * and libraries find the rest; or, where the program has more than half already, as much less as it takes. Where the program
+ * sets itself such a limit later (limits.c), the range ends where half of what that leaves beside all else ends, or what was
+ * used; and reaches further again where the limit rises. The child of a vfork, which has this memory and limits of its own,
+ * changes nothing.
  *
  * Nothing that runs with the lock asks for memory by malloc.
  */

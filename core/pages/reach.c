@@ -1,17 +1,17 @@
 /*
  * How far the range of a page allocator reaches.
  *
- * Reserved addresses cost nothing, but where a process has a limit to its addresses they count. If that is set after the range was
- * reserved, the program's own mappings and stacks would find nothing left. So the range can end earlier: of the maximal blocks that have
- * not grown yet nothing was ever used, neither of their memory nor of their descriptors, and both go back. It can reach further again,
- * as far as at first, or as far as nobody has taken those addresses meanwhile.
+ * Reserved addresses cost nothing, but where a process has a limit to its addresses they count. If that is set after the range
+ * was reserved, the program's own mappings and stacks would find nothing left. So the range can end earlier: of the maximal
+ * blocks that have not grown yet nothing was ever used, neither of their memory nor of their descriptors, and both go back. It
+ * can reach further again, as far as at first, or as far as nobody has taken those addresses meanwhile.
  *
- * Only of a heap's own pages: one zone from the first page on, of whole blocks, reserved, not populated. Everything that depends on the
- * length is counted anew; watermarks do not, as a heap's are a few pages (library/open.c).
+ * Only of a heap's own pages: one zone from the first page on, of whole blocks, reserved, not populated. Everything that
+ * depends on the length is counted anew; watermarks do not, as a heap's are a few pages (library/open.c).
  *
- * Order. Whether an address is in the range is asked without a lock, and what the program maps may lie where the range ended. So the
- * number of pages falls before the addresses go, and rises after they are back. The heap is alone meanwhile: threads that could not be
- * claimed, at most, go on in a fast call, with addresses that they had before.
+ * Order. Whether an address is in the range is asked without a lock, and what the program maps may lie where the range ended.
+ * So the number of pages falls before the addresses go, and rises after they are back. The heap is alone meanwhile: threads
+ * that could not be claimed, at most, go on in a fast call, with addresses that they had before.
  */
 #include "pages.h"
 
