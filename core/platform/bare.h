@@ -158,6 +158,12 @@ static inline bool sy__slot_mine(unsigned slot)
 	return true;
 }
 
+static inline bool sy__slot_unowned(unsigned slot)
+{
+	(void)slot;
+	return false;
+}
+
 static inline unsigned sy__slots_high(void)
 {
 	return 1;

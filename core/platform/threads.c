@@ -571,6 +571,11 @@ bool sy__slot_mine(unsigned slot)
 	return (self->slot == slot && in_call(self)) || (self->claims && table.slots[slot].claimed);
 }
 
+bool sy__slot_unowned(unsigned slot)
+{
+	return !table.slots[slot].owner;
+}
+
 /* ---- Fork ----------------------------------------------------------------------------------------------------------- */
 
 /* Between the halves of a fork the thread is in no call, so that what else prepares for it may allocate. One that forks from

@@ -102,6 +102,7 @@ void sy__claim_leave(void);
 bool sy__slots_claim_try(void);
 void sy__slots_release(void);
 bool sy__slot_mine(unsigned slot);
+bool sy__slot_unowned(unsigned slot);
 unsigned sy__slots_high(void);
 unsigned sy__cpus(void);
 unsigned sy__look_again(unsigned looks);

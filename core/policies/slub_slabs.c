@@ -15,10 +15,11 @@
  * wait in the deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's
  * lock, and discards it after releasing that lock.
  *
- * The end of a thread takes its slot's slabs away in the same way, but for small active ones without an object in use: threads that come
- * and go would do little else than make and end those. They stay in the slot, which nobody owns then; its next owner allocates from them
- * at once, and whoever claims slots (to trim, shrink or end the heap) takes them. Only in the first WARM_SLOTS, as nothing else brings
- * them back.
+ * The end of a thread takes its slot's empty slabs away in the same way. Those with objects in use, and small active ones in any case,
+ * stay in the slot, which nobody owns then: threads that come and go, and hand on what they have, would do little else than end and
+ * make them. The slot's next owner allocates from them at once, and frees into them as its own; whoever claims slots (to trim, shrink
+ * or end the heap) takes them, and so does the next time that the heap settles. Only in the first WARM_SLOTS, lest hundreds of threads
+ * leave them at once.
  *
  * Shrinking empties all slots, gives back every empty slab, and sorts each node's list so that the fullest slabs
  * are allocated from first and the emptiest have time to become empty. One pass over 32 buckets does it: a slab
@@ -31,8 +32,10 @@
 #include "slub.h"
 
 #define SHRINK_BUCKETS 32
-#define WARM_SLOTS 6u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
-#define WARM_BYTES ((size_t)16 << 10) /* of so much at most */
+#ifndef WARM_SLOTS    /* models have every thread's end be that of one beyond */
+#define WARM_SLOTS 9u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
+#endif
+#define WARM_BYTES ((size_t)16 << 10) /* without an object in use of so much at most */
 #define CLASSES_LOOKED_AT 8u /* for one of which the slot has slabs or strays, each time that it needs pages; */
 #define SLABS_LOOKED_AT 16u  /* and of those so many at most */
 #define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
@@ -423,24 +426,16 @@ SY__COLD void sy__slub_end_spares(struct sy_heap *heap, unsigned slot)
 	sy__unlock(&heap->lock);
 }
 
-/* Now and then: the same, and how much slots need again and again is found out anew. */
-uint64_t sy__slub_settle(struct sy_cache *cache)
+/* What a slot needs again and again is found out anew. */
+static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
 {
-	struct sy__slub_cache *slub = sy__slub_cache(cache);
-	uint64_t pages = 0;
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
-	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++) {
-		struct sy__slub_slot *own = sy__slub_slot(slub, slot);
-
-		if (!sy__slot_reachable(cache, slot))
-			continue;
-		sy__spares_anew(cache->heap, slot);
-		if (!own->spare && !own->missed)
-			continue;
-		own->spare = own->missed = 0;
-		pages += sy__slub_give_empties(slub, slot, slub->empty_limit);
-	}
-	return pages;
+	sy__spares_anew(cache->cache.heap, slot);
+	if (!own->spare && !own->missed)
+		return 0;
+	own->spare = own->missed = 0;
+	return sy__slub_give_empties(cache, slot, cache->empty_limit);
 }
 
 static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
@@ -549,13 +544,32 @@ static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 	return pages;
 }
 
-/* Whether the slot of a thread that ended may keep its active slab for the next one. */
-static bool stays(const struct sy__slub_cache *cache, unsigned slot)
+/* Now and then. */
+uint64_t sy__slub_settle(struct sy_cache *cache)
 {
-	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	struct sy__slub_cache *slub = sy__slub_cache(cache);
+	uint64_t pages = 0;
 
-	return cache->cache.heap->threads && slot < WARM_SLOTS && cache->empty_limit && own->slab &&
-	       SY_PAGE_SIZE << sy__page_order(own->slab) <= WARM_BYTES && is_unused(cache, own);
+	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++)
+		if (sy__slot_reachable(cache, slot))
+			pages += sy__slot_unowned(slot) ? drain_slot(slub, slot) : spares_anew(slub, slot);
+	return pages;
+}
+
+/* Whether a thread that ends leaves its active slab in the slot. */
+static bool stays(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return SY_PAGE_SIZE << sy__page_order(own->slab) <= WARM_BYTES || !is_unused(cache, own);
+}
+
+static void leave_for_next(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	give_strays(cache, slot);
+	if (own->slab && !stays(cache, own))
+		sy__slub_deactivate(cache, slot, own);
+	sy__slub_give_empties(cache, slot, 0);
 }
 
 /* What a slot has when its CPU goes away, or its thread. */
@@ -565,9 +579,8 @@ void sy__slub_drain(struct sy_heap *heap, unsigned slot)
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy__slub_cache *cache = sy__slub_cache(sy__entry(at, struct sy_cache, link));
 
-		give_strays(cache, slot);
-		if (stays(cache, slot))
-			unfreeze_owned(cache, slot);
+		if (heap->threads && slot < WARM_SLOTS && cache->empty_limit)
+			leave_for_next(cache, slot);
 		else
 			drain_slot(cache, slot);
 	}

@@ -36,4 +36,10 @@
 #define __libc_pvalloc slabyard_libc_pvalloc
 #define __posix_memalign slabyard_internal_posix_memalign
 
+/* Sanitizers set limits before they are ready for the program's own code. */
+#define setrlimit slabyard_setrlimit
+#define setrlimit64 slabyard_setrlimit64
+#define prlimit slabyard_prlimit
+#define prlimit64 slabyard_prlimit64
+
 #endif

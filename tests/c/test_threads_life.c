@@ -1,8 +1,11 @@
 /*
- * The lives of threads: thousands of short ones leave nothing behind but a little for the next one; more of them than there are slots are served all the same; what
- * other destructors free after a thread's end is taken back; and a constructor that calls back is refused, not harmed.
+ * The lives of threads: thousands of short ones leave nothing behind but a little for the next one; more of them than there are
+ * slots are served all the same; what other destructors free after a thread's end is taken back; and a constructor that calls
+ * back is refused, not harmed.
  */
 #include "threads_support.h"
+
+#include "core/here.h"
 
 #define SHORT_LIVES 10000
 #define AT_ONCE (SY_MAX_SLOTS + 40)
@@ -67,7 +70,7 @@ static void use_and_end(void **kept)
 	pthread_join(thread, NULL);
 }
 
-/* A small slab of which nothing is in use waits in the slot for the next thread, or a trim; one in use goes to everybody. */
+/* What a thread leaves waits in its slot for the next thread, or until the heap settles. */
 static void left_for_the_next(void)
 {
 	uint64_t pages;
@@ -80,11 +83,20 @@ static void left_for_the_next(void)
 	CHECK(pages > 0);
 	use_and_end(&object);
 	CHECK(yard.heap->counters.slab_pages == pages);
-	sy_mfree(yard.heap, sy_malloc(yard.heap, 48, 0));
+	use_and_end(NULL);
+	CHECK(yard.heap->counters.slab_pages == pages);
+	sy__settle_soon(yard.heap);
+	sy__heap_tick(yard.heap);
+	sy_mfree(yard.heap, sy_malloc(yard.heap, 48, 0)); /* by another thread, that has the slab now */
 	CHECK(yard.heap->counters.slab_pages == pages);
 	sy_mfree(yard.heap, object);
-	use_and_end(NULL);
 	sy_heap_trim(yard.heap);
+	CHECK(!yard.heap->counters.slab_pages);
+	use_and_end(&object);
+	sy_mfree(yard.heap, object);
+	CHECK(yard.heap->counters.slab_pages == pages);
+	sy__settle_soon(yard.heap);
+	sy__heap_tick(yard.heap);
 	CHECK(!yard.heap->counters.slab_pages);
 	yard_close(&yard);
 }

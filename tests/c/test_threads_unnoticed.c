@@ -1,9 +1,12 @@
 /*
- * What a thread has without a use for it: slabs that it owns and others emptied, and objects of others that it keeps. Both are found when that
- * thread needs pages for another size (core/policies/slub_slabs.c): the slabs serve that one, the objects go home. And what a thread has emptied
- * itself serves all sizes when it ends, none is kept for its own; what is free in the other slabs then goes to their nodes, by a look at few of it.
+ * What a thread has without a use for it: slabs that it owns and others emptied, and objects of others that it keeps. Both are
+ * found when that thread needs pages for another size (core/policies/slub_slabs.c): the slabs serve that one, the objects go
+ * home. And what a thread has emptied itself serves all sizes when it ends, none is kept for its own; what is free in the other
+ * slabs then stays for the next thread, or goes to their nodes when the heap settles, by a look at few of it.
  */
 #include "threads_support.h"
+
+#include "core/here.h"
 
 #define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SMALL 208
@@ -190,6 +193,8 @@ static void few_are_in_front(void)
 	cache = sy_cache_create(heap, &config);
 	CHECK(cache != NULL);
 	run(frees_half);
+	sy__settle_soon(heap);
+	sy__heap_tick(heap);
 	CHECK_TEXT(sy_heap_check(heap), NULL);
 	CHECK(sy_alloc(cache, 0) == objects[FEW / 2]);
 	sy_heap_close(heap);
@@ -212,8 +217,8 @@ static void *batches_of_large_ones(void *nothing)
 	return nothing;
 }
 
-/* A thread that takes what fills four slabs, and gives all of it back, again and again, keeps what it allocates from and two empty slabs: it asks for
- * pages once for all of a batch. */
+/* A thread that takes what fills four slabs, and gives all of it back, again and again, keeps what it allocates from and two
+ * empty slabs: it asks for pages once for all of a batch. */
 static void empties_serve_again(void)
 {
 	const struct sy_heap_options options = { .reserve = RESERVE };

@@ -357,6 +357,12 @@ bool sy__slot_mine(unsigned slot)
 	return running() < 0 || claimer == running() || sy__self.slot == slot;
 }
 
+bool sy__slot_unowned(unsigned slot)
+{
+	(void)slot;
+	return false;
+}
+
 unsigned sy__slots_high(void)
 {
 	return MODEL_THREADS + 1;
