@@ -83,6 +83,11 @@ static inline bool sy__slot_mine(unsigned slot)
 	return slot == cpu || slot == cpu + nr_cpu_ids || READ_ONCE(sy__everybody_waits);
 }
 
+static inline bool sy__slot_unowned(unsigned slot)
+{
+	return false;
+}
+
 static inline ptrdiff_t sy__call_here(void)
 {
 	return (ptrdiff_t)raw_smp_processor_id() * 4096;
@@ -212,6 +217,11 @@ static inline bool sy__source_allows(size_t bytes)
 
 static inline void sy__source_release(void *p, size_t bytes)
 {
+}
+
+static inline bool sy__source_reserve_at(void *p, size_t bytes)
+{
+	return false;
 }
 
 static inline void sy__copy(void *to, const void *from, size_t bytes)
