@@ -105,9 +105,11 @@ test-conformance: $(VENV)/.slabyard $(VENV)/.test
 	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/conformance
 
 test-kernel: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python tests/kernel/needs.py
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations 10 tests/kernel/boots.py
 
 test-kernel-smoke: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python tests/kernel/needs.py smoke
 	@$(BIN)/python -m pytest -q -n 2 tests/kernel/boots.py -k smoke
 
 CROSS := aarch64-linux-gnu arm-linux-gnueabihf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from slabyard.errors import UserError
 from slabyard.kernels import build, cache, commands, config, edits, kinds, ports, source, tools
 
 SLUB = kinds.KINDS["slub"]
+NEEDS = Path(__file__).parents[1] / "kernel" / "needs.py"
 ORIGINAL = "obj-y := filemap.o\nobj-$(CONFIG_SLOB) += slob.o\n"
 
 
@@ -463,3 +465,30 @@ def test_missing_tools_are_told_together(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(UserError, match=told) as caught:
         tools.require((*tools.BUILD, *tools.ARCHITECTURES["x86_64"]), "building a kernel for x86_64")
     assert caught.value.status == 4
+
+
+def needs(tmp_path: Path, present: tuple[str, ...], *words: str, arches: str = "um,x86_64") -> subprocess.CompletedProcess[str]:
+    """What the kernel tests say of a machine that has these programs alone."""
+    folder = tmp_path / "bin"
+    folder.mkdir(exist_ok=True)
+    for name in present:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(shutil.which(name) or "/bin/true")
+    code = "import runpy; from slabyard.kernels import tools; tools._MORE_PATHS = (); "
+    code += f"runpy.run_path({str(NEEDS)!r}, run_name='__main__')"
+    environment = {**os.environ, "PATH": str(folder), "SLABYARD_KERNEL_ARCHES": arches}
+    return subprocess.run([sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_kernel_tests_tell_what_is_missing_before_they_build(tmp_path: Path) -> None:
+    there = ("make", "ld", "flex", "bison", "bc", "tar", "xz", "busybox", "hackbench", "file")
+    done = needs(tmp_path, there)
+    assert done.returncode == 4 and done.stdout == ""
+    assert done.stderr.startswith("slabyard: make test-kernel needs gcc, qemu-system-x86_64, sysbench, perf, which are missing (Debian")
+    assert done.stderr.count("\n") == 1 and "apt install gcc qemu-system-x86 sysbench linux-perf;" in done.stderr
+    assert "needs gcc, sysbench, perf, which" in needs(tmp_path, there, arches="um").stderr
+    assert "make test-kernel-smoke needs gcc, which is missing" in needs(tmp_path, there, "smoke").stderr
+
+
+def test_a_static_library_is_looked_for() -> None:
+    assert tools._links("libgcc.a") and not tools._links("libnone-of-that-name.a")

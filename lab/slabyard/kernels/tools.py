@@ -12,27 +12,33 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ..errors import MISSING, UserError
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A program, or a C header where `header` is set, and the package that has it under Debian and under Fedora."""
+    """A program, or what the C compiler takes where `kind` says so, and the package that has it under Debian and under Fedora."""
 
     name: str
     debian: str
     fedora: str
-    header: bool = False
+    kind: Literal["program", "header", "library"] = "program"
 
     def there(self) -> bool:
         """Whether this machine has it."""
-        return _compiles(self.name) if self.header else which(self.name) is not None
+        match self.kind:
+            case "header":
+                return _compiles(self.name)
+            case "library":
+                return _links(self.name)
+        return which(self.name) is not None
 
 
 MAKE = Tool("make", "make", "make")
 COMPILER = Tool("gcc", "gcc", "gcc")
-STATIC_LIBC = Tool("libc.a", "libc6-dev", "glibc-static")
+STATIC_LIBC = Tool("libc.a", "libc6-dev", "glibc-static", "library")
 BUILD = (
     MAKE,
     COMPILER,
@@ -43,8 +49,8 @@ BUILD = (
     Tool("tar", "tar", "tar"),
 )
 ARCHITECTURES: dict[str, tuple[Tool, ...]] = {
-    "um": (Tool("sys/ptrace.h", "libc6-dev", "glibc-devel", header=True),),
-    "x86_64": (Tool("gelf.h", "libelf-dev", "elfutils-libelf-devel", header=True),),
+    "um": (Tool("sys/ptrace.h", "libc6-dev", "glibc-devel", "header"),),
+    "x86_64": (Tool("gelf.h", "libelf-dev", "elfutils-libelf-devel", "header"),),
 }
 XZ = Tool("xz", "xz-utils", "xz")
 BUSYBOX = Tool("busybox", "busybox-static", "busybox")
@@ -85,10 +91,15 @@ def path_of(tool: Tool, purpose: str) -> str:
     return found
 
 
+def guests(arch: str) -> tuple[Tool, ...]:
+    """What a guest is made of and what boots it: its programs of ours are linked with a static C library."""
+    return (BUSYBOX, STATIC_LIBC, *((QEMU,) if arch == "x86_64" else ()))
+
+
 def boot(arch: str) -> None:
-    """UserError where this machine lacks what boots a kernel with a guest: QEMU, and a busybox that needs no libraries."""
+    """UserError where this machine lacks what boots a kernel with a guest, or its busybox needs libraries."""
     purpose = f"booting a kernel for {arch}"
-    require((BUSYBOX, QEMU) if arch == "x86_64" else (BUSYBOX,), purpose)
+    require(guests(arch), purpose)
     busybox = path_of(BUSYBOX, purpose)
     if not is_static(Path(busybox)):
         raise UserError(f"{purpose} needs a static busybox, and {busybox} is none (Debian: apt install busybox-static)", MISSING)
@@ -102,6 +113,15 @@ def _compiles(header: str) -> bool:
         [compiler, "-E", "-x", "c", "-o", os.devnull, "-"], input=f"#include <{header}>\n".encode(), capture_output=True, check=False
     )
     return check.returncode == 0
+
+
+def _links(library: str) -> bool:
+    """Whether the compiler finds a library; a name that it does not find it repeats."""
+    compiler = which("gcc")
+    if compiler is None:
+        return True
+    found = subprocess.run([compiler, f"-print-file-name={library}"], capture_output=True, text=True, check=False)
+    return found.stdout.strip() != library
 
 
 def compiler_version() -> str:

@@ -1,0 +1,37 @@
+"""What the kernel tests need of this machine, looked for before anything is built: `make test-kernel` begins with it.
+
+One line tells all programs and headers that are missing, and how to get them; the exit status is then 4. With `smoke`, what the
+tests named so need. SLABYARD_KERNEL_ARCHES narrows it as it narrows the tests (boots.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from slabyard.errors import UserError
+from slabyard.kernels import source, tools, workloads
+from slabyard.output import note
+
+
+def check(smoke: bool, arches: list[str]) -> None:
+    """UserError where this machine lacks something."""
+    command = f"make test-kernel{'-smoke' if smoke else ''}"
+    asked = ["um"] if smoke else arches
+    wanted = [*tools.BUILD, tools.XZ]
+    for arch in asked:
+        wanted += [*tools.ARCHITECTURES[arch], *tools.guests(arch)]
+    wanted += [tools.HACKBENCH] if smoke else workloads.WORKLOADS["all"].programs
+    wanted += [tools.PERF] if "um" in asked and not smoke else []
+    tools.require(dict.fromkeys(wanted), command)
+    for arch in asked:
+        tools.boot(arch)
+    source.find(None)
+
+
+if __name__ == "__main__":
+    try:
+        check("smoke" in sys.argv[1:], os.environ.get("SLABYARD_KERNEL_ARCHES", "um,x86_64").split(","))
+    except UserError as error:
+        note(error.message)
+        sys.exit(error.status)
