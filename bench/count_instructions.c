@@ -2,7 +2,7 @@
  * count-instructions: how many instructions an allocation and a free take inside an allocator's shared library.
  *
  *   count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT]
- *                      kmem|kmalloc|malloc
+ *                      [--places FILE] kmem|kmalloc|malloc
  *
  * Times of a few nanoseconds depend on the machine, its clock and its neighbours; instructions don't, so they can be counted in
  * CI. The program runs itself again with the library preloaded, one thread, objects of 64 bytes, and single-steps that process
@@ -20,15 +20,20 @@
  * watched as often as they occur. Printed are the means of both functions, and their sum. With --foreign it is another thread
  * that allocates them, unwatched, and then waits; this one, which allocates nothing, frees them.
  *
+ * With --places, which is for pairs: FILE gets a line for each instruction that ran in those calls that took the printed number of
+ * them: "alloc" or "free", how many bytes the instruction lies behind the first one of the function that allocates, and how often
+ * it ran in a call.
+ *
  * The environment passes on to the library: SLABYARD=slab:batchcount=16 count-instructions --preload libslabyard.so kmalloc.
- * Status: 0; 1 when the sum is more than --at-most allows; 2 wrong usage, or no such function in the library; 77 when this machine
- * lets nobody trace.
+ * Status: 0; 1 when the sum is more than --at-most allows; 2 wrong usage, no such function in the library, or FILE can't be
+ * written; 77 when this machine lets nobody trace.
  *
  * The traced process stops itself before each call that is to be watched, and tells by a pipe where the functions are.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,6 +56,7 @@
 #define MOST_OBJECTS 1000000
 #define EVERY 7
 #define GFP_KERNEL_IN_KMEM_H 0x10000u /* GFP_KERNEL asks for nothing; any bit that no request looks at */
+#define MOST_STEPS (PAIRS * 100000) /* of each function, whose places are noted */
 #define CANNOT_TRACE 77
 
 /* ---- The traced process ----------------------------------------------------------------------------------------- */
@@ -321,6 +327,7 @@ static bool where(pid_t child, struct place *place)
 struct counted {
 	uint64_t at, calls, total;
 	uint64_t *each;
+	uint64_t *trail; /* of pairs: where the instructions of all calls were, one call behind the other */
 };
 
 static int ascending(const void *a, const void *b)
@@ -330,14 +337,62 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double figure(struct counted *counted, bool mean)
+static double figure(const struct counted *counted, bool mean)
 {
+	static uint64_t sorted[PAIRS];
+
 	if (!counted->calls)
 		return 0;
 	if (mean)
 		return (double)counted->total / (double)counted->calls;
-	qsort(counted->each, (size_t)counted->calls, sizeof(uint64_t), ascending);
-	return (double)counted->each[counted->calls / 2];
+	memcpy(sorted, counted->each, (size_t)counted->calls * sizeof(*sorted));
+	qsort(sorted, (size_t)counted->calls, sizeof(*sorted), ascending);
+	return (double)sorted[counted->calls / 2];
+}
+
+/* Moves the instructions of calls of that length to the front of the trail; how many calls these are. */
+static uint64_t calls_as_long(struct counted *counted, uint64_t length)
+{
+	uint64_t calls = 0, from = 0;
+
+	for (uint64_t call = 0; call < counted->calls; from += counted->each[call++])
+		if (counted->each[call] == length)
+			memmove(counted->trail + calls++ * length, counted->trail + from, (size_t)length * sizeof(uint64_t));
+	return calls;
+}
+
+static void write_places_of(FILE *file, const char *name, struct counted *counted, uint64_t alloc_at)
+{
+	uint64_t length = (uint64_t)figure(counted, false), calls = calls_as_long(counted, length), times;
+
+	qsort(counted->trail, (size_t)(calls * length), sizeof(uint64_t), ascending);
+	for (uint64_t at = 0; at < calls * length; at += times) {
+		times = 1;
+		while (at + times < calls * length && counted->trail[at + times] == counted->trail[at])
+			times++;
+		fprintf(file, "%s %lld %.4f\n", name, (long long)(int64_t)(counted->trail[at] - alloc_at), (double)times / (double)calls);
+	}
+}
+
+/* Whether all of it is in the file. */
+static bool write_places(const char *name, struct counted functions[2])
+{
+	FILE *file = NULL;
+	bool written = false;
+
+	if (functions[0].total > MOST_STEPS || functions[1].total > MOST_STEPS)
+		errno = EFBIG;
+	else
+		file = fopen(name, "w");
+	if (file) {
+		write_places_of(file, "alloc", &functions[0], functions[0].at);
+		write_places_of(file, "free", &functions[1], functions[0].at);
+		written = !ferror(file);
+		written = fclose(file) == 0 && written;
+	}
+	if (!written)
+		perror(name);
+	return written;
 }
 
 /* One step; false: the process has ended. */
@@ -349,12 +404,14 @@ static bool step(pid_t child)
 }
 
 /* From the first instruction of a function to its return. */
-static uint64_t count_call(pid_t child, struct place entry)
+static uint64_t count_call(pid_t child, struct place entry, struct counted *function)
 {
 	struct place end = return_place(child, entry), now;
-	uint64_t count = 0;
+	uint64_t count = 0, ip = entry.ip;
 
-	while (step(child) && where(child, &now)) {
+	for (; step(child) && where(child, &now); ip = now.ip) {
+		if (function->trail && function->total + count < MOST_STEPS)
+			function->trail[function->total + count] = ip;
 		count++;
 		if (now.ip == end.ip && now.sp == end.sp)
 			break;
@@ -372,7 +429,7 @@ static void follow_one(pid_t child, struct counted functions[2])
 
 		if (!function || function->calls == MOST_OBJECTS)
 			continue;
-		function->each[function->calls] = count_call(child, now);
+		function->each[function->calls] = count_call(child, now, function);
 		function->total += function->each[function->calls++];
 		return;
 	}
@@ -390,7 +447,7 @@ static void follow(pid_t child, struct counted functions[2])
 
 struct request {
 	const struct kind *kind;
-	const char *preload, *order;
+	const char *preload, *order, *places;
 	size_t fill;
 	bool foreign;
 	double at_most;
@@ -424,7 +481,7 @@ static void run_again(const struct request *request, int report)
 
 static int trace(const struct request *request)
 {
-	static uint64_t each[2][MOST_OBJECTS];
+	static uint64_t each[2][MOST_OBJECTS], trail[2][MOST_STEPS];
 	struct counted functions[2] = { { .each = each[0] }, { .each = each[1] } };
 	uint64_t addresses[2];
 	int channel[2], status;
@@ -448,6 +505,8 @@ static int trace(const struct request *request)
 		return 2;
 	functions[0].at = addresses[0];
 	functions[1].at = addresses[1];
+	for (unsigned i = 0; i < 2 && request->places; i++)
+		functions[i].trail = trail[i];
 	follow(child, functions);
 
 	alloc = figure(&functions[0], request->fill > 0);
@@ -457,6 +516,8 @@ static int trace(const struct request *request)
 		fprintf(stderr, "count-instructions: a function was never called\n");
 		return 2;
 	}
+	if (request->places && !write_places(request->places, functions))
+		return 2;
 	if (request->at_most > 0 && alloc + release > request->at_most) {
 		fprintf(stderr, "count-instructions: %.1f instructions are more than %.1f\n", alloc + release, request->at_most);
 		return 1;
@@ -467,7 +528,7 @@ static int trace(const struct request *request)
 static int usage(void)
 {
 	fprintf(stderr, "usage: count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT] "
-	                "kmem|kmalloc|malloc\n");
+	                "[--places FILE] kmem|kmalloc|malloc\n");
 	return 2;
 }
 
@@ -478,6 +539,7 @@ int main(int argc, char **argv)
 		                                     { "foreign", no_argument, NULL, 'e' },
 		                                     { "order", required_argument, NULL, 'o' },
 		                                     { "at-most", required_argument, NULL, 'm' },
+		                                     { "places", required_argument, NULL, 'l' },
 		                                     { "traced", required_argument, NULL, 't' },
 		                                     { NULL, 0, NULL, 0 } };
 	static const char *const orders[] = { "in", "reverse", "shuffled" };
@@ -503,6 +565,9 @@ int main(int argc, char **argv)
 		case 'm':
 			request.at_most = strtod(optarg, NULL);
 			break;
+		case 'l':
+			request.places = optarg;
+			break;
 		case 't':
 			report = atoi(optarg);
 			break;
@@ -512,7 +577,8 @@ int main(int argc, char **argv)
 	}
 	while (order < 3 && strcmp(orders[order], request.order) != 0)
 		order++;
-	if (optind != argc - 1 || order == 3 || request.fill > MOST_OBJECTS || (request.foreign && !request.fill))
+	if (optind != argc - 1 || order == 3 || request.fill > MOST_OBJECTS || (request.foreign && !request.fill) ||
+	    (request.places && request.fill))
 		return usage();
 	request.kind = kind_named(argv[optind]);
 	if (!request.kind)

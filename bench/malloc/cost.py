@@ -1,15 +1,19 @@
 """Counts instructions of hot allocations and frees, and writes the tables of docs/cost.md between its markers.
 
 Needs build/bench/c, which `make cost` builds: the counter (bench/count_instructions.c) and both libraries. Peers are those that
-allocators.py finds.
+allocators.py finds. What a pair is spent on is told by the source file and function that each instruction was compiled from,
+after inlining, which binutils' addr2line reads from the libraries.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +24,19 @@ DOCUMENT = ROOT / "docs" / "cost.md"
 POLICIES = ("slub", "slab", "slqb", "bonwick", "bsd44", "slob", "sunos4", "svr4")
 ORDERS = ("in", "reverse", "shuffled")
 OBJECTS = 10_000
+KERNEL, MALLOC = BUILD / "libslabyard.so", BUILD / "libslabyard-malloc.so"
+INTERFACES = {"kmem": (KERNEL, "kmem_cache_alloc"), "kmalloc": (KERNEL, "kmalloc"), "malloc": (MALLOC, "malloc")}
+# What an instruction is for, by "file function" of its source; the first pattern that matches.
+PARTS = {
+    "interface": r"library/|malloc/|core/kmalloc|core/here\.\S+ sy__here_(?!leave)",
+    "call": r"\S+ sy__call_|core/platform/threads|core/here",
+    "locks": r"\S+ sy__(un)?lock",
+    "page of": r"core/pages/descriptor",
+    "policy": r"core/policies/|core/list|core/geometry",
+    "pages": r"core/pages/|core/rows",
+    "bookkeeping": r"core/metadata|\S+ sy__fill",
+    "system": r"core/platform/user|elsewhere",
+}
 LINE = re.compile(r"\S+ ([\d.]+) \S+ ([\d.]+) sum ([\d.]+)")
 
 
@@ -55,12 +72,51 @@ def cell(counted: Counted | None) -> str:
     return "-" if counted is None else f"{counted.alloc:.0f} + {counted.free:.0f} = {counted.pair:.0f}"
 
 
+def sources(library: Path, addresses: list[int]) -> list[str]:
+    """ "file function" of the source of each of these addresses in the library; "elsewhere" where it has none."""
+    argv = ["addr2line", "-e", str(library), "-a", "-f", "-i"]
+    text = "".join(f"{address:#x}\n" for address in addresses)
+    answer = subprocess.run(argv, input=text, capture_output=True, text=True, check=True).stdout
+    found = []
+    for lines in re.split(r"^0x[0-9a-f]+\n", answer, flags=re.MULTILINE)[1:]:
+        function, place = lines.splitlines()[:2]
+        path = Path(os.path.normpath(place.partition(":")[0]))
+        found.append(f"{path.relative_to(ROOT)} {function}" if path.is_relative_to(ROOT) else "elsewhere")
+    return found
+
+
+def spent(kind: str, policy: str) -> Counter[str]:
+    """Instructions of a hot pair by the parts of PARTS; their sum is the pair."""
+    library, function = INTERFACES[kind]
+    symbols = subprocess.run(["nm", "-D", str(library)], capture_output=True, text=True, check=True).stdout
+    base = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.split()[1:] == ["T", function])
+    with tempfile.NamedTemporaryFile("r", encoding="ascii") as file:
+        if count(kind, library, policy, "--places", file.name) is None:
+            sys.exit(1)
+        places = [line.split()[1:] for line in file]
+    parts: Counter[str] = Counter()
+    end = library.stat().st_size
+    for (_, times), source in zip(places, sources(library, [min(max(base + int(at), 0), end) for at, _ in places]), strict=True):
+        parts[next(part for part, pattern in PARTS.items() if re.match(pattern, source))] += float(times)
+    return parts
+
+
+def spent_table() -> list[str]:
+    """What the pairs of policies_table are spent on."""
+    lines = ["| pair | instructions | " + " | ".join(PARTS) + " |", "| --- |" + " ---: |" * (len(PARTS) + 1)]
+    for policy in POLICIES:
+        for kind, (_, function) in INTERFACES.items():
+            parts = spent(kind, policy)
+            cells = [f"{parts[part]:.0f}" if parts[part] else "" for part in PARTS]
+            lines.append(f"| {policy}: {function} | {sum(parts.values()):.0f} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def policies_table() -> list[str]:
     """Hot pairs of every policy by each of the three interfaces."""
-    kernel, malloc = BUILD / "libslabyard.so", BUILD / "libslabyard-malloc.so"
     lines = ["| policy | kmem_cache_alloc + kmem_cache_free | kmalloc + kfree | malloc + free |", "| --- | ---: | ---: | ---: |"]
     for policy in POLICIES:
-        cells = [cell(count("kmem", kernel, policy)), cell(count("kmalloc", kernel, policy)), cell(count("malloc", malloc, policy))]
+        cells = [cell(count(kind, library, policy)) for kind, (library, _) in INTERFACES.items()]
         lines.append(f"| {policy} | " + " | ".join(cells) + " |")
     return lines
 
@@ -69,9 +125,7 @@ def fills_table() -> list[str]:
     """Means over all objects of a fill and drain."""
     lines = ["| policy | freed in order | in reverse | shuffled |", "| --- | ---: | ---: | ---: |"]
     for policy in POLICIES[:4]:
-        cells = [
-            cell(count("kmem", BUILD / "libslabyard.so", policy, "--fill", str(OBJECTS), "--order", order)) for order in ORDERS
-        ]
+        cells = [cell(count("kmem", KERNEL, policy, "--fill", str(OBJECTS), "--order", order)) for order in ORDERS]
         lines.append(f"| {policy} | " + " | ".join(cells) + " |")
     return lines
 
@@ -95,8 +149,10 @@ def replace(text: str, marker: str, lines: list[str]) -> str:
 
 
 def main() -> None:
+    if not shutil.which("addr2line") or not shutil.which("nm"):
+        sys.exit("cost: nm and addr2line are missing; install them (Debian: apt install binutils)")
     text = DOCUMENT.read_text(encoding="utf-8")
-    for marker, table in (("policies", policies_table), ("fills", fills_table), ("peers", peers_table)):
+    for marker, table in (("policies", policies_table), ("spent", spent_table), ("fills", fills_table), ("peers", peers_table)):
         lines = table()
         print("\n".join(lines), end="\n\n")
         text = replace(text, marker, lines)
