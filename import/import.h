@@ -146,7 +146,7 @@ struct scan {
 	uint64_t events[EVENT_NAMES];
 	struct interner unknown;     /* names of events that are none of ours */
 	uint64_t unknown_counts[64]; /* by number in unknown */
-	uint64_t lines, unparsed, lost;
+	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's sum, which is of what was reported too */
 	uint64_t null_frees, failed_allocs;
 	uint64_t first_time, last_time; /* of all events, counted-apart ones too */
 	uint32_t cpus, nodes;  /* largest seen + 1 */

@@ -102,6 +102,7 @@ class About:
     recorded_at: str | None = None
     cpus: int | None = None
     page_size: int | None = None  # bytes
+    lost: int = 0  # events, where the recorder has counted them
     snapshots: list[dict[str, Any]] = field(default_factory=list)  # as snapshots.take() gives them
 
 
@@ -357,6 +358,7 @@ def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> _Inputs:
             MISSING,
         )
     data = perfdata.read(path)
+    about.lost = data.lost() if data else 0
     _read_header(perf, path, about)
     children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     inputs = _Inputs([], [], lambda: _check_perf(path, children))
@@ -559,13 +561,14 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         events=header["events"],
         unknown_events=unknown_events,
         truncated=header["truncated"],
+        lost=max(header["lost"], about.lost),
         shared_pages=header["shared_pages"],
         direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
         caches=_caches(header, trailer["cache_counts"], taken),
         zones=zones,
         snapshots=taken,
     )
-    for name in ("null_frees", "failed_allocations", "lost", "unparsed_lines", "reordered"):
+    for name in ("null_frees", "failed_allocations", "unparsed_lines", "reordered"):
         setattr(metadata, name, header[name])
     for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
         setattr(metadata, name, trailer[name])

@@ -31,9 +31,11 @@ from .errors import UserError
 _HEADER = struct.Struct("<8s8Q32s")
 _SECTION = struct.Struct("<QQ")
 _TRACING_DATA, _BUILD_ID, _COMPRESSED = 1, 2, 27  # numbers of features
-_RECORD_MMAP, _RECORD_ATTR, _RECORD_TRACING_DATA = 1, 64, 66
+_RECORD_MMAP, _RECORD_LOST_SAMPLES, _RECORD_ATTR, _RECORD_TRACING_DATA = 1, 13, 64, 66
+_DROPPED = 1 << 15  # flag of a LOST_SAMPLES that counts what a filter has left out
 _FIRST_RECORDS = 1 << 16  # bytes in which the kernel's own mapping is recorded
 _FINISHED_ROUND = struct.pack("<IHH", 68, 0, 8)
+_LAST_RECORDS = 1 << 20  # bytes in which perf tells what was lost of each event
 _WINDOW = 4 << 20  # bytes to look at at once
 _FURTHEST = 512 << 20  # bytes in which a round ends: each CPU's buffer once
 _RECORDS_TO_SEE = 1000
@@ -101,6 +103,23 @@ class PerfData:
                 if not sent:
                     return
                 offset += sent
+
+    def lost(self) -> int:
+        """Events that the kernel says it has lost. perf asks it at the end (since 6.1, of a kernel since 6.0), so that those are in it
+        behind which nothing came any more; perf script has no text of it. 0 where perf has not asked."""
+        start = max(self.data[0], sum(self.data) - _LAST_RECORDS)
+        with self.path.open("rb") as file:
+            records = _section(file.fileno(), (start, sum(self.data) - start))
+        at = 0 if start == self.data[0] else records.find(_FINISHED_ROUND)
+        while at > 0 and ((start + at - self.data[0]) % 8 or not _holds_records(records, at)):
+            at = records.find(_FINISHED_ROUND, at + 1)
+        lost = 0
+        while 0 <= at <= len(records) - 16:
+            kind, flags, size = struct.unpack_from("<IHH", records, at)
+            if kind == _RECORD_LOST_SAMPLES and not flags & _DROPPED:
+                lost += struct.unpack_from("<Q", records, at + 8)[0]
+            at += max(size, 8)
+        return lost
 
     def kernel_text(self) -> tuple[str, int] | None:
         """A symbol of the recorded kernel's text and its address then; None where it is not recorded."""

@@ -118,7 +118,11 @@ def import_capture(options: argparse.Namespace) -> int:
         output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2|zst))+$", "", options.capture.name) + ".parquet")
     check_outputs((output,), () if source == "-" else (options.capture,))
     snapshots = [read_snapshot(text) for text in options.snapshot]
-    return _told(output, import_trace(source, output, snapshots, options.cpus, page_size=options.page_size))
+    metadata = import_trace(source, output, snapshots, options.cpus, page_size=options.page_size)
+    status = _told(output, metadata)
+    if metadata.source == "perf script" and not metadata.lost:
+        note("the text of perf script tells of lost events only where it was made with --show-lost-events")
+    return status
 
 
 def describe_trace(options: argparse.Namespace) -> int:

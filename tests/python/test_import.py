@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from slabyard import gfp, importer, programs, replay, trace
+from slabyard import cli, gfp, importer, programs, replay, trace
 from slabyard.errors import MISSING, UserError
 
 TRUTH = Path(__file__).parent.parent / "data"
@@ -597,6 +597,42 @@ def test_lost_and_unknown_events(tmp_path: Path) -> None:
     assert metadata.incomplete == "187,113 events were lost while it was recorded"
     metadata.lost, metadata.unparsed_lines = 0, 1
     assert metadata.incomplete == "1 line of the capture could not be read"
+
+
+@pytest.mark.parametrize(
+    ("lines", "lost"),
+    [
+        (["     perf  4110 [001] 44716.601713: PERF_RECORD_LOST lost 159", "[000] 44716.6: PERF_RECORD_LOST lost 2"], 161),
+        (["     perf     0 [-01]     0.000000: PERF_RECORD_LOST_SAMPLES lost 33"], 33),
+        (["PERF_RECORD_LOST: id:96275: lost:9140"], 9140),
+        (["CPU:1 [LOST 12 EVENTS]", "CPU:0 [LOST 7 EVENTS]"], 19),
+        (["CPU:1 [12 EVENTS DROPPED]", "CPU:3 [EVENTS DROPPED]"], 13),
+        (["LOST 12 events!"], 12),
+        (["Warning:", "Processed 94257 events and lost 866 chunks!", "", "Check IO/CPU overload!", ""], 866),
+        (["Warning:", "Processed 1000 events and lost 2 chunks!", "Processed 10000 samples and lost 85.26%!"], 8526),
+        (["Processed 10000 samples and lost 5.10%!"], 510),
+        (["[000] 20.0: PERF_RECORD_LOST lost 900", "Processed 94257 events and lost 866 chunks!"], 900),
+        (["Processed 18446744073709551615 samples and lost 99.99%!"], 18446744073709551615),
+    ],
+)
+def test_reports_of_lost_events(tmp_path: Path, lines: list[str], lost: int) -> None:
+    """As perf script, perf trace, tracefs and trace-cmd word them, and perf's messages where they went into the text."""
+    capture = Capture()
+    capture.tie()
+    capture.lines += lines
+    metadata, _ = capture.imported(tmp_path)
+    assert (metadata.lost, metadata.unparsed_lines) == (lost, 0)
+    assert metadata.incomplete == f"{lost:,} events were lost while it was recorded"
+
+
+def test_text_that_cannot_tell_of_lost_events(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    capture = Capture()
+    capture.tie()
+    source, output = tmp_path / "capture.txt", str(tmp_path / "t.parquet")
+    for more, status, told in (([], 0, True), (["# tracer: nop"], 0, False), (["[000] 20.0: PERF_RECORD_LOST lost 2"], 3, False)):
+        source.write_text("\n".join([*capture.lines, *more]) + "\n")
+        assert cli.main(["import", str(source), "-o", output]) == status
+        assert ("only where it was made with --show-lost-events" in capfd.readouterr().err) is told
 
 
 def test_a_base_by_chance_does_not_make_pointers_hashed(tmp_path: Path) -> None:

@@ -62,6 +62,29 @@ def test_parts_are_whole_records(capture: Path) -> None:
             assert struct.unpack_from("<IHH", capture.read_bytes(), start) == (68, 0, 8)  # FINISHED_ROUND
 
 
+def add_records(capture: Path, added: bytes) -> None:
+    """Puts records behind the last one of a perf.data: what follows the data moves."""
+    content, data = capture.read_bytes(), perfdata.read(capture)
+    assert data is not None
+    end = sum(data.data)
+    table = b"".join(struct.pack("<QQ", offset + len(added), size) for offset, size in data.features.values())
+    head = content[:48] + struct.pack("<Q", data.data[1] + len(added)) + content[56:end]
+    capture.write_bytes(head + added + table + content[end + len(table) :])
+
+
+def test_what_was_lost_at_the_end_is_known_too(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that came behind it told of it, so it is in perf's own count alone. What a filter has dropped is not lost."""
+    counts = [struct.pack("<IHHQ32x", 13, 0, 48, lost) for lost in (70, 7)]
+    add_records(capture, b"".join([*counts, struct.pack("<IHHQ32x", 13, 1 << 15, 48, 500)]))
+    for large in (importer.LARGE, 0):
+        monkeypatch.setattr(importer, "LARGE", large)
+        metadata = importer.import_trace(capture, tmp_path / "t.parquet")
+        assert metadata.lost == 77 and metadata.incomplete == "77 events were lost while it was recorded"
+    monkeypatch.setattr(perfdata, "_LAST_RECORDS", 40_000)
+    data = perfdata.read(capture)
+    assert data is not None and data.lost() == 77
+
+
 def test_cut_off(capture: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     whole = capture.read_bytes()
