@@ -44,6 +44,21 @@ static inline bool sy__tick_is_due(void)
 	return !((sy__calls_more() + 1) & (SY__TICK_CALLS - 1));
 }
 
+/* Begins a call that needs nothing but a lock, on the caller's slot: the fast path of policies whose slots have nothing of their own.
+ * The dummy: a slow call must follow. That waits for whoever has the lock, as a call that claims may wait for had better not. */
+static inline ptrdiff_t sy__here_lock(sy__lock_t *lock)
+{
+	ptrdiff_t here = sy__call_begin();
+
+	return sy__likely(here != SY__DUMMY_HERE) && !sy__tick_is_due() && sy__likely(sy__lock_try(lock)) ? here : SY__DUMMY_HERE;
+}
+
+static inline void sy__here_unlock(sy__lock_t *lock)
+{
+	sy__unlock(lock);
+	sy__call_end();
+}
+
 /* Whether the caller may touch what a slot has of a cache: in every loop over slots but where a cache is made. In a
  * replay the caller drives all slots. Elsewhere (sy_heap.apart) these are the caller's own slot and those that are claimed, which
  * the core has done in heaps of threads around shrink, reap, counts, tick, check and cache_fini as far as that was possible; and

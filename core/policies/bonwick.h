@@ -174,7 +174,7 @@ void sy__bonwick_drain(struct sy_heap *, unsigned slot);
 void sy__bonwick_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__bonwick_cache_fini(struct sy_cache *);
 
-/* bonwick.c: entries of a cache whose slots have magazines, in a heap of threads. */
+/* bonwick.c: entries of a cache in a heap of threads. */
 void sy__bonwick_choose_here(struct sy_cache *);
 
 /* bonwick_geometry.c */

@@ -169,11 +169,9 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 	sy__list_init(&bonwick->slabs);
 	bonwick->freelist = &bonwick->slabs;
 	sy__bonwick_hash_init(&bonwick->hash, cache->size);
-	if (!bonwick->magazine)
-		return true;
 	if (cache->heap->threads)
 		sy__bonwick_choose_here(cache);
-	return make_slots(bonwick);
+	return !bonwick->magazine || make_slots(bonwick);
 }
 
 /* ---- The heap's own caches ------------------------------------------------------------------------------------ */

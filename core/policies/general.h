@@ -4,6 +4,7 @@
 
 #include "../deferred.h"
 #include "../geometry.h"
+#include "../here.h"
 #include "../list.h"
 #include "../page_interface.h"
 
@@ -126,6 +127,40 @@ static inline void sy__general_put(struct sy__general_heap *general, unsigned sl
 	--*live;
 	push(general, slot, block, bytes);
 	sy__unlock(&general->lock);
+}
+
+/* The same two on the caller's own slot, where neither takes pages nor gives any. NULL, false: a slow call must follow. */
+static inline void *sy__general_take_here(struct sy__general_heap *general, const struct sy__general_want *want, unsigned flags, uint64_t *live,
+                                          void *(*pop)(struct sy__general_heap *, unsigned, const struct sy__general_want *))
+{
+	ptrdiff_t here = sy__here_lock(&general->lock);
+	void *block;
+
+	if (sy__unlikely(here == SY__DUMMY_HERE))
+		return NULL;
+	block = pop(general, general->heap.slot_node[sy__here_slot(here)], want);
+	if (sy__unlikely(!block)) {
+		sy__unlock(&general->lock);
+		return NULL;
+	}
+	++*live;
+	sy__here_unlock(&general->lock);
+	if (sy__unlikely(flags & SY_ZERO))
+		sy__fill(block, 0, want->bytes);
+	return block;
+}
+
+static inline bool sy__general_put_here(struct sy__general_heap *general, void *block, size_t bytes, uint64_t *live,
+                                        void (*push)(struct sy__general_heap *, unsigned, void *, size_t))
+{
+	ptrdiff_t here = sy__here_lock(&general->lock);
+
+	if (sy__unlikely(here == SY__DUMMY_HERE))
+		return false;
+	--*live;
+	push(general, sy__here_slot(here), block, bytes);
+	sy__here_unlock(&general->lock);
+	return true;
 }
 
 /* page: the first of those that hold the object. */
