@@ -2,7 +2,7 @@
  * count-instructions: how many instructions an allocation and a free take inside an allocator's shared library.
  *
  *   count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT]
- *                      [--places FILE] kmem|kmalloc|malloc
+ *                      [--places FILE] kmem|kmalloc|malloc|resize
  *
  * Times of a few nanoseconds depend on the machine, its clock and its neighbours; instructions don't, so they can be counted in
  * CI. The program runs itself again with the library preloaded, one thread, objects of 64 bytes, and single-steps that process
@@ -12,6 +12,7 @@
  *   kmem      kmem_cache_alloc and kmem_cache_free (slabyard/kmem.h)
  *   kmalloc   kmalloc and kfree
  *   malloc    malloc and free: of whatever library, or of the system without --preload
+ *   resize    realloc and malloc_usable_size of one object all the time, which stays where it is
  *
  * Without --fill: one object, allocated and freed again and again; after a thousand pairs unwatched, a hundred are counted.
  * Printed are the medians of both functions and their sum, the pair. With --fill: so many objects are allocated, then freed in
@@ -97,6 +98,8 @@ static void *(*kmalloc_at)(size_t, unsigned);
 static void (*kfree_at)(const void *);
 static void *(*malloc_at)(size_t);
 static void (*free_at)(void *);
+static void *(*realloc_at)(void *, size_t);
+static size_t (*usable_at)(void *);
 
 static void *kmem_get(void)
 {
@@ -128,6 +131,19 @@ static void malloc_put(void *object)
 	free_at(object);
 }
 
+static void *resize_get(void)
+{
+	static void *object;
+
+	object = realloc_at(object, SIZE);
+	return object;
+}
+
+static void resize_put(void *object)
+{
+	usable_at(object);
+}
+
 struct kind {
 	const char *name, *alloc, *free;
 	void *alloc_at, *free_at; /* where the pointers to both functions are */
@@ -139,6 +155,7 @@ static const struct kind kinds[] = {
 	{ "kmem", "kmem_cache_alloc", "kmem_cache_free", &kmem_cache_alloc_at, &kmem_cache_free_at, kmem_get, kmem_put },
 	{ "kmalloc", "kmalloc", "kfree", &kmalloc_at, &kfree_at, kmalloc_get, kmalloc_put },
 	{ "malloc", "malloc", "free", &malloc_at, &free_at, malloc_get, malloc_put },
+	{ "resize", "realloc", "malloc_usable_size", &realloc_at, &usable_at, resize_get, resize_put },
 };
 
 static const struct kind *kind_named(const char *name)
@@ -556,7 +573,7 @@ static int trace(const struct request *request)
 static int usage(void)
 {
 	fprintf(stderr, "usage: count-instructions [--preload LIB] [--fill COUNT [--foreign] --order in|reverse|shuffled] [--at-most LIMIT] "
-	                "[--places FILE] kmem|kmalloc|malloc\n");
+	                "[--places FILE] kmem|kmalloc|malloc|resize\n");
 	return 2;
 }
 

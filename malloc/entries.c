@@ -13,7 +13,8 @@
  * The fast path. malloc and free jump through a pointer each to what serves them now: at first to functions that make the
  * heap; then to the policy's own, if it has a path for one heap that all threads share (struct sy_here in types.h), or to
  * generic ones below. So whether the library is ready is not a question that each call asks. SLUB's path they have themselves
- * (fast.c). Everything else in the family is made of those two, as their costs are in the memory that they touch.
+ * (fast.c). Everything else in the family is made of those two, as their costs are in the memory that they touch; but for how
+ * large an object is, which realloc and malloc_usable_size find as free finds its slab, without a call.
  *
  * Promises, as glibc's: objects are aligned to 16 bytes; a request of 0 bytes gets an object of its own; without memory the
  * result is NULL and errno ENOMEM, also for sizes above PTRDIFF_MAX and products that overflow; realloc to 0 bytes frees,
@@ -38,6 +39,7 @@
 
 #include "core/kmalloc.h"
 #include "core/page_interface.h"
+#include "core/policies/slub_fast.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow so large are mappings */
@@ -169,9 +171,17 @@ size_t sy__usable_bytes(const void *object)
 	return sy__holds(sy__service.heap, object) ? sy_usable_size(sy__service.heap, object) : sy__mapping_usable(object);
 }
 
-static bool stays(size_t room, size_t size)
+/* What malloc and free find at once, where they have the policy's paths themselves; 0: that takes a call. */
+static inline size_t room_at_hand(const void *object)
 {
-	return size <= room && room - size <= room / (room < SY_PAGE_SIZE ? 2 : 4);
+	struct sy_heap *heap = sy__service.fast;
+
+	return sy__likely(heap) ? sy__slub_room_here(object, heap) : 0;
+}
+
+static inline bool stays(size_t room, size_t size)
+{
+	return size <= room && room - size <= room >> (room < SY_PAGE_SIZE ? 1 : 2);
 }
 
 static void *grown(size_t size)
@@ -191,7 +201,7 @@ static void *room_for(size_t size, bool grows)
 	return size < MOVED_FROM ? sy__allocate(size + size / 8) : grown(size);
 }
 
-static void *move(void *object, size_t room, size_t size)
+static SY__OUT_OF_LINE void *move(void *object, size_t room, size_t size)
 {
 	void *moved = room_for(size, size > room);
 
@@ -212,7 +222,7 @@ static void *resize_mapping(void *object, size_t size)
 	return resized;
 }
 
-EXPORT void *realloc(void *object, size_t size)
+static SY__OUT_OF_LINE void *resize_any(void *object, size_t size)
 {
 	size_t room;
 	void *resized;
@@ -230,6 +240,15 @@ EXPORT void *realloc(void *object, size_t size)
 		return move(object, room, size);
 	resized = resize_mapping(object, size);
 	return resized ? resized : move(object, sy__usable_bytes(object), size); /* what of it can't be remapped can be copied */
+}
+
+EXPORT void *realloc(void *object, size_t size)
+{
+	size_t room = room_at_hand(object);
+
+	if (sy__unlikely(!room || !size))
+		return resize_any(object, size);
+	return stays(room, size) ? object : move(object, room, size);
 }
 
 EXPORT void *reallocarray(void *object, size_t count, size_t size)
@@ -333,7 +352,9 @@ EXPORT void *pvalloc(size_t size)
 
 EXPORT size_t malloc_usable_size(void *object)
 {
-	return object ? sy__usable_bytes(object) : 0;
+	size_t room = room_at_hand(object);
+
+	return sy__likely(room) || !object ? room : sy__usable_bytes(object);
 }
 
 /* C23: the caller promises the size that it asked for; nothing is to be gained from it here. */

@@ -119,6 +119,19 @@ static inline void sy__slub_free_other(void *object, struct sy_heap *heap)
 		sy__here_free(object, heap);
 }
 
+/* Of any address: bytes that may be written of an object in a slab, which nobody changes while it is in use; 0: it is in none. */
+static inline size_t sy__slub_room_here(const void *object, struct sy_heap *heap)
+{
+	const struct sy__heads *heads = &sy__slub_heap(heap)->heads;
+	size_t at = sy__heads_index(heads, object);
+	struct sy_page *page;
+
+	if (sy__unlikely(at >= heads->pages))
+		return 0;
+	page = sy__heads_at(heads, at);
+	return sy__likely(sy__page_is_slab(page)) ? sy__slub_slab(page)->cache->cache.object_size : 0;
+}
+
 /* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait
  * for what they stored themselves anyway. */
 static inline void sy__slub_free_here(void *object, struct sy_heap *heap)
