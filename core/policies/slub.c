@@ -21,7 +21,7 @@
  *   partial     on the list of its memory node.
  *
  * A full slab is on no list; an empty one goes back to the page allocator, or stays partial while its node has
- * fewer than min_partial others.
+ * fewer than min_partial others, in heaps of threads a few more (slub_nodes.c).
  *
  * An allocation therefore looks, in this order: at the slot's freelist, the active slab's own, the slot's partial
  * list, the list of the node that is asked for (else the nearest), the lists of other nodes if any will do and they
@@ -45,7 +45,7 @@
  * holds itself; every free object is in its slab, at a multiple of the size, once.
  *
  * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_strays.c (what they
- * keep of others' slabs), slub_word.h (the word of a slab), slub_slabs.c (its life), slub_trim.c (pages in it that go),
+ * keep of others' slabs), slub_word.h (the word of a slab), slub_slabs.c (its life), slub_nodes.c (what nodes keep), slub_trim.c (pages in it that go),
  * slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "../here.h"
@@ -427,12 +427,13 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 
 	if (!moves(old, new))
 		return false;
-	if (!sy__slub_word_in_use(new) && node->partial_slabs >= cache->min_partial) {
+	if (!sy__slub_word_in_use(new) && !sy__slub_node_keeps(cache, node)) {
 		if (!sy__slub_word_full(old)) {
 			sy__list_remove(link);
 			sy__slub_count_partial(node, -1);
 		}
 		sy__slub_count_out(cache, node, page);
+		sy__slub_node_misses(cache, node);
 		return true;
 	}
 	if (sy__slub_word_full(old)) {

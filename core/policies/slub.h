@@ -94,6 +94,9 @@ struct sy__slub_node {
 	struct sy_list partial; /* slabs that no slot owns, with free and (mostly) used objects */
 	size_t partial_slabs;   /* in partial; written under the lock, read by anyone */
 	uint64_t slabs, objects, pages; /* all slabs, full and frozen ones too; room in them; their pages */
+	/* Of heaps of threads, see slub_nodes.c; under the lock: */
+	uint32_t spare;  /* how many slabs there are on the list, beyond min_partial, before empty ones go; read by anyone */
+	uint32_t missed; /* how many went, and have not been taken again */
 	struct sy__slub_seen seen; /* scratch of check */
 };
 
@@ -213,6 +216,12 @@ static inline bool sy__slub_frozen(const struct sy_page *page)
 static inline void sy__slub_count_partial(struct sy__slub_node *node, int change)
 {
 	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
+}
+
+/* Whether a slab without an object in use stays with its node. With the node's lock held. */
+static inline bool sy__slub_node_keeps(const struct sy__slub_cache *cache, const struct sy__slub_node *node)
+{
+	return node->partial_slabs < cache->min_partial + node->spare;
 }
 
 /* Whether slots own slabs: in a heap of threads, to its end, when it has no threads any more. */
@@ -508,6 +517,14 @@ void sy__slub_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slub_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__slub_shrink(struct sy_cache *);
 void sy__slub_cache_fini(struct sy_cache *);
+
+/* slub_nodes.c: what nodes keep. In heaps of threads empty slabs too. */
+void sy__slub_node_misses(const struct sy__slub_cache *, struct sy__slub_node *);
+void sy__slub_node_took(struct sy__slub_cache *, unsigned slot, struct sy__slub_node *, const struct sy_page *);
+bool sy__slub_has_spares(const struct sy__slub_cache *);
+uint64_t sy__slub_give_unused(struct sy__slub_cache *, unsigned slot);
+uint64_t sy__slub_nodes_anew(struct sy__slub_cache *);
+uint64_t sy__slub_shrink_nodes(struct sy__slub_cache *);
 
 /* slub_geometry.c */
 bool sy__slub_cache_init(struct sy_cache *);

@@ -37,7 +37,8 @@
  * time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot gets
  * pages that had no memory yet (core/rows.c); if it gets such pages even so, it keeps none until the heap settles, which is each
  * second. Then they go as well, and how many are needed is found out anew. Where many are kept, and objects were freed in any order,
- * a slab's list leads the processor through all of it at random: such a slab's objects are linked anew.
+ * a slab's list leads the processor through all of it at random: such a slab's objects are linked anew. Of slabs that others have
+ * filled it is the node that keeps some (slub_nodes.c).
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires

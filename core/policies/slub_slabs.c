@@ -21,9 +21,7 @@
  * or end the heap) takes them, and so does the next time that the heap settles. Only in the first WARM_SLOTS, lest hundreds of threads
  * leave them at once.
  *
- * Shrinking empties all slots, gives back every empty slab, and sorts each node's list so that the fullest slabs
- * are allocated from first and the emptiest have time to become empty. One pass over 32 buckets does it: a slab
- * with more than 32 free objects keeps its place behind them.
+ * Shrinking empties all slots, and then the nodes (slub_nodes.c).
  */
 #include "../deferred.h"
 #include "../geometry.h"
@@ -31,7 +29,6 @@
 #include "../metadata.h"
 #include "slub.h"
 
-#define SHRINK_BUCKETS 32
 #ifndef WARM_SLOTS    /* models have every thread's end be that of one beyond */
 #define WARM_SLOTS 9u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
 #endif
@@ -138,6 +135,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	home->objects += objects;
 	home->pages += (uint64_t)1 << sy__page_order(page);
 	set_next_order(cache, home);
+	sy__slub_node_took(cache, slot, home, page);
 	sy__unlock(&home->lock);
 	return page;
 }
@@ -290,7 +288,7 @@ static struct released release(const struct sy__slub_cache *cache, struct sy_pag
  * figures. With the node's lock held. */
 static bool surplus(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page, uint32_t in_use)
 {
-	if (in_use || node->partial_slabs < cache->min_partial)
+	if (in_use || sy__slub_node_keeps(cache, node))
 		return false;
 	sy__slub_count_out(cache, node, page);
 	return true;
@@ -396,6 +394,8 @@ static uint64_t unfreeze_empty(struct sy__slub_cache *cache, unsigned slot, stru
 
 	sy__lock(&node->lock);
 	discard = surplus(cache, node, page, 0);
+	if (discard && sy__slub_is_foreign(sy__slub_slot(cache, slot), sy__slub_slab(page)))
+		sy__slub_node_misses(cache, node);
 	sy__unlock(&node->lock);
 	if (!discard)
 		return unfreeze(cache, slot, page, held_chain(page));
@@ -422,6 +422,7 @@ SY__COLD void sy__slub_end_spares(struct sy_heap *heap, unsigned slot)
 		struct sy__slub_cache *cache = sy__slub_cache(sy__entry(at, struct sy_cache, link));
 
 		sy__slub_give_empties(cache, slot, cache->empty_limit);
+		sy__slub_give_unused(cache, slot);
 	}
 	sy__unlock(&heap->lock);
 }
@@ -448,9 +449,9 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 	return pages + sy__slub_end_strays(cache, slot);
 }
 
-static bool has_idle(const struct sy__slub_slot *own)
+static bool has_idle(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	return own->partial || own->strays || own->astray;
+	return own->partial || own->strays || own->astray || sy__slub_has_spares(cache);
 }
 
 static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
@@ -472,7 +473,7 @@ static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
 /* Nobody notices when another slot frees the last object of an owned slab, which stays until its owner allocates such objects
  * again. Nor do strays go home by themselves, and each may be the last object of a slab of somebody else's. So who needs pages for
  * a class looks first at what the slot has of another class, of one after the other each time: strays go home, and slabs without an
- * object in use are given back. In a slow call of a heap of threads. */
+ * object in use are given back, the node's too. In a slow call of a heap of threads. */
 void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
 {
 	unsigned class = __atomic_load_n(&slub->looked_at, __ATOMIC_RELAXED), last = class + CLASSES_LOOKED_AT;
@@ -481,13 +482,14 @@ void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
 	while (class != last && !found) {
 		struct sy__slub_cache *cache = sy__slub_cache(slub->kmalloc.classes[class++ % SY__KMALLOC_MOST_CLASSES]);
 
-		if (cache && has_idle(sy__slub_slot(cache, slot)))
+		if (cache && has_idle(cache, sy__slub_slot(cache, slot)))
 			found = cache;
 	}
 	__atomic_store_n(&slub->looked_at, class, __ATOMIC_RELAXED);
 	if (found) {
 		give_strays(found, slot);
 		give_unnoticed(found, slot);
+		sy__slub_give_unused(found, slot);
 	}
 }
 
@@ -553,7 +555,7 @@ uint64_t sy__slub_settle(struct sy_cache *cache)
 	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++)
 		if (sy__slot_reachable(cache, slot))
 			pages += sy__slot_unowned(slot) ? drain_slot(slub, slot) : spares_anew(slub, slot);
-	return pages;
+	return pages + sy__slub_nodes_anew(slub);
 }
 
 /* Whether a thread that ends leaves its active slab in the slot. */
@@ -589,62 +591,6 @@ void sy__slub_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
 
-static void move_to_head(struct sy_list *list, struct sy_list *link)
-{
-	sy__list_remove(link);
-	sy__list_add_head(list, link);
-}
-
-/* Empties one list into the head of another, keeping the order. */
-static void splice_to_head(struct sy_list *list, struct sy_list *from)
-{
-	while (!sy__list_empty(from))
-		move_to_head(list, from->prev);
-}
-
-/* Sorts the node's list, and takes the empty slabs off it into empties. */
-static void sort_partial(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_list *empties)
-{
-	struct sy_list buckets[SHRINK_BUCKETS], *next;
-
-	for (unsigned i = 0; i < SHRINK_BUCKETS; i++)
-		sy__list_init(&buckets[i]);
-	sy__lock(&node->lock);
-	for (struct sy_list *at = node->partial.next; at != &node->partial; at = next) {
-		struct sy_page *page = sy__slub_linked(at);
-		uint64_t word = sy__slub_look(page);
-		uint32_t in_use = sy__slub_word_in_use(word), free = sy__slub_word_objects(word) - in_use;
-
-		next = at->next;
-		if (!in_use) {
-			move_to_head(empties, at);
-			sy__slub_count_partial(node, -1);
-			sy__slub_count_out(cache, node, page);
-		} else if (free <= SHRINK_BUCKETS) {
-			move_to_head(&buckets[free - 1], at);
-		}
-	}
-	for (unsigned i = SHRINK_BUCKETS; i; i--)
-		splice_to_head(&node->partial, &buckets[i - 1]);
-	sy__unlock(&node->lock);
-}
-
-static uint64_t shrink_node(struct sy__slub_cache *cache, struct sy__slub_node *node)
-{
-	struct sy_list empties;
-	uint64_t pages = 0;
-
-	sy__list_init(&empties);
-	sort_partial(cache, node, &empties);
-	while (!sy__list_empty(&empties)) {
-		struct sy_list *link = empties.next;
-
-		sy__list_remove(link);
-		pages += sy__slub_discard(cache, 0, sy__slub_linked(link));
-	}
-	return pages;
-}
-
 uint64_t sy__slub_shrink(struct sy_cache *cache)
 {
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
@@ -653,9 +599,7 @@ uint64_t sy__slub_shrink(struct sy_cache *cache)
 	for (unsigned slot = 0; slot < cache->heap->slots; slot++)
 		if (sy__slot_reachable(cache, slot))
 			pages += drain_slot(slub, slot);
-	for (unsigned node = 0; node < cache->heap->nodes; node++)
-		pages += shrink_node(slub, &slub->nodes[node]);
-	return pages;
+	return pages + sy__slub_shrink_nodes(slub);
 }
 
 static bool belongs_to(const struct sy_deferred *entry, const void *cache)
