@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +85,7 @@ def sources(library: Path, addresses: list[int]) -> list[str]:
     return found
 
 
-def spent(kind: str, policy: str) -> Counter[str]:
+def spent(kind: str, policy: str) -> defaultdict[str, float]:
     """Instructions of a hot pair by the parts of PARTS; their sum is the pair."""
     library, function = INTERFACES[kind]
     symbols = subprocess.run(["nm", "-D", str(library)], capture_output=True, text=True, check=True).stdout
@@ -94,7 +94,7 @@ def spent(kind: str, policy: str) -> Counter[str]:
         if count(kind, library, policy, "--places", file.name) is None:
             sys.exit(1)
         places = [line.split()[1:] for line in file]
-    parts: Counter[str] = Counter()
+    parts: defaultdict[str, float] = defaultdict(float)
     end = library.stat().st_size
     for (_, times), source in zip(places, sources(library, [min(max(base + int(at), 0), end) for at, _ in places]), strict=True):
         parts[next(part for part, pattern in PARTS.items() if re.match(pattern, source))] += float(times)
