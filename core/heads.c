@@ -73,6 +73,8 @@ bool sy__heads_reach(struct sy__heads *heads, size_t pages)
 
 	if (bytes > heads->reserved && !sy__source_reserve_at(end, bytes - heads->reserved))
 		return false;
+	for (size_t chunk = chunks(pages); chunk < chunks(heads->pages); chunk++)
+		heads->there[chunk] = 0;
 	heads->pages = pages;
 	if (bytes < heads->reserved)
 		sy__source_release(heads->there + bytes, heads->reserved - bytes);

@@ -66,9 +66,9 @@ void sy__pages_walk(struct sy_heap *, bool (*visit)(void *context, struct sy_pag
  * go by links that a program may have written over. */
 struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
 
-/* Has the addresses that are reserved for a heap's own pages end after so many bytes, or after what was used if that is more; or reach
- * further again, up to what they were at first or to where somebody else has addresses by now. Of a heap that is alone
- * (sy__alone_begin). False: nothing has changed, as these are not a heap's own, or it can't. */
+/* Has the addresses that are reserved for a heap's own pages end after so many bytes, or after what is in use or has memory, if
+ * that is more; or reach further again, up to what they were at first or to where somebody else has addresses by now. Of a heap
+ * that is alone (sy__alone_begin). False: nothing has changed, as these are not a heap's own, or it can't. */
 bool sy__pages_reach(struct sy_heap *, size_t bytes);
 
 /* Bytes of addresses that these pages have, with those of their descriptors. */

@@ -116,12 +116,19 @@ static void *begin(char *start, size_t bytes, size_t used, const struct kept_joi
 	return header + 1;
 }
 
+static char *map_once(size_t bytes)
+{
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 static char *map(size_t bytes)
 {
-	char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *start = map_once(bytes);
 
 	if (start == MAP_FAILED && sy__kept_end() + sy__thin_end())
-		start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		start = map_once(bytes);
+	if (start == MAP_FAILED && sy__process_make_room(bytes))
+		start = map_once(bytes);
 	return start;
 }
 
@@ -257,6 +264,15 @@ static void use(struct header *header, size_t bytes)
 	header->used = bytes;
 }
 
+static char *move(const struct header *header, size_t bytes)
+{
+	char *start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
+
+	if (start == MAP_FAILED && bytes > header->bytes && sy__process_make_room(bytes - header->bytes))
+		start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
+	return start;
+}
+
 void *sy__mapping_resize(void *object, size_t size)
 {
 	struct header *header = header_of(object);
@@ -274,7 +290,11 @@ void *sy__mapping_resize(void *object, size_t size)
 		use(header, bytes < header->bytes ? bytes : header->bytes);
 		return object;
 	}
-	start = mremap(header->start, header->bytes, bytes, MREMAP_MAYMOVE);
+	start = move(header, bytes);
+	if (start == MAP_FAILED && size > room) {
+		bytes = align_up(offset + size, sy__system_page_bytes());
+		start = move(header, bytes);
+	}
 	if (start == MAP_FAILED)
 		return NULL;
 	header = (struct header *)(void *)(start + offset - sizeof(struct header));

@@ -17,6 +17,12 @@ const char *sy__process_spec(void);
 
 /* The program has set a limit to its addresses while it ran, of so many bytes; SIZE_MAX: none. */
 void sy__process_limited(size_t bytes);
+
+/* Under such a limit, outside of a call: has the heap's range end so much earlier that a mapping of so many bytes finds room; has
+ * it reach for its share again, as the heap is full. False: nothing has been gained. */
+bool sy__process_make_room(size_t bytes);
+bool sy__process_reach_further(void);
+
 void sy__process_forked(void); /* in the child */
 
 /* What the environment sets; NULL: nothing, or the program is another user's. */

@@ -10,8 +10,9 @@
  * nothing; where a resource limit (ulimit -v) leaves less, half of what it leaves, so that the program's own mappings, stacks
  * and libraries find the rest; or, where the program has more than half already, as much less as it takes. Where the program
  * sets itself such a limit later (limits.c), the range ends where half of what that leaves beside all else ends, or what was
- * used; and reaches further again where the limit rises. The child of a vfork, which has this memory and limits of its own,
- * changes nothing.
+ * used; and reaches further again where the limit rises. Neither half is lost to the other: where an object that is a mapping
+ * finds no room, the range ends earlier by so much, if nothing is in use there; where the heap is full, it reaches for its half
+ * again. The child of a vfork, which has this memory and limits of its own, changes nothing.
  *
  * Nothing that runs with the lock asks for memory by malloc.
  */
@@ -34,6 +35,7 @@
 
 #define DEFAULT_SPEC "slub"
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
+#define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
 
 static struct sy_heap *the_heap;
 static const char *spec = DEFAULT_SPEC;
@@ -42,14 +44,22 @@ static pid_t process; /* whose memory it is */
 
 /* ---- Creation ----------------------------------------------------------------------------------------------------- */
 
-/* What a limit on the program's addresses leaves to the heap; 0: there is none. */
-static size_t reserve(void)
+/* The limit to the program's addresses, in bytes; SIZE_MAX: there is none. */
+static size_t limit_now(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return 0;
-	return (size_t)limit.rlim_cur / 2;
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur > SIZE_MAX)
+		return SIZE_MAX;
+	return (size_t)limit.rlim_cur;
+}
+
+/* What it leaves to the heap; 0: as much as there is. */
+static size_t reserve(void)
+{
+	size_t limit = limit_now();
+
+	return limit == SIZE_MAX ? 0 : limit / 2;
 }
 
 static size_t less(size_t bytes)
@@ -152,14 +162,14 @@ struct sy_heap *sy__process_heap(void)
 	return heap;
 }
 
-/* ---- Limits to come ----------------------------------------------------------------------------------------------- */
+/* ---- Limits to addresses ------------------------------------------------------------------------------------------ */
 
-/* Bytes of addresses that the process has, as the kernel counts them; 0: that can't be known. */
-static size_t addresses(void)
+/* Bytes of addresses that the process has beside the heap's, as the kernel counts them; where that can't be known: 0. */
+static size_t others(void)
 {
 	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	char text[64] = "";
-	size_t pages = 0;
+	size_t pages = 0, all, ours = sy__pages_addresses(the_heap);
 
 	if (file < 0)
 		return 0;
@@ -168,28 +178,99 @@ static size_t addresses(void)
 	close(file);
 	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
 		pages = pages * 10 + (size_t)(*at - '0');
-	return pages * (size_t)sysconf(_SC_PAGESIZE);
+	all = pages * (size_t)sysconf(_SC_PAGESIZE);
+	return all > ours ? all - ours : 0;
 }
 
-/* Half of what a limit leaves beside all else, of which descriptors and heads of pages take a part. */
-static size_t share(size_t limit)
+static size_t minus(size_t from, size_t bytes)
 {
-	size_t ours = sy__pages_addresses(the_heap), all = addresses(), others = all > ours ? all - ours : 0;
+	return from > bytes ? from - bytes : 0;
+}
 
-	return limit > others ? (limit - others) / 2 / (SY_PAGE_SIZE + sizeof(struct sy_page) + sizeof(void *)) * SY_PAGE_SIZE : 0;
+/* Bytes of pages that take so many addresses with their descriptors and heads. */
+static size_t range(size_t addresses)
+{
+	return addresses / (SY_PAGE_SIZE + sizeof(struct sy_page) + sizeof(void *)) * SY_PAGE_SIZE;
+}
+
+/* Begins to change the range. */
+static bool begin(void)
+{
+	sy__lock(&starting);
+	if (the_heap && getpid() == process && sy__alone_begin(the_heap))
+		return true;
+	sy__unlock(&starting);
+	return false;
+}
+
+static void end(void)
+{
+	sy__alone_end(the_heap);
+	sy__unlock(&starting);
+}
+
+/* Half of what a limit leaves beside all else. */
+static bool take_share(size_t limit)
+{
+	return sy__pages_reach(the_heap, limit == SIZE_MAX ? limit : range(minus(limit, others()) / 2));
 }
 
 void sy__process_limited(size_t bytes)
 {
 	int error = errno;
 
-	sy__lock(&starting);
-	if (the_heap && getpid() == process && sy__alone_begin(the_heap)) {
-		sy__pages_reach(the_heap, bytes == SIZE_MAX ? bytes : share(bytes));
-		sy__alone_end(the_heap);
+	if (begin()) {
+		take_share(bytes);
+		end();
 	}
-	sy__unlock(&starting);
 	errno = error;
+}
+
+static bool make_room(size_t limit, size_t bytes)
+{
+	size_t rest;
+	bool made = false;
+
+	if (!begin())
+		return false;
+	rest = minus(limit, others() + bytes);
+	if (rest < sy__pages_addresses(the_heap)) {
+		sy__pages_reach(the_heap, range(minus(rest, BEFORE_FIRST)));
+		made = sy__pages_addresses(the_heap) <= rest;
+		if (!made)
+			take_share(limit);
+	}
+	end();
+	return made;
+}
+
+bool sy__process_make_room(size_t bytes)
+{
+	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);
+	size_t limit = limit_now();
+	int error = errno;
+	bool made = heap && limit != SIZE_MAX && bytes < limit &&
+	            (make_room(limit, bytes) || (sy_heap_trim(heap) && make_room(limit, bytes)));
+
+	errno = error;
+	return made;
+}
+
+bool sy__process_reach_further(void)
+{
+	size_t limit = limit_now(), before;
+	int error = errno;
+	bool further = false;
+
+	if (limit != SIZE_MAX && begin()) {
+		before = sy__pages_addresses(the_heap);
+		if (range(minus(limit, others()) / 2) > range(before))
+			take_share(limit);
+		further = sy__pages_addresses(the_heap) > before;
+		end();
+	}
+	errno = error;
+	return further;
 }
 
 void sy__process_forked(void)

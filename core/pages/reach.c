@@ -3,7 +3,8 @@
  *
  * Reserved addresses cost nothing, but where a process has a limit to its addresses they count. If that is set after the range
  * was reserved, the program's own mappings and stacks would find nothing left. So the range can end earlier: of the maximal
- * blocks that have not grown yet nothing was ever used, neither of their memory nor of their descriptors, and both go back. It
+ * blocks that have not grown yet nothing was ever used, neither of their memory nor of their descriptors, and both go back. The
+ * last blocks that have grown become such again if they are free as a whole and the source has all their memory back. The range
  * can reach further again, as far as at first, or as far as nobody has taken those addresses meanwhile.
  *
  * Only of a heap's own pages: one zone from the first page on, of whole blocks, reserved, not populated. Everything that
@@ -107,13 +108,49 @@ static uint64_t within(uint64_t least, uint64_t value, uint64_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
+/* Whether nothing is left of what was in a maximal block: neither memory nor descriptors, but for the first. */
+static bool is_bare(struct sy_pages *pages, uint64_t number)
+{
+	const struct sy_page *head = sy__page(pages, number);
+	unsigned state = sy__committed_state(__atomic_load_n(sy__committed(pages, number), __ATOMIC_RELAXED));
+
+	return sy__use(head) == SY_USE_FREE && head->order == SY_MAX_ORDER && (state == SY__BARE || state == SY__UNCOMMITTED);
+}
+
+/* It is as if the block had never grown. With the zone's lock held. */
+static void ungrow_block(struct sy__zone *zone, uint64_t number)
+{
+	struct sy_pages *pages = zone->pages;
+	struct sy_page *head = sy__page(pages, number);
+
+	sy__blocks_remove(&zone->free[SY_MAX_ORDER][sy__migrate(head)], head);
+	for (uint64_t at = number; at < number + SY__MAX_BLOCK; at += sy__pageblock_pages(pages))
+		sy__set_pageblock_type(zone, at, SY_MOVABLE_TYPE);
+	zone->next_ungrown = number;
+	zone->used[SY_USE_FREE] -= (int64_t)SY__MAX_BLOCK;
+	sy__add(&zone->ungrown_blocks, 1);
+	sy__lock(&pages->source_lock);
+	__atomic_store_n(sy__committed(pages, number), SY__UNCOMMITTED, __ATOMIC_RELAXED);
+	if (pages->witness >= number)
+		pages->witness_from = 0;
+	sy__unlock(&pages->source_lock);
+}
+
+static void ungrow(struct sy__zone *zone, uint64_t blocks)
+{
+	while (zone->next_ungrown > blocks << SY_MAX_ORDER && is_bare(zone->pages, zone->next_ungrown - SY__MAX_BLOCK))
+		ungrow_block(zone, zone->next_ungrown - SY__MAX_BLOCK);
+}
+
 static bool reach(struct sy_heap *heap, uint64_t wanted)
 {
 	struct sy_pages *pages = heap->pages;
 	struct sy__zone *zone = &pages->zones[0];
-	uint64_t grown = zone->next_ungrown >> SY_MAX_ORDER, before = zone->span >> SY_MAX_ORDER;
-	uint64_t blocks = within(grown ? grown : 1, wanted, pages->block_count);
+	uint64_t before = zone->span >> SY_MAX_ORDER, grown, blocks;
 
+	ungrow(zone, wanted);
+	grown = zone->next_ungrown >> SY_MAX_ORDER;
+	blocks = within(grown ? grown : 1, wanted, pages->block_count);
 	return blocks == before || (blocks < before ? less_far(heap, blocks) : furthest(heap, before, blocks));
 }
 

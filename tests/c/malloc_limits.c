@@ -1,6 +1,7 @@
 /*
- * A limit to its addresses that a program sets itself leaves room for its own mappings, for threads, and for objects of any size; it can
- * be raised again; and it is the process's that set it.
+ * A limit to its addresses that a program sets itself leaves room for its own mappings, for threads, and for objects of any
+ * size; it can be raised again; and it is the process's that set it. An object that takes more than what the heap leaves finds
+ * room while the heap does not need it, and the heap has it back afterwards.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -99,6 +100,34 @@ static void fill_up(size_t least)
 	free(before);
 }
 
+/* An object of more than half of what there is, written to at both ends. */
+static void *check_large(void *object, size_t bytes)
+{
+	CHECK(object != NULL);
+	if (object)
+		((char *)object)[0] = ((char *)object)[bytes - 1] = 1;
+	return object;
+}
+
+static void take_from_heap(size_t bytes)
+{
+	void *aligned = NULL, *object = check_large(malloc(bytes), bytes);
+
+	check_heap();
+	free(object);
+	CHECK_EQUAL(posix_memalign(&aligned, 2 * MIB, bytes), 0);
+	free(check_large(aligned, bytes));
+
+	object = check_large(realloc(check_large(malloc(bytes / 2), bytes / 2), bytes), bytes);
+	CHECK(!object || ((char *)object)[bytes / 2 - 1] == 1);
+	errno = 0;
+	CHECK(malloc(bytes) == NULL); /* there is no second one, */
+	CHECK_EQUAL(errno, ENOMEM);
+	allocate(&(size_t){ PIECE }); /* but small ones */
+	free(object);
+	check_heap();
+}
+
 static void wait_for(pid_t child)
 {
 	int status = 1;
@@ -116,6 +145,20 @@ static void fork_limited(void)
 		set_limit(400 * MIB);
 		use_rest(64 * MIB);
 		check_heap();
+		_exit(check_failures != 0);
+	}
+	wait_for(child);
+}
+
+static void fork_with_large_objects(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		set_limit(400 * MIB);
+		take_from_heap(256 * MIB);
+		fill_up(100 * MIB);
+		take_from_heap(340 * MIB); /* for which nothing more than what it needs is left */
 		_exit(check_failures != 0);
 	}
 	wait_for(child);
@@ -141,6 +184,7 @@ int main(void)
 
 	CHECK_EQUAL(prlimit(0, RLIMIT_AS, NULL, &before), 0);
 	fork_limited();
+	fork_with_large_objects();
 	vfork_limited();
 	set_limit(1024 * MIB);
 	use_rest(200 * MIB);
