@@ -43,6 +43,9 @@
 #define SY_ORDERS (SY_MAX_ORDER + 1)
 #define SY_MAX_SLOTS 512
 #define SY_THREAD_SLOTS (SY_MAX_SLOTS - 1u) /* of a heap of threads, which has a dummy too */
+#ifndef SY_WARM_SLOTS
+#define SY_WARM_SLOTS 9u /* from 0, that of nobody, on: in which a thread that ends may leave things for the next owner */
+#endif
 #define SY_MAX_NODES 16
 #define SY_MAX_TUNABLES 16
 #define SY_CACHE_LINE 64

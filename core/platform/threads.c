@@ -50,6 +50,11 @@
  * that none of them ends. So the moment is shorter after each time that somebody did not come, and of its full length now and
  * then.
  *
+ * Which slot. The lowest that is free, so that few are ever in use; but of the first SY_WARM_SLOTS, in which policies leave things
+ * for the next owner, the one whose last owner had its thread-specific data at the same address. A C library gives the stack
+ * of a thread that was joined, with that data, to one that is created next. The program is likely to go on there with what the
+ * first one left, as a pool of workers does; several of which may end and begin at once.
+ *
  * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads that are past their end (destructors of thread-specific data
  * that run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer
  * takes that lock as well.
@@ -102,6 +107,7 @@ static struct {
 	unsigned in_vain; /* claims under memory pressure since one that reached everybody */
 	struct {
 		struct sy__thread *owner; /* NULL: nobody. Of SHARED always */
+		const struct sy__thread *last_owner; /* only to compare with: it is no more */
 		long id;      /* the kernel's, of the owner */
 		bool robust;  /* it had a list of robust futexes of the owner */
 		bool claimed; /* by whoever holds the lock: nobody else touches it */
@@ -184,6 +190,8 @@ static void say_full(bool full)
 
 static void set_free(unsigned slot)
 {
+	if (table.slots[slot].owner)
+		table.slots[slot].last_owner = table.slots[slot].owner;
 	table.slots[slot].owner = NULL;
 	say_full(false);
 }
@@ -261,14 +269,31 @@ static void own_slot(struct sy__thread *self, unsigned slot)
 	table.slots[slot].robust = is_robust(table.slots[slot].id, false);
 }
 
-/* The lowest slot without an owner, so that few are ever in use; or NO_SLOT. */
+static bool is_free(unsigned slot)
+{
+	return !table.slots[slot].owner && !table.slots[slot].lost;
+}
+
+/* The slot for a thread that has none; SY_THREAD_SLOTS: none is free. */
+static unsigned free_slot(const struct sy__thread *self)
+{
+	unsigned slot;
+
+	for (slot = SHARED + 1; slot < SY_WARM_SLOTS; slot++)
+		if (table.slots[slot].last_owner == self && is_free(slot))
+			return slot;
+	for (slot = SHARED + 1; slot < SY_THREAD_SLOTS && !is_free(slot); slot++)
+		;
+	return slot;
+}
+
+/* Or NO_SLOT. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
-	unsigned slot = SHARED + 1;
+	unsigned slot;
 
 	sy__queue_lock(&table.lock);
-	while (slot < SY_THREAD_SLOTS && (table.slots[slot].owner || table.slots[slot].lost))
-		slot++;
+	slot = free_slot(self);
 	if (slot < SY_THREAD_SLOTS)
 		own_slot(self, slot);
 	else

@@ -15,11 +15,11 @@
  * wait in the deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's
  * lock, and discards it after releasing that lock.
  *
- * The end of a thread takes its slot's empty slabs away in the same way. Those with objects in use, and small active ones in any case,
- * stay in the slot, which nobody owns then: threads that come and go, and hand on what they have, would do little else than end and
- * make them. The slot's next owner allocates from them at once, and frees into them as its own; whoever claims slots (to trim, shrink
- * or end the heap) takes them, and so does the next time that the heap settles. Only in the first WARM_SLOTS, lest hundreds of threads
- * leave them at once.
+ * The end of a thread takes its slot's empty slabs away in the same way. Those with objects in use, and small active ones in any
+ * case, stay in the slot, which nobody owns then: threads that come and go, and hand on what they have, would do little else
+ * than end and make them. The slot's next owner allocates from them at once, and frees into them as its own; whoever claims
+ * slots (to trim, shrink or end the heap) takes them, and so does the next time that the heap settles. Only in the first
+ * SY_WARM_SLOTS, lest hundreds of threads leave them at once.
  *
  * Shrinking empties all slots, and then the nodes (slub_nodes.c).
  */
@@ -29,10 +29,7 @@
 #include "../metadata.h"
 #include "slub.h"
 
-#ifndef WARM_SLOTS    /* models have every thread's end be that of one beyond */
-#define WARM_SLOTS 9u /* from 0, that of nobody, on: a thread that ends leaves slabs for the next one in them, */
-#endif
-#define WARM_BYTES ((size_t)16 << 10) /* without an object in use of so much at most */
+#define WARM_BYTES ((size_t)16 << 10) /* of a slab without an object in use, that a thread leaves when it ends, at most */
 #define CLASSES_LOOKED_AT 8u /* for one of which the slot has slabs or strays, each time that it needs pages; */
 #define SLABS_LOOKED_AT 16u  /* and of those so many at most */
 #define SLABS_TO_GROW 3u /* slabs of an order that a node has the memory of before it gets the first */
@@ -581,7 +578,7 @@ void sy__slub_drain(struct sy_heap *heap, unsigned slot)
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy__slub_cache *cache = sy__slub_cache(sy__entry(at, struct sy_cache, link));
 
-		if (heap->threads && slot < WARM_SLOTS && cache->empty_limit)
+		if (heap->threads && slot < SY_WARM_SLOTS && cache->empty_limit)
 			leave_for_next(cache, slot);
 		else
 			drain_slot(cache, slot);

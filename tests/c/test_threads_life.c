@@ -1,7 +1,7 @@
 /*
- * The lives of threads: thousands of short ones leave nothing behind but a little for the next one; more of them than there are
- * slots are served all the same; what other destructors free after a thread's end is taken back; and a constructor that calls
- * back is refused, not harmed.
+ * The lives of threads: thousands of short ones leave nothing behind but a little for the next one, that of the same stack; more
+ * of them than there are slots are served all the same; what other destructors free after a thread's end is taken back; and a
+ * constructor that calls back is refused, not harmed.
  */
 #include "threads_support.h"
 
@@ -98,6 +98,73 @@ static void left_for_the_next(void)
 	sy__settle_soon(yard.heap);
 	sy__heap_tick(yard.heap);
 	CHECK(!yard.heap->counters.slab_pages);
+	yard_close(&yard);
+}
+
+#define STACK_BYTES ((size_t)1 << 20)
+
+struct place {
+	void *stack; /* with a thread's specific data at its end */
+	pthread_t thread;
+	pthread_barrier_t *both; /* of two that live at once */
+	unsigned slot;
+};
+
+static void *tell_slot(void *argument)
+{
+	struct place *place = argument;
+
+	sy_mfree(yard.heap, sy_malloc(yard.heap, 48, 0));
+	place->slot = sy__self.slot;
+	if (place->both)
+		pthread_barrier_wait(place->both);
+	return NULL;
+}
+
+static void begin_at(struct place *place)
+{
+	pthread_attr_t attributes;
+
+	CHECK(!pthread_attr_init(&attributes));
+	CHECK(!pthread_attr_setstack(&attributes, place->stack, STACK_BYTES));
+	CHECK(!pthread_create(&place->thread, &attributes, tell_slot, place));
+	pthread_attr_destroy(&attributes);
+}
+
+static unsigned slot_at(struct place *place)
+{
+	place->both = NULL;
+	begin_at(place);
+	pthread_join(place->thread, NULL);
+	return place->slot;
+}
+
+/* The successor of either of two threads that have ended is the next one where it was itself; whoever comes elsewhere has the
+ * lowest slot. */
+static void each_its_own_successor(void)
+{
+	pthread_barrier_t both;
+	struct place places[3];
+	unsigned slots[2];
+
+	if (!yard_open(&yard, "slub", NULL))
+		return;
+	CHECK(!pthread_barrier_init(&both, NULL, 2));
+	for (unsigned i = 0; i < 3; i++)
+		places[i] = (struct place){ .stack = aligned_alloc(SY_PAGE_SIZE, STACK_BYTES), .both = &both };
+	begin_at(&places[0]);
+	begin_at(&places[1]);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(places[i].thread, NULL);
+		slots[i] = places[i].slot;
+	}
+	CHECK(slots[0] != slots[1]);
+	for (unsigned i = 0; i < 4; i++)
+		CHECK_EQUAL(slot_at(&places[i & 1]), slots[i & 1]);
+	CHECK_EQUAL(slot_at(&places[2]), slots[0] < slots[1] ? slots[0] : slots[1]);
+	for (unsigned i = 0; i < 3; i++)
+		free(places[i].stack);
+	pthread_barrier_destroy(&both);
 	yard_close(&yard);
 }
 
@@ -216,6 +283,7 @@ int main(void)
 {
 	CHECK(!pthread_key_create(&last_words, destroy_late));
 	left_for_the_next();
+	each_its_own_successor();
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
 
