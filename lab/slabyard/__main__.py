@@ -31,5 +31,6 @@ def _end_at_once(_signal: int, _frame: object) -> None:
 for _number in ENDING:
     if signal.getsignal(_number) is not signal.SIG_IGN:  # as nohup has one of them
         signal.signal(_number, _end_at_once)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # held back by launch/main.c
 if __name__ == "__main__":
     sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import os
@@ -600,6 +601,23 @@ def test_the_command_is_installed() -> None:
     found = shutil.which("slabyard", path=str(Path(sys.executable).parent))
     assert found, "pip install . makes the command"
     assert subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout.startswith("slabyard ")
+
+
+def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
+    """One that comes before Python runs anything of ours ends the command as any later one does."""
+    installed = Path(sys.executable).parent / "slabyard"
+    command = tmp_path / "slabyard"
+    shutil.copy(installed, command)
+    done = subprocess.run([command, "list"], capture_output=True, text=True, check=False)
+    assert complaint(done, 4) == f"slabyard: {command}-python: No such file or directory; install slabyard again (pip install .)"
+    start = tmp_path / "slabyard-python"
+    for name in ("INT", "TERM", "HUP"):
+        start.write_text(f'#!/bin/sh\nkill -{name} $$\nexec {installed}-python "$@"\n')
+        start.chmod(0o755)
+        for how, status, out in ((signal.SIG_DFL, 130, ""), (signal.SIG_IGN, 0, "slabyard ")):
+            answer = functools.partial(signal.signal, getattr(signal, f"SIG{name}"), how)
+            done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False, preexec_fn=answer)
+            assert (done.returncode, done.stdout[:9], done.stderr) == (status, out, "" if out else "slabyard: interrupted\n")
 
 
 def test_free_lists_as_the_files_of_proc_show_them() -> None:

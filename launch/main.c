@@ -1,0 +1,40 @@
+/*
+ * slabyard: the command, as it is installed. Starts slabyard-python beside it, the script that pip writes, with its own arguments.
+ *
+ * Python takes some hundredths of a second until it runs a line of ours, and answers Ctrl-C with a traceback meanwhile. So the signals
+ * that end the lab are held back from here on, which a program inherits; lab/slabyard/__main__.py lets them through as soon as it
+ * answers them. None is lost, and one that whoever starts us ignores stays ignored.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fail(const char *name, const char *why)
+{
+	fprintf(stderr, "slabyard: %s: %s; install slabyard again (pip install .)\n", name, why);
+	return 4;
+}
+
+int main(int argc, char **argv)
+{
+	static const char script[] = "-python";
+	char path[PATH_MAX];
+	sigset_t ending;
+
+	(void)argc;
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGINT);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ending, NULL);
+
+	ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof script);
+	if (length < 0)
+		return fail("/proc/self/exe", strerror(errno));
+	memcpy(path + length, script, sizeof script);
+	execv(path, argv);
+	return fail(path, strerror(errno));
+}
