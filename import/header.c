@@ -103,6 +103,7 @@ static void put_scans(FILE *json, const struct capture *capture)
 	put_number(json, "null_frees", SUM(capture, null_frees));
 	put_number(json, "failed_allocations", SUM(capture, failed_allocs));
 	put_number(json, "reordered", SUM(capture, spool.reordered));
+	put_number(json, "late", SUM(capture, spool.late));
 	put_number(json, "cpus", cpus);
 	put_number(json, "nodes", nodes);
 	put_number(json, "span_ns", capture->last_time - capture->first_time);

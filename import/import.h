@@ -5,7 +5,7 @@
  * How it works, in passes over a temporary file of fixed-size records, so that memory grows with what lives at one
  * time and never with the length of the capture:
  *
- *   1. scan     (scan.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
+ *   1. scan     (scan.c, remarks.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
  *                                   each input: inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)            pointers are virtual, pages are frame numbers: vote for the direct map's base.
  *   3. resolve  (resolve.c)         walk pages (pages.c) and live objects (live.c) to learn which page runs are slabs,
@@ -111,7 +111,10 @@ struct spool {
 	struct record *buffer;
 	uint32_t held;       /* records in buffer, not yet written */
 	uint64_t floor_time; /* of the last record written */
-	uint64_t reordered;  /* records that came out of order in time */
+	uint64_t last_time;  /* of the last record put */
+	uint64_t reordered;  /* records that came out of order in time; */
+	uint64_t descents;   /* those that came behind a later one at once; */
+	uint64_t late;       /* and those that came too late to go to their place */
 };
 
 void spool_open(struct spool *);
@@ -147,20 +150,27 @@ struct scan {
 	struct interner unknown;     /* names of events that are none of ours */
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's sum, which is of what was reported too */
+	uint64_t without_cpu; /* of the unparsed lines, those that look like an event's behind its time */
 	uint64_t null_frees, failed_allocs;
 	uint64_t first_time, last_time; /* of all events, counted-apart ones too */
 	uint32_t cpus, nodes;  /* largest seen + 1 */
 	uint32_t pageblock_order; /* NONE: no extfrag event */
 	uint64_t least_pfn, most_pfn;
 	bool before_4_4; /* migrate types are numbered as they were then */
-	bool tracefs;   /* tracefs text rather than perf script's */
+	bool tracefs;   /* text of tracefs or trace-cmd rather than perf script's */
 	bool truncated; /* the last line has no end, and could not be read */
 	bool foreign;   /* looks binary: not text at all */
+	bool trace_dat; /* and is trace-cmd's */
 };
 
 void scan_input(struct scan *);
 void scan_line(struct scan *, const char *line, const char *end); /* end: where the newline is */
 extern const char *const event_names[EVENT_NAMES];
+
+/* ---- remarks.c: what stands between the events ------------------------------------------------------------------- */
+
+bool take_loss(struct scan *, const char *line, const char *end);   /* false: the line tells of none */
+bool take_remark(struct scan *, const char *line, const char *end); /* false: the line is none that a recorder writes */
 
 /* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */
 

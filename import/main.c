@@ -11,10 +11,13 @@
 #include "import.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FEW_DESCENTS = 100 };
 
 static void *scan_thread(void *scan)
 {
@@ -34,24 +37,36 @@ static void scan_all(struct capture *capture)
 	free(threads);
 }
 
-/* Nothing to import is a mistake of the user's; say which. */
+/* Nothing to import is a mistake of the user's; say which. So are times since the line before, as of perf script --deltatime. */
 static void refuse_nothing(const struct capture *capture)
 {
-	uint64_t lines = 0, events = 0;
-	bool foreign = false;
+	uint64_t lines = 0, events = 0, without_cpu = 0, records = 0, descents = 0, reordered = 0;
+	bool foreign = false, trace_dat = false;
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		const struct scan *scan = &capture->scans[i];
 		lines += scan->lines;
+		without_cpu += scan->without_cpu;
+		records += scan->spool.records;
+		descents += scan->spool.descents;
+		reordered += scan->spool.reordered;
 		foreign |= scan->foreign;
+		trace_dat |= scan->trace_dat;
 		for (unsigned name = 0; name < EVENT_MARK; name++)
 			events += scan->events[name];
 	}
+	if (trace_dat)
+		die("the input is trace-cmd's own file; import the text that trace-cmd report prints of it");
 	if (foreign)
 		die("the input is binary, neither perf script nor tracefs text");
 	if (!lines)
 		die("the input is empty");
+	if (!events && without_cpu)
+		die("no event in the input has a CPU in brackets and a time; perf script -F cpu,time,event,trace prints both");
 	if (!events)
 		die("no kmem event in the input; record the events kmem:kmalloc, kmem:kfree, kmem:kmem_cache_alloc, ...");
+	if (descents >= FEW_DESCENTS && descents > records / 16 && reordered > records - records / 10)
+		die("time goes back at %" PRIu64 " of %" PRIu64 " events: text of perf script --deltatime has no times; make it without that",
+		    descents, records);
 }
 
 static void add_input(struct capture *capture, const char *text)

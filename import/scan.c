@@ -2,7 +2,7 @@
  * Pass 1: lines of text into records, by hand: this is where half of an import's time goes (perf script aside), so each
  * byte of a line is looked at once or twice. scan_line() is the fast path.
  *
- * The two forms of a line, perf script's with or without task and process, `kmem:`, and tracefs's:
+ * The two forms of a line, perf script's with or without task and process, `kmem:`, and that of tracefs and trace-cmd:
  *
  *     ls  1234 [001]   227.770745123:      kmem:kmalloc: call_site=single_open+0x2a ptr=0xffff8881027dbb60 bytes_req=32 ...
  *     ls-1234 [001] d..2.   227.770745: kmalloc: call_site=single_open+0x2a/0x90 ptr=00000000852a4d20 bytes_req=32 ...
@@ -15,10 +15,11 @@
  * a bracketed number in its name: when a line cannot be read with the first one as the CPU, the next one is tried.
  *
  * Everything else that such a text holds: comments, call chains (an address and a symbol, indented) and blank lines are
- * skipped; reports of lost events are added up; events that are none of ours are counted by name; what is none of these,
- * or lacks a field that its event must have, is counted as unparsed.
+ * skipped; reports of lost events are added up (remarks.c); events that are none of ours are counted by name; what is none of
+ * these, or lacks a field that its event must have, is counted as unparsed.
  */
 #include "import.h"
+#include "words.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +27,6 @@
 #include <unistd.h>
 
 enum { BLOCK = 1 << 20, MARKS = 1000 /* that become snapshots without being asked for by name */ };
-#define MAX_SAMPLES ((uint64_t)1 << 50)
 #define MAX_TIME ((uint64_t)1 << 62) /* ns, 146 years: a later time is damaged, and a replay takes none */
 
 const char *const event_names[EVENT_NAMES] = {
@@ -36,64 +36,6 @@ const char *const event_names[EVENT_NAMES] = {
 static const uint8_t kinds_of_names[EVENT_NAMES] = {
 	KMALLOC, KMALLOC, KFREE, CACHE_ALLOC, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, PAGE_FREE, EXTFRAG, SNAPSHOT,
 };
-
-/* ---- Words and numbers -------------------------------------------------------------------------------------------- */
-
-struct word {
-	const char *start, *end;
-};
-
-static const char *skip_blanks(const char *at, const char *end)
-{
-	while (at < end && (*at == ' ' || *at == '\t'))
-		at++;
-	return at;
-}
-
-static const char *word_end(const char *at, const char *end)
-{
-	while (at < end && *at != ' ' && *at != '\t')
-		at++;
-	return at;
-}
-
-static bool word_is(struct word word, const char *text, size_t length)
-{
-	return (size_t)(word.end - word.start) == length && memcmp(word.start, text, length) == 0;
-}
-#define WORD_IS(word, text) word_is(word, text, sizeof(text) - 1)
-
-static bool decimal(struct word word, uint64_t *value)
-{
-	uint64_t sum = 0;
-	if (word.start == word.end || word.end - word.start > 20)
-		return false;
-	for (const char *at = word.start; at < word.end; at++) {
-		unsigned digit = (unsigned char)*at - (unsigned)'0';
-		if (digit > 9 || __builtin_mul_overflow(sum, (uint64_t)10, &sum) || __builtin_add_overflow(sum, (uint64_t)digit, &sum))
-			return false;
-	}
-	*value = sum;
-	return true;
-}
-
-static bool hexadecimal(struct word word, uint64_t *value)
-{
-	uint64_t sum = 0;
-	if (word.start == word.end || word.end - word.start > 16)
-		return false;
-	for (const char *at = word.start; at < word.end; at++) {
-		unsigned digit = (unsigned char)*at - (unsigned)'0';
-		if (digit > 9) {
-			digit = ((unsigned char)*at | 0x20u) - (unsigned)'a' + 10;
-			if (digit < 10 || digit > 15)
-				return false;
-		}
-		sum = sum << 4 | digit;
-	}
-	*value = sum;
-	return true;
-}
 
 static bool has_0x(struct word word)
 {
@@ -386,88 +328,6 @@ static enum event_name event_of(struct word word)
 	return EVENT_NAMES;
 }
 
-/* The first number of a text, `otherwise` where there is none. */
-static uint64_t number_in(const char *at, const char *end, uint64_t otherwise)
-{
-	struct word digits;
-	uint64_t value;
-	while (at < end && (*at < '0' || *at > '9'))
-		at++;
-	digits.start = digits.end = at;
-	while (digits.end < end && *digits.end >= '0' && *digits.end <= '9')
-		digits.end++;
-	return decimal(digits, &value) ? value : otherwise;
-}
-
-/* Where `text` ends in a line; NULL where it is not in it. */
-static const char *behind(const char *line, const char *end, const char *text)
-{
-	size_t length = strlen(text);
-	for (; (size_t)(end - line) >= length; line++)
-		if (*line == *text && memcmp(line, text, length) == 0)
-			return line + length;
-	return NULL;
-}
-
-/*
- * What recorders say of lost events. A report of some: `PERF_RECORD_LOST lost 12` (and ..._LOST_SAMPLES) of perf script, also
- * with a CPU that is none; `CPU:0 [LOST 12 EVENTS]` of tracefs, `LOST 12 events!` of perf trace, `CPU:0 [12 EVENTS DROPPED]`
- * of trace-cmd; one without a number stands for one event. perf's last words, where its messages went into the text, are of all
- * events, those that were reported included: `Processed 94257 events and lost 866 chunks!`, each of one event at least, and
- * `Processed 569363 samples and lost 85.26%!`, the lost ones among them.
- */
-static bool take_loss(struct scan *scan, const char *line, const char *end)
-{
-	const char *at, *samples;
-	uint64_t all = 0;
-	if ((at = behind(line, end, "LOST")) != NULL) {
-		const char *word = behind(at, end, "lost");
-		scan->lost += number_in(word ? word : at, end, 1);
-	} else if (behind(line, end, "EVENTS DROPPED") != NULL) {
-		at = memchr(line, '[', (size_t)(end - line));
-		scan->lost += at ? number_in(at, end, 1) : 1;
-	} else if ((at = behind(line, end, "events and lost ")) != NULL) {
-		all = number_in(at, end, 1);
-	} else if ((samples = behind(line, end, "Processed ")) != NULL && (at = behind(samples, end, "samples and lost ")) != NULL) {
-		const char *dot = memchr(at, '.', (size_t)(end - at));
-		uint64_t percent = number_in(at, end, 0), hundredths = dot && end - dot > 2 ? number_in(dot, dot + 3, 0) : 0;
-		all = number_in(samples, at, 1);
-		if (percent <= 100 && all < MAX_SAMPLES)
-			all = (all * (percent * 100 + hundredths) + 9999) / 10000;
-	} else {
-		return false;
-	}
-	scan->lost_in_all = all > scan->lost_in_all ? all : scan->lost_in_all;
-	return true;
-}
-
-/* Reports of lost events, perf's words around them, tracefs's headings: the tracer, what its buffer holds of what was written. */
-static bool take_remark(struct scan *scan, const char *line, const char *end)
-{
-	static const char heading[] = "entries-in-buffer/entries-written:";
-	struct word all = {line, end};
-	if (line < end && *line != '#')
-		return take_loss(scan, line, end) || WORD_IS(all, "Warning:") || WORD_IS(all, "Check IO/CPU overload!");
-	if (line == end)
-		return false;
-	if (end - line > 9 && memcmp(line, "# tracer:", 9) == 0)
-		scan->tracefs = true;
-	const char *at = behind(line, end, heading);
-	if (at) {
-		struct word kept, written;
-		uint64_t a, b;
-		scan->tracefs = true;
-		kept.start = skip_blanks(at, end);
-		for (kept.end = kept.start; kept.end < end && *kept.end != '/'; kept.end++) {}
-		if (kept.end < end) {
-			written = (struct word){kept.end + 1, word_end(kept.end + 1, end)};
-			if (decimal(kept, &a) && decimal(written, &b) && b > a)
-				scan->lost += b - a;
-		}
-	}
-	return true;
-}
-
 /* Blank, or of a call chain: indented, an address, then anything or nothing. */
 static bool is_skipped(const char *line, const char *end)
 {
@@ -601,13 +461,16 @@ void scan_line(struct scan *scan, const char *line, const char *end)
 	scan->lines++;
 	if (end > line && end[-1] == '\r')
 		end--;
+	struct word all = {line, end};
 	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
 		event = true;
 		if (likely(take_event(scan, at, end, cpu)))
 			return;
 	}
-	if (event || (!is_skipped(line, end) && !take_remark(scan, line, end)))
+	if (event || (!is_skipped(line, end) && !take_remark(scan, line, end))) {
 		scan->unparsed++;
+		scan->without_cpu += !event && (CONTAINS(all, "call_site=") || CONTAINS(all, "pfn="));
+	}
 }
 
 /* ---- Input ------------------------------------------------------------------------------------------------------ */
@@ -636,6 +499,8 @@ static bool looks_binary(const char *text, size_t length)
 	return control > length / 16;
 }
 
+static const char trace_dat[] = {0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n', 'g'}; /* how trace-cmd's file begins */
+
 static void scan_open(struct scan *scan)
 {
 	spool_open(&scan->spool);
@@ -662,6 +527,7 @@ void scan_input(struct scan *scan)
 			break;
 		if (!scan->lines && looks_binary(block, held + got)) {
 			scan->foreign = true;
+			scan->trace_dat = held + got > sizeof trace_dat && memcmp(block, trace_dat, sizeof trace_dat) == 0;
 			held = 0;
 			break;
 		}

@@ -5,7 +5,7 @@
  *
  * Time never decreases in a spool. Captures are nearly always in order; where time goes back (per-CPU buffers merged by
  * a tool that did not sort), the record moves back to its place among the last WINDOW records. One that is older than
- * those takes the time of the oldest of them. Both are counted.
+ * those takes the time of the oldest of them. All of these are counted.
  */
 #include "import.h"
 
@@ -54,12 +54,15 @@ static void put_back_in_time(struct spool *spool, const struct record *record)
 {
 	uint32_t at = spool->held;
 	spool->reordered++;
+	spool->descents += record->time < spool->last_time;
 	while (at && spool->buffer[at - 1].time > record->time)
 		at--;
 	memmove(&spool->buffer[at + 1], &spool->buffer[at], (spool->held - at) * sizeof *spool->buffer);
 	spool->buffer[at] = *record;
-	if (record->time < spool->floor_time)
+	if (record->time < spool->floor_time) {
 		spool->buffer[at].time = spool->floor_time;
+		spool->late++;
+	}
 	spool->held++;
 }
 
@@ -71,6 +74,7 @@ void spool_put(struct spool *spool, const struct record *record)
 		spool->buffer[spool->held++] = *record;
 	else
 		put_back_in_time(spool, record);
+	spool->last_time = record->time;
 	spool->records++;
 }
 

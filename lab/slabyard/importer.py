@@ -568,7 +568,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         zones=zones,
         snapshots=taken,
     )
-    for name in ("null_frees", "failed_allocations", "unparsed_lines", "reordered"):
+    for name in ("null_frees", "failed_allocations", "unparsed_lines", "reordered", "late"):
         setattr(metadata, name, header[name])
     for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
         setattr(metadata, name, trailer[name])

@@ -36,6 +36,8 @@ def describe(path: Path) -> dict[str, Any]:
             "lost": metadata.lost,
             "incomplete": metadata.incomplete,
             "unparsed_lines": metadata.unparsed_lines,
+            "reordered": metadata.reordered,
+            "late": metadata.late,
             "null_frees": metadata.null_frees,
             "failed_allocations": metadata.failed_allocations,
             "unknown_frees": metadata.unknown_frees,
@@ -84,6 +86,8 @@ _COUNTS = (
     ("implied_page_allocations", "implied page allocations"),
     ("pages_of_unknown_owner", "pages of unknown owner"),
     ("unparsed_lines", "lines that could not be read"),
+    ("reordered", "events put back in order"),
+    ("late", "events too late for that"),
 )
 SHOWN_CACHES = 15
 

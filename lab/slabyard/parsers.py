@@ -90,10 +90,12 @@ def _record(parent: Any) -> None:
 
 def _import(parent: Any) -> None:
     verb = add_verb(
-        parent, "import", "make a trace of perf.data, perf script text or tracefs text", verbs.import_capture,
+        parent, "import", "make a trace of perf.data, perf script, tracefs or trace-cmd text", verbs.import_capture,
         "slabyard import perf.data -o t.parquet\n  slabyard import trace.txt -o t.parquet --snapshot end=DIR:after",
     )  # fmt: skip
-    verb.add_argument("capture", type=file, metavar="CAPTURE", help="perf.data, or text from perf script or tracefs; - for standard input")
+    verb.add_argument(
+        "capture", type=file, metavar="CAPTURE", help="perf.data, or text from perf script, tracefs or trace-cmd; - for standard input"
+    )
     verb.add_argument("-o", "--output", type=new_file, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
     verb.add_argument(
         "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",

@@ -39,6 +39,7 @@ VERSION = 1
 METADATA_KEY = b"slabyard"
 CHECKSUM_KEY = b"slabyard.crc32"  # of the metadata's bytes, eight hexadecimal digits; pages have checksums of Parquet's own
 PAGE_SIZE = 4096  # of a replay
+FEW_LATE = 1000  # one event in so many: a recorder's own slips
 FEW_PAGES = 1024  # of unknown owner: a short capture in which no slab came or went has some
 NO_OBJECT = 0xFFFFFFFF
 NO_CACHE = 0xFFFF
@@ -155,6 +156,7 @@ class Metadata:
     unparsed_lines: int = 0
     truncated: bool = False
     reordered: int = 0
+    late: int = 0
     shared_pages: bool = False
     direct_map: DirectMap = field(default_factory=DirectMap)
     pages_of_unknown_owner: int = 0
@@ -189,6 +191,8 @@ class Metadata:
             return "the capture is cut off at its end"
         if self.unparsed_lines:
             return f"{self.unparsed_lines:,} line{'' if self.unparsed_lines == 1 else 's'} of the capture could not be read"
+        if self.late * FEW_LATE > self.rows:
+            return f"{self.late:,} events stood too far behind later ones to keep their time; sort the capture's lines by time"
         if any(kind.startswith("mm_page_") for kind in self.events):
             if self.direct_map.hashed:
                 return "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"

@@ -552,6 +552,12 @@ def refused(tmp_path: Path, source: Path) -> UserError:
         (b"\x1f\x8b" + b"garbage" * 100, "damaged"),
         (lzma.compress(b"x" * 100_000)[:-40], "damaged or cut off"),
         (b"\x28\xb5\x2f\xfd" + b"garbage" * 100, "damaged"),
+        (b"bash 1 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets and a time; perf script -F cpu,time"),
+        (b"\x17\x08\x44tracing6\0\0\x01" * 10, "the text that trace-cmd report prints"),
+        (
+            b"".join(b"ls 1 [000] 0.000%03d: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" % (i * 617 % 1000) for i in range(1000)),
+            "time goes back at 616 of 1000 events: text of perf script --deltatime",
+        ),
         (b"PERFILE2" + bytes(16), "cut off"),
         (b"PERFILE2" + random.Random(5).randbytes(5000), "cut off"),
         (b"PAR1" + bytes(100), "is a trace already"),
@@ -633,6 +639,37 @@ def test_text_that_cannot_tell_of_lost_events(tmp_path: Path, capfd: pytest.Capt
         source.write_text("\n".join([*capture.lines, *more]) + "\n")
         assert cli.main(["import", str(source), "-o", output]) == status
         assert ("only where it was made with --show-lost-events" in capfd.readouterr().err) is told
+
+
+def test_text_of_trace_cmd(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What `trace-cmd report` prints: what the file is, how many CPUs there are, and the function besides its address."""
+    source, output = tmp_path / "report.txt", tmp_path / "t.parquet"
+    source.write_text(
+        "version = 6\nCPU 2 is empty\ncpus=4\n"
+        "              ls-1234  [001]   227.770745: kmalloc:              (single_open+0x2a) call_site=ffffffff8149dd6a "
+        "ptr=0xffff8881027dbb60 bytes_req=32 bytes_alloc=32 gfp_flags=GFP_KERNEL node=-1 accounted=false\n"
+        "          <idle>-0     [000] d..2.   227.770750: kfree:                (single_release+0x1a) call_site=ffffffff8149dd9a "
+        "ptr=0xffff8881027dbb60\n"
+    )
+    assert cli.main(["import", str(source), "-o", str(output)]) == 0
+    assert "--show-lost-events" not in capfd.readouterr().err
+    with trace.Trace(output) as made:
+        assert (made.metadata.source, made.metadata.cpus, made.metadata.unparsed_lines) == ("tracefs", 4, 0)
+        assert dict(made.metadata.events) == {"kmalloc": 1, "kfree": 1}
+    assert pq.read_table(output).column("call_site").to_pylist() == ["single_open+0x2a", "single_release+0x1a"]
+
+
+def test_cpus_one_after_the_other(tmp_path: Path) -> None:
+    """What no longer fits in its place loses its time, and that is told; what still does keeps it."""
+    for events, late in ((4000, 0), (40000, 39999 - 4096)):
+        capture = Capture()
+        for cpu in range(2):
+            places = range(cpu, 2 * events, 2)
+            capture.lines += [f"ls 1 [00{cpu}] 1.{i:09}: kmem:kfree: call_site=a+0x1 ptr=0x{i + 1:x}000" for i in places]
+        metadata, _ = capture.imported(tmp_path)
+        assert (metadata.reordered, metadata.late) == (events - 1, late)
+        told = None if not late else "35,903 events stood too far behind later ones to keep their time; sort the capture's lines by time"
+        assert metadata.incomplete == told
 
 
 def test_a_base_by_chance_does_not_make_pointers_hashed(tmp_path: Path) -> None:

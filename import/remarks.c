@@ -1,0 +1,108 @@
+/*
+ * What stands between the events: what recorders say of lost ones, perf's words around those, the headings of tracefs and of
+ * trace-cmd. scan.c asks here about lines that are none of an event.
+ */
+#include "import.h"
+#include "words.h"
+
+#define MAX_SAMPLES ((uint64_t)1 << 50)
+
+/* The first number of a text, `otherwise` where there is none. */
+static uint64_t number_in(const char *at, const char *end, uint64_t otherwise)
+{
+	struct word digits;
+	uint64_t value;
+	while (at < end && (*at < '0' || *at > '9'))
+		at++;
+	digits.start = digits.end = at;
+	while (digits.end < end && *digits.end >= '0' && *digits.end <= '9')
+		digits.end++;
+	return decimal(digits, &value) ? value : otherwise;
+}
+
+/* Where `text` ends in a line; NULL where it is not in it. */
+static const char *behind(const char *line, const char *end, const char *text)
+{
+	size_t length = strlen(text);
+	for (; (size_t)(end - line) >= length; line++)
+		if (*line == *text && memcmp(line, text, length) == 0)
+			return line + length;
+	return NULL;
+}
+
+/*
+ * What recorders say of lost events. A report of some: `PERF_RECORD_LOST lost 12` (and ..._LOST_SAMPLES) of perf script, also
+ * with a CPU that is none; `CPU:0 [LOST 12 EVENTS]` of tracefs, `LOST 12 events!` of perf trace, `CPU:0 [12 EVENTS DROPPED]`
+ * of trace-cmd; one without a number stands for one event. perf's last words, where its messages went into the text, are of all
+ * events, those that were reported included: `Processed 94257 events and lost 866 chunks!`, each of one event at least, and
+ * `Processed 569363 samples and lost 85.26%!`, the lost ones among them.
+ */
+bool take_loss(struct scan *scan, const char *line, const char *end)
+{
+	const char *at, *samples;
+	uint64_t all = 0;
+	if ((at = behind(line, end, "LOST")) != NULL) {
+		const char *word = behind(at, end, "lost");
+		scan->lost += number_in(word ? word : at, end, 1);
+	} else if (behind(line, end, "EVENTS DROPPED") != NULL) {
+		at = memchr(line, '[', (size_t)(end - line));
+		scan->lost += at ? number_in(at, end, 1) : 1;
+	} else if ((at = behind(line, end, "events and lost ")) != NULL) {
+		all = number_in(at, end, 1);
+	} else if ((samples = behind(line, end, "Processed ")) != NULL && (at = behind(samples, end, "samples and lost ")) != NULL) {
+		const char *dot = memchr(at, '.', (size_t)(end - at));
+		uint64_t percent = number_in(at, end, 0), hundredths = dot && end - dot > 2 ? number_in(dot, dot + 3, 0) : 0;
+		all = number_in(samples, at, 1);
+		if (percent <= 100 && all < MAX_SAMPLES)
+			all = (all * (percent * 100 + hundredths) + 9999) / 10000;
+	} else {
+		return false;
+	}
+	scan->lost_in_all = all > scan->lost_in_all ? all : scan->lost_in_all;
+	return true;
+}
+
+/* How many CPUs the machine has, which of them have no events, the version of the file. It tells of losses where they are. */
+static bool take_trace_cmd(struct scan *scan, const char *line, const char *end)
+{
+	struct word cpus = {line + 5, end};
+	uint64_t count;
+	line = skip_blanks(line, end);
+	if (end - line > 5 && memcmp(line, "cpus=", 5) == 0 && decimal(cpus, &count) && count <= UINT16_MAX) {
+		scan->cpus = count > scan->cpus ? (uint32_t)count : scan->cpus;
+		scan->tracefs = true;
+		return true;
+	}
+	if (behind(line, end, "CPU ") == line + 4)
+		return behind(line, end, " is empty") == end;
+	return behind(line, end, "version = ") == line + 10;
+}
+
+/* Reports of lost events, perf's words around them, tracefs's headings: the tracer, what its buffer holds of what was written. */
+bool take_remark(struct scan *scan, const char *line, const char *end)
+{
+	static const char heading[] = "entries-in-buffer/entries-written:";
+	struct word all = {line, end};
+	if (line < end && *line != '#')
+		return take_loss(scan, line, end) || WORD_IS(all, "Warning:") || WORD_IS(all, "Check IO/CPU overload!") ||
+		       take_trace_cmd(scan, line, end);
+	if (line == end)
+		return false;
+	if (end - line > 9 && memcmp(line, "# tracer:", 9) == 0)
+		scan->tracefs = true;
+	const char *at = behind(line, end, heading);
+	if (at) {
+		struct word kept, written;
+		uint64_t a, b;
+		scan->tracefs = true;
+		kept.start = skip_blanks(at, end);
+		for (kept.end = kept.start; kept.end < end && *kept.end != '/'; kept.end++) {}
+		if (kept.end < end) {
+			written = (struct word){kept.end + 1, word_end(kept.end + 1, end)};
+			if (decimal(kept, &a) && decimal(written, &b) && b > a)
+				scan->lost += b - a;
+		}
+	}
+	return true;
+}
+
