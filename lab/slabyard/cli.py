@@ -130,8 +130,10 @@ def _run(argv: list[str]) -> int:
         at = argv.index("--")
         argv, command = argv[:at], argv[at + 1 :]
     words = parser()
-    options = words.parse_args(argv)
+    options, unknown = words.parse_known_args(argv)
     options.command = command
+    if unknown:
+        raise UserError(_not_understood(options, unknown))
     if options.verb is None:
         words.print_help()
         return USAGE
@@ -143,6 +145,14 @@ def _run(argv: list[str]) -> int:
         _check_limit()
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)
+
+
+def _not_understood(options: argparse.Namespace, words: list[str]) -> str:
+    """What to tell of words that the verb knows nothing of."""
+    if options.verb in ("record", "run") and options.command is None and not words[0].startswith("-"):
+        return f"{options.verb} takes its command after --; write -- before {words[0]}"
+    called = [word for word in ("slabyard", options.verb, getattr(options, "kernel_verb", None)) if word]
+    return f"unrecognized arguments: {' '.join(words)}; see {' '.join(called)} --help"
 
 
 def _check_limit() -> None:
