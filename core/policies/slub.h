@@ -131,6 +131,7 @@ struct sy__slub_heap {
 	/* Of heaps of threads: */
 	struct sy__heads heads;        /* the first page of the block that a page is of */
 	unsigned looked_at;            /* counts looks at classes (slub_slabs.c); anybody's, relaxed: a hint */
+	size_t sparing;                /* nodes of caches that keep empty slabs as they are needed again and again (slub_nodes.c); the same */
 	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
 	struct sy__slub_sizes sizes[]; /* one */
 };
@@ -522,6 +523,7 @@ void sy__slub_cache_fini(struct sy_cache *);
 void sy__slub_node_misses(const struct sy__slub_cache *, struct sy__slub_node *);
 void sy__slub_node_took(struct sy__slub_cache *, unsigned slot, struct sy__slub_node *, const struct sy_page *);
 bool sy__slub_has_spares(const struct sy__slub_cache *);
+void sy__slub_nodes_end(struct sy__slub_cache *);
 uint64_t sy__slub_give_unused(struct sy__slub_cache *, unsigned slot);
 uint64_t sy__slub_nodes_anew(struct sy__slub_cache *);
 uint64_t sy__slub_shrink_nodes(struct sy__slub_cache *);

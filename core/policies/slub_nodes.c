@@ -39,6 +39,8 @@ void sy__slub_node_took(struct sy__slub_cache *cache, unsigned slot, struct sy__
 	node->missed--;
 	if ((node->spare + (size_t)1) << (SY_PAGE_SHIFT + sy__page_order(page)) > SPARE_BYTES)
 		return;
+	if (!node->spare)
+		__atomic_fetch_add(&sy__slub_heap(cache->cache.heap)->sparing, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&node->spare, node->spare + 1, __ATOMIC_RELAXED);
 	sy__spares_kept(cache->cache.heap, sy__slub_here_of(cache, sy__slub_slot(cache, slot)));
 }
@@ -108,7 +110,7 @@ uint64_t sy__slub_give_unused(struct sy__slub_cache *cache, unsigned slot)
 }
 
 /* What is needed again and again; whether something was. */
-static bool forget(struct sy__slub_node *node)
+static bool forget(const struct sy__slub_cache *cache, struct sy__slub_node *node)
 {
 	bool spare;
 
@@ -117,6 +119,8 @@ static bool forget(struct sy__slub_node *node)
 	node->missed = 0;
 	__atomic_store_n(&node->spare, 0u, __ATOMIC_RELAXED);
 	sy__unlock(&node->lock);
+	if (spare)
+		__atomic_fetch_sub(&sy__slub_heap(cache->cache.heap)->sparing, 1, __ATOMIC_RELAXED);
 	return spare;
 }
 
@@ -126,9 +130,16 @@ uint64_t sy__slub_nodes_anew(struct sy__slub_cache *cache)
 	uint64_t pages = 0;
 
 	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
-		if (forget(&cache->nodes[node]))
+		if (forget(cache, &cache->nodes[node]))
 			pages += give_unused(cache, 0, &cache->nodes[node], cache->min_partial);
 	return pages;
+}
+
+/* Of a cache that ends, and has no slab any more that a node keeps. */
+void sy__slub_nodes_end(struct sy__slub_cache *cache)
+{
+	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
+		forget(cache, &cache->nodes[node]);
 }
 
 /* ---- Shrinking ------------------------------------------------------------------------------------------------------ */

@@ -446,9 +446,12 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 	return pages + sy__slub_end_strays(cache, slot);
 }
 
-static bool has_idle(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+/* The nodes, which lie elsewhere, are asked only where any of the heap's keeps something. */
+static bool has_idle(const struct sy__slub_heap *slub, const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	return own->partial || own->strays || own->astray || sy__slub_has_spares(cache);
+	if (own->partial || own->strays || own->astray)
+		return true;
+	return __atomic_load_n(&slub->sparing, __ATOMIC_RELAXED) && sy__slub_has_spares(cache);
 }
 
 static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
@@ -479,7 +482,7 @@ void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
 	while (class != last && !found) {
 		struct sy__slub_cache *cache = sy__slub_cache(slub->kmalloc.classes[class++ % SY__KMALLOC_MOST_CLASSES]);
 
-		if (cache && has_idle(cache, sy__slub_slot(cache, slot)))
+		if (cache && has_idle(slub, cache, sy__slub_slot(cache, slot)))
 			found = cache;
 	}
 	__atomic_store_n(&slub->looked_at, class, __ATOMIC_RELAXED);
@@ -611,6 +614,7 @@ void sy__slub_cache_fini(struct sy_cache *cache)
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
 
 	sy__slub_shrink(cache);
+	sy__slub_nodes_end(slub);
 	sy__deferred_finish(cache->heap, belongs_to, cache);
 	sy__metadata_give(cache->heap, slub->nodes, slub->state_bytes);
 	if (sy__slub_slots_own(slub))

@@ -3,6 +3,7 @@
  * serve without a request of pages; and go when a thread needs memory for something else, when the heap shrinks, and after a while.
  */
 #include "core/here.h"
+#include "core/policies/slub.h"
 #include "threads_support.h"
 
 #define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
@@ -164,6 +165,43 @@ static void they_go_with_shrinks(void)
 	CHECK_EQUAL(slabs(), 0);
 }
 
+/* ---- How many nodes keep some ------------------------------------------------------------------------------------------- */
+
+static struct sy_cache *cache;
+
+static size_t sparing(void)
+{
+	return __atomic_load_n(&sy__slub_heap(heap)->sparing, __ATOMIC_RELAXED);
+}
+
+static void give_to_cache(void)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		sy_free(cache, objects[i]);
+}
+
+/* Whoever needs pages asks no node while none keeps any: of a size, of a cache beside it, and again without these. */
+static void they_are_counted(void)
+{
+	const struct sy_cache_config config = { .name = "apart", .size = SIZE, .flags = SY_CACHE_NO_MERGE };
+
+	CHECK_EQUAL(sparing(), 0);
+	rounds();
+	CHECK_EQUAL(sparing(), 1);
+	cache = sy_cache_create(heap, &config);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		for (unsigned j = 0; j < OBJECTS; j++)
+			objects[j] = sy_alloc(cache, 0);
+		have(give_to_cache);
+	}
+	CHECK_EQUAL(sparing(), 2);
+	CHECK(sy_cache_destroy(cache, NULL));
+	CHECK_EQUAL(sparing(), 1);
+	sy__settle_soon(heap);
+	sy__heap_tick(heap);
+	CHECK_EQUAL(sparing(), 0);
+}
+
 static void run(void (*work)(void))
 {
 	const struct sy_heap_options options = { .reserve = RESERVE };
@@ -190,5 +228,6 @@ int main(void)
 	run(they_go_for_large_ones);
 	run(they_go_after_a_while);
 	run(they_go_with_shrinks);
+	run(they_are_counted);
 	return check_result();
 }
