@@ -37,6 +37,7 @@ AGREES_LESS = {
     "slabyard:bsd44": 0.15,  # what its pages had room for before the trace, a replay does not know (docs/fidelity.md)
     "slabyard:slqb": 0.15,  # the busier the machine, the more calls interrupt others, whose slot a trace does not tell
 }
+AGREES_GUEST = 0.1  # four CPUs had slabs before anything can be traced
 LITTLE = {"um": machine.Hardware(256 << 20), "x86_64": machine.Hardware(320 << 20, 4, 2)}  # of memory: a hog has it sooner
 _FILEIO = "sysbench fileio --file-num=64 --file-total-size=8M --file-block-size=16K --file-test-mode=rndwr"
 LESS = {
@@ -158,6 +159,14 @@ def test_every_workload_on_four_cpus_and_two_nodes(allocator: str) -> None:
     done = run.once(every_workload(allocator, "x86_64"))
     passed(done)
     assert {line.split(",")[0] for line in done.texts["after/buddyinfo"].splitlines()} == {"Node 0", "Node 1"}
+
+
+@x86_64
+@pytest.mark.parametrize("allocator", LINUX[:1])
+def test_the_trace_of_a_guest_has_its_whole_boot(allocator: str, tmp_path: Path) -> None:
+    found = fidelity.measure(plan(allocator, "boot", "x86_64"), 64 << 20, tmp_path / "t.parquet")
+    assert found.trouble == [] and found.incomplete is None
+    assert found.events > 40_000 and abs(found.difference) < AGREES_GUEST
 
 
 @x86_64
