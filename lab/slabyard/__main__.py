@@ -13,8 +13,11 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def main() -> int:
     """Runs the command line; the exit status."""
-    from .cli import main as run
-
+    try:
+        from .cli import main as run
+    except ModuleNotFoundError as error:
+        os.write(2, f"slabyard: {error}; install slabyard again (pip install .), which brings it\n".encode())
+        return 4
     status = run()
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)

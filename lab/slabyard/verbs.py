@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import programs
 from .errors import DONE, INCOMPLETE, UserError
 from .output import Progress, Table, check_outputs, export_json, note, render, results, same_file, to_json, whole_file
+from .words import check_caches
 
 if TYPE_CHECKING:
     from . import threads
@@ -129,7 +130,7 @@ def describe_trace(options: argparse.Namespace) -> int:
     from . import info
 
     about = info.describe(options.trace)
-    most_caches = None if options.caches else info.SHOWN_CACHES
+    most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(to_json(about) if options.format == "json" else render(info.tables(about, most_caches), options.format))
     if about["incomplete"]:
         note(f"{options.trace} is incomplete: {about['incomplete']}")
@@ -155,6 +156,7 @@ def replay_trace(options: argparse.Namespace) -> int:
     for name in ("log", "caches", "runs"):
         if getattr(options, name) and (options.proc or options.slabinfo):
             raise UserError(f"--{name} goes with a replay that prints its measures; leave out --proc and --slabinfo")
+    check_caches(options.caches, options.format)
     if options.sort and not options.slabinfo:
         raise UserError("--sort goes with --slabinfo")
     if options.proc and options.format != "text":

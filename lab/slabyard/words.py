@@ -83,3 +83,9 @@ def specs(text: str) -> list[str]:
     if repeated:
         raise UserError(f"--allocators names {repeated[0]} twice")
     return found
+
+
+def check_caches(asked: bool, form: str) -> None:
+    """UserError where caches are asked for in the form that has a row for each run alone."""
+    if asked and form == "csv":
+        raise UserError("--caches goes with text and md; csv has one row, of the measures, and json has the caches always")

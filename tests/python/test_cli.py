@@ -91,6 +91,9 @@ def test_info(busy: Path) -> None:
     assert about["events"]["kmalloc"] == 100 and about["events"]["mm_page_alloc_extfrag"] == 1
     assert about["cpus"] == 2 and about["lost"] == 0 and about["kernel"] == "6.1.0-test" and about["span_seconds"] > 0
     assert {cache["name"] for cache in about["caches"]} == {"dentry", "inode"}
+    hackbench = Path(__file__).parents[2] / "traces" / "hackbench.parquet"
+    shown = [slabyard("info", hackbench, "--format", "csv", *words).stdout for words in ([], ["--caches"])]
+    assert shown[0] == shown[1] and shown[0].count("\ncache,") > 16
     text = slabyard("info", busy).stdout
     assert "6.1.0-test" in text and max(map(len, text.splitlines())) <= max(80, len(str(busy)))
 
@@ -141,7 +144,7 @@ def test_exact_figures_are_the_same_to_the_byte(busy: Path) -> None:
 
 @pytest.mark.parametrize("form", ["text", "csv", "md"])
 def test_replay_for_people(busy: Path, form: str) -> None:
-    done = slabyard("replay", busy, "--allocator", "slub", "--caches", "--format", form)
+    done = slabyard("replay", busy, "--allocator", "slub", *(["--caches"] if form != "csv" else []), "--format", form)
     assert done.returncode == 0 and "held" in done.stdout
     if form == "csv":
         row = next(csv.DictReader(io.StringIO(done.stdout)))
@@ -207,6 +210,7 @@ def test_malloc_is_an_allocator_too(busy: Path) -> None:
         (["replay", "x.parquet", "--allocator", "slub", "--proc", "buddyinfo", "--format", "json"], "--proc prints a file as"),
         (["replay", "x.parquet", "--allocator", "slub", "--proc", "slabinfo", "--runs", "2"], "--runs goes with"),
         (["record", "-o", "/no/such/folder/t.parquet", "--", "true"], "no folder"),
+        (["replay", "x.parquet", "--allocator", "slub", "--caches", "--format", "csv"], "csv has one row, of the measures"),
         (["import", "absent.txt", "-o", "t.parquet"], "absent.txt"),
         (["import", "-"], "needs -o"),
         (["import", "x.txt", "--page-size", "0"], "invalid choice: 0"),
@@ -425,6 +429,12 @@ def test_ctrl_c_before_anything_is_loaded(tmp_path: Path) -> None:
         rest = process.stderr.read()
     assert process.returncode == 130 and "Traceback" not in rest and not list(tmp_path.iterdir())
     assert rest.splitlines()[-1] == "slabyard: interrupted"
+
+
+def test_a_package_that_is_missing() -> None:
+    script = "import sys; sys.modules['tabulate'] = None; from slabyard.__main__ import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
+    assert "tabulate" in complaint(done, 4) and "pip install ." in done.stderr
 
 
 def test_an_interrupt_that_python_wraps_is_one() -> None:

@@ -359,6 +359,7 @@ def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.Capture
     for wrong, words in (
         (["kernel"], "needs a verb"),
         (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--cpus", "4"], "one CPU"),
+        (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--caches", "--format", "csv"], "csv has one row"),
         (["kernel", "compare", "--allocators", "slub,slub"], "twice"),
         (["kernel", "run", "--allocator", "slub", "--workload", "boot", "--trace", "t", "--trace-buffer", "400M"], "less than half"),
         (["kernel", "fidelity", "--allocators", "slub", "--trace-buffer", "400M"], "less than half"),

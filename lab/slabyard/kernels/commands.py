@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DONE, INCOMPLETE, REGRESSION, UserError
 from ..output import FORMATS, Progress, Table, check_folder, check_outputs, export_json, note, render, results, to_json, whole_file
-from ..words import count, file, new_file, size, specs
+from ..words import check_caches, count, file, new_file, size, specs
 from . import config, kinds, workloads
 
 if TYPE_CHECKING:
@@ -232,6 +232,7 @@ def _run(options: argparse.Namespace) -> int:
     from . import compare, run
 
     check_outputs((options.trace,))
+    check_caches(options.caches, options.format)
     if options.output is not None:
         check_folder(options.output)
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
