@@ -26,6 +26,7 @@
 #include <slabyard/kmem.h>
 
 #include "../core/page_interface.h"
+#include "forks.h"
 #include "rcu.h"
 
 #include <stdio.h>
@@ -176,7 +177,7 @@ struct sy_heap *sy_kmem_heap(void)
 	opened->refused = refused;
 	opened->cache_refused = cache_refused;
 	sy__rcu_hold_slabs(opened);
-	sy__rcu_prepare_forks();
+	sy__prepare_forks();
 	if (!__atomic_compare_exchange_n(&heap, &first, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		sy_heap_close(opened);
 		return first;

@@ -12,6 +12,8 @@
 #include <slabyard/kernel/linux/mutex.h>
 #include <slabyard/kernel/linux/percpu.h>
 
+#include "forks.h"
+
 #include <string.h>
 
 #define GRANULE 64
@@ -65,6 +67,14 @@ static struct chunk *new_chunk(gfp_t flags)
 	return chunk;
 }
 
+void sy__percpu_fork(enum sy__fork where)
+{
+	if (where == SY__FORK_BEFORE)
+		mutex_lock(&lock);
+	else
+		mutex_unlock(&lock);
+}
+
 void *sy__percpu_alloc(size_t size, size_t align, gfp_t flags)
 {
 	unsigned count = (unsigned)((size + GRANULE - 1) / GRANULE), step = align > GRANULE ? (unsigned)(align / GRANULE) : 1, at = GRANULES;
@@ -74,6 +84,7 @@ void *sy__percpu_alloc(size_t size, size_t align, gfp_t flags)
 	if (!size || size > SY__PERCPU_UNIT || align > PAGE_SIZE)
 		return NULL;
 	flags &= ~__GFP_ZERO;
+	sy__prepare_forks();
 	mutex_lock(&lock);
 	for (chunk = chunks; chunk; chunk = chunk->next) {
 		at = room_in(chunk, count, step);
@@ -129,6 +140,7 @@ static const struct section *copied(char *start, size_t size)
 	const struct section *there;
 	struct section *section;
 
+	sy__prepare_forks();
 	mutex_lock(&lock);
 	there = find(start);
 	if (!there) {

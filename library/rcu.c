@@ -21,15 +21,16 @@
  * their queueing. Who calls them has the turn, and no lock: they may queue more.
  *
  * Locks. queue_lock protects what is queued; the turn, which is only ever tried for, everything else. The queue's may be taken
- * with the turn held, and nothing else is taken with it held. A fork takes both first, before the heap's, so that the child
- * finds them free; the readers that it has not got are not waited for.
+ * with the turn held, and nothing else is taken with it held. A fork takes both (forks.c), so that the child finds them free; the
+ * readers that it has not got are not waited for.
  */
 #include "rcu.h"
+
+#include "forks.h"
 
 #include <slabyard/kernel/linux/rcupdate.h>
 #include <slabyard/kernel/linux/spinlock.h>
 
-#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 
@@ -50,37 +51,10 @@ static struct {
 	unsigned long pending; /* entries not called yet */
 } rcu;
 
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
 /* Of the thread: how deep it reads, under which index, and how many spin locks it has. */
 static __thread unsigned depth, reads_as, spins;
 
 /* ---- Grace periods ---------------------------------------------------------------------------------------------- */
-
-static void wait_for_turn(void)
-{
-	sy__lock(&rcu.turn);
-	sy__lock(&rcu.queue_lock);
-}
-
-static void end_of_fork(void)
-{
-	sy__unlock(&rcu.queue_lock);
-	sy__unlock(&rcu.turn);
-}
-
-static void forget_other_readers(void)
-{
-	rcu.readers[0] = rcu.readers[1] = 0;
-	if (depth)
-		rcu.readers[reads_as] = 1;
-	end_of_fork();
-}
-
-static void prepare_forks(void)
-{
-	pthread_atfork(wait_for_turn, end_of_fork, forget_other_readers);
-}
 
 /* Entries, linked through next, at the end of a queue. */
 static void append(struct queue *queue, struct rcu_head *first)
@@ -143,6 +117,7 @@ static void advance(bool polled)
 	}
 	if (rcu.half == 2 && have_read()) {
 		append(&rcu.ready, rcu.held);
+		rcu.held = NULL;
 		rcu.half = 0;
 		count(&rcu.passed, 1);
 	}
@@ -187,6 +162,68 @@ static inline void pass(void)
 		come_by();
 }
 
+/* ---- Forks ------------------------------------------------------------------------------------------------------- */
+
+/* Who waits until all before it has been called (sy__rcu_barrier): on a thread's stack. */
+struct waiter {
+	struct rcu_head head;
+	bool called;
+};
+
+static void tell_waiter(struct rcu_head *head)
+{
+	__atomic_store_n(&((struct waiter *)head)->called, true, __ATOMIC_RELEASE);
+}
+
+/* Without those of other threads, which the child has not got: their stacks will be used for others. */
+static struct rcu_head *without_waiters(struct rcu_head *first)
+{
+	for (struct rcu_head **place = &first; *place;) {
+		if ((*place)->func != tell_waiter) {
+			place = &(*place)->next;
+			continue;
+		}
+		*place = (*place)->next;
+		rcu.pending--;
+	}
+	return first;
+}
+
+static void forget_waiters(struct queue *queue)
+{
+	struct rcu_head *first = queue->first;
+
+	queue->first = NULL;
+	append(queue, without_waiters(first));
+}
+
+void sy__rcu_turn_fork(enum sy__fork where)
+{
+	if (where == SY__FORK_BEFORE) {
+		sy__lock(&rcu.turn);
+		return;
+	}
+	if (where == SY__FORK_CHILD) {
+		rcu.readers[0] = rcu.readers[1] = 0;
+		if (depth)
+			rcu.readers[reads_as] = 1;
+		rcu.held = without_waiters(rcu.held);
+		forget_waiters(&rcu.ready);
+	}
+	sy__unlock(&rcu.turn);
+}
+
+void sy__rcu_queue_fork(enum sy__fork where)
+{
+	if (where == SY__FORK_BEFORE) {
+		sy__lock(&rcu.queue_lock);
+		return;
+	}
+	if (where == SY__FORK_CHILD)
+		forget_waiters(&rcu.queued);
+	sy__unlock(&rcu.queue_lock);
+}
+
 /* ---- Readers ---------------------------------------------------------------------------------------------------- */
 
 void sy__rcu_read_lock(void)
@@ -208,11 +245,6 @@ void sy__rcu_read_unlock(void)
 bool sy__rcu_reads(void)
 {
 	return depth != 0;
-}
-
-void sy__rcu_prepare_forks(void)
-{
-	pthread_once(&fork_once, prepare_forks);
 }
 
 /* ---- Those who leave something behind --------------------------------------------------------------------------- */
@@ -253,16 +285,6 @@ void sy__rcu_hold_slabs(struct sy_heap *heap)
 }
 
 /* ---- Those who wait ----------------------------------------------------------------------------------------------- */
-
-struct waiter {
-	struct rcu_head head;
-	bool called;
-};
-
-static void tell_waiter(struct rcu_head *head)
-{
-	__atomic_store_n(&((struct waiter *)head)->called, true, __ATOMIC_RELEASE);
-}
 
 /* Until everything that was queued before has been called. Looks again after a while, as whoever reads may do so for long. */
 void sy__rcu_barrier(void)

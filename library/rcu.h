@@ -7,7 +7,4 @@
 /* For a heap that nobody else knows yet: slabs of caches with SLAB_TYPESAFE_BY_RCU wait for readers, in place of time. */
 void sy__rcu_hold_slabs(struct sy_heap *);
 
-/* When the heap is open: forks leave readers and those who wait for them in a state that a child can go on with. */
-void sy__rcu_prepare_forks(void);
-
 #endif

@@ -7,14 +7,28 @@
 #include <slabyard/kernel/linux/mutex.h>
 #include <slabyard/kernel/linux/shrinker.h>
 
+#include "forks.h"
+
 #define BATCH 128
 
 static LIST_HEAD(shrinkers);
 static DEFINE_MUTEX(lock);
 static __thread bool shrinking;
 
+/* One that forks itself has the lock already. */
+void sy__shrinkers_fork(enum sy__fork where)
+{
+	if (shrinking)
+		return;
+	if (where == SY__FORK_BEFORE)
+		mutex_lock(&lock);
+	else
+		mutex_unlock(&lock);
+}
+
 void sy__shrinker_add(struct shrinker *shrinker)
 {
+	sy__prepare_forks();
 	mutex_lock(&lock);
 	if (!(shrinker->flags & SHRINKER_REGISTERED))
 		list_add_tail(&shrinker->list, &shrinkers);

@@ -7,6 +7,8 @@
 #include <slabyard/kernel/linux/delay.h>
 #include <slabyard/kernel/linux/timer.h>
 
+#include "forks.h"
+
 #include <pthread.h>
 #include <time.h>
 
@@ -18,8 +20,6 @@ static struct {
 	pthread_t thread; /* which calls them, if there is one */
 	bool alive;
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool is_sooner(struct rb_node *one, const struct rb_node *other)
 {
@@ -75,27 +75,20 @@ static void *call_when_due(void *none)
 
 /* ---- Forks ------------------------------------------------------------------------------------------------------- */
 
-static void before_fork(void)
+void sy__timers_fork(enum sy__fork where)
 {
-	pthread_mutex_lock(&all.lock);
-}
-
-static void after_fork(void)
-{
+	if (where == SY__FORK_BEFORE) {
+		pthread_mutex_lock(&all.lock);
+		return;
+	}
+	if (where == SY__FORK_CHILD) {
+		pthread_cond_init(&all.changed, NULL);
+		if (!all.running || !pthread_equal(pthread_self(), all.thread)) {
+			all.alive = false;
+			all.running = NULL;
+		}
+	}
 	pthread_mutex_unlock(&all.lock);
-}
-
-static void in_child(void)
-{
-	all.alive = false;
-	all.running = NULL;
-	pthread_cond_init(&all.changed, NULL);
-	pthread_mutex_unlock(&all.lock);
-}
-
-static void prepare_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, in_child);
 }
 
 static void start_thread(void)
@@ -114,7 +107,7 @@ int sy__timer_start(struct timer_list *timer, unsigned long expires, bool only_p
 {
 	int was;
 
-	pthread_once(&once, prepare_forks);
+	sy__prepare_forks();
 	pthread_mutex_lock(&all.lock);
 	was = timer->sy__pending;
 	if (was ? !sooner || time_before(expires, timer->expires) : !only_pending) {

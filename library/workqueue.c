@@ -7,9 +7,12 @@
  * at the same address while the function still runs waits as well.
  *
  * Lock: one for all queues, which is not held while a function runs. A timer's may be taken with it held, not the other way
- * round.
+ * round. The child of a fork has the works that waited, and none of the threads but the one that forked: it gets some when it
+ * queues a work or waits for one. What others ran is not known there any more.
  */
 #include <slabyard/kernel/linux/workqueue.h>
+
+#include "forks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -28,6 +31,8 @@ struct worker {
 	struct workqueue_struct *queue;
 	struct work_struct *running;
 };
+
+static __thread struct worker *myself; /* of a queue's thread */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* something is queued, or has been done */
@@ -102,6 +107,7 @@ static void *work_for_queue(void *argument)
 	struct workqueue_struct *queue = argument;
 	struct work_struct *work;
 
+	myself = &worker;
 	pthread_mutex_lock(&lock);
 	list_add(&worker.link, &queue->workers);
 	while (!queue->ending || queue->waiting) {
@@ -133,6 +139,42 @@ static void add_thread(struct workqueue_struct *queue)
 	pthread_attr_destroy(&attributes);
 }
 
+/* Somebody does what waits. */
+static void see_to(struct workqueue_struct *queue)
+{
+	if (queue->waiting > queue->idle && queue->threads < queue->most)
+		add_thread(queue);
+}
+
+/* ---- Forks ------------------------------------------------------------------------------------------------------- */
+
+static void forget_threads(struct workqueue_struct *queue)
+{
+	INIT_LIST_HEAD(&queue->workers);
+	queue->threads = queue->idle = 0;
+	if (myself && myself->queue == queue) {
+		list_add(&myself->link, &queue->workers);
+		queue->threads = 1;
+	}
+}
+
+void sy__works_fork(enum sy__fork where)
+{
+	struct workqueue_struct *queue;
+
+	if (where == SY__FORK_BEFORE) {
+		pthread_mutex_lock(&lock);
+		return;
+	}
+	if (where == SY__FORK_CHILD) {
+		pthread_cond_init(&changed, NULL);
+		forget_threads(&of_system);
+		list_for_each_entry(queue, &queues, link)
+			forget_threads(queue);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 /* ---- Queues ------------------------------------------------------------------------------------------------------ */
 
 struct workqueue_struct *sy__workqueue_of_system(void)
@@ -153,6 +195,7 @@ struct workqueue_struct *sy__workqueue_new(int at_once, const char *name, ...)
 	va_start(arguments, name);
 	vsnprintf(queue->name, sizeof(queue->name), name, arguments);
 	va_end(arguments);
+	sy__prepare_forks();
 	pthread_mutex_lock(&lock);
 	list_add(&queue->link, &queues);
 	pthread_mutex_unlock(&lock);
@@ -173,6 +216,7 @@ static bool is_busy(struct workqueue_struct *queue)
 
 static void wait_until_idle(struct workqueue_struct *queue)
 {
+	see_to(queue);
 	while (is_busy(queue))
 		pthread_cond_wait(&changed, &lock);
 }
@@ -203,8 +247,7 @@ static void put_on(struct workqueue_struct *queue, struct work_struct *work)
 {
 	list_add_tail(&work->entry, &queue->works);
 	queue->waiting++;
-	if (queue->waiting > queue->idle && queue->threads < queue->most)
-		add_thread(queue);
+	see_to(queue);
 	pthread_cond_broadcast(&changed);
 }
 
@@ -212,6 +255,7 @@ bool sy__work_queue(struct workqueue_struct *queue, struct work_struct *work)
 {
 	bool was;
 
+	sy__prepare_forks();
 	pthread_mutex_lock(&lock);
 	was = work->sy__pending;
 	if (!was) {
@@ -252,6 +296,8 @@ bool sy__work_flush(struct work_struct *work)
 	bool waited = false;
 
 	pthread_mutex_lock(&lock);
+	if (!list_empty(&work->entry))
+		see_to(queue_of(work));
 	for (; !list_empty(&work->entry); waited = true)
 		pthread_cond_wait(&changed, &lock);
 	waited |= wait_for(work);
@@ -307,6 +353,7 @@ bool sy__work_delay(struct workqueue_struct *queue, struct delayed_work *work, u
 {
 	bool was;
 
+	sy__prepare_forks();
 	pthread_mutex_lock(&lock);
 	was = work->work.sy__pending;
 	if (!was || again) {
