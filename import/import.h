@@ -150,7 +150,7 @@ struct scan {
 	struct interner unknown;     /* names of events that are none of ours */
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's sum, which is of what was reported too */
-	uint64_t without_cpu; /* of the unparsed lines, those that look like an event's behind its time */
+	uint64_t unplaced; /* of the unparsed lines, those that have what stands behind an event's name */
 	uint64_t null_frees, failed_allocs;
 	uint64_t first_time, last_time; /* of all events, counted-apart ones too */
 	uint32_t cpus, nodes;  /* largest seen + 1 */
@@ -169,7 +169,7 @@ extern const char *const event_names[EVENT_NAMES];
 
 /* ---- remarks.c: what stands between the events ------------------------------------------------------------------- */
 
-bool take_loss(struct scan *, const char *line, const char *end);   /* false: the line tells of none */
+bool take_record(struct scan *, const char *line, const char *end); /* from PERF_RECORD_ on */
 bool take_remark(struct scan *, const char *line, const char *end); /* false: the line is none that a recorder writes */
 
 /* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */

@@ -40,12 +40,12 @@ static void scan_all(struct capture *capture)
 /* Nothing to import is a mistake of the user's; say which. So are times since the line before, as of perf script --deltatime. */
 static void refuse_nothing(const struct capture *capture)
 {
-	uint64_t lines = 0, events = 0, without_cpu = 0, records = 0, descents = 0, reordered = 0;
+	uint64_t lines = 0, events = 0, unplaced = 0, records = 0, descents = 0, reordered = 0;
 	bool foreign = false, trace_dat = false;
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		const struct scan *scan = &capture->scans[i];
 		lines += scan->lines;
-		without_cpu += scan->without_cpu;
+		unplaced += scan->unplaced;
 		records += scan->spool.records;
 		descents += scan->spool.descents;
 		reordered += scan->spool.reordered;
@@ -60,8 +60,8 @@ static void refuse_nothing(const struct capture *capture)
 		die("the input is binary, neither perf script nor tracefs text");
 	if (!lines)
 		die("the input is empty");
-	if (!events && without_cpu)
-		die("no event in the input has a CPU in brackets and a time; perf script -F cpu,time,event,trace prints both");
+	if (!events && unplaced)
+		die("no event in the input has a CPU in brackets, a time and a name; perf script -F cpu,time,event,trace prints them");
 	if (!events)
 		die("no kmem event in the input; record the events kmem:kmalloc, kmem:kfree, kmem:kmem_cache_alloc, ...");
 	if (descents >= FEW_DESCENTS && descents > records / 16 && reordered > records - records / 10)

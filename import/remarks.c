@@ -37,7 +37,7 @@ static const char *behind(const char *line, const char *end, const char *text)
  * events, those that were reported included: `Processed 94257 events and lost 866 chunks!`, each of one event at least, and
  * `Processed 569363 samples and lost 85.26%!`, the lost ones among them.
  */
-bool take_loss(struct scan *scan, const char *line, const char *end)
+static bool take_loss(struct scan *scan, const char *line, const char *end)
 {
 	const char *at, *samples;
 	uint64_t all = 0;
@@ -60,6 +60,14 @@ bool take_loss(struct scan *scan, const char *line, const char *end)
 	}
 	scan->lost_in_all = all > scan->lost_in_all ? all : scan->lost_in_all;
 	return true;
+}
+
+/* perf's own records, of which perf script prints some where asked to: the maps and forks of programs, ends of rounds. */
+bool take_record(struct scan *scan, const char *line, const char *end)
+{
+	static const char lost[] = "PERF_RECORD_LOST";
+	size_t length = sizeof lost - 1;
+	return (size_t)(end - line) < length || memcmp(line, lost, length) != 0 || take_loss(scan, line, end);
 }
 
 /* How many CPUs the machine has, which of them have no events, the version of the file. It tells of losses where they are. */
@@ -85,7 +93,7 @@ bool take_remark(struct scan *scan, const char *line, const char *end)
 	struct word all = {line, end};
 	if (line < end && *line != '#')
 		return take_loss(scan, line, end) || WORD_IS(all, "Warning:") || WORD_IS(all, "Check IO/CPU overload!") ||
-		       take_trace_cmd(scan, line, end);
+		       behind(line, end, "PERF_RECORD_") != NULL || take_trace_cmd(scan, line, end);
 	if (line == end)
 		return false;
 	if (end - line > 9 && memcmp(line, "# tracer:", 9) == 0)

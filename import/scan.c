@@ -419,8 +419,8 @@ static bool take_event(struct scan *scan, const char *at, const char *end, uint6
 		word.start = skip_blanks(word.end, end);
 		word.end = word_end(word.start, end);
 	}
-	if (word.end - word.start >= 16 && memcmp(word.start, "PERF_RECORD_LOST", 16) == 0)
-		return take_loss(scan, word.start, end);
+	if (word.end - word.start > 12 && memcmp(word.start, "PERF_RECORD_", 12) == 0)
+		return take_record(scan, word.start, end);
 	if (word.end - word.start < 2 || word.end[-1] != ':')
 		return false;
 	at = word.end--;
@@ -469,7 +469,7 @@ void scan_line(struct scan *scan, const char *line, const char *end)
 	}
 	if (event || (!is_skipped(line, end) && !take_remark(scan, line, end))) {
 		scan->unparsed++;
-		scan->without_cpu += !event && (CONTAINS(all, "call_site=") || CONTAINS(all, "pfn="));
+		scan->unplaced += CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
 	}
 }
 

@@ -552,7 +552,8 @@ def refused(tmp_path: Path, source: Path) -> UserError:
         (b"\x1f\x8b" + b"garbage" * 100, "damaged"),
         (lzma.compress(b"x" * 100_000)[:-40], "damaged or cut off"),
         (b"\x28\xb5\x2f\xfd" + b"garbage" * 100, "damaged"),
-        (b"bash 1 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets and a time; perf script -F cpu,time"),
+        (b"bash 1 1.0: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
+        (b"bash 1 [000] 1.0: call_site=a+0x1 ptr=0x1000\n" * 10, "has a CPU in brackets, a time and a name; perf script -F cpu"),
         (b"\x17\x08\x44tracing6\0\0\x01" * 10, "the text that trace-cmd report prints"),
         (
             b"".join(b"ls 1 [000] 0.000%03d: kmem:kfree: call_site=a+0x1 ptr=0x1000\n" % (i * 617 % 1000) for i in range(1000)),
@@ -614,6 +615,16 @@ def test_lost_and_unknown_events(tmp_path: Path) -> None:
         (["CPU:1 [LOST 12 EVENTS]", "CPU:0 [LOST 7 EVENTS]"], 19),
         (["CPU:1 [12 EVENTS DROPPED]", "CPU:3 [EVENTS DROPPED]"], 13),
         (["LOST 12 events!"], 12),
+        (
+            [
+                "         swapper     0 [000]     0.000000: PERF_RECORD_MMAP -1/0: [0xffffffff81000000(0x120bb08) @ 0]: x [kernel]_text",
+                "     process_api     1 [000]     0.000000: PERF_RECORD_COMM: process_api:1/1",
+                "         swapper     0 [-01]     0.000000: PERF_RECORD_FORK(1:1):(0:0)",
+                "PERF_RECORD_FINISHED_ROUND",
+                "PERF_RECORD_LOST lost 3",
+            ],
+            3,
+        ),
         (["Warning:", "Processed 94257 events and lost 866 chunks!", "", "Check IO/CPU overload!", ""], 866),
         (["Warning:", "Processed 1000 events and lost 2 chunks!", "Processed 10000 samples and lost 85.26%!"], 8526),
         (["Processed 10000 samples and lost 5.10%!"], 510),
