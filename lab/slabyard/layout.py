@@ -302,7 +302,8 @@ def totals(snapshot: dict[str, Any], page_bytes: int) -> str:
         thing["bytes"] for slab in snapshot["slabs"] for part in slab["parts"] if part["state"] == "used" for thing in part["objects"]
     )
     share = f": {100 * asked / held:.0f}%" if held else ""
-    return f"{held // page_bytes} pages held, {asked:,} bytes of them in use{share}"
+    pages = held // page_bytes
+    return f"{pages} page{'' if pages == 1 else 's'} held, {asked:,} bytes of them in use{share}"
 
 
 def _draw_group(group: Group, found: dict[str, Any], slabs: list[dict[str, Any]]) -> list[str]:

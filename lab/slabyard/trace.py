@@ -183,6 +183,12 @@ class Metadata:
         return metadata
 
     @property
+    def extent(self) -> str:
+        """How much it is of: `1,234 events of 0.57 s`."""
+        count = sum(self.events.values())
+        return f"{count:,} event{'' if count == 1 else 's'} of {self.span_seconds:,.2f} s"
+
+    @property
     def incomplete(self) -> str | None:
         """Why the trace is not the whole truth, in one clause; None when it is whole."""
         if self.lost:

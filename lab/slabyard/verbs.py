@@ -102,7 +102,7 @@ def record_to(command: list[str], output: Path, stdout: int | None) -> int:
 
 def _told(output: Path, metadata: Metadata) -> int:
     """Says what a new trace holds; the exit status of the verb."""
-    note(f"{output}: {sum(metadata.events.values()):,} events of {metadata.span_seconds:,.2f} s")
+    note(f"{output}: {metadata.extent}")
     return _completeness({str(output): metadata.incomplete})
 
 

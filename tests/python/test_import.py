@@ -663,7 +663,9 @@ def test_text_of_trace_cmd(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         "ptr=0xffff8881027dbb60\n"
     )
     assert cli.main(["import", str(source), "-o", str(output)]) == 0
-    assert "--show-lost-events" not in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "t.parquet: 2 events of 0.00 s\n" in told and "--show-lost-events" not in told
+    assert trace.Metadata(events={"kfree": 1}, span_seconds=1.25).extent == "1 event of 1.25 s"
     with trace.Trace(output) as made:
         assert (made.metadata.source, made.metadata.cpus, made.metadata.unparsed_lines) == ("tracefs", 4, 0)
         assert dict(made.metadata.events) == {"kmalloc": 1, "kfree": 1}

@@ -197,6 +197,7 @@ def test_comments_blank_lines_and_names_used_again(tmp_path: Path) -> None:
 
 def test_an_empty_script_shows_an_empty_machine(tmp_path: Path) -> None:
     assert "0 pages held" in slabyard("layout", "--allocator", "slub", script(tmp_path)).stdout
+    assert "\n1 page held" in slabyard("layout", "--allocator", "slub", script(tmp_path, "cpus 1", "kmalloc a 8")).stdout
 
 
 def test_time_passes_and_cpus_go(tmp_path: Path) -> None:

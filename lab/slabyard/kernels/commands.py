@@ -253,7 +253,7 @@ def _run(options: argparse.Namespace) -> int:
             assert traced.metadata is not None
             incomplete = traced.metadata.incomplete
             trouble += traced.trouble
-            note(f"{options.trace}: {sum(traced.metadata.events.values()):,} events of {traced.metadata.span_seconds:,.2f} s")
+            note(f"{options.trace}: {traced.metadata.extent}")
     record = run.record(plan, found)
     if options.output is not None:
         _write(found[-1], options.output)
