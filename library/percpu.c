@@ -8,6 +8,9 @@
  *
  * Variables that a program defines stand in a section of their own, and are those of processor 0. The first who asks for one
  * makes copies of the whole section for the others, before anybody can have written to it.
+ *
+ * The lock protects the chunks and sections. Memory comes and goes without it: whoever is asked to give some up for that
+ * (linux/shrinker.h) may have variables of processors too.
  */
 #include <slabyard/kernel/linux/mutex.h>
 #include <slabyard/kernel/linux/percpu.h>
@@ -28,7 +31,7 @@ struct chunk {
 
 struct section {
 	struct section *next;
-	char *start, *copies;
+	char *start, *memory, *copies; /* the copies are aligned */
 	size_t distance;
 };
 
@@ -50,6 +53,7 @@ static unsigned room_in(const struct chunk *chunk, unsigned count, unsigned step
 	return GRANULES;
 }
 
+/* Of nobody yet. */
 static struct chunk *new_chunk(gfp_t flags)
 {
 	struct chunk *chunk = kvzalloc(sizeof(*chunk), flags);
@@ -62,9 +66,15 @@ static struct chunk *new_chunk(gfp_t flags)
 		return NULL;
 	}
 	chunk->units = (char *)PAGE_ALIGN((uintptr_t)chunk->memory);
-	chunk->next = chunks;
-	chunks = chunk;
 	return chunk;
+}
+
+static void free_chunk(struct chunk *chunk)
+{
+	if (!chunk)
+		return;
+	kvfree(chunk->memory);
+	kvfree(chunk);
 }
 
 void sy__percpu_fork(enum sy__fork where)
@@ -75,32 +85,52 @@ void sy__percpu_fork(enum sy__fork where)
 		mutex_unlock(&lock);
 }
 
+/* NULL: no chunk has room. */
+static char *take(unsigned count, unsigned step)
+{
+	for (struct chunk *chunk = chunks; chunk; chunk = chunk->next) {
+		unsigned at = room_in(chunk, count, step);
+
+		if (at == GRANULES)
+			continue;
+		chunk->length[at] = (unsigned short)count;
+		memset(chunk->taken + at, 1, count);
+		return chunk->units + (size_t)at * GRANULE;
+	}
+	return NULL;
+}
+
+static char *take_of_new(unsigned count, unsigned step, gfp_t flags)
+{
+	struct chunk *fresh = new_chunk(flags);
+	char *given;
+
+	mutex_lock(&lock);
+	given = take(count, step); /* as somebody may have freed or made some meanwhile */
+	if (!given && fresh) {
+		fresh->next = chunks;
+		chunks = fresh;
+		fresh = NULL;
+		given = take(count, step);
+	}
+	mutex_unlock(&lock);
+	free_chunk(fresh);
+	return given;
+}
+
 void *sy__percpu_alloc(size_t size, size_t align, gfp_t flags)
 {
-	unsigned count = (unsigned)((size + GRANULE - 1) / GRANULE), step = align > GRANULE ? (unsigned)(align / GRANULE) : 1, at = GRANULES;
-	struct chunk *chunk;
-	char *given = NULL;
+	unsigned count = (unsigned)((size + GRANULE - 1) / GRANULE), step = align > GRANULE ? (unsigned)(align / GRANULE) : 1;
+	char *given;
 
 	if (!size || size > SY__PERCPU_UNIT || align > PAGE_SIZE)
 		return NULL;
-	flags &= ~__GFP_ZERO;
 	sy__prepare_forks();
 	mutex_lock(&lock);
-	for (chunk = chunks; chunk; chunk = chunk->next) {
-		at = room_in(chunk, count, step);
-		if (at < GRANULES)
-			break;
-	}
-	if (!chunk) {
-		chunk = new_chunk(flags);
-		at = 0;
-	}
-	if (chunk) {
-		chunk->length[at] = (unsigned short)count;
-		memset(chunk->taken + at, 1, count);
-		given = chunk->units + (size_t)at * GRANULE;
-	}
+	given = take(count, step);
 	mutex_unlock(&lock);
+	if (!given)
+		given = take_of_new(count, step, flags & ~__GFP_ZERO);
 	for (size_t cpu = 0; given && cpu < NR_CPUS; cpu++)
 		memset(given + cpu * SY__PERCPU_UNIT, 0, (size_t)count * GRANULE);
 	return given;
@@ -108,6 +138,8 @@ void *sy__percpu_alloc(size_t size, size_t align, gfp_t flags)
 
 void sy__percpu_free(const void *pointer)
 {
+	struct chunk *empty = NULL;
+
 	mutex_lock(&lock);
 	for (struct chunk **place = &chunks; pointer && *place; place = &(*place)->next) {
 		struct chunk *chunk = *place;
@@ -118,12 +150,12 @@ void sy__percpu_free(const void *pointer)
 		memset(chunk->taken + at, 0, chunk->length[at]);
 		if (!memchr(chunk->taken, 1, sizeof(chunk->taken))) {
 			*place = chunk->next;
-			kvfree(chunk->memory);
-			kvfree(chunk);
+			empty = chunk;
 		}
 		break;
 	}
 	mutex_unlock(&lock);
+	free_chunk(empty);
 }
 
 static const struct section *find(const char *start)
@@ -135,27 +167,38 @@ static const struct section *find(const char *start)
 	return section;
 }
 
+static struct section *new_section(char *start, size_t size)
+{
+	struct section *section = kmalloc(sizeof(*section), GFP_KERNEL | __GFP_NOFAIL);
+
+	section->start = start;
+	section->distance = (size + GRANULE - 1) & ~(size_t)(GRANULE - 1);
+	section->memory = kvmalloc(section->distance * (NR_CPUS - 1) + GRANULE, GFP_KERNEL | __GFP_NOFAIL);
+	section->copies = (char *)(((uintptr_t)section->memory + GRANULE - 1) & ~(uintptr_t)(GRANULE - 1));
+	return section;
+}
+
 static const struct section *copied(char *start, size_t size)
 {
+	struct section *fresh = new_section(start, size);
 	const struct section *there;
-	struct section *section;
 
 	sy__prepare_forks();
 	mutex_lock(&lock);
 	there = find(start);
 	if (!there) {
-		section = kmalloc(sizeof(*section), GFP_KERNEL | __GFP_NOFAIL);
-		section->start = start;
-		section->distance = (size + GRANULE - 1) & ~(size_t)(GRANULE - 1);
-		section->copies = kvmalloc(section->distance * (NR_CPUS - 1) + GRANULE, GFP_KERNEL | __GFP_NOFAIL);
-		section->copies = (char *)(((uintptr_t)section->copies + GRANULE - 1) & ~(uintptr_t)(GRANULE - 1));
 		for (size_t cpu = 1; cpu < NR_CPUS; cpu++)
-			memcpy(section->copies + (cpu - 1) * section->distance, start, size);
-		section->next = sections;
-		__atomic_store_n(&sections, section, __ATOMIC_RELEASE);
-		there = section;
+			memcpy(fresh->copies + (cpu - 1) * fresh->distance, start, size);
+		fresh->next = sections;
+		__atomic_store_n(&sections, fresh, __ATOMIC_RELEASE);
+		there = fresh;
+		fresh = NULL;
 	}
 	mutex_unlock(&lock);
+	if (fresh) {
+		kvfree(fresh->memory);
+		kfree(fresh);
+	}
 	return there;
 }
 
