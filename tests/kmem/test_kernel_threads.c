@@ -371,9 +371,58 @@ static unsigned long count_kept(struct shrinker *shrinker, struct shrink_control
 static unsigned long give_up(struct shrinker *shrinker, struct shrink_control *control)
 {
 	(void)shrinker;
-	CHECK(control->nr_to_scan <= 128 && control->gfp_mask & __GFP_FS);
+	CHECK(control->nr_to_scan && control->nr_to_scan <= 128 && control->nr_scanned == control->nr_to_scan && control->gfp_mask & __GFP_FS);
 	kept -= (unsigned)control->nr_to_scan;
 	return control->nr_to_scan;
+}
+
+static unsigned asked;
+
+/* It says that there is much, gives up one thing, and then stops. */
+static unsigned long count_much(struct shrinker *shrinker, struct shrink_control *control)
+{
+	(void)shrinker;
+	(void)control;
+	return 1000;
+}
+
+static unsigned long give_up_one(struct shrinker *shrinker, struct shrink_control *control)
+{
+	CHECK_EQUAL(control->nr_to_scan, (unsigned long)shrinker->batch);
+	return asked++ ? SHRINK_STOP : 1;
+}
+
+static unsigned long count_nothing(struct shrinker *shrinker, struct shrink_control *control)
+{
+	(void)shrinker;
+	(void)control;
+	return SHRINK_STOP;
+}
+
+static void shrinkers_that_stop(void)
+{
+	struct shrinker shrinker = { .count_objects = count_much, .scan_objects = give_up_one, .seeks = DEFAULT_SEEKS, .batch = 10 };
+	struct sy_heap *heap = sy_kmem_heap();
+	void *object;
+
+	CHECK_EQUAL(register_shrinker(&shrinker, "stops"), 0);
+	for (unsigned i = 1; i <= 2; i++) { /* a thread that has asked once asks again */
+		asked = 0;
+		sy_heap_trim(heap); /* which keeps what was freed last */
+		sy_pages_fail_after(heap->pages, 1);
+		object = kmalloc(70000, GFP_KERNEL);
+		CHECK(object != NULL);
+		CHECK_EQUAL(asked, 2);
+		kfree(object);
+	}
+	asked = 1;
+	sy_heap_trim(heap);
+	shrinker.count_objects = count_nothing;
+	sy_pages_fail_after(heap->pages, 1);
+	CHECK(kmalloc(70000, GFP_KERNEL) == NULL);
+	CHECK_EQUAL(asked, 1);
+	sy_pages_fail_after(heap->pages, 0);
+	unregister_shrinker(&shrinker);
 }
 
 static void shrinkers(void)
@@ -386,6 +435,12 @@ static void shrinkers(void)
 	CHECK_EQUAL(register_shrinker(&shrinker, "kept-%d", 1), 0);
 	sy_pages_fail_after(heap->pages, 1);
 	CHECK(kmalloc(70000, GFP_ATOMIC) == NULL && kept == 1000);
+	sy_pages_fail_after(heap->pages, 1);
+	object = kmalloc(70000, GFP_KERNEL);
+	CHECK(object != NULL && kept == 0);
+	kfree(object);
+	sy_heap_trim(heap);
+	kept = 256; /* whole portions, and none of nothing */
 	sy_pages_fail_after(heap->pages, 1);
 	object = kmalloc(70000, GFP_KERNEL);
 	CHECK(object != NULL && kept == 0);
@@ -410,6 +465,7 @@ int main(void)
 	passing_semaphores();
 	looked_up_at_once();
 	shrinkers();
+	shrinkers_that_stop();
 	rcu_barrier();
 	CHECK_TEXT(sy_heap_check(sy_kmem_heap()), NULL);
 	return check_result();
