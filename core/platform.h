@@ -22,8 +22,9 @@
  *                                  dummy slot, SY__DUMMY_HERE. From here to
  *   sy__call_end()                 nobody else touches the state of that slot. Neither takes a lock, writes anything
  *                                  shared, or costs more than a few instructions. Calls don't nest.
- *   sy__call_note(object, state)   in such a call on a real slot: remembers the object, and state of that slot with it, until the next one is
- *                                  noted, or anybody may have worked on the slot other than by such calls: its owner's slow calls, claims
+ *   sy__call_note(object, state)   in such a call on a real slot: remembers the object, and state of that slot with it,
+ *                                  until the next one is noted, or anybody may have worked on the slot other than by
+ *                                  such calls: its owner's slow calls, claims
  *   sy__call_begin_with(object)    begins a call. True: that object is remembered, and sy__call_from() is the state; it
  *                                  may be worked on without asking for the slot, which
  *   sy__call_here()                tells else, as sy__call_begin()
@@ -34,8 +35,9 @@
  *   sy__call_leave()
  *   sy__calls()                    how many slow calls the caller has made, so that some of them look at the clock
  *   sy__calls_more()               counts a fast call as one of them: how many there are now
- *   sy__watch(on)                  from the end of this slow call on every call of the caller is a slow one, so that it looks at the clock again
- *                                  before long; or not any more. Whether it was so. Those whose slots it claims follow suit
+ *   sy__watch(on)                  from the end of this slow call on every call of the caller is a slow one, so that it
+ *                                  looks at the clock again before long; or not any more. Whether it was so. Those whose
+ *                                  slots it claims follow suit
  *   sy__claim_enter(&slot)         as sy__call_enter, with every other slot claimed too: waits until their owners' calls end;
  *                                  their next ones wait for sy__claim_leave(). For calls from outside
  *   sy__claim_leave()
@@ -58,8 +60,8 @@
  *   sy__source_prefer_huge(p, bytes)  reserved space would better be backed by the machine's large pages, if it has any
  *   sy__source_prefer_small(p, bytes)  it would better not be, as little of it is ever touched
  *   sy__source_has(p, bytes, least)  whether so many bytes of it or more have memory behind them; true where that can't be told
- *   sy__source_allows(bytes)       whether the process may have so much in all, by a limit to its addresses that may have been set
- *                                  since they were reserved
+ *   sy__source_allows(bytes)       whether the process may have so much in all, by a limit to its addresses that may have
+ *                                  been set since they were reserved
  *   sy__source_release(p, bytes)   gives the address space back, or its end
  *   sy__source_reserve_at(p, bytes)  reserves that end again; false: somebody has it
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
@@ -81,7 +83,7 @@
 #define sy__likely(x) __builtin_expect(!!(x), 1)
 #define sy__unlikely(x) __builtin_expect(!!(x), 0)
 #define SY__COLD __attribute__((__cold__, __noinline__))
-#define SY__OUT_OF_LINE __attribute__((__noinline__)) /* often taken, so compiled for speed; but the fast path goes without its frame */
+#define SY__OUT_OF_LINE __attribute__((__noinline__)) /* often taken, so made for speed; the fast path goes without its frame */
 
 /* What sy__call_note has not: the address of no object, and of no byte behind the first of one. */
 #define SY__NOTHING ((const void *)1)

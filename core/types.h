@@ -174,9 +174,9 @@ struct sy__rows;
  * generic entry of the same name (core/here.h), which does all the rest: it resolves the dummy slot, and goes through the
  * policy's function with slots. Sizes are not zero-checked and objects never NULL, as for those.
  *
- * The dummy slot. What a cache has of each slot (core/lines.h) is there once more in front of slot 0, and nothing is ever found in
- * that: no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on it,
- * hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy's.
+ * The dummy slot. What a cache has of each slot (core/lines.h) is there once more in front of slot 0, and nothing is ever found
+ * in that: no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on
+ * it, hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy's.
  */
 struct sy_here {
 	void *(*cache_alloc)(struct sy_cache *, unsigned flags);
@@ -189,15 +189,16 @@ struct sy_here {
 };
 
 /*
- * The hot functions of struct sy_policy, where the slot itself has what is asked for, or room for what is given back; else they say
- * so and have done nothing. They touch the slot's own state, the object, and at most one word that others exchange too; they take no
- * lock. So a kernel may make them with interrupts on, if only whoever interrupts one keeps off that slot. An allocation is for any node,
- * and of general allocation for memory of no type (SY_DMA and the like).
+ * The hot functions of struct sy_policy, where the slot itself has what is asked for, or room for what is given back; else they
+ * say so and have done nothing. They touch the slot's own state, the object, and at most one word that others exchange too;
+ * they take no lock. So a kernel may make them with interrupts on, if only whoever interrupts one keeps off that slot. An
+ * allocation is for any node, and of general allocation for memory of no type (SY_DMA and the like).
  *
- * They are leaves that save no register. In a hot pair kfree finds its way from the object to the slot by a chain of loads, and stores the object where the
- * next kmalloc loads it. Processors guess that such a load will be served by that store long before the store's address is known,
- * but look back at few stores only: 14 on AMD's Zen 4, where a pair takes 6 cycles within these and 30 beyond. Return addresses and
- * saved registers between the two are stores as well, the callers' among them, which are not ours to count.
+ * They are leaves that save no register. In a hot pair kfree finds its way from the object to the slot by a chain of loads, and
+ * stores the object where the next kmalloc loads it. Processors guess that such a load will be served by that store long before
+ * the store's address is known, but look back at few stores only: 14 on AMD's Zen 4, where a pair takes 6 cycles within these
+ * and 30 beyond. Return addresses and saved registers between the two are stores as well, the callers' among them, which are
+ * not ours to count.
  */
 struct sy_quick {
 	void *(*cache_alloc)(struct sy_cache *, unsigned slot); /* NULL: the slot has no object, as the next */
@@ -236,15 +237,16 @@ struct sy_policy {
 	uint64_t (*shrink)(struct sy_cache *);         /* gives back every slab it can; returns pages given back */
 	uint64_t (*reap)(struct sy_cache *);           /* memory becomes short: as shrink, but may keep what was used a moment ago;
 	                                                * NULL: shrink. Before a request fails it is shrink in any case */
-	uint64_t (*settle)(struct sy_cache *);         /* in heaps of threads, now and then, and soon after sy__settle_soon: gives up what
-	                                                * slots keep for a use that is over. NULL: reap, if there is that */
-	void (*end_spares)(struct sy_heap *, unsigned slot); /* in heaps of threads, in a slow call of that slot with no lock of the heap's held, where
-	                                                * that said so (sy__spares_kept): gives what it keeps of empty slabs; or NULL */
+	uint64_t (*settle)(struct sy_cache *);         /* in heaps of threads, now and then, and soon after sy__settle_soon: gives up
+	                                                * what slots keep for a use that is over. NULL: reap, if there is that */
+	void (*end_spares)(struct sy_heap *, unsigned slot); /* in heaps of threads, in a slow call of that slot with no lock of
+	                                                      * the heap's held, where that said so (sy__spares_kept): gives what
+	                                                      * it keeps of empty slabs; or NULL */
 	uint64_t (*trim)(struct sy_cache *);           /* after shrink: gives back the memory of pages inside slabs in which nothing
 	                                                * is used, and keeps the pages; how many. NULL: there are none */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
-	bool (*reach)(struct sy_heap *, size_t pages); /* the range of pages ends after so many: before it reaches further, or has come to
-	                                                * an end; false: no room for what is kept of each. NULL: nothing is */
+	bool (*reach)(struct sy_heap *, size_t pages); /* the range of pages ends after so many: before it reaches further, or has
+	                                                * come to an end; false: no room for what is kept of each. NULL: nothing is */
 	void (*grace_passed)(struct sy_heap *, struct sy_deferred *); /* an entry of the deferred queue is due */
 	void (*tick)(struct sy_heap *);                /* sy_heap.tick_due has come: does what is due and sets the next time */
 	void (*counts)(struct sy_cache *, struct sy_cache_counts *);
@@ -260,8 +262,8 @@ struct sy_policy {
 	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* likewise of each slab of a cache with a supplier; NULL:
 	                                                              * the policy takes none */
 	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
-	bool shares_all;      /* all caches, and general allocation, share what is free: shrink, reap and settle give that of the whole heap, and
-	                       * look at no more of a cache than its heap and policy */
+	bool shares_all;      /* all caches, and general allocation, share what is free: shrink, reap and settle give that of the
+	                       * whole heap, and look at no more of a cache than its heap and policy */
 	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
 };
 
@@ -301,13 +303,14 @@ struct sy_heap_counters {
 	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
 	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads (sy__count_slow) */
 	size_t slow_frees;       /* frees that left the fast path; the same */
-	size_t large_live_bytes; /* bytes asked for in large allocations that live now; in heaps of threads slots count them (sy__large_live) */
+	size_t large_live_bytes; /* bytes asked for in large allocations that live now; in heaps of threads slots count them
+	                          * (sy__large_live) */
 	uint64_t deferred;       /* objects or slabs that wait for a grace period */
 };
 
 /* A time that is set under a lock and read without: in one word or two, as small machines have atomic operations for words
- * only. Where it is two, whoever reads it while it is being set may get one half from before and one from after. Relaxed: it tells
- * when it is worth the while to take the lock, and no memory depends on it. */
+ * only. Where it is two, whoever reads it while it is being set may get one half from before and one from after. Relaxed: it
+ * tells when it is worth the while to take the lock, and no memory depends on it. */
 struct sy_time {
 	size_t words[sizeof(uint64_t) / sizeof(size_t)]; /* the high one first */
 };
@@ -366,7 +369,7 @@ struct sy_heap {
 	void *(*cache_refused)(struct sy_cache *, unsigned flags);       /* the same with one for an object of a cache */
 	void (*passes)(struct sy_heap *); /* now and then, from slow calls: time has passed; NULL: nobody wants to know */
 	void (*comes)(struct sy_heap *, const void *pages, size_t bytes);  /* with a large allocation of new pages */
-	void (*leaves)(struct sy_heap *, const void *pages, size_t bytes); /* with a large allocation that was freed, before its pages go on */
+	void (*leaves)(struct sy_heap *, const void *pages, size_t bytes); /* with one that was freed, before its pages go on */
 	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
 	size_t elsewhere;  /* larger requests are for `refused` to serve, unless the slot keeps what serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
@@ -384,8 +387,10 @@ struct sy_heap {
 	sy__lock_t planes_lock;
 	struct sy__plane *planes; /* of heaps of threads; see core/lines.c */
 	struct sy__rows *rows;    /* of heaps of threads: slot 0's, see core/rows.c; NULL in others */
-	char *rows_memory;        /* address and descriptor of page 0; here as they are nearer so, and not at the start of a page, whose */
-	struct sy_page *rows_table; /* place in the processor's cache the first line of every large object has as well */
+	/* Address and descriptor of page 0; here as they are nearer so, and not at the start of a page, whose place in the
+	 * processor's cache the first line of every large object has as well. */
+	char *rows_memory;
+	struct sy_page *rows_table;
 	bool rows_near;           /* all pages are as near as any, and have numbers of 32 bits: they may be kept */
 	bool rows_kept;           /* whether some may be kept; anyone's */
 	struct sy_time rows_due;  /* when they go; anyone's */

@@ -11,7 +11,8 @@ struct resource {
 	void *object;
 };
 
-void sy__kunit_expect(struct kunit *test, bool holds, bool needed, const char *file, int line, const char *what, const char *format, ...)
+void sy__kunit_expect(struct kunit *test, bool holds, bool needed, const char *file, int line, const char *what,
+                      const char *format, ...)
 {
 	va_list arguments;
 

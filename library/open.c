@@ -56,7 +56,8 @@ static uint64_t most(uint64_t a, uint64_t b)
 /* Whole blocks. */
 static size_t to_reserve(const struct sy_heap_options *options)
 {
-	size_t bytes = options->reserve ? options->reserve : (size_t)least(2 * (uint64_t)machine_memory(), least(MOST_USUAL, SIZE_MAX));
+	size_t usual = (size_t)least(2 * (uint64_t)machine_memory(), least(MOST_USUAL, SIZE_MAX));
+	size_t bytes = options->reserve ? options->reserve : usual;
 
 	if (bytes < options->limit)
 		bytes = options->limit;
@@ -134,7 +135,8 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 	if (heap)
 		return heap;
 	if (had_pages)
-		return refuse(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
+		return refuse(error,
+		              "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
 	if (options->buffer)
 		return refuse(error, "the buffer is too small for a heap: give it some megabytes");
 	return refuse(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");

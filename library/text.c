@@ -43,7 +43,8 @@ int sy__kstrtoll(const char *text, unsigned base, long long least, long long mos
 {
 	bool negative = *text == '-';
 	unsigned long long size;
-	int error = sy__kstrtoull(text + negative, base, negative ? 0ULL - (unsigned long long)least : (unsigned long long)most, &size);
+	int error = sy__kstrtoull(text + negative, base, negative ? 0ULL - (unsigned long long)least : (unsigned long long)most,
+	                          &size);
 
 	if (error || (negative && text[1] == '+'))
 		return error ? error : -EINVAL;

@@ -23,7 +23,8 @@ static struct {
 
 static bool is_sooner(struct rb_node *one, const struct rb_node *other)
 {
-	return time_before(rb_entry(one, struct timer_list, sy__node)->expires, rb_entry(other, struct timer_list, sy__node)->expires);
+	return time_before(rb_entry(one, struct timer_list, sy__node)->expires,
+	                   rb_entry(other, struct timer_list, sy__node)->expires);
 }
 
 static void take_off(struct timer_list *timer)

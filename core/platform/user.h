@@ -2,10 +2,10 @@
  * The platform for programs: the replay, the malloc drop-in, tests. See platform.h for the contract.
  *
  * Locks. A word, taken by one atomic exchange and given back by one store. A contended lock is watched with plain loads
- * (test and test-and-set; relaxed, as the exchange that follows acquires), so that waiters share the line instead of tearing it from
- * the owner; after a while they offer their processor to others, as the owner of a lock may have lost its own, and then sleep for
- * moments, as those others may be all but the owner; longer ones by and by, as those others may be hundreds that sleep and look as
- * well. No call into the operating system on either uncontended path.
+ * (test and test-and-set; relaxed, as the exchange that follows acquires), so that waiters share the line instead of tearing it
+ * from the owner; after a while they offer their processor to others, as the owner of a lock may have lost its own, and then
+ * sleep for moments, as those others may be all but the owner; longer ones by and by, as those others may be hundreds that
+ * sleep and look as well. No call into the operating system on either uncontended path.
  *
  * Slots. One thread drives all slots of a replay, or each thread its own: nothing interrupts the code between
  * sy__local_begin and sy__local_end, so both are empty. A thread's own slot is in its struct sy__thread: beginning a call is
@@ -20,7 +20,8 @@
  * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
  * the operating system when it is first touched; hence a simulated terabyte costs what is used of it.
  *
- * The state behind this header is in user.c and threads.c. Built-in atomics in place of <stdatomic.h>, so that C++ may include it.
+ * The state behind this header is in user.c and threads.c. Built-in atomics in place of <stdatomic.h>, so that C++ may include
+ * it.
  */
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
@@ -50,7 +51,8 @@ extern uint64_t (*sy__clock)(void);
 
 #pragma GCC visibility pop
 
-/* What a thread has in thread-local storage. What stands before `slot` is the fast path's, but for `state`; the rest is threads.c's. */
+/* What a thread has in thread-local storage. What stands before `slot` is the fast path's, but for `state`; the rest is
+ * threads.c's. */
 struct __attribute__((aligned(64))) sy__thread {
 	unsigned busy;    /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
 	unsigned state;   /* enum in threads.c: may others claim the slot? */

@@ -7,10 +7,9 @@
  * free object and 32 bytes in the page descriptor; 40 in heaps of threads.
  *
  * Fast path: slub_alloc and slub_free below. Where an object is asked of a slot with free objects, or given back to
- * the slot whose active slab it is in, nothing shared is read or written. (Where a kernel may be interrupted in the middle of a call,
- * it comes by quick_alloc and its like.) Instructions of a call by gcc -O3 on
- * x86-64, by objdump: cache_alloc 15, cache_free 20, kmalloc up to 192 bytes 27, kfree 22; no call, no lock, no
- * atomic, no counter.
+ * the slot whose active slab it is in, nothing shared is read or written. (Where a kernel may be interrupted in the middle of a
+ * call, it comes by quick_alloc and its like.) Instructions of a call by gcc -O3 on x86-64, by objdump: cache_alloc 15,
+ * cache_free 20, kmalloc up to 192 bytes 27, kfree 22; no call, no lock, no atomic, no counter.
  *
  * Where the free objects are. A slab with free objects is in exactly one of these places:
  *
@@ -36,17 +35,17 @@
  * this cache's own shrink; pages are given back without a lock.
  *
  * In heaps of threads a slot owns what it has frozen: it frees into that by plain stores, its partial list has another limit, and
- * empty slabs are a list of their own (slub_owned.c says how and why); and it keeps some objects of others' slabs that it is given
- * back (slub_strays.c).
+ * empty slabs are a list of their own (slub_owned.c says how and why); and it keeps some objects of others' slabs that it is
+ * given back (slub_strays.c).
  *
- * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and only
- * if it has free objects; in_use + length of the slab's freelist (+ what slub_trim.c took off it) = objects, where an active slab
- * counts the objects on its slot's freelist as in use, any slab those that slots keep as strays, and an owned one those that it
- * holds itself; every free object is in its slab, at a multiple of the size, once.
+ * Invariants, verified by slub_check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and
+ * only if it has free objects; in_use + length of the slab's freelist (+ what slub_trim.c took off it) = objects, where an
+ * active slab counts the objects on its slot's freelist as in use, any slab those that slots keep as strays, and an owned one
+ * those that it holds itself; every free object is in its slab, at a multiple of the size, once.
  *
- * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_strays.c (what they
- * keep of others' slabs), slub_word.h (the word of a slab), slub_slabs.c (its life), slub_nodes.c (what nodes keep), slub_trim.c (pages in it that go),
- * slub_geometry.c (layout, orders, merging), slub_check.c.
+ * More files: slub_here.c (fast paths on the caller's own slot), slub_owned.c (what slots of threads own), slub_strays.c (what
+ * they keep of others' slabs), slub_word.h (the word of a slab), slub_slabs.c (its life), slub_nodes.c (what nodes keep),
+ * slub_trim.c (pages in it that go), slub_geometry.c (layout, orders, merging), slub_check.c.
  */
 #include "../here.h"
 #include "slub.h"
@@ -443,8 +442,10 @@ static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, str
 	return false;
 }
 
-/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. Pages that went back. */
-uint64_t sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *first, void *last, uint32_t count)
+/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. Pages that went
+ * back. */
+uint64_t sy__slub_free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *first, void *last,
+                              uint32_t count)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
 	struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];

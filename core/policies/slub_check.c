@@ -269,7 +269,8 @@ static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slu
 		uint32_t here = held(cache, own, page);
 
 		if (!is_listed(cache, page, true) || page == own->slab || ++kept > count || here == UINT32_MAX)
-			return "slub: a slot's list holds a slab that is not frozen or not its own, or too many, or a slab whose held objects are not what it says";
+			return "slub: a slot's list holds a slab that is not frozen or not its own, or too many, or a slab whose held "
+			       "objects are not what it says";
 		if (!here && sy__slub_word_full(sy__slub_look(page)))
 			return "slub: a slot's list holds a slab that is full";
 		if (sy__slub_in_use(page) - here > most)
@@ -341,7 +342,8 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	if (dummy->freelist || dummy->strays || dummy->astray || dummy->spare || dummy->missed || dummy->empty_slabs || dummy->partial_slabs)
+	if (dummy->freelist || dummy->strays || dummy->astray || dummy->spare || dummy->missed || dummy->empty_slabs ||
+	    dummy->partial_slabs)
 		return "slub: something is in the slot in which nothing may ever be";
 	return NULL;
 }

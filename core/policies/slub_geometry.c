@@ -68,7 +68,8 @@ static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
 	return 4 * (sy__highest_bit(cpus) + 1);
 }
 
-/* In heaps of threads, where untouched pages of a slab cost nothing: see above. For slabs of so many bytes, or so many objects. */
+/* In heaps of threads, where untouched pages of a slab cost nothing: see above. For slabs of so many bytes, or so many
+ * objects. */
 static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size, size_t bytes, uint32_t least)
 {
 	uint32_t objects = (uint32_t)(bytes / size);
@@ -243,10 +244,12 @@ static bool lay_out_slabs(struct sy__slub_cache *slub, struct sy_geometry *large
 	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus);
 	unsigned most = most_order(heap->tunables, heap->threads);
 
-	if (!lay_out_slab(heap->tunables, most, heap->threads ? wanted_by_threads(heap, size, LARGE_SLAB, LARGE_OBJECTS) : wanted, size, largest))
+	if (!lay_out_slab(heap->tunables, most, heap->threads ? wanted_by_threads(heap, size, LARGE_SLAB, LARGE_OBJECTS) : wanted,
+	                  size, largest))
 		return false;
 	first = *largest;
-	if (heap->threads && !lay_out_slab(heap->tunables, most, wanted_by_threads(heap, size, FIRST_SLAB, FIRST_OBJECTS), size, &first))
+	if (heap->threads &&
+	    !lay_out_slab(heap->tunables, most, wanted_by_threads(heap, size, FIRST_SLAB, FIRST_OBJECTS), size, &first))
 		return false;
 	slub->order = (uint8_t)largest->order;
 	slub->first_order = slub->next_order = (uint8_t)first.order;

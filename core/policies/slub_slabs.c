@@ -1,9 +1,9 @@
 /*
  * SLUB: the life of a slab, away from the fast path.
  *
- * A slab is born with all its objects constructed and on its freelist in order of address (in heaps of threads, on none before they
- * are needed), owned by a slot (frozen). When its slot gives it up (it is needed for another node, the slot's partial list overflows, or
- * somebody drains the slot) it goes
+ * A slab is born with all its objects constructed and on its freelist in order of address (in heaps of threads, on none before
+ * they are needed), owned by a slot (frozen). When its slot gives it up (it is needed for another node, the slot's partial list
+ * overflows, or somebody drains the slot) it goes
  *
  *   to nobody      when it is full: no list holds full slabs, its next free finds it by the page descriptor;
  *   to its node    when it has free objects: at the head of the node's list where only its slot used it, as it is
@@ -58,8 +58,8 @@ static struct sy_page *take_pages(struct sy__slub_cache *cache, unsigned slot, u
 }
 
 /* How large the next slab is to be, as the node's pages have become more or fewer: the larger slabs are, the more of them may
- * have to be there for a few objects. With the node's lock held; where there are several nodes the last change counts. Read at any time, and
- * relaxed: each of its values is an order that suits. */
+ * have to be there for a few objects. With the node's lock held; where there are several nodes the last change counts. Read at
+ * any time, and relaxed: each of its values is an order that suits. */
 static void set_next_order(struct sy__slub_cache *cache, const struct sy__slub_node *node)
 {
 	unsigned order = cache->first_order;
@@ -99,9 +99,9 @@ static void construct_objects(const struct sy_cache *cache, char *memory, uint32
 		sy__construct(cache->constructor, memory + (size_t)i * cache->size, cache->object_size);
 }
 
-/* A slab for whoever asked: frozen and counted, with every object taken off the slab's own freelist, and linked from the first on,
- * but in heaps of threads where they are linked when they are needed. NULL: no memory. Called outside local sections, as it may run
- * every heap's shrink. */
+/* A slab for whoever asked: frozen and counted, with every object taken off the slab's own freelist, and linked from the first
+ * on, but in heaps of threads where they are linked when they are needed. NULL: no memory. Called outside local sections, as it
+ * may run every heap's shrink. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_page *page = take_pages(cache, slot, flags, node);
@@ -185,7 +185,8 @@ void sy__slub_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 /* ---- From a slot to the node ---------------------------------------------------------------------------------- */
 
-/* Of more than so many one more is counted: a program that has freed an object twice gets no endless chain, but not the right one either. */
+/* Of more than so many one more is counted: a program that has freed an object twice gets no endless chain, but not the right
+ * one either. */
 static struct sy__slub_chain chain_of(const struct sy__slub_cache *cache, void *objects, uint32_t most)
 {
 	struct sy__slub_chain chain = { objects, objects, objects != NULL };
@@ -256,9 +257,9 @@ struct released {
 	bool others_freed; /* into it, while it was the slot's */
 };
 
-/* Makes the slab nobody's, with a slot's objects in front of its own free ones, or behind them where these are fewer: of what is in front, each
- * object is looked at, and most are in no cache. With its node's lock held, hence a slab that is partial from now on comes onto the list before
- * anybody looks there. */
+/* Makes the slab nobody's, with a slot's objects in front of its own free ones, or behind them where these are fewer: of what
+ * is in front, each object is looked at, and most are in no cache. With its node's lock held, hence a slab that is partial from
+ * now on comes onto the list before anybody looks there. */
 static struct released release(const struct sy__slub_cache *cache, struct sy_page *page, struct sy__slub_chain chain)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
@@ -411,7 +412,8 @@ uint64_t sy__slub_give_empties(struct sy__slub_cache *cache, unsigned slot, uint
 	return pages;
 }
 
-/* Memory would have to come that is not there while the slot keeps slabs which nobody uses: they go to where the next request finds them. */
+/* Memory would have to come that is not there while the slot keeps slabs which nobody uses: they go to where the next request
+ * finds them. */
 SY__COLD void sy__slub_end_spares(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
@@ -471,9 +473,9 @@ static void give_unnoticed(struct sy__slub_cache *cache, unsigned slot)
 }
 
 /* Nobody notices when another slot frees the last object of an owned slab, which stays until its owner allocates such objects
- * again. Nor do strays go home by themselves, and each may be the last object of a slab of somebody else's. So who needs pages for
- * a class looks first at what the slot has of another class, of one after the other each time: strays go home, and slabs without an
- * object in use are given back, the node's too. In a slow call of a heap of threads. */
+ * again. Nor do strays go home by themselves, and each may be the last object of a slab of somebody else's. So who needs pages
+ * for a class looks first at what the slot has of another class, of one after the other each time: strays go home, and slabs
+ * without an object in use are given back, the node's too. In a slow call of a heap of threads. */
 void sy__slub_look_around(struct sy__slub_heap *slub, unsigned slot)
 {
 	unsigned class = __atomic_load_n(&slub->looked_at, __ATOMIC_RELAXED), last = class + CLASSES_LOOKED_AT;

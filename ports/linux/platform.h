@@ -12,12 +12,13 @@
  *
  * Time. In jiffies since they began: there from the first allocation on, long before the kernel keeps time.
  *
- * Words of 64 bits. By the machine's own compare-and-exchange, which acquires and releases as core/policies/slub_word.h wants it: 64-bit kernels only.
+ * Words of 64 bits. By the machine's own compare-and-exchange, which acquires and releases as core/policies/slub_word.h wants
+ * it: 64-bit kernels only.
  *
  * Memory. Pages are the kernel's (descriptor.h, pages.c); there is no address space to reserve, so the heads of blocks and
- * lines of heaps of threads (core/heads.h, core/lines.h) are not to be had, and a kernel's heap is none of these. The accounting of core/pages/ to the
- * page does not apply: what is free, and who else holds what, is the kernel's affair; a heap's own counters of what it holds do, when
- * they have been brought up to date (sy__linux_pages_count).
+ * lines of heaps of threads (core/heads.h, core/lines.h) are not to be had, and a kernel's heap is none of these. The
+ * accounting of core/pages/ to the page does not apply: what is free, and who else holds what, is the kernel's affair; a heap's
+ * own counters of what it holds do, when they have been brought up to date (sy__linux_pages_count).
  */
 #ifndef SY_PLATFORM_LINUX_H
 #define SY_PLATFORM_LINUX_H
