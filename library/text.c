@@ -1,10 +1,11 @@
 /*
- * Text as kernel code handles it: numbers (linux/kstrtox.h), copies that always have an end (linux/string.h), text that grows
- * (linux/seq_file.h). And the bytes that are random (linux/random.h), of the system.
+ * Text as kernel code handles it: numbers (linux/kstrtox.h), copies that always have an end (linux/string.h). And
+ * the bytes that are random (linux/random.h), of the system.
  */
 #include <slabyard/kernel/linux/kstrtox.h>
 #include <slabyard/kernel/linux/random.h>
-#include <slabyard/kernel/linux/seq_file.h>
+#include <slabyard/kernel/linux/slab.h>
+#include <slabyard/kernel/linux/string.h>
 
 #include <ctype.h>
 #include <errno.h>
@@ -185,42 +186,6 @@ char **sy__argv_split(gfp_t flags, const char *text, int *count)
 	if (count)
 		*count = (int)found;
 	return split;
-}
-
-/* ---- Text that grows --------------------------------------------------------------------------------------------- */
-
-int sy__seq_write(struct seq_file *file, const void *text, size_t length)
-{
-	if (file->size - file->count <= length) {
-		size_t size = 2 * file->size + length + 1;
-		char *grown = krealloc(file->buf, size, GFP_KERNEL);
-
-		if (!grown) {
-			file->overflowed = true;
-			return -1;
-		}
-		file->buf = grown;
-		file->size = size;
-	}
-	memcpy(file->buf + file->count, text, length);
-	file->count += length;
-	file->buf[file->count] = '\0';
-	return 0;
-}
-
-void sy__seq_printf(struct seq_file *file, const char *format, ...)
-{
-	va_list arguments;
-	char *text;
-
-	va_start(arguments, format);
-	text = kvasprintf(GFP_KERNEL, format, arguments);
-	va_end(arguments);
-	if (text)
-		sy__seq_write(file, text, strlen(text));
-	else
-		file->overflowed = true;
-	kfree(text);
 }
 
 /* ---- Random bytes ------------------------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 
 #include "jiffies.h"
 #include "list.h"
+#include "processor.h"
 #include "rcupdate.h"
 #include "refcount.h"
 #include "spinlock.h"
