@@ -260,6 +260,23 @@ static void arrays(void)
 	CHECK_EQUAL(xa_err(of_number(3)), 0);
 }
 
+/* Nothing is left of arrays that end with entries in them. */
+static void ended_arrays(void)
+{
+	DEFINE_XARRAY(xa);
+	const struct sy_heap *heap = sy_kmem_heap();
+	uint64_t held = 0;
+
+	for (unsigned i = 0; i < 200; i++) {
+		for (unsigned long index = 0; index < 10; index++)
+			CHECK(!xa_err(xa_store(&xa, index << 12, &xa, GFP_KERNEL)));
+		xa_destroy(&xa);
+		rcu_barrier();
+		held = i ? held : heap->counters.slab_pages;
+	}
+	CHECK(heap->counters.slab_pages <= held + 16);
+}
+
 static int count_id(int id, void *pointer, void *sum)
 {
 	CHECK(pointer != NULL);
@@ -549,6 +566,7 @@ int main(void)
 	grow_and_fell(true);
 	found_by_key();
 	arrays();
+	ended_arrays();
 	ids();
 	radix_trees();
 	tables();

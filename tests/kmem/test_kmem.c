@@ -310,6 +310,29 @@ static void unmake(void *element, void *cache)
 	mempool_free_slab(element, cache);
 }
 
+static int few; /* that many elements are to be had */
+
+static void *make_few(gfp_t flags, void *cache)
+{
+	return few-- > 0 ? make(flags, cache) : NULL;
+}
+
+/* Nothing is left of a pool that could not be filled. */
+static void refused_pools(struct kmem_cache *cache)
+{
+	const struct sy_heap *heap = sy_kmem_heap();
+	uint64_t held = 0;
+
+	for (unsigned i = 0; i < 3000; i++) {
+		few = KEPT - 1;
+		CHECK(mempool_create(KEPT, make_few, unmake, cache) == NULL);
+		CHECK_EQUAL(made, 0);
+		held = i ? held : heap->counters.slab_pages;
+	}
+	CHECK(heap->counters.slab_pages <= held + 16);
+	CHECK(mempool_create(-1, make, unmake, cache) == NULL);
+}
+
 static void *wait_for_one(void *pool)
 {
 	return mempool_alloc(pool, GFP_NOIO);
@@ -345,6 +368,7 @@ static void elements(void)
 	mempool_destroy(pool);
 	mempool_destroy(NULL);
 	CHECK_EQUAL(made, 0);
+	refused_pools(cache);
 	kmem_cache_destroy(cache);
 	pool = mempool_create_kmalloc_pool(KEPT, 300);
 	late = mempool_alloc(pool, GFP_KERNEL);

@@ -258,8 +258,25 @@ static void percpu_beside_shrinkers(void)
 	CHECK(heap->counters.large_pages < at_first + SY__PERCPU_UNIT * NR_CPUS / PAGE_SIZE); /* chunks without anything in them go */
 }
 
+/* Nothing is left of chunks without anything in them. */
+static void empty_chunks(void)
+{
+	const struct sy_heap *heap = sy_kmem_heap();
+	uint64_t held = 0;
+
+	for (unsigned i = 0; i < 300; i++) {
+		void *one = alloc_percpu(unsigned);
+
+		CHECK(one != NULL);
+		free_percpu(one);
+		held = i ? held : heap->counters.slab_pages;
+	}
+	CHECK(heap->counters.slab_pages <= held + 16);
+}
+
 int main(void)
 {
+	empty_chunks();
 	percpu_beside_shrinkers();
 	readers_keep_slabs();
 	destroying_waits_for_readers();
