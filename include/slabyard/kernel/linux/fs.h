@@ -53,32 +53,37 @@ static inline struct inode *file_inode(const struct file *file)
 	return file->f_inode;
 }
 
-/* What is at *place of that many bytes, which goes on; -EINVAL: there is no such place. */
-static inline ssize_t simple_read_from_buffer(void *to, size_t count, loff_t *place, const void *from, size_t available)
+/* How many of so many bytes there are from a place on; -EINVAL: there is no such place. */
+static inline ssize_t sy__bytes_at(loff_t place, size_t count, size_t available)
 {
-	if (*place < 0)
+	if (place < 0)
 		return -EINVAL;
-	if ((size_t)*place >= available)
+	if ((size_t)place >= available)
 		return 0;
-	if (count > available - (size_t)*place)
-		count = available - (size_t)*place;
-	memcpy(to, (const char *)from + *place, count);
-	*place += (loff_t)count;
-	return (ssize_t)count;
+	return (ssize_t)(count < available - (size_t)place ? count : available - (size_t)place);
 }
 
-/* The same in the other direction; fewer where there is no more room. */
+/* Copies what is at *place, which goes on; bytes, or an error. */
+static inline ssize_t simple_read_from_buffer(void *to, size_t count, loff_t *place, const void *from, size_t available)
+{
+	ssize_t copied = sy__bytes_at(*place, count, available);
+
+	if (copied > 0) {
+		memcpy(to, (const char *)from + *place, (size_t)copied);
+		*place += copied;
+	}
+	return copied;
+}
+
 static inline ssize_t simple_write_to_buffer(void *to, size_t available, loff_t *place, const void *from, size_t count)
 {
-	if (*place < 0)
-		return -EINVAL;
-	if ((size_t)*place >= available)
-		return 0;
-	if (count > available - (size_t)*place)
-		count = available - (size_t)*place;
-	memcpy((char *)to + *place, from, count);
-	*place += (loff_t)count;
-	return (ssize_t)count;
+	ssize_t copied = sy__bytes_at(*place, count, available);
+
+	if (copied > 0) {
+		memcpy((char *)to + *place, from, (size_t)copied);
+		*place += copied;
+	}
+	return copied;
 }
 
 static inline int simple_open(struct inode *inode, struct file *file)
