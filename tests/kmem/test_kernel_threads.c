@@ -451,8 +451,11 @@ static void shrinkers(void)
 	shrinker_register(later);
 	sy_pages_fail_after(heap->pages, 1);
 	CHECK(kmalloc(700000, GFP_KERNEL) == NULL);
-	sy_pages_fail_after(heap->pages, 0);
 	shrinker_free(later);
+	kept = 7; /* of one that is not asked any more */
+	sy_pages_fail_after(heap->pages, 1);
+	CHECK(kmalloc(700000, GFP_KERNEL) == NULL && kept == 7);
+	sy_pages_fail_after(heap->pages, 0);
 }
 
 int main(void)
