@@ -16,22 +16,22 @@
  *
  * Without --fill: one object, allocated and freed again and again; after a thousand pairs unwatched, a hundred are counted.
  * Printed are the medians of both functions and their sum, the pair. With --fill: so many objects are allocated, then freed in
- * the order of allocation, in reverse, or shuffled; once unwatched, then watched: every eleventh call, as each instruction costs
- * microseconds. Eleven divides no number of objects that slabs or arrays usually hold, nor of calls from one look at the clock to
- * the next (core/here.h), so calls that fill or empty one, or look, are watched as often as they occur. Printed are the means of both
- * functions, and their sum. With --foreign it is another thread that allocates them, unwatched, and then waits; this one, which
- * allocates nothing, frees them.
+ * the order of allocation, in reverse, or shuffled; once unwatched, then watched: every eleventh call, as each instruction
+ * costs microseconds. Eleven divides no number of objects that slabs or arrays usually hold, nor of calls from one look at the
+ * clock to the next (core/here.h), so calls that fill or empty one, or look, are watched as often as they occur. Printed are
+ * the means of both functions, and their sum. With --foreign it is another thread that allocates them, unwatched, and then
+ * waits; this one, which allocates nothing, frees them.
  *
- * With --places, which is for pairs: FILE gets a line for each instruction that ran in those calls that took the printed number of
- * them: "alloc" or "free", how many bytes the instruction lies behind the first one of the function that allocates, and how often
- * it ran in a call.
+ * With --places, which is for pairs: FILE gets a line for each instruction that ran in those calls that took the printed number
+ * of them: "alloc" or "free", how many bytes the instruction lies behind the first one of the function that allocates, and how
+ * often it ran in a call.
  *
  * The environment passes on to the library: SLABYARD=slab:batchcount=16 count-instructions --preload libslabyard.so kmalloc.
  * Status: 0; 1 when the sum is more than --at-most allows; 2 wrong usage, no such function in the library, or FILE can't be
  * written; 77 when this machine lets nobody trace.
  *
- * Time. The traced process is a thousand times slower than one that nobody steps through, so what a library does once a second would
- * come far too often. So while it fills and drains, each look at its clock finds that LOOK_NS later than the one before.
+ * Time. The traced process is a thousand times slower than one that nobody steps through, so what a library does once a second
+ * would come far too often. So while it fills and drains, each look at its clock finds that LOOK_NS later than the one before.
  *
  * The traced process stops itself before each call that is to be watched, and tells by a pipe where the functions are.
  */

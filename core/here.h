@@ -44,8 +44,9 @@ static inline bool sy__tick_is_due(void)
 	return !((sy__calls_more() + 1) & (SY__TICK_CALLS - 1));
 }
 
-/* Begins a call that needs nothing but a lock, on the caller's slot: the fast path of policies whose slots have nothing of their own.
- * The dummy: a slow call must follow. That waits for whoever has the lock, as a call that claims may wait for had better not. */
+/* Begins a call that needs nothing but a lock, on the caller's slot: the fast path of policies whose slots have nothing of
+ * their own. The dummy: a slow call must follow. That waits for whoever has the lock, as a call that claims may wait for had
+ * better not. */
 static inline ptrdiff_t sy__here_lock(sy__lock_t *lock)
 {
 	ptrdiff_t here = sy__call_begin();

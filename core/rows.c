@@ -1,37 +1,39 @@
 /*
  * Runs of pages that were freed a moment ago, kept whole for the next request, in heaps of threads.
  *
- * Why. A large allocation is a row of blocks of pages (large.c). To give it back, each of its blocks is joined with its buddies, and to
- * take one again blocks are searched and halved, and the descriptors of all pages written: hundreds of instructions for a buffer that most
- * programs want again at once, in the same size or in one of a few. So each slot keeps the last SY__ROWS runs that were freed on
- * it as they are: as large allocations of 0 bytes, which no other has, with all their descriptors.
+ * Why. A large allocation is a row of blocks of pages (large.c). To give it back, each of its blocks is joined with its
+ * buddies, and to take one again blocks are searched and halved, and the descriptors of all pages written: hundreds of
+ * instructions for a buffer that most programs want again at once, in the same size or in one of a few. So each slot keeps the
+ * last SY__ROWS runs that were freed on it as they are: as large allocations of 0 bytes, which no other has, with all their
+ * descriptors.
  *
- * Which serves. The smallest that suffices, if it has no more than an eighth too many pages. Who asks for a power of two of pages may count
- * on its alignment, so he gets such a run, which is always one block. Where a heap has several nodes nothing is kept.
+ * Which serves. The smallest that suffices, if it has no more than an eighth too many pages. Who asks for a power of two of
+ * pages may count on its alignment, so he gets such a run, which is always one block. Where a heap has several nodes nothing is
+ * kept.
  *
- * How much. At most the largest block by each slot: the oldest go when a younger one comes. That is the memory that a heap could have more of than it
- * would without, and it hardly ever has:
+ * How much. At most the largest block by each slot: the oldest go when a younger one comes. That is the memory that a heap
+ * could have more of than it would without, and it hardly ever has:
  *
  *   - a run is not placed where memory would have to come for it before all that slots keep was given back and looked at (core/pages/fit.c);
  *   - whoever has taken pages whose memory was not there, for whatever use, gives it back as well (core/pages/interface.c), so that at most one
  *     request takes them while others lie here.
  *
- * Empty slabs that a policy's slots keep because they need them again and again (spares) go in the same way, before memory comes that
- * was not there: those of the slot that would take it.
+ * Empty slabs that a policy's slots keep because they need them again and again (spares) go in the same way, before memory
+ * comes that was not there: those of the slot that would take it.
  *
- * How long. The clock (here.c) ends all of it every ROWS_PERIOD, so that what is not used goes on to the free lists, and from there back to
- * the system in due time (core/pages/decay.c); so do shrink, trim, memory that becomes short, and a slot's end. In the counters and walks of a heap
- * kept pages are held, with no object in them.
+ * How long. The clock (here.c) ends all of it every ROWS_PERIOD, so that what is not used goes on to the free lists, and from
+ * there back to the system in due time (core/pages/decay.c); so do shrink, trim, memory that becomes short, and a slot's end.
+ * In the counters and walks of a heap kept pages are held, with no object in them.
  *
- * Who may do what. A slot's owner alone puts runs there, and keeps the account of what it has put where. Everybody may take a run away, by
- * an exchange of its word for 0, whoever owns the slot and whatever that is doing; the owner takes one in the same way, and finds out from a 0 that
- * somebody else did. So nobody needs a claim to give back what others keep. A word goes from 0 to a run by the owner's store
- * only, and only where it has found a 0 itself, hence never over a run.
+ * Who may do what. A slot's owner alone puts runs there, and keeps the account of what it has put where. Everybody may take a
+ * run away, by an exchange of its word for 0, whoever owns the slot and whatever that is doing; the owner takes one in the same
+ * way, and finds out from a 0 that somebody else did. So nobody needs a claim to give back what others keep. A word goes from 0
+ * to a run by the owner's store only, and only where it has found a 0 itself, hence never over a run.
  *
- * Memory orders. The store of a word releases, and the exchange acquires: who gets a run sees all that was written to its descriptors, and no
- * use of its memory by who freed it comes later. rows_kept tells whether a look is worth it: relaxed. Who puts a run there may find
- * it set while his store is still on its way, and who clears it looks in vain; the run is then kept, and nobody told so. The clock looks without
- * asking, and finds that one a moment later.
+ * Memory orders. The store of a word releases, and the exchange acquires: who gets a run sees all that was written to its
+ * descriptors, and no use of its memory by who freed it comes later. rows_kept tells whether a look is worth it: relaxed. Who
+ * puts a run there may find it set while his store is still on its way, and who clears it looks in vain; the run is then kept,
+ * and nobody told so. The clock looks without asking, and finds that one a moment later.
  */
 #include "rows.h"
 

@@ -131,8 +131,8 @@ static inline bool sy__spares_any(const struct sy_heap *heap, unsigned slot)
 /* In a slow call of that slot: gives them back. */
 void sy__spares_end(struct sy_heap *, unsigned slot);
 
-/* The memory was not there even so. What many kept for a while lies scattered when it comes back: with each time that a program goes through its
- * sizes it would need a little more. */
+/* The memory was not there even so. What many kept for a while lies scattered when it comes back: with each time that a program
+ * goes through its sizes it would need a little more. */
 static inline void sy__spares_in_vain(const struct sy_heap *heap, unsigned slot)
 {
 	sy__rows_of(heap, slot)->spares_harm = true;

@@ -3,19 +3,20 @@
  *
  * The kernel was booted with slabyard.log=1, and /proc/slabyard_log has a line for each call (ports/linux/log.c says what is in
  * it). Nothing has to be inferred, as of a trace: caches are created and destroyed when they were, bulk calls are there one by
- * one, and so are ends of grace periods, ticks and what was given back under pressure. So the same policy must hold the same pages
- * after them; whatever differs is an error, of the port, of the log or of the core's independence from what is below it.
+ * one, and so are ends of grace periods, ticks and what was given back under pressure. So the same policy must hold the same
+ * pages after them; whatever differs is an error, of the port, of the log or of the core's independence from what is below it.
  *
- * Pages are where they were: a `pages` line tells what the kernel's page allocator gave a call, and the call gets the same frame here
- * (core/pages/place.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through the same ones, and
- * a request that the log does not have, or that asks for another size, is noticed: such requests are counted, and get any
- * pages. Bookkeeping has a zone of its own. Logs without these lines are from before there were any; pages are any, then.
+ * Pages are where they were: a `pages` line tells what the kernel's page allocator gave a call, and the call gets the same
+ * frame here (core/pages/place.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through
+ * the same ones, and a request that the log does not have, or that asks for another size, is noticed: such requests are
+ * counted, and get any pages. Bookkeeping has a zone of its own. Logs without these lines are from before there were any; pages
+ * are any, then.
  *
  * Objects are known by their addresses in the kernel, which a table maps to those here. Memory waits for a grace period in the
  * order in which it was freed, on both sides, so each `grace` of the log ends the longest wait; the heap is never told by time
- * that one is over. The clock stands at the time of the line; a tick finds something due, as it did in the kernel, whose own clock is
- * finer than that of the log. Slots are the kernel's CPUs; what several CPUs did at once is done in
- * the order of the log, so that to the page two runs agree on one CPU alone.
+ * that one is over. The clock stands at the time of the line; a tick finds something due, as it did in the kernel, whose own
+ * clock is finer than that of the log. Slots are the kernel's CPUs; what several CPUs did at once is done in the order of the
+ * log, so that to the page two runs agree on one CPU alone.
  */
 #include "relive.h"
 

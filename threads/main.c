@@ -8,11 +8,11 @@
  * One run, in a process of its own; the lab repeats and interleaves runs, and reads the JSON on standard output. Exit status: 0
  * done; 1 the allocator broke an object; 2 wrong usage or input, or no memory; one line on standard error.
  *
- * --operations: objects that each thread takes. --size: of the objects, evenly between two bounds. --batch: objects held at once.
- * --caches: objects of one size come from a cache of their own, not by size. --pin: each thread stays on one of the processors that
- * the program may use, in turn. --sample N: times one operation in N (on average) for latencies and the allocator's share, and so
- * slows the run; 0: none. --seed: of the random numbers. --scratch: the trace that the workload "trace" replays. --check runs
- * nothing, and says nothing where all this is possible.
+ * --operations: objects that each thread takes. --size: of the objects, evenly between two bounds. --batch: objects held at
+ * once. --caches: objects of one size come from a cache of their own, not by size. --pin: each thread stays on one of the
+ * processors that the program may use, in turn. --sample N: times one operation in N (on average) for latencies and the
+ * allocator's share, and so slows the run; 0: none. --seed: of the random numbers. --scratch: the trace that the workload
+ * "trace" replays. --check runs nothing, and says nothing where all this is possible.
  */
 #include <inttypes.h>
 #include <stdio.h>

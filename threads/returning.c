@@ -1,9 +1,10 @@
 /*
  * How much memory comes back when a program has become small.
  *
- * Every thread takes many small objects, frees all but one in SURVIVORS of them, and then goes on for SECOND, taking and freeing a few
- * now and then: no more than what keeps an allocator without a thread of its own going. Four phases are noted: the peak, what is
- * resident when the last object was freed, what is a second later, and after a trim; resident by live memory is of the third.
+ * Every thread takes many small objects, frees all but one in SURVIVORS of them, and then goes on for SECOND, taking and
+ * freeing a few now and then: no more than what keeps an allocator without a thread of its own going. Four phases are noted:
+ * the peak, what is resident when the last object was freed, what is a second later, and after a trim; resident by live memory
+ * is of the third.
  *
  *   together    the survivors were taken one after the other: nearly everything can go back.
  *   scattered   they are drawn at random: each pins its page, or more. What can be done then is decided by how small the

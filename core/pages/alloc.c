@@ -199,7 +199,8 @@ static SY__COLD struct sy_page *fail(struct sy_pages *pages)
 	return NULL;
 }
 
-/* Whether this request is the one that sy_pages_fail_after chose. Relaxed: requests are counted, in any order of those at once. */
+/* Whether this request is the one that sy_pages_fail_after chose. Relaxed: requests are counted, in any order of those at
+ * once. */
 static SY__COLD bool injected_failure(struct sy_pages *pages)
 {
 	size_t left = sy__read(&pages->fail_after);

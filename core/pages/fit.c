@@ -1,21 +1,22 @@
 /*
  * Large runs of pages, in heaps of threads: where they fit best.
  *
- * Blocks alone would place a run at a multiple of the next power of two, so that one of 40 pages needs a hole of 64, though 33 to
- * 47 free pages may lie side by side as blocks of 32, 8 and 4: in a program that lives by large objects of many sizes, half as much
- * again as is in use stays in such holes. So a run of LEAST_RUN pages or more is looked for among extents: free blocks
- * that adjoin. Taken is the one of whose memory most is there, so that the process doesn't grow; of these the
- * smallest (best fit). The run is the start of it; the rest goes back to the free lists. Whoever asks for a power of two of
- * pages may count on its alignment, hence never comes here.
+ * Blocks alone would place a run at a multiple of the next power of two, so that one of 40 pages needs a hole of 64, though 33
+ * to 47 free pages may lie side by side as blocks of 32, 8 and 4: in a program that lives by large objects of many sizes, half
+ * as much again as is in use stays in such holes. So a run of LEAST_RUN pages or more is looked for among extents: free blocks
+ * that adjoin. Taken is the one of whose memory most is there, so that the process doesn't grow; of these the smallest (best
+ * fit). The run is the start of it; the rest goes back to the free lists. Whoever asks for a power of two of pages may count on
+ * its alignment, hence never comes here.
  *
- * Where to look. An extent of n pages has a free block of a quarter of n at least. The lists of these orders lead to
- * maximal blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks are made, and about as many blocks
- * looked at as the run has pages, MOST_HEADS at most: that costs less than using them. If nothing fits, blocks serve the request.
+ * Where to look. An extent of n pages has a free block of a quarter of n at least. The lists of these orders lead to maximal
+ * blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks are made, and about as many
+ * blocks looked at as the run has pages, MOST_HEADS at most: that costs less than using them. If nothing fits, blocks serve the
+ * request.
  *
  * A run is a row of blocks, each as large as its number and what is left of the run allow, hence owned and freed like any others.
  *
- * Locks. All of this runs with the zone's lock held. Blocks in use change hands meanwhile, but not their orders, which a walk goes by:
- * who cuts one into a row without the lock writes the order of its first page last (sy__row_cut_block).
+ * Locks. All of this runs with the zone's lock held. Blocks in use change hands meanwhile, but not their orders, which a walk
+ * goes by: who cuts one into a row without the lock writes the order of its first page last (sy__row_cut_block).
  */
 #include "pages.h"
 #include "../rows.h"

@@ -214,8 +214,8 @@ struct sy__request {
 
 /* ---- Small helpers -------------------------------------------------------------------------------------------- */
 
-/* Counters that are written with a lock held, by plain arithmetic, and read by anyone. Relaxed: they tell whether something is worth trying,
- * and the trying takes the lock. */
+/* Counters that are written with a lock held, by plain arithmetic, and read by anyone. Relaxed: they tell whether something is
+ * worth trying, and the trying takes the lock. */
 static inline size_t sy__read(const size_t *counter)
 {
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -231,8 +231,9 @@ static inline void sy__subtract(size_t *counter, size_t amount)
 	__atomic_store_n(counter, *counter - amount, __ATOMIC_RELAXED);
 }
 
-/* The owner of a block writes its use and type without the zone's lock, while walks of the pageblock may read them. Relaxed: such a walk
- * counts what the pageblock is mostly used for, and touches nothing of a page that is not free; of free ones the lock orders both. */
+/* The owner of a block writes its use and type without the zone's lock, while walks of the pageblock may read them. Relaxed:
+ * such a walk counts what the pageblock is mostly used for, and touches nothing of a page that is not free; of free ones the
+ * lock orders both. */
 static inline unsigned sy__use(const struct sy_page *page)
 {
 	return __atomic_load_n(&page->use, __ATOMIC_RELAXED);
@@ -274,7 +275,8 @@ static inline uint64_t sy__pageblock_pages(const struct sy_pages *pages)
 	return (uint64_t)1 << pages->pageblock_order;
 }
 
-/* Written with the zone's lock held. Relaxed: read without, it is the list that a page is put on when it is freed, and each list will do. */
+/* Written with the zone's lock held. Relaxed: read without, it is the list that a page is put on when it is freed, and each
+ * list will do. */
 static inline unsigned sy__pageblock_type(const struct sy_pages *pages, uint64_t number)
 {
 	return __atomic_load_n(&pages->pageblock_types[number >> pages->pageblock_order], __ATOMIC_RELAXED) ^ SY_MOVABLE_TYPE;

@@ -50,10 +50,10 @@
  * that none of them ends. So the moment is shorter after each time that somebody did not come, and of its full length now and
  * then.
  *
- * Which slot. The lowest that is free, so that few are ever in use; but of the first SY_WARM_SLOTS, in which policies leave things
- * for the next owner, the one whose last owner had its thread-specific data at the same address. A C library gives the stack
- * of a thread that was joined, with that data, to one that is created next. The program is likely to go on there with what the
- * first one left, as a pool of workers does; several of which may end and begin at once.
+ * Which slot. The lowest that is free, so that few are ever in use; but of the first SY_WARM_SLOTS, in which policies leave
+ * things for the next owner, the one whose last owner had its thread-specific data at the same address. A C library gives the
+ * stack of a thread that was joined, with that data, to one that is created next. The program is likely to go on there with
+ * what the first one left, as a pool of workers does; several of which may end and begin at once.
  *
  * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads that are past their end (destructors of thread-specific data
  * that run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer

@@ -293,9 +293,9 @@ static inline void sy__slub_hold(struct sy__slub_slot *own, struct sy_page *page
 	own->partial_slabs++;
 }
 
-/* Of an owned slab: whom it belongs to. Made of where the slot is (sy__call_begin), as the fast path has that at hand; and of where links are,
- * so that a path which knows links at the start of objects takes the slabs of others for a stranger's. Others may read it at any
- * time, but nobody finds the own mark but who has set it: hence relaxed. */
+/* Of an owned slab: whom it belongs to. Made of where the slot is (sy__call_begin), as the fast path has that at hand; and of
+ * where links are, so that a path which knows links at the start of objects takes the slabs of others for a stranger's. Others
+ * may read it at any time, but nobody finds the own mark but who has set it: hence relaxed. */
 static inline uint32_t sy__slub_mark_here(ptrdiff_t here, size_t offset)
 {
 	return (uint32_t)here + (offset ? 3u : 1u);
@@ -347,8 +347,8 @@ static inline struct sy_page *sy__slub_behind(const struct sy__slub_cache *cache
 	return sy__slub_slots_own(cache) ? sy__slub_numbered(cache, slab->held.next) : slab->next;
 }
 
-/* Of the word, its number of objects in use alone. Relaxed, as it may lead to no more than a place on the slot's list of empty slabs: before
- * such a slab goes, an exchange of the word acquires what others did to the objects they gave back. */
+/* Of the word, its number of objects in use alone. Relaxed, as it may lead to no more than a place on the slot's list of empty
+ * slabs: before such a slab goes, an exchange of the word acquires what others did to the objects they gave back. */
 static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 {
 	typedef uint16_t __attribute__((may_alias)) part;
@@ -356,7 +356,8 @@ static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 	return __atomic_load_n((const part *)(const void *)&slab->word + SY__SLUB_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
-/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object. NULL: there is nothing. */
+/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object. NULL:
+ * there is nothing. */
 static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
@@ -370,8 +371,8 @@ static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
 	return object;
 }
 
-/* Whether what was never used is all that a slot has of its active slab, which is full but for that: nothing is held, and others gave nothing
- * back. False where it has none. */
+/* Whether what was never used is all that a slot has of its active slab, which is full but for that: nothing is held, and
+ * others gave nothing back. False where it has none. */
 static inline bool sy__slub_is_next_uncarved(const struct sy__slub_slot *own)
 {
 	const struct sy__slub_slab *slab;
@@ -382,8 +383,8 @@ static inline bool sy__slub_is_next_uncarved(const struct sy__slub_slot *own)
 	return !slab->held.freelist && sy__slub_word_full(sy__load64(&slab->word));
 }
 
-/* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word counts what
- * others gave back, and may be about to say more; that is then noticed later. */
+/* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word
+ * counts what others gave back, and may be about to say more; that is then noticed later. */
 static inline bool sy__slub_push_owned(struct sy_page *page, void *object, size_t offset)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
@@ -452,8 +453,8 @@ static inline size_t sy__slub_add_stray(struct sy__slub_slot *own, void *object)
 	return stray->left;
 }
 
-/* Takes the strays of a slot, if they are at least so many, onto its freelist, which is empty; but for the first, which is the result, or NULL.
- * Writes nothing to a slot that has none. */
+/* Takes the strays of a slot, if they are at least so many, onto its freelist, which is empty; but for the first, which is the
+ * result, or NULL. Writes nothing to a slot that has none. */
 static inline void *sy__slub_pop_strays(struct sy__slub_slot *own, size_t least)
 {
 	struct sy__slub_stray *stray = own->strays;
@@ -469,8 +470,8 @@ static inline void *sy__slub_pop_strays(struct sy__slub_slot *own, size_t least)
 	return stray;
 }
 
-/* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place, and the pages that went
- * back by that. */
+/* slub.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place, and the
+ * pages that went back by that. */
 void *sy__slub_alloc_slow(struct sy__slub_cache *, unsigned slot, unsigned flags, int node);
 uint64_t sy__slub_free_moving(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *first, void *last, uint32_t count);
 SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *, void *object);
@@ -496,7 +497,8 @@ uint32_t sy__slub_emptied(struct sy__slub_cache *, struct sy__slub_slot *, struc
 bool sy__slub_free_foreign(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 
-/* slub_strays.c, for heaps of threads: objects that slots keep of slabs which are not theirs; pages that went back as they went home. */
+/* slub_strays.c, for heaps of threads: objects that slots keep of slabs which are not theirs; pages that went back as they went
+ * home. */
 uint64_t sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
 uint64_t sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
 size_t sy__slub_count_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);

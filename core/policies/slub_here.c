@@ -10,27 +10,28 @@
  *                         return (2)
  *   kmalloc 23, kfree 15  as these, with the class of the size in place of the cache, flags, and NULL
  *
- * A free object's link is at its start here (slub_geometry.c), and nothing but the slot's own line, the object and the thread's own words is
- * written. Which object was handed out last is the thread's to know, with the slot that it came from (sy__call_note), so that to free it
- * nothing needs to be looked up: neither its page's slab, nor the cache.
+ * A free object's link is at its start here (slub_geometry.c), and nothing but the slot's own line, the object and the thread's
+ * own words is written. Which object was handed out last is the thread's to know, with the slot that it came from
+ * (sy__call_note), so that to free it nothing needs to be looked up: neither its page's slab, nor the cache.
  *
- * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that slab or from
- * another one, and takes 16 instructions more, none of them atomic (slub_owned.c). An object of another slot's slab is kept, for the
- * slot's next allocations (slub_strays.c). What is not takes one compare-and-exchange: that pushes the object onto the slab's
- * own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on whatever slot; and whether the
- * slab is a slot's, or partial and not about to become empty, is told by the word itself. A full slab that is nobody's
- * becomes the slot's in the same way while there is room. A slot without a free object takes the list of its active slab, or goes on to
- * the next slab that it owns, still within the fast call. What needs the node or the page allocator, one call in hundreds, is a slow call.
- * Filling a cache with 10,000 objects and freeing them in any order costs less than three times as much as hot pairs do.
+ * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that
+ * slab or from another one, and takes 16 instructions more, none of them atomic (slub_owned.c). An object of another slot's
+ * slab is kept, for the slot's next allocations (slub_strays.c). What is not takes one compare-and-exchange: that pushes the
+ * object onto the slab's own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on
+ * whatever slot; and whether the slab is a slot's, or partial and not about to become empty, is told by the word itself. A full
+ * slab that is nobody's becomes the slot's in the same way while there is room. A slot without a free object takes the list of
+ * its active slab, or goes on to the next slab that it owns, still within the fast call. What needs the node or the page
+ * allocator, one call in hundreds, is a slow call. Filling a cache with 10,000 objects and freeing them in any order costs less
+ * than three times as much as hot pairs do.
  *
- * These frees find the slab by one look at the page's word (core/heads.h), without the descriptors of the slab's other pages, and
- * the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects or a large
- * allocation, bears no mark that it takes for its own. Large ones are kept, and served again, within the fast call (core/rows.h).
- * Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever found.
+ * These frees find the slab by one look at the page's word (core/heads.h), without the descriptors of the slab's other pages,
+ * and the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects
+ * or a large allocation, bears no mark that it takes for its own. Large ones are kept, and served again, within the fast call
+ * (core/rows.h). Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever found.
  *
- * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path; no slab bears its
- * mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the dummy. So nothing is ever
- * written to it.
+ * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path; no slab
+ * bears its mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the
+ * dummy. So nothing is ever written to it.
  */
 #include "../metadata.h"
 #include "../rows.h"
@@ -49,8 +50,8 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return sy__unlikely(!object) ? sy__here_refused(&cache->cache, flags) : object;
 }
 
-/* The first object of what the slot owns beside what its active slab holds, in a call that ends; or NULL: a slow call must follow, which forgets
- * what was noted of a slab that is the slot's no more. */
+/* The first object of what the slot owns beside what its active slab holds, in a call that ends; or NULL: a slow call must
+ * follow, which forgets what was noted of a slab that is the slot's no more. */
 static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	void *object;
@@ -160,7 +161,8 @@ static SY__OUT_OF_LINE void give_foreign_here(struct sy__slub_cache *cache, stru
 		sy__call_end();
 }
 
-/* A full slab that the slot has filled itself, in a call that ends: the same exchange as sy__slub_free_foreign's makes it its own again. */
+/* A full slab that the slot has filled itself, in a call that ends: the same exchange as sy__slub_free_foreign's makes it its
+ * own again. */
 static inline void take_back(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here, uint64_t word)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(page);
@@ -177,8 +179,8 @@ static inline void take_back(struct sy__slub_cache *cache, struct sy_page *page,
 		sy__call_end();
 }
 
-/* Whether an object of a slab that isn't the slot's is kept: another slot owns that, or has filled it and this one may not adopt it; and this
- * one allocates from the cache itself. */
+/* Whether an object of a slab that isn't the slot's is kept: another slot owns that, or has filled it and this one may not
+ * adopt it; and this one allocates from the cache itself. */
 static inline bool is_stray(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, uint64_t word, bool foreign)
 {
 	if (!cache->stray_limit || !(own->slab || own->astray))
@@ -277,8 +279,8 @@ static SY__OUT_OF_LINE void *kmalloc_refill_here(size_t size, unsigned flags, st
 	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-/* Without flags. What the active slab holds is taken without a look at the class, and without a frame; what was never used of it without
- * that look. */
+/* Without flags. What the active slab holds is taken without a look at the class, and without a frame; what was never used of
+ * it without that look. */
 static SY__OUT_OF_LINE void *malloc_more_here(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
 	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_untyped(&sy__slub_heap(heap)->kmalloc, size));

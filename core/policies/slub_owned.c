@@ -9,16 +9,16 @@
  * The two lists of an owned slab. What other slots free goes to the list in the word, as ever. What the owner frees goes to
  * held.freelist, `held_objects` long, of which the word knows nothing: to it, these objects are in use. The slab is wholly free
  * when the word has no more objects in use than are held; the owner looks at each free. A last object that another slot frees
- * is not noticed at once, but when the slab becomes active, or is given to its node; or when the slot needs pages for another size
- * (sy__slub_look_around).
+ * is not noticed at once, but when the slab becomes active, or is given to its node; or when the slot needs pages for another
+ * size (sy__slub_look_around).
  *
- * The active slab's objects are on a third list as well, the slot's freelist, from which allocations are served. What the owner frees goes
- * to the held list of the object's slab nevertheless, be it the active one or not, until the freelist is used up. To choose
- * between the two costs more than that saves: of a class with several slabs in use a free meets the active one at random, and half
- * of such branches would be taken wrongly, at the cost of a free each; and where the list is chosen without a branch, the processor learns
- * late where the free writes to, and those behind it wait. Only one test comes before, which the same program passes, or fails,
- * again and again: is it the object that was handed out last? What hot pairs free stays on the slot's freelist, and they touch
- * nothing else.
+ * The active slab's objects are on a third list as well, the slot's freelist, from which allocations are served. What the owner
+ * frees goes to the held list of the object's slab nevertheless, be it the active one or not, until the freelist is used up. To
+ * choose between the two costs more than that saves: of a class with several slabs in use a free meets the active one at
+ * random, and half of such branches would be taken wrongly, at the cost of a free each; and where the list is chosen without a
+ * branch, the processor learns late where the free writes to, and those behind it wait. Only one test comes before, which the
+ * same program passes, or fails, again and again: is it the object that was handed out last? What hot pairs free stays on the
+ * slot's freelist, and they touch nothing else.
  *
  * Whose a slab is. slab.owner says so, by a mark that only this slot has. Whoever frees an object compares it with the own mark:
  * one load and a comparison. It may change at any time, but not from or to the reader's own mark, as nobody else sets
@@ -26,40 +26,41 @@
  * was done by acquiring `here`, see threads.c; and so does the next thread that gets the slot.)
  *
  * Where an owned slab is. Active; on the slot's list of partial slabs; or, with no object in use, on that of empty ones, which
- * others may need more than this slot: of these it keeps `empty_limit`; one that another slot has filled, and would fill again, goes
- * at once. The partial list is taken from at one end and added to at the other: where frees meet slabs at random, each slab has
- * gathered free objects by the time that its turn comes, and refills are seldom; of the slab that was added last, the next
- * allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both sides. As both pointers
- * and the freelist were too much for a descriptor, links are numbers of pages.
+ * others may need more than this slot: of these it keeps `empty_limit`; one that another slot has filled, and would fill again,
+ * goes at once. The partial list is taken from at one end and added to at the other: where frees meet slabs at random, each
+ * slab has gathered free objects by the time that its turn comes, and refills are seldom; of the slab that was added last, the
+ * next allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both sides. As
+ * both pointers and the freelist were too much for a descriptor, links are numbers of pages.
  *
  * Spares. A slot that asks the page allocator for a slab after it gave one back keeps one more empty slab from then on, up to
- * SPARE_BYTES: a program that frees what it has as a whole, and allocates as much again, would have its slabs end and begin each
- * time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot gets
- * pages that had no memory yet (core/rows.c); if it gets such pages even so, it keeps none until the heap settles, which is each
- * second. Then they go as well, and how many are needed is found out anew. Where many are kept, and objects were freed in any order,
- * a slab's list leads the processor through all of it at random: such a slab's objects are linked anew. Of slabs that others have
- * filled it is the node that keeps some (slub_nodes.c).
+ * SPARE_BYTES: a program that frees what it has as a whole, and allocates as much again, would have its slabs end and begin
+ * each time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot
+ * gets pages that had no memory yet (core/rows.c); if it gets such pages even so, it keeps none until the heap settles, which
+ * is each second. Then they go as well, and how many are needed is found out anew. Where many are kept, and objects were freed
+ * in any order, a slab's list leads the processor through all of it at random: such a slab's objects are linked anew. Of slabs
+ * that others have filled it is the node that keeps some (slub_nodes.c).
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires
- * what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But not of any number of
- * slabs: a thread that only frees what others allocate would collect the free objects of all their slabs, while they make new ones.
- * The slabs that a slot has filled itself, it owns without a limit, since it is the one that allocates from them next; of others,
- * which slab.filler tells, slot_limit. Beyond that it keeps objects of such slabs (slub_strays.c), or the slab goes to its node.
+ * what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But not of any
+ * number of slabs: a thread that only frees what others allocate would collect the free objects of all their slabs, while they
+ * make new ones. The slabs that a slot has filled itself, it owns without a limit, since it is the one that allocates from them
+ * next; of others, which slab.filler tells, slot_limit. Beyond that it keeps objects of such slabs (slub_strays.c), or the slab
+ * goes to its node.
  *
  * How it gives a slab up. When its active slab has nothing left, neither on a list of its own nor in the word, one exchange takes
  * the frozen bit away; the mark is gone before, since by then the slab may be another's. When it is drained, or has too many
  * empty ones, the held objects go to the word's list, in the same exchange that takes the frozen bit away, under the node's lock
  * (release in slub_slabs.c).
  *
- * Carving. A new slab's objects are not linked at once: nobody may ever need most of them, and they would be written to long before
- * they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to the end of a
- * page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab of its node's
- * that is empty the list is forgotten, and it is carved anew. One that becomes empty as the slot's own keeps its list: to link its
- * objects again, page by page, takes longer than an order of addresses, which processors foresee, saves.
+ * Carving. A new slab's objects are not linked at once: nobody may ever need most of them, and they would be written to long
+ * before they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to the
+ * end of a page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab of
+ * its node's that is empty the list is forgotten, and it is carved anew. One that becomes empty as the slot's own keeps its
+ * list: to link its objects again, page by page, takes longer than an order of addresses, which processors foresee, saves.
  *
- * All of this is the slot's own state and one word, so it runs inside a fast call, without a lock: refilling a slot is a slow call
- * only when the node's list or the page allocator is needed. tests/model/ tries all interleavings.
+ * All of this is the slot's own state and one word, so it runs inside a fast call, without a lock: refilling a slot is a slow
+ * call only when the node's list or the page allocator is needed. tests/model/ tries all interleavings.
  */
 #include "../here.h"
 #include "slub.h"
@@ -93,8 +94,8 @@ static void count_out(struct sy__slub_slot *own, const struct sy_page *page)
 	own->foreign_slabs -= sy__slub_is_foreign(own, SY_SLAB_STATE(const struct sy__slub_slab, page));
 }
 
-/* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now, if there are more. Then one is missed
- * from now on. Of the active slab that may not be so. */
+/* A slab of the slot's has no object in use any more: how many empty ones the slot should keep now, if there are more. Then one
+ * is missed from now on. Of the active slab that may not be so. */
 uint32_t sy__slub_emptied(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	bool foreign = sy__slub_is_foreign(own, sy__slub_slab(page));
@@ -168,8 +169,8 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Puts the next objects on the slot's freelist, which is empty: as many as end in the same page; of large ones as many as there are
- * already, up to CARVED_AHEAD. */
+/* Puts the next objects on the slot's freelist, which is empty: as many as end in the same page; of large ones as many as there
+ * are already, up to CARVED_AHEAD. */
 SY__OUT_OF_LINE void sy__slub_carve(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	uint32_t before = carved(own), ahead = 1 + lesser(before, CARVED_AHEAD - 1);
@@ -220,8 +221,8 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 		carve_all(cache, own);
 }
 
-/* The active slab has nothing left: no held objects (hence no emptied_pages), and none in its word as that was. It is nobody's from
- * now on, unless the word has changed. */
+/* The active slab has nothing left: no held objects (hence no emptied_pages), and none in its word as that was. It is nobody's
+ * from now on, unless the word has changed. */
 static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_slab *slab, uint64_t *old)
 {
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
@@ -234,8 +235,8 @@ static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slo
 	return false;
 }
 
-/* Fills the slot's freelist, which is empty, with more of its active slab, but for what sy__slub_pop_held takes: all of it, what others gave
- * back, and only then what was never used. False: there is nothing, and the slab is nobody's now. */
+/* Fills the slot's freelist, which is empty, with more of its active slab, but for what sy__slub_pop_held takes: all of it,
+ * what others gave back, and only then what was never used. False: there is nothing, and the slab is nobody's now. */
 static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
@@ -361,9 +362,9 @@ static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struc
 		sy__slub_emptied(cache, own, page);
 }
 
-/* Gives objects of a slab that is not the slot's back, `count` that are linked from `first` to `last`: pushes them onto the slab's
- * list, or makes the slab the slot's. False: what is to be done needs the node. In the slot's local section, or a call; not of the
- * dummy. */
+/* Gives objects of a slab that is not the slot's back, `count` that are linked from `first` to `last`: pushes them onto the
+ * slab's list, or makes the slab the slot's. False: what is to be done needs the node. In the slot's local section, or a call;
+ * not of the dummy. */
 bool sy__slub_free_foreign(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *first, void *last,
                            uint32_t count)
 {

@@ -2,23 +2,24 @@
  * SLUB in heaps of threads: strays, free objects that a slot keeps of slabs which are not its own.
  *
  * Why. To give an object back to a slab that another slot owns costs a compare-and-exchange there (slub_word.h), and two cache
- * lines that the other processor needs too: that of the slab, which its owner reads and writes all the time, and soon that of the
- * object, which is handed out again over there. Where threads free at random what any of them took, each gets about as many objects
- * as it gives, and may as well keep what it has at hand. Where one thread takes and another gives, a slab gets many objects back at
- * once, by one exchange.
+ * lines that the other processor needs too: that of the slab, which its owner reads and writes all the time, and soon that of
+ * the object, which is handed out again over there. Where threads free at random what any of them took, each gets about as many
+ * objects as it gives, and may as well keep what it has at hand. Where one thread takes and another gives, a slab gets many
+ * objects back at once, by one exchange.
  *
  * How. Such a free puts the object onto own->strays, a list of the slot's alone. Each stray says how many there are from it on,
- * since the slot's cache line has no room for a counter. To its slab a stray is in use: neither the word nor the owner nor the node
- * knows of it, and a slab of which no other object is in use stays as long as the stray is kept. So strays are few: stray_limit of
- * a cache in a slot. One more, and all go home: each row of them that is of one slab by one exchange, as if it were a single
- * object. They also go when the thread needs pages for another size (sy__slub_look_around): of a size that it has no use for any
- * more they would keep a slab each. And when the slot is drained, that is when its thread ends, and when others trim or shrink.
+ * since the slot's cache line has no room for a counter. To its slab a stray is in use: neither the word nor the owner nor the
+ * node knows of it, and a slab of which no other object is in use stays as long as the stray is kept. So strays are few:
+ * stray_limit of a cache in a slot. One more, and all go home: each row of them that is of one slab by one exchange, as if it
+ * were a single object. They also go when the thread needs pages for another size (sy__slub_look_around): of a size that it has
+ * no use for any more they would keep a slab each. And when the slot is drained, that is when its thread ends, and when others
+ * trim or shrink.
  *
  * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_AT_ONCE or more, they become the freelist, before the slot
- * looks at its own slabs: they are likely to be in this processor's cache. Fewer are left to grow more, since to take them up costs
- * as much for one as for eight; but they serve before anything is asked of the node. While own->astray says that the freelist is
- * made of strays, it has nothing to do with the active slab, which waits beside it with what is held in it and not carved. Who
- * gives that slab up sends the freelist home first.
+ * looks at its own slabs: they are likely to be in this processor's cache. Fewer are left to grow more, since to take them up
+ * costs as much for one as for eight; but they serve before anything is asked of the node. While own->astray says that the
+ * freelist is made of strays, it has nothing to do with the active slab, which waits beside it with what is held in it and not
+ * carved. Who gives that slab up sends the freelist home first.
  *
  * Which objects. Not those smaller than a cache line: their neighbours in it belong to others, who would share the line with this
  * thread from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects
@@ -29,7 +30,8 @@
  *
  * Linux has come to something similar: its caches of Linux 6.18 may have sheaves, arrays of free objects of any slab on each CPU.
  *
- * All of it is the slot's own, but for the exchanges, which release what was done to the objects to whoever takes their slab's list.
+ * All of it is the slot's own, but for the exchanges, which release what was done to the objects to whoever takes their slab's
+ * list.
  */
 #include "../here.h"
 #include "../walk.h"
@@ -98,7 +100,8 @@ static uint64_t give_list(struct sy__slub_cache *cache, unsigned slot, struct sy
 
 /* ---- Home ---------------------------------------------------------------------------------------------------------- */
 
-/* Sends all strays home, but for those on the freelist; pages that went back. In a slow call, or of a slot that is claimed; as the next. */
+/* Sends all strays home, but for those on the freelist; pages that went back. In a slow call, or of a slot that is claimed; as
+ * the next. */
 uint64_t sy__slub_give_strays(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);

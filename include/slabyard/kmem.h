@@ -1,10 +1,10 @@
 /*
  * slabyard under the kernel's names: what <linux/slab.h> and <linux/gfp.h> offer, for programs.
  *
- *	struct kmem_cache *cache = KMEM_CACHE(session, SLAB_HWCACHE_ALIGN);
- *	struct session *s = kmem_cache_zalloc(cache, GFP_KERNEL);
- *	kmem_cache_free(cache, s);
- *	kmem_cache_destroy(cache);
+ * 	struct kmem_cache *cache = KMEM_CACHE(session, SLAB_HWCACHE_ALIGN);
+ * 	struct session *s = kmem_cache_zalloc(cache, GFP_KERNEL);
+ * 	kmem_cache_free(cache, s);
+ * 	kmem_cache_destroy(cache);
  *
  * Kernel code that includes <linux/slab.h> compiles unchanged with -I…/include/slabyard/kernel, which has that header. Everything
  * is on one heap of the whole process, opened by the first call; the environment variable SLABYARD chooses its policy and

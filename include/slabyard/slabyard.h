@@ -345,7 +345,8 @@ struct sy_visitor {
 	/* Its next part. They come in order of offset, and cover the slab without a gap. False ends the walk. */
 	bool (*part)(void *context, const struct sy_slab *, const struct sy_part *);
 	void *context;
-	/* Before all slabs, each cache in order of creation, those without slabs too. False ends the walk; NULL: they are not shown. */
+	/* Before all slabs, each cache in order of creation, those without slabs too. False ends the walk; NULL: they are not
+	 * shown. */
 	bool (*cache)(void *context, const struct sy_cache *);
 };
 

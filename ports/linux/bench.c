@@ -15,15 +15,16 @@
  * time too. WARM rounds before them are thrown away: they bring the slabs. An interrupt, or a host that was busy, falls into few
  * rounds and so leaves the median alone.
  *
- * It runs as the last of the initcalls, with interrupts on, on one CPU, when no program runs yet. Each measurement is a line of the
- * kernel's log, all in tenths of a cycle for one allocation and its free:
+ * It runs as the last of the initcalls, with interrupts on, on one CPU, when no program runs yet. Each measurement is a line of
+ * the kernel's log, all in tenths of a cycle for one allocation and its free:
  *
  *     slabyard.bench: INTERFACE PATTERN SIZE MEDIAN TENTH NINETIETH ALLOCATION ROUNDS
  *
  * median, 10% and 90% quantile over the rounds, and the median of the allocation's part (0 for pairs, which are not divided). A
- * kernel should be booted with slab_nomerge, else the caches here are those of kmalloc, with other people's objects in their slabs.
- * Before it ends, a cache whose slabs wait for a grace period (SLAB_TYPESAFE_BY_RCU) is used and destroyed, and waited for: an
- * allocator that gets this wrong ends the kernel here. "slabyard.bench: done" is the last line; a measurement that found no memory is a line that says so, and has no figures.
+ * kernel should be booted with slab_nomerge, else the caches here are those of kmalloc, with other people's objects in their
+ * slabs. Before it ends, a cache whose slabs wait for a grace period (SLAB_TYPESAFE_BY_RCU) is used and destroyed, and waited
+ * for: an allocator that gets this wrong ends the kernel here. "slabyard.bench: done" is the last line; a measurement that
+ * found no memory is a line that says so, and has no figures.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>

@@ -215,8 +215,9 @@ static bool give_of(struct sy_heap *heap, sy__giver giver, unsigned number, uint
 	return there;
 }
 
-/* What this CPU's slot and the nodes' lists can spare; of the next cache that of the CPU on which the task is by then. Interrupts, and other CPUs that give, wait for one cache at most, as they do in Linux's own
- * shrinking; a log has it as one call, which it then is. A cache that comes or goes meanwhile may have another passed over. */
+/* What this CPU's slot and the nodes' lists can spare; of the next cache that of the CPU on which the task is by then.
+ * Interrupts, and other CPUs that give, wait for one cache at most, as they do in Linux's own shrinking; a log has it as one
+ * call, which it then is. A cache that comes or goes meanwhile may have another passed over. */
 static uint64_t give_here(void)
 {
 	struct sy_heap *heap = sy__linux_heap;

@@ -1,10 +1,10 @@
 /*
  * The deferred queue (core/deferred.h) by the kernel's RCU.
  *
- * An entry of the core's has the size of a kernel's rcu_head and lies where one may lie, so waiting for a grace period is call_rcu
- * on the entry itself, and its end is a callback, in a softirq. The queue can't be searched. It needn't be: an RCU-typesafe cache
- * gives all its slabs up, then waits for all callbacks, then is destroyed (slob.c), so that its end finds none of its entries
- * and adds none.
+ * An entry of the core's has the size of a kernel's rcu_head and lies where one may lie, so waiting for a grace period is
+ * call_rcu on the entry itself, and its end is a callback, in a softirq. The queue can't be searched. It needn't be: an
+ * RCU-typesafe cache gives all its slabs up, then waits for all callbacks, then is destroyed (slob.c), so that its end finds
+ * none of its entries and adds none.
  */
 #include "core/deferred.h"
 

@@ -1,29 +1,30 @@
 /*
  * A log of every call of the core, with slabyard.log=1 on the command line: what a replay needs to do the same once more.
  *
- * A record is 32 bytes, written with interrupts off right behind the call, in one order for all CPUs: on one CPU it is the order in
- * which things happened, on several it is that for each of them. Records are in blocks of pages of the log's own, so logging
- * changes nothing of what it logs but the kernel's free memory. It takes half of all memory at most, so that what it logs can go
- * on; where that is full, or there is no memory for another block, records are lost. The kernel's log says so once, and they are counted.
+ * A record is 32 bytes, written with interrupts off right behind the call, in one order for all CPUs: on one CPU it is the
+ * order in which things happened, on several it is that for each of them. Records are in blocks of pages of the log's own, so
+ * logging changes nothing of what it logs but the kernel's free memory. It takes half of all memory at most, so that what it
+ * logs can go on; where that is full, or there is no memory for another block, records are lost. The kernel's log says so once,
+ * and they are counted.
  *
  * /proc/slabyard_log shows them as text, one to a line, up to what there was when it was opened: nanoseconds, CPU, what was done
  * and to what. Caches and objects are known by their addresses:
  *
- *	create CACHE SIZE ALIGN FLAGS CONSTRUCTED NAME    size in bytes; flags: enum sy_cache_flags
- *	destroy CACHE        shrink CACHE
- *	alloc CACHE OBJECT GFP NODE                       OBJECT 0: it failed, and may be tried again
- *	free CACHE OBJECT
- *	kmalloc BYTES OBJECT GFP NODE                     kfree OBJECT
- *	grace ADDRESS        tick        give             the slab that was waiting, or a place in the object
- *	pages FRAME ORDER NODE                            what the page allocator gave; FRAME -: nothing
+ * 	create CACHE SIZE ALIGN FLAGS CONSTRUCTED NAME    size in bytes; flags: enum sy_cache_flags
+ * 	destroy CACHE        shrink CACHE
+ * 	alloc CACHE OBJECT GFP NODE                       OBJECT 0: it failed, and may be tried again
+ * 	free CACHE OBJECT
+ * 	kmalloc BYTES OBJECT GFP NODE                     kfree OBJECT
+ * 	grace ADDRESS        tick        give             the slab that was waiting, or a place in the object
+ * 	pages FRAME ORDER NODE                            what the page allocator gave; FRAME -: nothing
  *
- * `pages` is no call, but tells what the CPU's next alloc or kmalloc got on its way, for slabs and large objects, in order: the number of
- * the first page frame, 2^ORDER of them. A replay that has its pages at the same places is not led elsewhere by addresses. What the
- * core takes for its own bookkeeping is not told: the replay's structures need not be of the same size.
+ * `pages` is no call, but tells what the CPU's next alloc or kmalloc got on its way, for slabs and large objects, in order: the
+ * number of the first page frame, 2^ORDER of them. A replay that has its pages at the same places is not led elsewhere by
+ * addresses. What the core takes for its own bookkeeping is not told: the replay's structures need not be of the same size.
  *
  * The last line is `end RECORDS LOST SLAB LARGE METADATA`: how many records, how many were lost, and the pages that the heap
- * held when the log was opened. Bulk calls are as many single ones. What slab_common.c takes from the page allocator by itself, beyond
- * the largest class, is no call of the core's.
+ * held when the log was opened. Bulk calls are as many single ones. What slab_common.c takes from the page allocator by itself,
+ * beyond the largest class, is no call of the core's.
  */
 #include "port.h"
 

@@ -2,20 +2,21 @@
  * The page interface (core/page_interface.h) on the kernel's page allocator.
  *
  * The core calls with interrupts off, so nothing here sleeps. A request is first tried as one that may not wait, which succeeds
- * as long as there is memory above the low watermark. If it fails and the caller of the slab interface may sleep, the call notes
- * what it lacked and fails; the adapter then takes that block outside, with interrupts on and the caller's own flags, puts it
- * into a stash and calls again: this file looks into the stash first. So the core never sleeps in the middle of its work, and what
- * it does with a slot between two of its steps is never seen by an interrupt. (Linux's own allocators let interrupts in
- * while they wait for pages, and look again at everything afterwards.)
+ * as long as there is memory above the low watermark. If it fails and the caller of the slab interface may sleep, the call
+ * notes what it lacked and fails; the adapter then takes that block outside, with interrupts on and the caller's own flags,
+ * puts it into a stash and calls again: this file looks into the stash first. So the core never sleeps in the middle of its
+ * work, and what it does with a slot between two of its steps is never seen by an interrupt. (Linux's own allocators let
+ * interrupts in while they wait for pages, and look again at everything afterwards.)
  *
  * Requests with SY_NO_RECLAIM have something else to fall back on (SLUB: a smaller slab) and are never waited for.
  *
- * What may give many pages back, shrinking and the end of a cache, only links them: most of the time is the page allocator's, which
- * gets them when interrupts are on again. Linux's SLUB does the same when it shrinks.
+ * What may give many pages back, shrinking and the end of a cache, only links them: most of the time is the page allocator's,
+ * which gets them when interrupts are on again. Linux's SLUB does the same when it shrinks.
  *
- * Counters. The kernel's NR_SLAB_… items count what we hold, in bytes, reclaimable or not. Of the heap's own counters, each CPU counts
- * what pages it took more than it gave, for itself; they are added up for whoever looks (sy__linux_pages_count). How often pages were
- * asked for, and how many were held at the most, is not counted. Direct reclaim is told what it has won by our giving pages back.
+ * Counters. The kernel's NR_SLAB_… items count what we hold, in bytes, reclaimable or not. Of the heap's own counters, each CPU
+ * counts what pages it took more than it gave, for itself; they are added up for whoever looks (sy__linux_pages_count). How
+ * often pages were asked for, and how many were held at the most, is not counted. Direct reclaim is told what it has won by our
+ * giving pages back.
  */
 #include "port.h"
 

@@ -1,8 +1,8 @@
 /*
  * /proc/slabinfo (slabinfo(5), version 2.1) of a kernel on slabyard.
  *
- * Caches are the heap's, the newest first, as in the replay's: merged ones once, under the oldest name. An object counts as active
- * that is in per-CPU state, as it does in Linux. Columns about slabs are 0 where caches share their pages.
+ * Caches are the heap's, the newest first, as in the replay's: merged ones once, under the oldest name. An object counts as
+ * active that is in per-CPU state, as it does in Linux. Columns about slabs are 0 where caches share their pages.
  *
  * All counts of one opening are taken at one moment, while the other CPUs wait: they add up.
  */

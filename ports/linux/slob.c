@@ -2,28 +2,29 @@
  * The slab interface of a Linux 6.1 kernel on slabyard: takes the place of mm/slob.c.
  *
  * With CONFIG_SLOB the kernel leaves an allocator of one file to do as it likes: it compiles neither the kmalloc caches nor
- * merging nor /proc/slabinfo, and its struct kmem_cache has nothing of an allocator in it. The core brings the first two, slabinfo.c
- * the third, and a cache of the kernel's is the kernel's structure with ours behind it: the boot cache of caches is made so
- * large, and so are all that come from it.
+ * merging nor /proc/slabinfo, and its struct kmem_cache has nothing of an allocator in it. The core brings the first two,
+ * slabinfo.c the third, and a cache of the kernel's is the kernel's structure with ours behind it: the boot cache of caches is
+ * made so large, and so are all that come from it.
  *
  * Calls. A call of the core is made with interrupts off, on a slot of the CPU that it is on; nothing of it sleeps. Where it
  * fails for want of pages, and the caller may sleep, the pages are taken outside and the call is made again (pages.c).
  *
- * Quick calls. What a CPU's slot can serve by itself (struct sy_quick in core/types.h), nine calls in ten, is done with interrupts
- * on. The CPU says meanwhile that it is `within`. Who interrupts it and finds that has the CPU's other slot, with interrupts off: there
- * are two for each CPU, the second ones behind the first. Neither costs more than three plain instructions, where turning
- * interrupts off and on again, or a compare-and-exchange that notices an interruption, costs more than all the rest of a quick call
- * (README.md has the figures). What works on a whole slot is no interruption, but a task of that CPU's, or has all CPUs wait.
+ * Quick calls. What a CPU's slot can serve by itself (struct sy_quick in core/types.h), nine calls in ten, is done with
+ * interrupts on. The CPU says meanwhile that it is `within`. Who interrupts it and finds that has the CPU's other slot, with
+ * interrupts off: there are two for each CPU, the second ones behind the first. Neither costs more than three plain
+ * instructions, where turning interrupts off and on again, or a compare-and-exchange that notices an interruption, costs more
+ * than all the rest of a quick call (README.md has the figures). What works on a whole slot is no interruption, but a task of
+ * that CPU's, or has all CPUs wait.
  *
  * All slots. Counting and destroying a cache look at every CPU's slot. They run while the others wait (stop_machine), as they are
  * rare; shrinking runs on each CPU for its own slot.
  *
- * Grace periods. A cache of type SLAB_TYPESAFE_BY_RCU that is shut down while it has no object in use gives its slabs to RCU at once.
- * slab_common.c waits for all callbacks, then releases the cache, which has no slab left by then: one that it gave to RCU only now
- * would come back to a cache that is gone.
+ * Grace periods. A cache of type SLAB_TYPESAFE_BY_RCU that is shut down while it has no object in use gives its slabs to RCU at
+ * once. slab_common.c waits for all callbacks, then releases the cache, which has no slab left by then: one that it gave to RCU
+ * only now would come back to a cache that is gone.
  *
- * Large allocations beyond the largest class go to the page allocator by slab_common.c, as those do whose size the compiler knows:
- * they are pages without PG_slab, which kfree gives back itself.
+ * Large allocations beyond the largest class go to the page allocator by slab_common.c, as those do whose size the compiler
+ * knows: they are pages without PG_slab, which kfree gives back itself.
  *
  * Written from the declarations in include/linux/slab.h and mm/slab.h.
  */

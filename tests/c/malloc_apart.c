@@ -1,9 +1,11 @@
 /*
- * A program that only allocates, frees and trims has nothing of what libslabyard-malloc.so keeps apart (cmake/apart.ld.in): neither the
- * code that seldom runs, nor the messages and tables that nobody reads. A system brings 64 KiB of such a segment into memory for one byte of it.
+ * A program that only allocates, frees and trims has nothing of what libslabyard-malloc.so keeps apart (cmake/apart.ld.in):
+ * neither the code that seldom runs, nor the messages and tables that nobody reads. A system brings 64 KiB of such a segment
+ * into memory for one byte of it.
  *
- * As the system tells in /proc/self/smaps, of the library that is preloaded. Of its segments the second with code and the third with constants
- * (the first has the headers) are apart. Who reads that without buffers from malloc finds what the program itself did.
+ * As the system tells in /proc/self/smaps, of the library that is preloaded. Of its segments the second with code and the third
+ * with constants (the first has the headers) are apart. Who reads that without buffers from malloc finds what the program
+ * itself did.
  */
 #include <fcntl.h>
 #include <malloc.h>

@@ -590,7 +590,8 @@ static void test_sparse_grows(void)
 	malloc_trim(0);
 }
 
-/* Pages that the program protected, or unmapped, and freed so. Two objects come after, as an aligned one may leave another mapping. */
+/* Pages that the program protected, or unmapped, and freed so. Two objects come after, as an aligned one may leave another
+ * mapping. */
 static void test_protected(void)
 {
 	const size_t bytes = 8000000, page = (size_t)sysconf(_SC_PAGESIZE);
@@ -616,7 +617,8 @@ static void test_protected(void)
 	malloc_trim(0);
 }
 
-/* A mapping of its own that grows is given an eighth more, in which it grows on without a move; one that shrinks keeps a quarter at most. */
+/* A mapping of its own that grows is given an eighth more, in which it grows on without a move; one that shrinks keeps a
+ * quarter at most. */
 static void test_room_of_mappings(void)
 {
 	const size_t mib = (size_t)1 << 20;

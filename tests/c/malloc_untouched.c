@@ -62,7 +62,8 @@ static void exchange(unsigned rounds)
 	}
 }
 
-/* They take what they touch, and some: 400 objects of two pages each, of 2 MiB on the average; descriptors of all pages would be 12 MiB. */
+/* They take what they touch, and some: 400 objects of two pages each, of 2 MiB on the average; descriptors of all pages would
+ * be 12 MiB. */
 static void sparse_objects(void)
 {
 	size_t before = resident_bytes(), after;

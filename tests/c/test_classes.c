@@ -1,9 +1,9 @@
 /*
  * Size classes of general allocation: what each request takes, in both sets of classes and all policies that have them.
  *
- * Every size is asked for once, from small to large. What comes must be the smallest class that holds it, from the class that its
- * neighbours have. Which sizes the classes have is told here once more in other words than core/kmalloc.c's: by the bounds that docs
- * and comments state.
+ * Every size is asked for once, from small to large. What comes must be the smallest class that holds it, from the class that
+ * its neighbours have. Which sizes the classes have is told here once more in other words than core/kmalloc.c's: by the bounds
+ * that docs and comments state.
  */
 #include <slabyard/slabyard.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /*
- * Heaps in which a program has done wrong: it freed an object twice, or wrote to free ones. For every policy, on heaps of one slot and of
- * threads: the check tells, and the check, a walk and a count come to their end, whatever the words say that were links.
+ * Heaps in which a program has done wrong: it freed an object twice, or wrote to free ones. For every policy, on heaps of one
+ * slot and of threads: the check tells, and the check, a walk and a count come to their end, whatever the words say that were
+ * links.
  *
- * What a policy keeps in free objects may say anything then: that the next one is nowhere, in memory that the heap has reserved but
- * not made usable, between two objects, or the object itself. The heaps are left as they are.
+ * What a policy keeps in free objects may say anything then: that the next one is nowhere, in memory that the heap has reserved
+ * but not made usable, between two objects, or the object itself. The heaps are left as they are.
  */
 #include "policy_support.h"
 

@@ -1,9 +1,10 @@
 /*
  * What malloc looks at of the mappings that it keeps (malloc/kept.c), which of them it takes, and what goes back instead.
  *
- * To ask the system which pages are in memory takes a microsecond a MiB, so it is asked of what may have changed only. The system is
- * played here: it knows which pages of the world are in memory, and counts what it is asked about. It moves as many ranges as it is
- * told to, in words only; what is unmapped is only counted, as no range here is a mapping; the clock shows what the test says.
+ * To ask the system which pages are in memory takes a microsecond a MiB, so it is asked of what may have changed only. The
+ * system is played here: it knows which pages of the world are in memory, and counts what it is asked about. It moves as many
+ * ranges as it is told to, in words only; what is unmapped is only counted, as no range here is a mapping; the clock shows what
+ * the test says.
  */
 #define _GNU_SOURCE /* mremap */
 #include <stdarg.h>
@@ -227,7 +228,8 @@ static void refusals(void)
 		bytes = 3 * MIB;
 		CHECK(sy__kept_take(&bytes, &joints) == NULL);
 		CHECK_EQUAL(all_bytes, 0);
-		/* the one that was to grow and two others; or, when it has grown, what is there of three, and the others that were not moved */
+		/* the one that was to grow and two others; or, when it has grown, what is there of three, and the others that were not
+		 * moved */
 		CHECK_EQUAL(unmapped, made == 0 ? 3 * MIB : made == 1 ? 4 * MIB : 3 * MIB);
 		forget();
 		moves = made + 1;

@@ -1,6 +1,7 @@
 /*
- * Memory that went back to the operating system: that it did, descriptors included; that what comes again reads zero, even where the
- * system kept the memory because the program has locked it; that taking it again is noticed; and where large pages are asked for.
+ * Memory that went back to the operating system: that it did, descriptors included; that what comes again reads zero, even
+ * where the system kept the memory because the program has locked it; that taking it again is noticed; and where large pages
+ * are asked for.
  *
  * Residency is the system's own account of it (mincore), which an emulator of another processor does not keep.
  */
@@ -171,8 +172,8 @@ static size_t resident_memory(void *start, size_t bytes)
 }
 
 /* A heap that has much grows by large pages, of which nothing stays, the pages included that no object was ever in. What gave
- * something back is not asked large pages for again, until all of it is gone and it is as new. (The last object is in a block that is
- * looked at before the heap goes on with large ones.) */
+ * something back is not asked large pages for again, until all of it is gone and it is as new. (The last object is in a block
+ * that is looked at before the heap goes on with large ones.) */
 static void large_pages(void)
 {
 	const struct sy_heap_options options = { .keep = true, .sizing = { .exact_runs = true } };

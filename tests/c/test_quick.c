@@ -1,6 +1,6 @@
 /*
- * Quick calls (struct sy_quick), for every policy that has them: done first, and the hot function only where they do nothing, they
- * do what the hot function alone does.
+ * Quick calls (struct sy_quick), for every policy that has them: done first, and the hot function only where they do nothing,
+ * they do what the hot function alone does.
  *
  * Two worlds get the same random work: one by hot functions, one by quick calls where those serve. After each step both must have
  * the same object, on the same page at the same place; and what a quick call did not do, it must not have begun, or the hot

@@ -208,7 +208,8 @@ static void leftovers(void)
 	CHECK_EQUAL(emptied, 4);
 }
 
-/* Large objects go elsewhere once hardly a page of them is touched, many times in a row; until they are touched. Then it takes twice as many. */
+/* Large objects go elsewhere once hardly a page of them is touched, many times in a row; until they are touched. Then it takes
+ * twice as many. */
 static void elsewhere(void)
 {
 	struct sy_heap heap = { .elsewhere = 0 };

@@ -155,8 +155,8 @@ static size_t idle_bytes(const struct sy_pages *pages)
 	return (size_t)(sy__free_and_backed(pages) * SY_PAGE_SIZE + (sy__read(&pages->described) - 1) * SY__MAX_BLOCK * sizeof(struct sy_page));
 }
 
-/* A few pages in each maximal block, the last to become free, keep all the descriptors of it, which are many times as much: they count
- * as what is free, so a hurry goes on with them. Nothing of the peak is ever touched. */
+/* A few pages in each maximal block, the last to become free, keep all the descriptors of it, which are many times as much:
+ * they count as what is free, so a hurry goes on with them. Nothing of the peak is ever touched. */
 static void descriptors(void)
 {
 	static const unsigned char orders[] = { 9, 8, 7, 6, 5, 4, 3, 2 }; /* and of the last another, to fill a maximal block; which stays at first */
@@ -184,7 +184,8 @@ static void descriptors(void)
 	close_driven(heap);
 }
 
-/* What has gone back is not walked again by the next release, page by page: it does not find a mark that nobody could have made. */
+/* What has gone back is not walked again by the next release, page by page: it does not find a mark that nobody could have
+ * made. */
 static void released(void)
 {
 	struct sy_pages *pages;

@@ -1,7 +1,7 @@
 /*
- * Heaps of threads that end in the middle of use: with slabs full, partial and empty on the slots that own them, of one thread and of
- * another that has left objects behind. Whatever a slot holds then, destructors run for every constructed object, once, and
- * closing touches nothing that is not the heap's.
+ * Heaps of threads that end in the middle of use: with slabs full, partial and empty on the slots that own them, of one thread
+ * and of another that has left objects behind. Whatever a slot holds then, destructors run for every constructed object, once,
+ * and closing touches nothing that is not the heap's.
  */
 #include "threads_support.h"
 

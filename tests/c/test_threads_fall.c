@@ -1,7 +1,7 @@
 /*
- * A peak of small objects is freed in no order but for one in a hundred that were allocated together, and the program goes on with
- * nothing but hot pairs, which are never slow calls of themselves. What it keeps is little all the same: queues of free objects, which
- * each would keep a slab, and pages that were freed last.
+ * A peak of small objects is freed in no order but for one in a hundred that were allocated together, and the program goes on
+ * with nothing but hot pairs, which are never slow calls of themselves. What it keeps is little all the same: queues of free
+ * objects, which each would keep a slab, and pages that were freed last.
  */
 #include "threads_support.h"
 
@@ -115,7 +115,8 @@ static size_t of_many(uint64_t *random)
 	return (size_t)(16 + check_random(random) % 30 * 8);
 }
 
-/* The thread sanitizer and an emulator of another processor take minutes for all of them: there it is those with two threads, of all sizes. */
+/* The thread sanitizer and an emulator of another processor take minutes for all of them: there it is those with two threads,
+ * of all sizes. */
 static bool is_slow(void)
 {
 #if defined(__SANITIZE_THREAD__)

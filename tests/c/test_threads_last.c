@@ -1,7 +1,7 @@
 /*
- * An object that is freed by the thread that got it last, with anything in between: its heap trimmed, shrunk, checked, by itself or by
- * another thread; its cache or its heap gone, and another one in its place, with an object at the same address. A policy that notes what a thread
- * got last must not believe such a note.
+ * An object that is freed by the thread that got it last, with anything in between: its heap trimmed, shrunk, checked, by
+ * itself or by another thread; its cache or its heap gone, and another one in its place, with an object at the same address. A
+ * policy that notes what a thread got last must not believe such a note.
  */
 #include "threads_support.h"
 

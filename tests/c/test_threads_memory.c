@@ -1,6 +1,6 @@
 /*
- * Memory of heaps of threads: where it comes from (a limit, a caller's buffer), that running out of it harms nothing, that what is free is
- * used again before more is, and that it goes back to the operating system when it stays free.
+ * Memory of heaps of threads: where it comes from (a limit, a caller's buffer), that running out of it harms nothing, that what
+ * is free is used again before more is, and that it goes back to the operating system when it stays free.
  */
 #include "threads_support.h"
 
@@ -319,8 +319,8 @@ static uint64_t breathe(struct sy_heap *heap, void **nodes, unsigned count)
 	return held;
 }
 
-/* What a program of phases needs is what it needs in the largest, though something of their ends stays, next to memory that never was
- * used; and goes, and joins with that. */
+/* What a program of phases needs is what it needs in the largest, though something of their ends stays, next to memory that
+ * never was used; and goes, and joins with that. */
 static void use_again(void)
 {
 	struct sy_heap *heap = sy_heap_open("slub", NULL, NULL);

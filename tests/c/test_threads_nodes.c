@@ -1,6 +1,7 @@
 /*
- * Empty slabs that a node keeps because one thread fills them again and again and another one empties them (core/policies/slub_nodes.c): they
- * serve without a request of pages; and go when a thread needs memory for something else, when the heap shrinks, and after a while.
+ * Empty slabs that a node keeps because one thread fills them again and again and another one empties them
+ * (core/policies/slub_nodes.c): they serve without a request of pages; and go when a thread needs memory for something else,
+ * when the heap shrinks, and after a while.
  */
 #include "core/here.h"
 #include "core/policies/slub.h"

@@ -1,5 +1,6 @@
 /*
- * Runs that slots keep (core/rows.c): what is served by them and what is not, how much they are at most, and everybody who gives them back.
+ * Runs that slots keep (core/rows.c): what is served by them and what is not, how much they are at most, and everybody who
+ * gives them back.
  */
 #include "core/large.h"
 #include "threads_support.h"
@@ -287,7 +288,8 @@ static void leaves(struct sy_heap *heap, const void *pages, size_t bytes)
 	left.times++;
 }
 
-/* Who serves larger runs is told of what comes from the free lists and goes on there, and asked for more unless the slot keeps some. */
+/* Who serves larger runs is told of what comes from the free lists and goes on there, and asked for more unless the slot keeps
+ * some. */
 static void served_elsewhere(struct sy_heap *heap)
 {
 	char *object = get(heap, 300);

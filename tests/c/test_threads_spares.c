@@ -1,6 +1,7 @@
 /*
- * Empty slabs that a thread keeps because it needs them again and again (core/policies/slub_owned.c): they serve it without a request of
- * pages, in order of addresses; and go when it needs memory for something else, when its cache shrinks, after a while, and with the thread.
+ * Empty slabs that a thread keeps because it needs them again and again (core/policies/slub_owned.c): they serve it without a
+ * request of pages, in order of addresses; and go when it needs memory for something else, when its cache shrinks, after a
+ * while, and with the thread.
  */
 #include "core/here.h"
 #include "threads_support.h"

@@ -1,6 +1,7 @@
 /*
- * What a thread frees of another thread's slabs (core/policies/slub_strays.c): it keeps that for itself, in counts, checks and walks it is
- * free all the same, and goes home when it becomes too much, when somebody trims or shrinks, and when the thread ends.
+ * What a thread frees of another thread's slabs (core/policies/slub_strays.c): it keeps that for itself, in counts, checks and
+ * walks it is free all the same, and goes home when it becomes too much, when somebody trims or shrinks, and when the thread
+ * ends.
  */
 #include "threads_support.h"
 
@@ -224,8 +225,8 @@ static void counts_pages(void)
 	CHECK_EQUAL(pages, before.pages - after.pages);
 }
 
-/* A slab whose objects were strays is the thread's own by the time that they go home, and has no other object in use. Slabs are pages here:
- * of the main thread's last one all objects are taken, and it goes on to another when it takes more. */
+/* A slab whose objects were strays is the thread's own by the time that they go home, and has no other object in use. Slabs are
+ * pages here: of the main thread's last one all objects are taken, and it goes on to another when it takes more. */
 static void become_its_own(void)
 {
 	const unsigned of_a_slab = SY_PAGE_SIZE / SIZE;
@@ -242,8 +243,8 @@ static void become_its_own(void)
 	CHECK_EQUAL(look().empty_slabs, 1);
 }
 
-/* Full slabs of which all objects are strays become the thread's own when they go home; of empty ones it keeps two. Before, it has as many slabs of
- * others as it may, hence strays of those. */
+/* Full slabs of which all objects are strays become the thread's own when they go home; of empty ones it keeps two. Before, it
+ * has as many slabs of others as it may, hence strays of those. */
 static void empties_many(void)
 {
 	const unsigned of_a_slab = SY_PAGE_SIZE / LARGER;

@@ -1,9 +1,10 @@
 /*
- * What a new heap of threads touches: its own structure, its caches, a slab, and one page or two of what it keeps of slots; whatever
- * the number of size classes. And what a thread adds: little more than the slabs that it allocates from.
+ * What a new heap of threads touches: its own structure, its caches, a slab, and one page or two of what it keeps of slots;
+ * whatever the number of size classes. And what a thread adds: little more than the slabs that it allocates from.
  *
- * Counted by the system, as memory of the process that is no file's. A heap was opened and closed before, so that the library's own data are
- * there already. A sanitizer's shadow would be counted, too; there and where the system doesn't count, nothing is checked.
+ * Counted by the system, as memory of the process that is no file's. A heap was opened and closed before, so that the library's
+ * own data are there already. A sanitizer's shadow would be counted, too; there and where the system doesn't count, nothing is
+ * checked.
  */
 #include "threads_support.h"
 

@@ -1,7 +1,8 @@
 /*
- * Where thread-specific data cannot be had a thread's end would go unnoticed, so it gets no slot: its calls share slot 0, one at a time, and
- * work all the same. The C library's functions for that fail here when the test says so: at first the key of all threads, which the
- * library makes as it wakes, before main. It tries that once in a process; so a child goes on, in which threads' values for it fail.
+ * Where thread-specific data cannot be had a thread's end would go unnoticed, so it gets no slot: its calls share slot 0, one
+ * at a time, and work all the same. The C library's functions for that fail here when the test says so: at first the key of all
+ * threads, which the library makes as it wakes, before main. It tries that once in a process; so a child goes on, in which
+ * threads' values for it fail.
  */
 #define _GNU_SOURCE /* RTLD_NEXT, dladdr */
 #include "threads_support.h"

@@ -1,7 +1,7 @@
 /*
- * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on, and by and by looks more
- * seldom; threads beyond the slots there are don't wait in line for each other; and they get a slot as soon as one comes free. Whoever
- * is far behind in a line looks seldom.
+ * Waiting for others: a wait that lasts lets threads of less priority run, so that the one waited for gets on, and by and by
+ * looks more seldom; threads beyond the slots there are don't wait in line for each other; and they get a slot as soon as one
+ * comes free. Whoever is far behind in a line looks seldom.
  */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <errno.h>
@@ -35,8 +35,8 @@ static long sleeps(void)
 	return usage.ru_nvcsw;
 }
 
-/* Whoever sleeps gives up its processor of its own will; who yields does not, and real-time priorities go first. No sleep is shorter than
- * asked for. */
+/* Whoever sleeps gives up its processor of its own will; who yields does not, and real-time priorities go first. No sleep is
+ * shorter than asked for. */
 static void long_waits_sleep(void)
 {
 	uint64_t began = sy__now();

@@ -1,9 +1,9 @@
 /*
  * The claim protocol of core/platform/threads.c, at all its interleavings.
  *
- * The protocol's steps are written as little programs for an owner and for claimers, with the same names and in the same order as
- * in the code. A search visits every state that they can reach together. Stores don't take effect when they are made: they go to a
- * buffer of the thread, and reach memory by steps of their own, later, at any time. Two machines are tried:
+ * The protocol's steps are written as little programs for an owner and for claimers, with the same names and in the same order
+ * as in the code. A search visits every state that they can reach together. Stores don't take effect when they are made: they
+ * go to a buffer of the thread, and reach memory by steps of their own, later, at any time. Two machines are tried:
  *
  *   ordered   stores leave the buffer in the order in which they were made: x86 (TSO)
  *   weak      in any order but for those to one place, except that a release waits for all before it
@@ -124,7 +124,8 @@ static const struct program owner = { {
 	[WAIT_AGAIN] = { JUMP, 0, 0, 0, SLOW_ENTER },
 } };
 
-/* claim_all, work, release_all. With MAYBE the claimer runs out of patience, as under memory pressure, and works on what it got. */
+/* claim_all, work, release_all. With MAYBE the claimer runs out of patience, as under memory pressure, and works on what it
+ * got. */
 enum {
 	CLAIM_TAKE, CLAIM_STOP, CLAIM_STOPPED,
 	CLAIM_WANT, CLAIM_PATIENCE, CLAIM_ANSWERED, CLAIM_FORGET, CLAIM_HIDE, CLAIM_FENCE, CLAIM_HURRY, CLAIM_BUSY,

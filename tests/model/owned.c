@@ -1,21 +1,21 @@
 /*
  * One slab of a heap of threads, at all interleavings of those who use it: core/policies/slub_owned.c and slub_word.h.
  *
- * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; one drains another's
- * slot, as a claimer does. Every access to what they share is a step: the word, the mark of the owner, the node's lock. Objects
- * are linked by memory, not kept as sets, so that a push onto a list that has changed meanwhile goes as wrong as it would.
- * The search visits every state that can be reached within so many calls, from a slab in each of its places. Where the
- * code's way depends on how full other lists are (may a slot adopt a slab, has the node enough empty ones), or on what was handed out
- * last, both are tried.
+ * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; one drains
+ * another's slot, as a claimer does. Every access to what they share is a step: the word, the mark of the owner, the node's
+ * lock. Objects are linked by memory, not kept as sets, so that a push onto a list that has changed meanwhile goes as wrong as
+ * it would. The search visits every state that can be reached within so many calls, from a slab in each of its places. Where
+ * the code's way depends on how full other lists are (may a slot adopt a slab, has the node enough empty ones), or on what was
+ * handed out last, both are tried.
  *
  * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
  * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it
  * from the thread that took it, and sees what that did before. Claims themselves are claim.c's: here a slot is claimed while its
  * thread is in no call, sees all that was done, and the thread waits.
  *
- * What may not happen. An object is handed out that somebody has. A slab goes to the page allocator that somebody still uses. And when
- * nobody is in a call, each object must be in one place, the word tell the truth, a frozen slab be one slot's, marked as
- * such, and one with free objects and no owner be on its node's list.
+ * What may not happen. An object is handed out that somebody has. A slab goes to the page allocator that somebody still uses.
+ * And when nobody is in a call, each object must be in one place, the word tell the truth, a frozen slab be one slot's, marked
+ * as such, and one with free objects and no owner be on its node's list.
  *
  * Then the code is broken in one place after another, and each time the search must find out.
  */

@@ -1,18 +1,18 @@
 /*
- * A place where a slot keeps a run, at all interleavings, with store buffers: core/rows.c. code/rows.c runs the code itself; but what that
- * leaves out is here: the word and the mark that tells whether a look is worth it (rows_kept) are two, and the accesses to the mark are
- * relaxed.
+ * A place where a slot keeps a run, at all interleavings, with store buffers: core/rows.c. code/rows.c runs the code itself;
+ * but what that leaves out is here: the word and the mark that tells whether a look is worth it (rows_kept) are two, and the
+ * accesses to the mark are relaxed.
  *
- * The owner puts a run there, looks whether the mark is set, sets it otherwise; and takes the run back, or finds that somebody else
- * has. It does so with one run after another. Two others end what is kept while the mark is set: they clear it, and take what is there. A
- * store goes to a buffer of its thread and reaches memory by a step of its own, in any order but for those to one place, and that of
- * the word, which comes after all before it: it releases. An exchange waits for earlier stores to its own place alone, as a processor
- * with weak order allows. In the end everybody is done and all stores have reached memory, as they do in the tenth of a second after
- * which the clock comes by and ends what is left.
+ * The owner puts a run there, looks whether the mark is set, sets it otherwise; and takes the run back, or finds that somebody
+ * else has. It does so with one run after another. Two others end what is kept while the mark is set: they clear it, and take
+ * what is there. A store goes to a buffer of its thread and reaches memory by a step of its own, in any order but for those to
+ * one place, and that of the word, which comes after all before it: it releases. An exchange waits for earlier stores to its
+ * own place alone, as a processor with weak order allows. In the end everybody is done and all stores have reached memory, as
+ * they do in the tenth of a second after which the clock comes by and ends what is left.
  *
- * What may not happen: a run is taken twice, or never. So the clock may not ask for the mark: the owner may find it set while its run is
- * still in its buffer, or the store that clears it reach memory late; the mark is then clear, and the run there. That is the first thing
- * that is broken here, and like the others it must be found.
+ * What may not happen: a run is taken twice, or never. So the clock may not ask for the mark: the owner may find it set while
+ * its run is still in its buffer, or the store that clears it reach memory late; the mark is then clear, and the run there.
+ * That is the first thing that is broken here, and like the others it must be found.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,10 @@
 /*
- * Mappings that malloc keeps for a while (malloc/kept.c), at all interleavings of those who give ranges, take them, and end old ones.
+ * Mappings that malloc keeps for a while (malloc/kept.c), at all interleavings of those who give ranges, take them, and end old
+ * ones.
  *
- * The kernel's part is played here: a page belongs to the program, which says who of its threads has it, or is not mapped. Nobody
- * may get a page that somebody has, what goes to the kernel must be nobody's, and in the end every page is in one place, and the sum of
- * what is kept is what is counted. The entries are three here, as each is a step for whoever looks for a range.
+ * The kernel's part is played here: a page belongs to the program, which says who of its threads has it, or is not mapped.
+ * Nobody may get a page that somebody has, what goes to the kernel must be nobody's, and in the end every page is in one place,
+ * and the sum of what is kept is what is counted. The entries are three here, as each is a step for whoever looks for a range.
  */
 #define _GNU_SOURCE /* mremap */
 #include <sys/mman.h>

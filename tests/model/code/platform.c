@@ -1,11 +1,11 @@
 /*
  * What the core's platform for programs has in platform/user.c and platform/threads.c: memory, and claims.
  *
- * Memory comes from one arena, so that an execution can begin with what set_up left: that is a file in memory, which executions have
- * mapped privately, and drop what they wrote. Static memory of the program is copied.
+ * Memory comes from one arena, so that an execution can begin with what set_up left: that is a file in memory, which executions
+ * have mapped privately, and drop what they wrote. Static memory of the program is copied.
  *
- * A thread's struct sy__thread is in one place, where the library looks for it, while that thread runs; and elsewhere while others do.
- * So is other memory that each thread has of its own.
+ * A thread's struct sy__thread is in one place, where the library looks for it, while that thread runs; and elsewhere while
+ * others do. So is other memory that each thread has of its own.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "core/types.h"

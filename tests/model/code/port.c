@@ -1,11 +1,12 @@
 /*
  * Slots that the processors of a kernel drive, at all interleavings: quick calls, which interrupts break into, and slow ones.
  *
- * The calls are those of ports/linux/slob.c: a quick call is made with interrupts on, on the CPU's first slot, and says meanwhile
- * that it is `within`; a slow one with interrupts off, on the second slot where it has interrupted a quick one. Of two CPUs one is
- * interrupted, at any access to memory that it makes. For every policy that has quick calls.
+ * The calls are those of ports/linux/slob.c: a quick call is made with interrupts on, on the CPU's first slot, and says
+ * meanwhile that it is `within`; a slow one with interrupts off, on the second slot where it has interrupted a quick one. Of
+ * two CPUs one is interrupted, at any access to memory that it makes. For every policy that has quick calls.
  *
- * It was seen to find, for each of them: a quick call that does not say that it is within, and an interrupt that takes the same slot.
+ * It was seen to find, for each of them: a quick call that does not say that it is within, and an interrupt that takes the same
+ * slot.
  */
 #include "yard.h"
 

@@ -1,6 +1,6 @@
 /*
- * The heap behind malloc, which the first thread that needs it makes (malloc/process.c): others meanwhile make none of their own, and
- * find it whole when they find it.
+ * The heap behind malloc, which the first thread that needs it makes (malloc/process.c): others meanwhile make none of their
+ * own, and find it whole when they find it.
  *
  * It was seen to find: a store of the heap without a release, a look for it without an acquire, and a heap made without asking
  * again with the lock.

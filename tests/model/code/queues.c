@@ -1,6 +1,6 @@
 /*
- * Policies with queues in heaps of threads, at all interleavings: SLQB, whose slots send objects home in batches, and say by a word
- * without a lock that there are some; and SLAB, whose arrays are the slots' own. With claimers, who drain both.
+ * Policies with queues in heaps of threads, at all interleavings: SLQB, whose slots send objects home in batches, and say by a
+ * word without a lock that there are some; and SLAB, whose arrays are the slots' own. With claimers, who drain both.
  */
 #include "yard.h"
 

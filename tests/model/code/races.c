@@ -2,10 +2,11 @@
  * Races, by vector clocks.
  *
  * Each thread has a clock, which goes on at each release, and knows of each other thread up to which of its clock's times it
- * sees what that did. An atomic word that was written with release has what its writer knew; who reads it with acquire knows that from
- * then on. An exchange without release leaves what the word had (it continues the release sequence), a plain atomic store without
- * takes it away. Of every byte it is known when each thread last read and wrote it, atomically and not. Two accesses race if one of
- * them writes, not both are atomic, they are of different threads, and the later thread does not know of the earlier access.
+ * sees what that did. An atomic word that was written with release has what its writer knew; who reads it with acquire knows
+ * that from then on. An exchange without release leaves what the word had (it continues the release sequence), a plain atomic
+ * store without takes it away. Of every byte it is known when each thread last read and wrote it, atomically and not. Two
+ * accesses race if one of them writes, not both are atomic, they are of different threads, and the later thread does not know
+ * of the earlier access.
  */
 #define _GNU_SOURCE /* MAP_NORESERVE */
 #include "inside.h"

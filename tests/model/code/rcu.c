@@ -1,9 +1,10 @@
 /*
- * Readers, and memory that waits for them (library/rcu.c), at all interleavings of those who read an item, put another one in its place
- * and leave the old one behind, and come by.
+ * Readers, and memory that waits for them (library/rcu.c), at all interleavings of those who read an item, put another one in
+ * its place and leave the old one behind, and come by.
  *
- * An item that went is written over, plainly: who reads it then, or has not done with it in an order that both know, is a race. That a
- * reader who is counted late sees what was unlinked is the argument in rcu.c: here every look at a word sees its last value.
+ * An item that went is written over, plainly: who reads it then, or has not done with it in an order that both know, is a race.
+ * That a reader who is counted late sees what was unlinked is the argument in rcu.c: here every look at a word sees its last
+ * value.
  */
 #define _GNU_SOURCE /* nanosleep */
 #include "schedule.h"

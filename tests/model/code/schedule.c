@@ -1,14 +1,15 @@
 /*
  * Who goes on: the search through all interleavings. See schedule.h.
  *
- * `path` has a node for each step of the execution: what every thread was about to do, who could, who went on, who has been tried in that
- * place before, and who is to be. The next execution repeats the path up to its last node where somebody is left to be tried, and lets him
- * go on there.
+ * `path` has a node for each step of the execution: what every thread was about to do, who could, who went on, who has been
+ * tried in that place before, and who is to be. The next execution repeats the path up to its last node where somebody is left
+ * to be tried, and lets him go on there.
  *
- * Who is to be tried. Wherever a thread is about to make a step that depends on an earlier one of another thread, the last such that
- * it does not follow by necessity, the two might have come in the other order: so it is to be tried where that one was made; or, if
- * it could not go on there, everybody who could (Flanagan and Godefroid, "Dynamic Partial-Order Reduction for Model Checking
- * Software", 2005). What follows by necessity is told by clocks: for each thread, up to which node what it did came before.
+ * Who is to be tried. Wherever a thread is about to make a step that depends on an earlier one of another thread, the last such
+ * that it does not follow by necessity, the two might have come in the other order: so it is to be tried where that one was
+ * made; or, if it could not go on there, everybody who could (Flanagan and Godefroid, "Dynamic Partial-Order Reduction for
+ * Model Checking Software", 2005). What follows by necessity is told by clocks: for each thread, up to which node what it did
+ * came before.
  *
  * Who sleeps. A thread that was tried at a node, or sleeps there, sleeps at the next one too, unless what was done depends on its
  * step. If all that could go on sleep, what would come has been seen, and the execution is broken off.

@@ -7,25 +7,26 @@
  * exchange, a relaxed look, a lock). A step is that and all plain accesses up to the next.
  *
  * All interleavings. An execution begins with the state that `set_up` left, and is made again and again, each time with another
- * choice of who goes on at some step (depth first). Two steps that touch different words, or only read, may be exchanged without
- * a difference; what differs in nothing else is not made twice: a thread whose next step has been tried here sleeps until another one
- * does something that its step depends on (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", 1996).
+ * choice of who goes on at some step (depth first). Two steps that touch different words, or only read, may be exchanged
+ * without a difference; what differs in nothing else is not made twice: a thread whose next step has been tried here sleeps
+ * until another one does something that its step depends on (Godefroid, "Partial-Order Methods for the Verification of
+ * Concurrent Systems", 1996).
  *
  * Memory orders. Executions are sequentially consistent; what else a weak order allows is left to two arguments. One: plain
- * accesses of two threads to one byte must be ordered by what the atomic ones release and acquire, by the orders that are written
- * in the code; that is verified at each access by vector clocks (as thread sanitizers do: Serebryany and Iskhodzhanov, "ThreadSanitizer:
- * data race detection in practice", 2009), at all interleavings. Programs without such races behave as if they were sequentially consistent,
- * but for relaxed accesses to several words. Two: of those the claim protocol has some, and owned slabs, and kept runs; claim.c, owned.c and
- * rows.c try these with store buffers.
+ * accesses of two threads to one byte must be ordered by what the atomic ones release and acquire, by the orders that are
+ * written in the code; that is verified at each access by vector clocks (as thread sanitizers do: Serebryany and Iskhodzhanov,
+ * "ThreadSanitizer: data race detection in practice", 2009), at all interleavings. Programs without such races behave as if
+ * they were sequentially consistent, but for relaxed accesses to several words. Two: of those the claim protocol has some, and
+ * owned slabs, and kept runs; claim.c, owned.c and rows.c try these with store buffers.
  *
- * Calls and claims. In place of platform/threads.c: a thread's slot is its number, the first one's 1. A call is stopped only at its
- * steps. A claim waits until nobody else is in a call, and lets nobody begin one.
+ * Calls and claims. In place of platform/threads.c: a thread's slot is its number, the first one's 1. A call is stopped only at
+ * its steps. A claim waits until nobody else is in a call, and lets nobody begin one.
  *
  * Interrupts. A thread may interrupt another: it begins between any two accesses of that one, plain ones too, unless that one has
  * interrupts off, and ends before that one goes on.
  *
- * A program breaks off at the first thing that is wrong: a race, a deadlock, a crash, what a thread or `verify` says. It prints who
- * made which steps, and ends with status 1.
+ * A program breaks off at the first thing that is wrong: a race, a deadlock, a crash, what a thread or `verify` says. It prints
+ * who made which steps, and ends with status 1.
  */
 #ifndef MODEL_SCHEDULE_H
 #define MODEL_SCHEDULE_H

@@ -1,8 +1,9 @@
 /*
- * Mappings hardly in memory that malloc keeps (malloc/thin.c), at all interleavings of those who give ranges, take them, and end old ones.
+ * Mappings hardly in memory that malloc keeps (malloc/thin.c), at all interleavings of those who give ranges, take them, and
+ * end old ones.
  *
- * The kernel's part is played here, as in kept.c: pages are somebody's, or kept, or not mapped, and what goes to the kernel is written
- * over, so that it is seen who still looks at it. Bins and words are few here, as each is a step.
+ * The kernel's part is played here, as in kept.c: pages are somebody's, or kept, or not mapped, and what goes to the kernel is
+ * written over, so that it is seen who still looks at it. Bins and words are few here, as each is a step.
  */
 #define _GNU_SOURCE /* madvise */
 #include <sys/mman.h>
