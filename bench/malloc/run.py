@@ -141,14 +141,16 @@ def _check_witness(path: Path, allocator: Allocator, program: Program) -> None:
 
 
 def compare(bench: Bench, chosen: list[Program], among: list[Allocator], rounds: int) -> tuple[dict[str, Any], list[str]]:
-    """Samples by program and allocator, and what went wrong."""
+    """Samples by program and allocator, and what went wrong. Each round begins with another allocator, as the first may find the
+    machine in another state than the last."""
     samples: dict[str, dict[str, list[dict[str, Any]]]] = {program.name: {one.name: [] for one in among} for program in chosen}
     expected: dict[str, str] = {}
     faults: list[str] = []
     out: set[tuple[str, str]] = set()
     for turn in range(rounds + 1):
         for program in chosen:
-            for allocator in among:
+            first = turn % len(among)
+            for allocator in among[first:] + among[:first]:
                 if (program.name, allocator.name) in out:
                     continue
                 try:
