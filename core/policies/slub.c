@@ -277,7 +277,7 @@ static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own,
 	sy__slub_activate(cache, own, page);
 	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
 		;
-	own->freelist = sy__slub_word_first(old, own->start);
+	own->freelist = sy__slub_word_first(old, sy__page_address(cache->cache.heap, page));
 	if (cache->cache.heap->threads)
 		sy__slub_own_active(cache, own, !sy__slub_word_in_use(old));
 }
@@ -358,7 +358,7 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_activate(cache, own, page);
 	if (cache->cache.constructor || !cache->cache.heap->threads)
-		own->freelist = own->start;
+		own->freelist = sy__page_address(cache->cache.heap, page);
 	if (cache->cache.heap->threads) {
 		sy__slub_taken(own, page);
 		sy__slub_own_active(cache, own, true);

@@ -53,14 +53,14 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
-	char *start;             /* of the active slab, */
 	union {
-		uint32_t bytes;      /* and its size: what lies within is freed here; 0 where there is none. Not in heaps of threads, which have */
+		char *start;         /* of the active slab; in heaps of threads there is instead: */
 		struct {
 			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
 			uint8_t missed;  /* and how many it gave back for want of such, and has not taken again: see slub_owned.c */
 		};
 	};
+	uint32_t bytes;          /* of the active slab: what lies within is freed here; 0: there is none, and in heaps of threads */
 	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__slub_number */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
@@ -243,18 +243,20 @@ static inline uint32_t sy__slub_empties(const struct sy__slub_cache *cache, cons
 	return cache->empty_limit + (own->spare && sy__spares_wanted(cache->cache.heap, sy__slub_here_of(cache, own)) ? own->spare : 0u);
 }
 
-/* Slots that own slabs have something else there. */
-static inline void sy__slub_set_bytes(const struct sy__slub_cache *cache, struct sy__slub_slot *own, uint32_t bytes)
+/* Of the active slab, which a slot that owns slabs has otherwise. */
+static inline void sy__slub_set_range(const struct sy__slub_cache *cache, struct sy__slub_slot *own, char *start, uint32_t bytes)
 {
-	if (!sy__slub_slots_own(cache))
-		own->bytes = bytes;
+	if (sy__slub_slots_own(cache))
+		return;
+	own->start = start;
+	own->bytes = bytes;
 }
 
 /* From now on the slot has no active slab. */
 static inline void sy__slub_forget(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	own->slab = NULL;
-	sy__slub_set_bytes(cache, own, 0);
+	sy__slub_set_range(cache, own, NULL, 0);
 	own->freelist = NULL;
 	own->uncarved = 0;
 }
@@ -263,8 +265,7 @@ static inline void sy__slub_forget(const struct sy__slub_cache *cache, struct sy
 static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	own->slab = page;
-	own->start = sy__page_address(cache->cache.heap, page);
-	sy__slub_set_bytes(cache, own, (uint32_t)(SY_PAGE_SIZE << sy__page_order(page)));
+	sy__slub_set_range(cache, own, sy__page_address(cache->cache.heap, page), (uint32_t)(SY_PAGE_SIZE << sy__page_order(page)));
 	own->node = (int16_t)sy__page_node(page);
 	own->freelist = NULL;
 	own->uncarved = 0;
@@ -279,7 +280,7 @@ static inline void *sy__slub_pop(const struct sy__slub_cache *cache, struct sy__
 	return object;
 }
 
-/* Whether an object is in the slot's active slab. */
+/* Whether an object is in the slot's active slab. Never in heaps of threads, where slots own it and others. */
 static inline bool sy__slub_is_active(const struct sy__slub_slot *own, const void *object)
 {
 	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;

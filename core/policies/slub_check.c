@@ -233,11 +233,11 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 	uint32_t free, kept;
 
 	if (!page)
-		return (own->freelist && !own->astray) || (!heap->threads && own->bytes) || own->uncarved ?
+		return (own->freelist && !own->astray) || own->bytes || own->uncarved ?
 		       "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	if (heap->threads ? own->uncarved && own->start != sy__page_address(heap, page) :
+	if (heap->threads ? own->bytes != 0 :
 	    own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
 		return "slub: a slot's range is not that of its active slab";
 	sound_length(cache, page, sy__slub_freelist(heap, page), &last);

@@ -156,7 +156,7 @@ struct sy_page *sy__slub_next_owned(const struct sy__slub_cache *cache, struct s
 /* Where the slot's active slab has an object. */
 static char *nth(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, uint32_t object)
 {
-	return own->start + (size_t)object * cache->cache.size;
+	return (char *)sy__page_address(cache->cache.heap, own->slab) + (size_t)object * cache->cache.size;
 }
 
 static uint32_t carved(const struct sy__slub_slot *own)
@@ -204,7 +204,6 @@ static void carve_all(const struct sy__slub_cache *cache, struct sy__slub_slot *
 {
 	if (cache->cache.constructor)
 		return;
-	own->start = sy__page_address(cache->cache.heap, own->slab);
 	own->uncarved = (uint16_t)sy__slub_objects(own->slab);
 	sy__slub_carve(cache, own);
 }

@@ -32,7 +32,7 @@ static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigne
 	if (own->slab == view->page) {
 		if (!own->astray)
 			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
-		end = own->start + (size_t)sy__slub_objects(view->page) * cache->cache.size;
+		end = (char *)sy__page_address(cache->cache.heap, view->page) + (size_t)sy__slub_objects(view->page) * cache->cache.size;
 		for (uint32_t i = own->uncarved; i; i--)
 			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 	}

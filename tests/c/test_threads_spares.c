@@ -141,6 +141,18 @@ static void *they_go_after_a_while(void *nothing)
 	return nothing;
 }
 
+/* By the way that leads to the node, as a thread's first call does: no object is taken for one of the active slab. */
+static void *slow_frees(void *nothing)
+{
+	batches();
+	take(SIZE, OBJECTS);
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		sy__here_kfree(objects[i], heap);
+		CHECK_FINE(i % 50 ? NULL : sy_heap_check(heap));
+	}
+	return nothing;
+}
+
 static void *they_go_with_shrinks(void *nothing)
 {
 	batches();
@@ -169,6 +181,7 @@ int main(void)
 {
 	run(they_serve);
 	run(in_order);
+	run(slow_frees);
 	run(they_go_for_others);
 	run(they_go_for_large_ones);
 	run(they_go_after_a_while);
