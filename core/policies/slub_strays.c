@@ -49,9 +49,9 @@ static struct row cut_row(struct sy__slub_cache *cache, struct sy__slub_stray **
 {
 	struct sy__slub_stray *at = *strays;
 	struct row row = { sy__slub_head(cache, at), { at, at, 1 } };
-	uintptr_t slab = ~(uintptr_t)((SY_PAGE_SIZE << sy__page_order(row.page)) - 1), start = (uintptr_t)at & slab;
+	uintptr_t start = (uintptr_t)sy__page_address(cache->cache.heap, row.page), bytes = SY_PAGE_SIZE << sy__page_order(row.page);
 
-	while ((at = at->next) && ((uintptr_t)at & slab) == start) {
+	while ((at = at->next) && (uintptr_t)at - start < bytes) {
 		row.objects.last = at;
 		row.objects.count++;
 	}

@@ -8,9 +8,8 @@
  *     bit  63      62 … 48    47 … 32   31 … 0
  *          frozen  objects    in use    first
  *
- *   first    the first free object: the lower half of its address; all ones: none. The upper half is that of every other
- *            address in the slab, as slabs start at multiples of their size. The objects behind it are linked by
- *            ordinary pointers.
+ *   first    the first free object: the lower half of its address; all ones: none. The upper half follows from any other
+ *            address in the slab, as that is near. The objects behind it are linked by ordinary pointers.
  *   in use   objects held by clients, or by the freelist of the slot whose active slab this is; in heaps of threads also those
  *            that an owned slab holds itself (slub_owned.c)
  *   objects  room; 0 while the slab waits for a grace period
@@ -54,7 +53,7 @@
 #define SY__SLUB_IN_USE_PART (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 2 : 1) /* of four parts of 16 bits, in memory */
 #define SY__SLUB_FROZEN ((uint64_t)1 << 63)
 
-_Static_assert((uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER < UINT32_MAX, "all addresses of a slab have the same upper half");
+_Static_assert((uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER <= INT32_MAX, "the lower half of an address in a slab tells how far it is from another");
 
 static inline uint32_t sy__slub_word_in_use(uint64_t word)
 {
@@ -77,22 +76,16 @@ static inline bool sy__slub_word_full(uint64_t word)
 	return (uint32_t)word == UINT32_MAX;
 }
 
-/* How many bytes the first free object lies behind this one of the same slab. */
-static inline int64_t sy__slub_word_distance(uint64_t word, const void *object)
-{
-	return (int64_t)(uint32_t)word - (int64_t)(uint32_t)(uintptr_t)object;
-}
-
 /* The first free object of the slab that this object is in; or NULL. */
 static inline void *sy__slub_word_first(uint64_t word, void *object)
 {
-	return sy__slub_word_full(word) ? NULL : (char *)object + (ptrdiff_t)sy__slub_word_distance(word, object);
+	return sy__slub_word_full(word) ? NULL : (char *)object + (int32_t)((uint32_t)word - (uint32_t)(uintptr_t)object);
 }
 
 /* As the word, with `count` objects in front that were in use; the first of them is this one. */
 static inline uint64_t sy__slub_word_push(uint64_t word, const void *object, uint32_t count)
 {
-	return word - (uint64_t)sy__slub_word_distance(word, object) - count * SY__SLUB_ONE_IN_USE;
+	return (word >> 32 << 32 | (uint32_t)(uintptr_t)object) - count * SY__SLUB_ONE_IN_USE;
 }
 
 /* A slab that is a slot's, with all its objects on that slot's freelist. */

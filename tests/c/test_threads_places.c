@@ -1,0 +1,76 @@
+/*
+ * Heaps in buffers that lie anywhere: blocks of pages start at multiples of their size from the start of the heap's pages, not of
+ * the address space. So slabs lie at odd addresses, and one may lie on both sides of a multiple of 4 GiB, whose addresses don't
+ * have their upper half in common.
+ */
+#define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
+#include "threads_support.h"
+
+#include <sys/mman.h>
+
+#define THREADS 3u
+#define STEPS 40000u
+#define EVENT_STEPS 4000u
+#define BYTES ((size_t)24 << 20)
+#define PLACES 64u
+#define GIB4 ((uint64_t)1 << 32)
+
+static struct yard yard;
+
+static void *work(void *number)
+{
+	uint64_t random = 1 + 2 * (uint64_t)(uintptr_t)number;
+
+	for (unsigned step = 1; step <= STEPS; step++) {
+		yard_step(&yard, &random);
+		if (step % EVENT_STEPS == 0)
+			yard_event(&yard, check_random(&random));
+	}
+	return NULL;
+}
+
+static void use(const char *spec, char *buffer, size_t bytes)
+{
+	const struct sy_heap_options options = { .buffer = buffer, .buffer_bytes = bytes };
+	pthread_t threads[THREADS];
+
+	if (!yard_open(&yard, spec, &options))
+		return;
+	for (unsigned i = 0; i < THREADS; i++)
+		CHECK_EQUAL(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)i), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	yard_close(&yard);
+}
+
+/* Memory with a multiple of 4 GiB in its middle; or NULL, where everything is below the first. */
+static char *across(void)
+{
+	for (uint64_t multiple = 1; sizeof(void *) == 8 && multiple <= PLACES; multiple++) {
+		void *wanted = (void *)(uintptr_t)(multiple * 16 * GIB4 - BYTES / 2);
+		void *there = mmap(wanted, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (there == wanted)
+			return there;
+		if (there != MAP_FAILED)
+			munmap(there, BYTES);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	static const char *const specs[] = { "slub", "slub:min_order=4", "slub:min_order=8", "slab", "slqb", "bonwick", "slob" };
+	char *anywhere = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *memory = across();
+
+	CHECK(anywhere != MAP_FAILED);
+	CHECK(memory || sizeof(void *) < 8);
+	for (unsigned i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+		size_t odd = (37 * i + 1) * SY_PAGE_SIZE;
+
+		use(specs[i], anywhere + odd, BYTES - odd);
+		if (memory)
+			use(specs[i], memory + odd, BYTES - odd);
+	}
+	return check_result();
+}
