@@ -8,6 +8,8 @@
  * word for each page, which only changes when the page changes hands: where the descriptor of its block's first page is. Eight
  * pages share a cache line.
  *
+ * The word's highest byte may bear a mark of the block, for frees that need to know no more (slub_strays.c).
+ *
  * Whoever takes pages for objects that kfree may get says so before any such object is handed out; what is said of
  * other pages is never looked at, so nothing is undone when pages are given back.
  *
@@ -90,14 +92,21 @@ static SY__COLD bool make_usable(struct sy__heads *heads, size_t chunk)
 	return true;
 }
 
-bool sy__heads_set(struct sy__heads *heads, const struct sy_heap *heap, struct sy_page *page, size_t count)
+static struct sy_page *marked(struct sy_page *page, unsigned mark)
+{
+	uint64_t word = (uint64_t)(uintptr_t)page | (uint64_t)(mark | SY__HEADS_MARKED) << SY__HEADS_MARK_SHIFT;
+
+	return mark ? (struct sy_page *)(uintptr_t)word : page;
+}
+
+bool sy__heads_set(struct sy__heads *heads, const struct sy_heap *heap, struct sy_page *page, size_t count, unsigned mark)
 {
 	size_t first = sy__heads_index(heads, sy__page_address(heap, page));
-	struct sy_page **heads_of = heads->table + first;
+	struct sy_page **heads_of = heads->table + first, *word = marked(page, mark);
 
 	if (sy__unlikely(!__atomic_load_n(&heads->there[first / CHUNK], __ATOMIC_ACQUIRE)) && !make_usable(heads, first / CHUNK))
 		return false;
 	for (size_t i = 0; i < count; i++)
-		heads_of[i] = page;
+		heads_of[i] = word;
 	return true;
 }

@@ -7,7 +7,7 @@
 struct sy__heads {
 	uintptr_t memory;       /* address of the first page */
 	size_t pages;           /* in the range */
-	struct sy_page **table; /* for each of them, the descriptor of the first page of its block */
+	struct sy_page **table; /* for each of them, the descriptor of the first page of its block, and its block's mark */
 	uint8_t *there;         /* for each CHUNK of the table: whether it can be written to; NULL: not created */
 	size_t reserved;        /* bytes from there on */
 };
@@ -19,13 +19,35 @@ void sy__heads_destroy(struct sy__heads *);
 /* The range has so many pages from now on, at most as many as at first. False: there are no addresses for that. */
 bool sy__heads_reach(struct sy__heads *, size_t pages);
 
-/* So many pages are a block's from now on, from its first one. False: there is no memory to say so. */
-bool sy__heads_set(struct sy__heads *, const struct sy_heap *, struct sy_page *, size_t count);
+/* So many pages are a block's from now on, from its first one, with a mark: 0, or up to SY__HEADS_MOST_MARK. False: there is no
+ * memory to say so. */
+bool sy__heads_set(struct sy__heads *, const struct sy_heap *, struct sy_page *, size_t count, unsigned mark);
+
+/* A mark stands in the highest byte of a word, where no address has anything; there is none in words of 32 bits. */
+#define SY__HEADS_MARK_SHIFT 56u
+#define SY__HEADS_MOST_MARK (sizeof(void *) == 8 ? 127u : 0u)
+#define SY__HEADS_MARKED (SY__HEADS_MOST_MARK + 1u) /* beside the mark */
+
+/* What is said of a page in the range: negative where its block has a mark, if there are any. The next two take it apart. */
+static inline intptr_t sy__heads_word(const struct sy__heads *heads, size_t page)
+{
+	return (intptr_t)heads->table[page];
+}
+
+static inline unsigned sy__heads_mark(intptr_t word)
+{
+	return (unsigned)((uint64_t)word >> SY__HEADS_MARK_SHIFT) & SY__HEADS_MOST_MARK;
+}
+
+static inline struct sy_page *sy__heads_block(intptr_t word)
+{
+	return (struct sy_page *)(SY__HEADS_MOST_MARK ? (uintptr_t)word << 8 >> 8 : (uintptr_t)word);
+}
 
 /* First page of the block that a page in the range is in. */
 static inline struct sy_page *sy__heads_at(const struct sy__heads *heads, size_t page)
 {
-	return heads->table[page];
+	return sy__heads_block(sy__heads_word(heads, page));
 }
 
 /* Of any address: the number of its page in the range, or at least `pages`. */

@@ -109,7 +109,7 @@ static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t si
 	struct sy__slub_heap *slub = sy__slub_heap(heap);
 	void *object = sy__large_alloc(heap, slot, size, flags, node);
 
-	if (sy__likely(!object || !heap->threads || sy__heads_set(&slub->heads, heap, sy__page_of(heap, object), 1)))
+	if (sy__likely(!object || !heap->threads || sy__heads_set(&slub->heads, heap, sy__page_of(heap, object), 1, 0)))
 		return object;
 	sy__large_give(heap, slot, sy__head_of(heap, object)); /* whose head nobody would find */
 	return NULL;
@@ -528,6 +528,8 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[SLUB_STRAYS] = { "strays", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                  "with threads, objects of others' slabs that a thread keeps for its next allocations; auto: by size" },
+	[SLUB_SHEAF] = { "sheaf", SY_TUNABLE_AUTO, 0, 65535, NULL,
+	                 "with threads, free objects that a thread keeps of a size class above 1024 bytes, of any slabs; auto: by size" },
 	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 

@@ -18,6 +18,7 @@ enum sy__slub_tunable {
 	SLUB_MIN_PARTIAL,
 	SLUB_MERGE,
 	SLUB_STRAYS,
+	SLUB_SHEAF,
 	SLUB_CLASSES
 };
 
@@ -48,7 +49,8 @@ struct sy__slub_slab {
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
 #define SY__SLUB_NOBODY 0u
-#define SY__SLUB_STRAYS_AT_ONCE 8u /* that a slot takes before it looks at its own slabs */
+#define SY__SLUB_STRAYS_FIRST 8u /* strays of a slot that serve before its own slabs */
+#define SY__SLUB_HELD_AT_ONCE 8u /* objects of the active slab that a slot which gathers takes onto its freelist; fewer it takes one by one */
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
 struct sy__slub_slot {
@@ -57,7 +59,8 @@ struct sy__slub_slot {
 		char *start;         /* of the active slab; in heaps of threads there is instead: */
 		struct {
 			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
-			uint8_t missed;  /* and how many it gave back for want of such, and has not taken again: see slub_owned.c */
+			uint8_t missed;  /* how many it gave back for want of such, and has not taken again: see slub_owned.c; */
+			uint16_t sheaf;  /* how many strays the freelist may grow to: see slub_strays.c; 0: kfree puts none there, or not yet */
 		};
 	};
 	uint32_t bytes;          /* of the active slab: what lies within is freed here; 0: there is none, and in heaps of threads */
@@ -68,7 +71,7 @@ struct sy__slub_slot {
 	/* Of heaps of threads, see slub_owned.c: */
 	uint32_t empty;          /* more of them, without an object in use: sy__slub_number of the newest */
 	uint8_t empty_slabs;     /* in empty */
-	bool astray;             /* what is on freelist are strays, not objects of the active slab */
+	bool astray;             /* what is on freelist are strays, of any slabs */
 	uint16_t foreign_slabs;  /* in partial, which other slots have filled */
 	uint16_t uncarved;       /* objects at the end of the active slab that are on no list yet */
 	int16_t node;            /* of the active slab */
@@ -108,6 +111,8 @@ struct sy__slub_cache {
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none. In heaps of threads those that others filled */
 	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
+	uint16_t sheaf_limit;  /* strays that kfree gathers on a slot's freelist; 0: it does not */
+	uint8_t sheaf_mark;    /* if it does, of all pages (core/heads.h): one more than the number of the class; else 0 */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
@@ -357,18 +362,24 @@ static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 	return __atomic_load_n((const part *)(const void *)&slab->word + SY__SLUB_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
-/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object. NULL:
- * there is nothing. */
+/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object; if it is to
+ * gather strays there, and these are few, only that. NULL: there is nothing. */
 static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
-	void *object = slab->held.freelist;
+	void *object = slab->held.freelist, *next;
 
 	if (!object)
 		return NULL;
+	next = *(void **)(void *)((char *)object + offset);
+	if (sy__unlikely(own->sheaf && slab->held_objects < SY__SLUB_HELD_AT_ONCE)) {
+		slab->held.freelist = next;
+		slab->held_objects--;
+		return object;
+	}
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
-	own->freelist = *(void **)(void *)((char *)object + offset);
+	own->freelist = next;
 	return object;
 }
 
@@ -454,9 +465,20 @@ static inline size_t sy__slub_add_stray(struct sy__slub_slot *own, void *object)
 	return stray->left;
 }
 
-/* Takes the strays of a slot, if they are at least so many, onto its freelist, which is empty; but for the first, which is the
- * result, or NULL. Writes nothing to a slot that has none. */
-static inline void *sy__slub_pop_strays(struct sy__slub_slot *own, size_t least)
+/* Onto the freelist, which is empty or strays, and has so many then. */
+static inline void sy__slub_gather(struct sy__slub_slot *own, void *object, size_t left)
+{
+	struct sy__slub_stray *stray = object;
+
+	stray->next = own->freelist;
+	stray->left = left;
+	own->freelist = stray;
+	own->astray = true;
+}
+
+/* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many; or NULL. Writes nothing to a
+ * slot that has none. */
+static inline void *sy__slub_pop_stray(struct sy__slub_slot *own, size_t least)
 {
 	struct sy__slub_stray *stray = own->strays;
 
@@ -465,9 +487,7 @@ static inline void *sy__slub_pop_strays(struct sy__slub_slot *own, size_t least)
 			own->astray = false;
 		return NULL;
 	}
-	own->freelist = stray->next;
-	own->strays = NULL;
-	own->astray = true;
+	own->strays = stray->next;
 	return stray;
 }
 

@@ -10,11 +10,12 @@
 
 /* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL,
  * and 0; a slab of the slot's that has no object in use any more; what is in no slab of the slot's with links at the start of
- * objects. */
+ * objects; and what is of a page with a mark. */
 void *sy__slub_malloc_refill(size_t size, struct sy_heap *, struct sy__slub_slot *own);
 void *sy__slub_malloc_other(size_t size, struct sy_heap *);
 void sy__slub_emptied_here(struct sy_page *, ptrdiff_t here);
 void sy__slub_kfree_foreign(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t here);
+void sy__slub_kfree_gathering(void *object, struct sy_heap *, intptr_t word, ptrdiff_t here);
 
 /* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
 static inline void **sy__slub_link_at(void *object, size_t offset)
@@ -27,34 +28,41 @@ static inline struct sy__slub_slot *sy__slub_slot_here(struct sy__slub_slot *slo
 	return (struct sy__slub_slot *)(void *)((char *)slots + here);
 }
 
-/* How an object is noted as the one handed out last. Those with links behind them under an address that none has, so that
- * kfree, which knows nothing of such, does not find them. */
+/* How an object of a slot's active slab is noted as the one handed out last. Those with links behind them under an address that
+ * none has, so that kfree, which knows nothing of such, does not find them. */
 static inline const void *sy__slub_noted(const void *object, size_t offset)
 {
 	return offset ? (const char *)object + 1 : object;
 }
 
 /* In a call, which ends: an object that is on the slot's freelist no more. */
-static inline void *sy__slub_hand_out(struct sy__slub_slot *own, void *object, size_t offset)
+static inline void *sy__slub_hand_out(struct sy__slub_slot *own, void *object, const void *noted)
 {
-	sy__call_note(sy__slub_noted(object, offset), own);
+	sy__call_note(noted, own);
 	sy__call_end();
 	return object;
 }
 
-/* The same of the freelist's first, of which there is one. */
-static inline void *sy__slub_hand_out_first(struct sy__slub_slot *own, size_t offset)
+/* The same of a stray. Nothing keeps its slab: were it noted, and the client gave it away, another thread could free it, end the
+ * slab, and have an object of another cache there, which is freed here next. */
+static inline void *sy__slub_hand_out_stray(struct sy__slub_slot *own, void *object)
+{
+	return sy__slub_hand_out(own, object, SY__NOTHING);
+}
+
+/* The same of the freelist's first, of which there is one; whether that may be a stray. */
+static inline void *sy__slub_hand_out_first(struct sy__slub_slot *own, size_t offset, bool stray)
 {
 	void *object = own->freelist;
 
 	own->freelist = *sy__slub_link_at(object, offset);
-	return sy__slub_hand_out(own, object, offset);
+	return stray ? sy__slub_hand_out_stray(own, object) : sy__slub_hand_out(own, object, sy__slub_noted(object, offset));
 }
 
 /* In a call: the slot's next object, which ends it; or NULL. */
-static inline void *sy__slub_take_here(struct sy__slub_slot *own, size_t offset)
+static inline void *sy__slub_take_here(struct sy__slub_slot *own, size_t offset, bool stray)
 {
-	return sy__likely(own->freelist) ? sy__slub_hand_out_first(own, offset) : NULL;
+	return sy__likely(own->freelist) ? sy__slub_hand_out_first(own, offset, stray) : NULL;
 }
 
 /* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
@@ -79,7 +87,7 @@ static inline void sy__slub_put_owned(ptrdiff_t here, struct sy_page *page, void
 static inline void *sy__slub_malloc_small(size_t size, struct sy_heap *heap)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
-	void *object = sy__slub_take_here(own, 0);
+	void *object = sy__slub_take_here(own, 0, false);
 
 	return sy__likely(object) ? object : sy__slub_malloc_refill(size, heap, own);
 }
@@ -95,10 +103,13 @@ static inline void *sy__slub_malloc_here(size_t size, struct sy_heap *heap)
  * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
 static inline void sy__slub_kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
-	struct sy_page *page = sy__heads_at(&sy__slub_heap(heap)->heads, at);
+	intptr_t word = sy__heads_word(&sy__slub_heap(heap)->heads, at);
 	ptrdiff_t here = sy__call_here();
+	struct sy_page *page = (struct sy_page *)word;
 
-	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
+	if (sy__unlikely(SY__HEADS_MOST_MARK && word < 0))
+		sy__slub_kfree_gathering(object, heap, word, here);
+	else if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
 		sy__slub_put_owned(here, page, object, 0);
 	else
 		sy__slub_kfree_foreign(object, heap, page, here);

@@ -39,6 +39,8 @@
 #define STRAY_BYTES ((size_t)32 << 10) /* of free objects of others' slabs, */
 #define MOST_STRAYS 128u               /* and so many, that a thread keeps of a cache */
 #define LARGEST_STRAY 1024u            /* whose objects are no larger */
+#define SHEAF_BYTES ((size_t)256 << 10) /* of free objects larger than SY__KMALLOC_SMALL, of any slabs, */
+#define MOST_SHEAF 128u                 /* and so many, that a thread keeps of a size class */
 #define MOST_FOREIGN 32767u /* such slabs, whatever is asked for: what a slot counts, and more than a visit to a node adds */
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
@@ -186,19 +188,40 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 	return limit < MOST_FOREIGN ? limit : MOST_FOREIGN;
 }
 
+static bool may_keep_strays(const struct sy__slub_cache *slub)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+
+	return heap->threads && heap->nodes == 1 && !slub->offset && slub->cache.size >= SY_CACHE_LINE;
+}
+
 /* Free objects of others' slabs that a slot keeps, see slub_strays.c. */
 static uint32_t stray_limit(const struct sy__slub_cache *slub)
 {
 	const struct sy_heap *heap = slub->cache.heap;
 	uint32_t most = (uint32_t)(STRAY_BYTES / slub->cache.size);
 
-	if (!heap->threads || heap->nodes > 1 || slub->offset || slub->cache.size < SY_CACHE_LINE)
+	if (!may_keep_strays(slub))
 		return 0;
 	if (heap->tunables[SLUB_STRAYS] != SY_TUNABLE_AUTO)
 		return (uint32_t)heap->tunables[SLUB_STRAYS];
 	if (slub->cache.size > LARGEST_STRAY)
 		return 0;
 	return most < MOST_STRAYS ? most : MOST_STRAYS;
+}
+
+/* Free objects of any slabs that a slot keeps on its freelist, see there; of caches that kfree finds by marks. */
+static uint32_t sheaf_limit(const struct sy__slub_cache *slub)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+	uint32_t most = (uint32_t)(SHEAF_BYTES / slub->cache.size);
+
+	if (!may_keep_strays(slub) || !(slub->cache.flags & SY_CACHE_KMALLOC) || slub->cache.size <= SY__KMALLOC_SMALL ||
+	    SY__HEADS_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
+		return 0;
+	if (heap->tunables[SLUB_SHEAF] != SY_TUNABLE_AUTO)
+		return (uint32_t)heap->tunables[SLUB_SHEAF];
+	return most < MOST_SHEAF ? most : MOST_SHEAF;
 }
 
 /* Nodes, then the slots, unless they are threads'. */
@@ -269,6 +292,7 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
 	slub->stray_limit = stray_limit(slub);
+	slub->sheaf_limit = (uint16_t)sheaf_limit(slub);
 	slub->empty_limit = EMPTY_SLABS;
 	slub->page_flags = sy__page_flags(cache->flags);
 	slub->memory = base->memory;

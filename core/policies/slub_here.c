@@ -50,6 +50,15 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return sy__unlikely(!object) ? sy__here_refused(&cache->cache, flags) : object;
 }
 
+/* In a call, which ends: an object of the active slab. Where strays gather on the freelist they are counted, so what was handed
+ * out last is not put there either as if it were nothing else. */
+static inline void *hand_out_own(struct sy__slub_slot *own, void *object, size_t offset)
+{
+	if (sy__unlikely(own->sheaf))
+		return sy__slub_hand_out_stray(own, object);
+	return sy__slub_hand_out(own, object, sy__slub_noted(object, offset));
+}
+
 /* The first object of what the slot owns beside what its active slab holds, in a call that ends; or NULL: a slow call must
  * follow, which forgets what was noted of a slab that is the slot's no more. */
 static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
@@ -59,18 +68,19 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 	if (sy__unlikely(sy__tick_is_due()))
 		return NULL;
 	object = sy__slub_refill(cache, own);
-	return sy__likely(object) ? sy__slub_hand_out(own, object, cache->offset) : NULL;
+	return sy__likely(object) ? hand_out_own(own, object, cache->offset) : NULL;
 }
 
-/* The same of all that it owns. */
+/* The same of all that it owns, and keeps. */
 static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	void *object = sy__slub_pop_strays(own, SY__SLUB_STRAYS_AT_ONCE);
+	void *object = sy__slub_pop_stray(own, SY__SLUB_STRAYS_FIRST);
 
-	if (!object && own->slab)
+	if (object)
+		return sy__slub_hand_out_stray(own, object);
+	if (own->slab)
 		object = sy__slub_pop_held(own, cache->offset);
-
-	return object ? sy__slub_hand_out(own, object, cache->offset) : refilled_more(cache, own);
+	return object ? hand_out_own(own, object, cache->offset) : refilled_more(cache, own);
 }
 
 static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags, struct sy__slub_slot *own)
@@ -82,10 +92,10 @@ static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned 
 	return sy__unlikely(flags & SY_ZERO) ? sy__slub_zeroed(cache, object) : object;
 }
 
-static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
+static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset, bool stray)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_cache(cache)->slots, sy__call_begin());
-	void *object = sy__slub_take_here(own, offset);
+	void *object = sy__slub_take_here(own, offset, stray);
 
 	if (sy__unlikely(!object))
 		return refill_here(sy__slub_cache(cache), flags, own);
@@ -242,7 +252,13 @@ static SY__OUT_OF_LINE void free_other_behind_here(struct sy__slub_cache *cache,
 
 static void *alloc_here(struct sy_cache *cache, unsigned flags)
 {
-	return alloc_linked(cache, flags, 0);
+	return alloc_linked(cache, flags, 0, false);
+}
+
+/* Of a class whose slots gather. */
+static void *alloc_gathered_here(struct sy_cache *cache, unsigned flags)
+{
+	return alloc_linked(cache, flags, 0, true);
 }
 
 static void free_here(struct sy_cache *cache, void *object)
@@ -255,7 +271,7 @@ static void free_here(struct sy_cache *cache, void *object)
 
 static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
 {
-	return alloc_linked(cache, flags, sy__slub_cache(cache)->offset);
+	return alloc_linked(cache, flags, sy__slub_cache(cache)->offset, false);
 }
 
 static void free_behind_here(struct sy_cache *cache, void *object)
@@ -294,17 +310,19 @@ static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *hea
 	if (sy__unlikely(sy__tick_is_due()))
 		return sy__here_malloc(size, heap);
 	sy__slub_carve(sy__slub_slab(own->slab)->cache, own);
-	return sy__slub_hand_out_first(own, 0);
+	return sy__slub_hand_out_first(own, 0, own->sheaf);
 }
 
 SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
-	void *object = sy__slub_pop_strays(own, SY__SLUB_STRAYS_AT_ONCE);
+	void *object = sy__slub_pop_stray(own, SY__SLUB_STRAYS_FIRST);
 
-	if (!object && own->slab)
+	if (object)
+		return sy__slub_hand_out_stray(own, object);
+	if (own->slab)
 		object = sy__slub_pop_held(own, 0);
 	if (object)
-		return sy__slub_hand_out(own, object, 0);
+		return hand_out_own(own, object, 0);
 	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);
 }
 
@@ -312,8 +330,13 @@ SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, 
 static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	struct sy__slub_cache *cache = sy__slub_cache(sy__kmalloc_cache(&sy__slub_heap(heap)->kmalloc, size, flags));
-	void *object = cache ? sy__slub_take_here(sy__slub_slot_here(cache->slots, sy__call_begin()), 0) : NULL;
+	struct sy__slub_slot *own;
+	void *object = NULL;
 
+	if (sy__likely(cache)) {
+		own = sy__slub_slot_here(cache->slots, sy__call_begin());
+		object = sy__slub_take_here(own, 0, own->sheaf);
+	}
 	if (sy__unlikely(!object))
 		return kmalloc_refill_here(size, flags, heap);
 	return flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;
@@ -350,7 +373,7 @@ SY__OUT_OF_LINE void *sy__slub_malloc_other(size_t size, struct sy_heap *heap)
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_LARGEST))
 		return large_here(size, heap);
 	own = sy__slub_slot_here(slub->sizes->classes[slub->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
-	object = sy__slub_take_here(own, 0);
+	object = sy__slub_take_here(own, 0, own->sheaf);
 	return sy__likely(object) ? object : sy__slub_malloc_refill(size, heap, own);
 }
 
@@ -378,6 +401,27 @@ SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, 
 		sy__here_kfree(object, heap);
 }
 
+/* Of a cache that gathers strays, in a call that ends: onto the slot's freelist, if that is empty or has such, and room. The
+ * slab, which any slot may own, is not even looked at. The dummy has no room. */
+SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap, intptr_t word, ptrdiff_t here)
+{
+	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[sy__heads_mark(word) - 1], here);
+	const struct sy__slub_stray *first = own->freelist;
+	size_t there = !first ? 0 : own->astray ? first->left : SIZE_MAX;
+	struct sy_page *page;
+
+	if (sy__likely(there < own->sheaf)) {
+		sy__slub_gather(own, object, there + 1);
+		sy__call_end();
+		return;
+	}
+	page = sy__heads_block(word);
+	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
+		sy__slub_put_owned(here, page, object, 0);
+	else
+		put_foreign_here(object, sy__slub_slab(page)->cache, page, here);
+}
+
 static void kfree_here(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
@@ -403,10 +447,12 @@ const struct sy_here sy__slub_here = {
 /* For a cache of a heap of threads whose layout is known. */
 void sy__slub_choose_here(struct sy__slub_cache *cache)
 {
-	if (!cache->offset)
-		return;
-	cache->cache.alloc_here = alloc_behind_here;
-	cache->cache.free_here = free_behind_here;
+	if (cache->offset) {
+		cache->cache.alloc_here = alloc_behind_here;
+		cache->cache.free_here = free_behind_here;
+	} else if (cache->sheaf_limit) {
+		cache->cache.alloc_here = alloc_gathered_here;
+	}
 }
 
 /* Whether there are sizes between the largest class and those that go to pages in any heap. */
@@ -419,8 +465,12 @@ static void fill_sizes(struct sy__slub_sizes *sizes, const struct sy__slub_heap 
 {
 	const struct sy__kmalloc *kmalloc = &slub->kmalloc;
 
-	for (unsigned class = 0; class < SY__KMALLOC_MOST_CLASSES && kmalloc->classes[class]; class++)
-		sizes->classes[class] = sy__slub_cache(kmalloc->classes[class])->slots;
+	for (unsigned class = 0; class < SY__KMALLOC_MOST_CLASSES && kmalloc->classes[class]; class++) {
+		struct sy__slub_cache *cache = sy__slub_cache(kmalloc->classes[class]);
+
+		sizes->classes[class] = cache->slots;
+		cache->sheaf_mark = (uint8_t)(cache->sheaf_limit ? class + 1 : 0);
+	}
 	if (has_gap(slub))
 		sizes->classes[kmalloc->medium_class[SY__KMALLOC_STEPS - 1]] = slub->nowhere;
 	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)
@@ -456,5 +506,5 @@ bool sy__slub_set_heads(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 
-	return sy__heads_set(&slub->heads, &slub->heap, page, (size_t)1 << sy__page_order(page));
+	return sy__heads_set(&slub->heads, &slub->heap, page, (size_t)1 << sy__page_order(page), cache->sheaf_mark);
 }

@@ -216,6 +216,7 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
+	own->sheaf = cache->sheaf_limit;
 	if (empty)
 		carve_all(cache, own);
 }
@@ -315,7 +316,7 @@ static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_sl
 	return more(cache, own) ? sy__slub_pop(cache, own) : NULL;
 }
 
-/* An object of what the slot owns, whose freelist is empty, as are its strays or too few; or NULL, as of the dummy. In its local
+/* An object of what the slot owns, which has no strays or too few, and nothing on its freelist; or NULL, as of the dummy. In its local
  * section, or a call. */
 void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
@@ -336,14 +337,14 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 	if (own->freelist)
 		object = own->astray ? sy__slub_pop(cache, own) : NULL;
 	else
-		object = sy__slub_pop_strays(own, SY__SLUB_STRAYS_AT_ONCE);
+		object = sy__slub_pop_stray(own, SY__SLUB_STRAYS_FIRST);
 	while (!object && (own->slab || activate_next(cache, own))) {
 		if (node != SY_ANY_NODE && node != own->node)
 			sy__slub_deactivate(cache, slot, own);
 		else
 			object = from_active(cache, own);
 	}
-	return object ? object : sy__slub_pop_strays(own, 1);
+	return object ? object : sy__slub_pop_stray(own, 1);
 }
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */

@@ -15,11 +15,11 @@
  * wait in the deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's
  * lock, and discards it after releasing that lock.
  *
- * The end of a thread takes its slot's empty slabs away in the same way. Those with objects in use, and small active ones in any
- * case, stay in the slot, which nobody owns then: threads that come and go, and hand on what they have, would do little else
- * than end and make them. The slot's next owner allocates from them at once, and frees into them as its own; whoever claims
- * slots (to trim, shrink or end the heap) takes them, and so does the next time that the heap settles. Only in the first
- * SY_WARM_SLOTS, lest hundreds of threads leave them at once.
+ * The end of a thread takes its slot's empty slabs away in the same way. Those with objects in use, small active ones in any
+ * case, and free objects that kfree has gathered (slub_strays.c) stay in the slot, which nobody owns then: threads that come and
+ * go, and hand on what they have, would do little else than end and make slabs. The slot's next owner allocates from them at
+ * once, and frees into them as its own; whoever claims slots (to trim, shrink or end the heap) takes them, and so does the next
+ * time that the heap settles. Only in the first SY_WARM_SLOTS, lest hundreds of threads leave them at once.
  *
  * Shrinking empties all slots, and then the nodes (slub_nodes.c).
  */
@@ -307,7 +307,7 @@ static void disown_empty(struct sy_page *page)
 /* Whether the slot has all that is in use of its active slab, as its word says. */
 static bool is_unused(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	return own->uncarved + chain_of(cache, own->freelist, sy__slub_objects(own->slab)).count +
+	return own->uncarved + (own->astray ? 0 : chain_of(cache, own->freelist, sy__slub_objects(own->slab)).count) +
 	       sy__slub_held_objects(cache, own->slab) == sy__slub_in_use(own->slab);
 }
 
@@ -426,18 +426,6 @@ SY__COLD void sy__slub_end_spares(struct sy_heap *heap, unsigned slot)
 	sy__unlock(&heap->lock);
 }
 
-/* What a slot needs again and again is found out anew. */
-static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
-{
-	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-
-	sy__spares_anew(cache->cache.heap, slot);
-	if (!own->spare && !own->missed)
-		return 0;
-	own->spare = own->missed = 0;
-	return sy__slub_give_empties(cache, slot, cache->empty_limit);
-}
-
 static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 {
 	uint64_t pages;
@@ -446,6 +434,20 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 		return 0;
 	pages = sy__slub_give_strays(cache, slot);
 	return pages + sy__slub_end_strays(cache, slot);
+}
+
+/* What a slot needs again and again is found out anew, and objects that it may have gathered long ago go home. */
+static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+
+	uint64_t pages = own->sheaf ? give_strays(cache, slot) : 0;
+
+	sy__spares_anew(cache->cache.heap, slot);
+	if (!own->spare && !own->missed)
+		return pages;
+	own->spare = own->missed = 0;
+	return pages + sy__slub_give_empties(cache, slot, cache->empty_limit);
 }
 
 /* The nodes, which lie elsewhere, are asked only where any of the heap's keeps something. */
@@ -570,7 +572,9 @@ static void leave_for_next(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
-	give_strays(cache, slot);
+	sy__slub_give_strays(cache, slot);
+	if (!own->sheaf)
+		sy__slub_end_strays(cache, slot);
 	if (own->slab && !stays(cache, own))
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_give_empties(cache, slot, 0);

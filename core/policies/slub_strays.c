@@ -1,5 +1,5 @@
 /*
- * SLUB in heaps of threads: strays, free objects that a slot keeps of slabs which are not its own.
+ * SLUB in heaps of threads: strays, free objects that a slot keeps outside their slabs, most of them others'.
  *
  * Why. To give an object back to a slab that another slot owns costs a compare-and-exchange there (slub_word.h), and two cache
  * lines that the other processor needs too: that of the slab, which its owner reads and writes all the time, and soon that of
@@ -15,11 +15,9 @@
  * no use for any more they would keep a slab each. And when the slot is drained, that is when its thread ends, and when others
  * trim or shrink.
  *
- * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_AT_ONCE or more, they become the freelist, before the slot
- * looks at its own slabs: they are likely to be in this processor's cache. Fewer are left to grow more, since to take them up
- * costs as much for one as for eight; but they serve before anything is asked of the node. While own->astray says that the
- * freelist is made of strays, it has nothing to do with the active slab, which waits beside it with what is held in it and not
- * carved. Who gives that slab up sends the freelist home first.
+ * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_FIRST or more, one serves before the slot looks at its own
+ * slabs: it is likely to be in this processor's cache. Any serve before something is asked of the node. They are never noted as
+ * handed out last (sy__slub_hand_out_stray says why).
  *
  * Which objects. Not those smaller than a cache line: their neighbours in it belong to others, who would share the line with this
  * thread from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects
@@ -28,7 +26,20 @@
  * the slot has no active slab of the cache, as it has no use for them. And not in heaps of several nodes, where a freelist is of
  * one.
  *
- * Linux has come to something similar: its caches of Linux 6.18 may have sheaves, arrays of free objects of any slab on each CPU.
+ * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full slab,
+ * which they make the slot's by an exchange, and most allocations take up a slab for one object; and each waits for a slab's
+ * descriptor that is in no cache. So what kfree gives back of size classes above SY__KMALLOC_SMALL becomes a stray at once,
+ * whosever slab it is of: nobody looks at the slab, as the word of the object's page (core/heads.h) bears a mark that says which
+ * class it is. Such strays gather right on the slot's freelist, up to sheaf_limit (own->sheaf; 0 where the slot has no active
+ * slab), if that is empty or made of strays, as own->astray says: then it has nothing to do with the active slab, which waits
+ * beside it with what is held in it and not carved; who gives that slab up sends the freelist home first. Lest it be made of
+ * something else, a slot takes a few held objects of its active slab one by one (sy__slub_pop_held). What there is no room for
+ * goes the usual way, to its slab. They go home when other strays do, and each time that the heap settles, since they keep slabs
+ * of many pages; those of a thread that ends are its slot's next owner's. The mark costs frees of small objects two instructions;
+ * and a branch, which a program whose objects are at random above and below that size makes processors guess. (What it gains:
+ * docs/benchmarks.md.)
+ *
+ * Linux has come to the same: its caches of Linux 6.18 may have sheaves, arrays of free objects of any slab on each CPU.
  *
  * All of it is the slot's own, but for the exchanges, which release what was done to the objects to whoever takes their slab's
  * list.
@@ -137,12 +148,18 @@ static struct sy_page *slab_of(const struct sy__slub_cache *cache, const void *a
 	return sy__page_is_slab(page) && sy__slub_slab(page)->cache == cache && sy__slub_in_slab(cache, page, address) ? page : NULL;
 }
 
+/* On one list. */
+static size_t most(const struct sy__slub_cache *cache)
+{
+	return cache->stray_limit > cache->sheaf_limit ? cache->stray_limit : cache->sheaf_limit;
+}
+
 /* Of a list that may have been written over: as far as it is sound. */
 static size_t length(const struct sy__slub_cache *cache, const struct sy__slub_stray *at)
 {
 	size_t count = 0;
 
-	for (; count <= cache->stray_limit && slab_of(cache, at); at = at->next)
+	for (; count <= most(cache) && slab_of(cache, at); at = at->next)
 		count++;
 	return count;
 }
@@ -164,7 +181,7 @@ static const char *check_list(const struct sy__slub_cache *cache, const struct s
 	for (; at; at = at->next) {
 		struct sy_page *page = slab_of(cache, at);
 
-		if (!page || !sy__slub_in_use(page) || ++count > cache->stray_limit)
+		if (!page || !sy__slub_in_use(page) || ++count > most(cache))
 			return "slub: strays of a slot are no objects in use of their cache, or too many";
 		if (counted && at->left != (at->next ? at->next->left + 1 : 1))
 			return "slub: strays of a slot are not as many as they say";
@@ -181,7 +198,7 @@ const char *sy__slub_check_strays(const struct sy__slub_cache *cache, const stru
 
 static void mark_list(struct sy__walk *walk, const struct sy__slub_cache *cache, const struct sy__slub_stray *at, const char *list, unsigned slot)
 {
-	for (uint64_t place = 0; place <= cache->stray_limit && slab_of(cache, at); at = at->next)
+	for (uint64_t place = 0; place <= most(cache) && slab_of(cache, at); at = at->next)
 		sy__walk_mark(walk, at, SY_PART_SLOT, list, slot, place++);
 }
 

@@ -12,8 +12,6 @@
 #define STEPS 40000u
 #define EVENT_STEPS 4000u
 #define BYTES ((size_t)24 << 20)
-#define PLACES 64u
-#define GIB4 ((uint64_t)1 << 32)
 
 static struct yard yard;
 
@@ -46,8 +44,8 @@ static void use(const char *spec, char *buffer, size_t bytes)
 /* Memory with a multiple of 4 GiB in its middle; or NULL, where everything is below the first. */
 static char *across(void)
 {
-	for (uint64_t multiple = 1; sizeof(void *) == 8 && multiple <= PLACES; multiple++) {
-		void *wanted = (void *)(uintptr_t)(multiple * 16 * GIB4 - BYTES / 2);
+	for (unsigned bit = 33; sizeof(void *) == 8 && bit < 47; bit++) {
+		void *wanted = (void *)(uintptr_t)(((uint64_t)1 << bit) - BYTES / 2);
 		void *there = mmap(wanted, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 		if (there == wanted)

@@ -1,0 +1,269 @@
+/*
+ * What a thread frees of large size classes (core/policies/slub_strays.c): it gathers, of whosever slabs it is, and is what the
+ * thread gets next; up to a limit, beyond which it goes to its slab. It goes home when somebody trims or shrinks, when the heap
+ * settles, and when the thread needs pages; a thread's successor gets it.
+ */
+#include "core/here.h"
+#include "threads_support.h"
+
+#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
+#define SIZE 2000
+#define TAKEN 48 /* of several slabs */
+#define ROUNDS 20000
+#define MOST 300 /* objects at a time */
+
+static struct sy_heap *heap;
+static void *objects[TAKEN];
+static size_t rest; /* objects in use beside them */
+
+static bool gathers(void)
+{
+	return sizeof(void *) == 8; /* else there is no room for marks of pages */
+}
+
+/* ---- What is seen ------------------------------------------------------------------------------------------------- */
+
+struct seen {
+	size_t in_use, on_freelists, twice;
+};
+
+static bool see_slab(void *context, const struct sy_slab *slab)
+{
+	(void)context;
+	(void)slab;
+	return true;
+}
+
+static bool see(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	struct seen *seen = context;
+
+	if (!slab->cache || slab->cache->object_size < SIZE || !part->is_object)
+		return true;
+	seen->in_use += part->state == SY_PART_USED;
+	seen->on_freelists += part->list && !strcmp(part->list, "freelist");
+	seen->twice += part->lists > 1;
+	return true;
+}
+
+/* With so many objects in use. */
+static size_t on_freelists_with(size_t in_use)
+{
+	struct seen seen = { 0, 0, 0 };
+	const struct sy_visitor visitor = { see_slab, see, &seen, NULL };
+
+	CHECK_FINE(sy_heap_check(heap));
+	CHECK(sy_heap_walk(heap, &visitor));
+	CHECK_EQUAL(seen.in_use, in_use);
+	CHECK_EQUAL(seen.twice, 0);
+	return seen.on_freelists;
+}
+
+/* ---- One thread ---------------------------------------------------------------------------------------------------- */
+
+static unsigned nth(unsigned i)
+{
+	return i * 29 % TAKEN; /* in no order */
+}
+
+static void take(void)
+{
+	for (unsigned i = 0; i < TAKEN; i++)
+		objects[i] = sy_malloc(heap, SIZE, 0);
+}
+
+static void give(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		sy_mfree(heap, objects[nth(i)]);
+}
+
+/* Takes what the slab that the thread allocates from has on the freelist, as others gather only where nothing is. */
+static void use_up(void)
+{
+	rest = 0;
+	do {
+		CHECK(sy_malloc(heap, SIZE, 0) != NULL);
+		rest++;
+	} while (on_freelists_with(TAKEN + rest));
+}
+
+static void take_and_give(void)
+{
+	take();
+	use_up();
+	give(TAKEN);
+	on_freelists_with(rest);
+}
+
+/* What was freed at that point is what comes next. */
+static bool comes(unsigned i)
+{
+	return sy_malloc(heap, SIZE, 0) == objects[nth(i)];
+}
+
+/* The last one that was freed comes first. */
+static void serves_them(void)
+{
+	take_and_give();
+	for (unsigned i = TAKEN; i--;)
+		CHECK(comes(i) || !gathers());
+}
+
+static void knows_a_limit(void)
+{
+	take_and_give();
+	for (unsigned i = 4; i--;)
+		CHECK(comes(i) || !gathers());
+}
+
+static void gathers_none(void)
+{
+	take_and_give();
+	CHECK(!comes(TAKEN - 1));
+}
+
+static void trims(void)
+{
+	take_and_give();
+	sy_heap_trim(heap);
+	CHECK_EQUAL(on_freelists_with(rest), 0);
+}
+
+static void shrinks(void)
+{
+	take_and_give();
+	sy_heap_shrink(heap);
+	CHECK_EQUAL(on_freelists_with(rest), 0);
+}
+
+static void settles(void)
+{
+	take_and_give();
+	sy__settle_soon(heap);
+	sy__heap_tick(heap);
+	on_freelists_with(rest);
+	CHECK(!comes(TAKEN - 1));
+}
+
+/* Pages for another size. */
+static void gives_way(void)
+{
+	take_and_give();
+	for (unsigned i = 0; i < TAKEN; i++)
+		CHECK(sy_malloc(heap, 3 * SIZE, 0) != NULL);
+	CHECK(!comes(TAKEN - 1));
+}
+
+/* Objects that are freed at once as they were taken, and others, with all that is kept of them sound at any time. */
+static void random_work(void)
+{
+	static void *held[MOST];
+	size_t in_use = 0;
+	uint64_t state = 7;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		unsigned at = (unsigned)((state = state * 6364136223846793005u + 1442695040888963407u) >> 33) % MOST;
+
+		if (round % 5 == 0)
+			sy_mfree(heap, sy_malloc(heap, SIZE, 0));
+		if (held[at])
+			sy_mfree(heap, held[at]);
+		in_use += held[at] ? (size_t)-1 : 1;
+		held[at] = held[at] ? NULL : sy_malloc(heap, SIZE, 0);
+		if (held[at])
+			memset(held[at], (int)round, SIZE);
+		if (round % 1000 == 0)
+			on_freelists_with(in_use);
+	}
+	for (unsigned i = 0; i < MOST; i++) {
+		if (held[i])
+			sy_mfree(heap, held[i]);
+		held[i] = NULL;
+	}
+	on_freelists_with(0);
+}
+
+static void *run(void *work)
+{
+	(*(void (**)(void))work)();
+	return NULL;
+}
+
+static void in_thread(void (*work)(void))
+{
+	pthread_t thread;
+
+	CHECK_EQUAL(pthread_create(&thread, NULL, run, &work), 0);
+	pthread_join(thread, NULL);
+}
+
+static void open_with(const char *spec)
+{
+	const struct sy_heap_options options = { .reserve = RESERVE };
+	const char *error = "";
+
+	heap = sy_heap_open(spec, &options, &error);
+	CHECK(heap != NULL);
+	sy__time_set(&heap->settle_due, UINT64_MAX); /* however long this takes */
+}
+
+static void try(const char *spec, void (*work)(void))
+{
+	open_with(spec);
+	in_thread(work);
+	sy_heap_close(heap);
+}
+
+/* ---- Two of them ------------------------------------------------------------------------------------------------------ */
+
+static void frees_others(void)
+{
+	use_up();
+	give(TAKEN / 2);
+	CHECK(comes(TAKEN / 2 - 1) || !gathers());
+}
+
+/* Of the main thread's slabs, which has half of the objects still. */
+static void of_others(void)
+{
+	open_with("slub");
+	take();
+	in_thread(frees_others);
+	on_freelists_with(TAKEN / 2 + 1 + rest);
+	sy_heap_trim(heap);
+	CHECK_EQUAL(on_freelists_with(TAKEN / 2 + 1 + rest), 0);
+	sy_heap_close(heap);
+}
+
+static void inherits(void)
+{
+	CHECK(comes(TAKEN - 1) || !gathers());
+}
+
+/* The next thread gets the slot. */
+static void of_a_thread_that_ended(void)
+{
+	open_with("slub");
+	in_thread(take_and_give);
+	on_freelists_with(rest);
+	in_thread(inherits);
+	sy_heap_close(heap);
+}
+
+int main(void)
+{
+	try("slub", serves_them);
+	try("slub:sheaf=4", knows_a_limit);
+	try("slub:sheaf=0", gathers_none);
+	try("slub", trims);
+	try("slub", shrinks);
+	try("slub", settles);
+	try("slub", gives_way);
+	try("slub", random_work);
+	try("slub:sheaf=3,strays=9", random_work);
+	try("slub:max_order=0", random_work);
+	of_others();
+	of_a_thread_that_ended();
+	return check_result();
+}
