@@ -15,7 +15,7 @@
  * (sy__call_note), so that to free it nothing needs to be looked up: neither its page's slab, nor the cache.
  *
  * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that
- * slab or from another one, and takes 16 instructions more, none of them atomic (slub_owned.c). An object of another slot's
+ * slab or from another one, and takes 18 instructions more, none of them atomic (slub_owned.c). An object of another slot's
  * slab is kept, for the slot's next allocations (slub_strays.c). What is not takes one compare-and-exchange: that pushes the
  * object onto the slab's own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on
  * whatever slot; and whether the slab is a slot's, or partial and not about to become empty, is told by the word itself. A full
