@@ -148,10 +148,10 @@ static struct sy_page *slab_of(const struct sy__slub_cache *cache, const void *a
 	return sy__page_is_slab(page) && sy__slub_slab(page)->cache == cache && sy__slub_in_slab(cache, page, address) ? page : NULL;
 }
 
-/* On one list. */
+/* On one list: between the call that adds one too many and that which sends them home a claimer may look. */
 static size_t most(const struct sy__slub_cache *cache)
 {
-	return cache->stray_limit > cache->sheaf_limit ? cache->stray_limit : cache->sheaf_limit;
+	return (cache->stray_limit > cache->sheaf_limit ? cache->stray_limit : cache->sheaf_limit) + (size_t)1;
 }
 
 /* Of a list that may have been written over: as far as it is sound. */
@@ -159,7 +159,7 @@ static size_t length(const struct sy__slub_cache *cache, const struct sy__slub_s
 {
 	size_t count = 0;
 
-	for (; count <= most(cache) && slab_of(cache, at); at = at->next)
+	for (; count < most(cache) && slab_of(cache, at); at = at->next)
 		count++;
 	return count;
 }
@@ -198,7 +198,7 @@ const char *sy__slub_check_strays(const struct sy__slub_cache *cache, const stru
 
 static void mark_list(struct sy__walk *walk, const struct sy__slub_cache *cache, const struct sy__slub_stray *at, const char *list, unsigned slot)
 {
-	for (uint64_t place = 0; place <= most(cache) && slab_of(cache, at); at = at->next)
+	for (uint64_t place = 0; place < most(cache) && slab_of(cache, at); at = at->next)
 		sy__walk_mark(walk, at, SY_PART_SLOT, list, slot, place++);
 }
 
