@@ -68,10 +68,26 @@ static void wait_in_work(struct work_struct *work)
 	atomic_inc(&done);
 }
 
+#define TIME_TO_FLUSH 300 /* milliseconds, on a machine that has much else to do */
+
+static atomic_t flushing;
+
+/* Once somebody waits for that. */
+static void let_go_on(struct work_struct *work)
+{
+	(void)work;
+	while (!atomic_read(&flushing))
+		msleep(1);
+	msleep(TIME_TO_FLUSH);
+	complete(&may_go_on);
+	complete(&may_go_on);
+}
+
 static void works(void)
 {
 	struct workqueue_struct *many = alloc_workqueue("many-%d", WQ_UNBOUND, 0, 1), *one = alloc_ordered_workqueue("one", 0);
 	DECLARE_WORK(waits, wait_in_work);
+	DECLARE_WORK(lets_go_on, let_go_on);
 
 	queue_jobs(many, run_job);
 	flush_workqueue(many);
@@ -82,8 +98,8 @@ static void works(void)
 		msleep(1);
 	CHECK(queue_work(many, &waits)); /* runs again when it has done */
 	CHECK(!queue_work(many, &waits));
-	complete(&may_go_on);
-	complete(&may_go_on);
+	CHECK(queue_work(one, &lets_go_on));
+	atomic_set(&flushing, 1);
 	CHECK(flush_work(&waits));
 	CHECK(!flush_work(&waits));
 	destroy_workqueue(one);
