@@ -50,15 +50,6 @@ static SY__OUT_OF_LINE void *fetch_here(struct sy__slub_cache *cache, unsigned f
 	return sy__unlikely(!object) ? sy__here_refused(&cache->cache, flags) : object;
 }
 
-/* In a call, which ends: an object of the active slab. Where strays gather on the freelist they are counted, so what was handed
- * out last is not put there either as if it were nothing else. */
-static inline void *hand_out_own(struct sy__slub_slot *own, void *object, size_t offset)
-{
-	if (sy__unlikely(own->sheaf))
-		return sy__slub_hand_out_stray(own, object);
-	return sy__slub_hand_out(own, object, sy__slub_noted(object, offset));
-}
-
 /* The first object of what the slot owns beside what its active slab holds, in a call that ends; or NULL: a slow call must
  * follow, which forgets what was noted of a slab that is the slot's no more. */
 static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
@@ -68,7 +59,7 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 	if (sy__unlikely(sy__tick_is_due()))
 		return NULL;
 	object = sy__slub_refill(cache, own);
-	return sy__likely(object) ? hand_out_own(own, object, cache->offset) : NULL;
+	return sy__likely(object) ? sy__slub_hand_out(own, object, sy__slub_noted(object, cache->offset)) : NULL;
 }
 
 /* The same of all that it owns, and keeps. */
@@ -80,7 +71,7 @@ static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot 
 		return sy__slub_hand_out_stray(own, object);
 	if (own->slab)
 		object = sy__slub_pop_held(own, cache->offset);
-	return object ? hand_out_own(own, object, cache->offset) : refilled_more(cache, own);
+	return object ? sy__slub_hand_out(own, object, sy__slub_noted(object, cache->offset)) : refilled_more(cache, own);
 }
 
 static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags, struct sy__slub_slot *own)
@@ -310,7 +301,7 @@ static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *hea
 	if (sy__unlikely(sy__tick_is_due()))
 		return sy__here_malloc(size, heap);
 	sy__slub_carve(sy__slub_slab(own->slab)->cache, own);
-	return sy__slub_hand_out_first(own, 0, own->sheaf);
+	return sy__slub_hand_out_first(own, 0, false);
 }
 
 SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
@@ -322,7 +313,7 @@ SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, 
 	if (own->slab)
 		object = sy__slub_pop_held(own, 0);
 	if (object)
-		return hand_out_own(own, object, 0);
+		return sy__slub_hand_out(own, object, sy__slub_noted(object, 0));
 	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);
 }
 
@@ -335,7 +326,7 @@ static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, str
 
 	if (sy__likely(cache)) {
 		own = sy__slub_slot_here(cache->slots, sy__call_begin());
-		object = sy__slub_take_here(own, 0, own->sheaf);
+		object = sy__slub_take_here(own, 0, own->astray);
 	}
 	if (sy__unlikely(!object))
 		return kmalloc_refill_here(size, flags, heap);
@@ -373,7 +364,7 @@ SY__OUT_OF_LINE void *sy__slub_malloc_other(size_t size, struct sy_heap *heap)
 	if (sy__unlikely(size - 1 >= SY__KMALLOC_LARGEST))
 		return large_here(size, heap);
 	own = sy__slub_slot_here(slub->sizes->classes[slub->kmalloc.medium_class[sy__kmalloc_step(size)]], sy__call_begin());
-	object = sy__slub_take_here(own, 0, own->sheaf);
+	object = sy__slub_take_here(own, 0, own->astray);
 	return sy__likely(object) ? object : sy__slub_malloc_refill(size, heap, own);
 }
 
@@ -402,7 +393,8 @@ SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, 
 }
 
 /* Of a cache that gathers strays, in a call that ends: onto the slot's freelist, if that is empty or has such, and room. The
- * slab, which any slot may own, is not even looked at. The dummy has no room. */
+ * slab, which any slot may own, is not even looked at. Strays are counted, so what was handed out last is no more put there as if
+ * it were nothing else. The dummy has no room. */
 SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap, intptr_t word, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[sy__heads_mark(word) - 1], here);
@@ -411,6 +403,8 @@ SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap
 	struct sy_page *page;
 
 	if (sy__likely(there < own->sheaf)) {
+		if (!first)
+			sy__call_note(SY__NOTHING, own);
 		sy__slub_gather(own, object, there + 1);
 		sy__call_end();
 		return;

@@ -16,6 +16,11 @@ static struct sy_heap *heap;
 static void *objects[TAKEN];
 static size_t rest; /* objects in use beside them */
 
+struct stray {
+	void *next;
+	size_t left;
+};
+
 static bool gathers(void)
 {
 	return sizeof(void *) == 8; /* else there is no room for marks of pages */
@@ -115,6 +120,27 @@ static void knows_a_limit(void)
 	take_and_give();
 	for (unsigned i = 4; i--;)
 		CHECK(comes(i) || !gathers());
+}
+
+/* The object that was handed out last is counted, too, where another one has gathered since. */
+static void counts_them(void)
+{
+	unsigned gathered = 0;
+
+	take();
+	for (unsigned i = 0; i < TAKEN; i++) {
+		struct stray *last = sy_malloc(heap, SIZE, 0);
+
+		sy_mfree(heap, objects[nth(i)]);
+		memset(last, 0, SIZE);
+		sy_mfree(heap, last);
+		gathered += last->next == objects[nth(i)];
+		CHECK(last->next != objects[nth(i)] || last->left == 2);
+		for (unsigned again = 0; again < 2; again++)
+			CHECK(sy_malloc(heap, SIZE, 0) != NULL);
+	}
+	CHECK(gathered || !gathers());
+	on_freelists_with(2 * TAKEN);
 }
 
 static void gathers_none(void)
@@ -255,6 +281,7 @@ int main(void)
 {
 	try("slub", serves_them);
 	try("slub:sheaf=4", knows_a_limit);
+	try("slub", counts_them);
 	try("slub:sheaf=0", gathers_none);
 	try("slub", trims);
 	try("slub", shrinks);
