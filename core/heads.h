@@ -28,20 +28,26 @@ bool sy__heads_set(struct sy__heads *, const struct sy_heap *, struct sy_page *,
 #define SY__HEADS_MOST_MARK (sizeof(void *) == 8 ? 127u : 0u)
 #define SY__HEADS_MARKED (SY__HEADS_MOST_MARK + 1u) /* beside the mark */
 
-/* What is said of a page in the range: negative where its block has a mark, if there are any. The next two take it apart. */
-static inline intptr_t sy__heads_word(const struct sy__heads *heads, size_t page)
+/* What is said of a page in the range. The next ones take it apart. */
+static inline uintptr_t sy__heads_word(const struct sy__heads *heads, size_t page)
 {
-	return (intptr_t)heads->table[page];
+	return (uintptr_t)heads->table[page];
 }
 
-static inline unsigned sy__heads_mark(intptr_t word)
+/* Where it has no mark, it is its block's descriptor. */
+static inline bool sy__heads_is_marked(uintptr_t word)
+{
+	return SY__HEADS_MOST_MARK && (ptrdiff_t)word < 0;
+}
+
+static inline unsigned sy__heads_mark(uintptr_t word)
 {
 	return (unsigned)((uint64_t)word >> SY__HEADS_MARK_SHIFT) & SY__HEADS_MOST_MARK;
 }
 
-static inline struct sy_page *sy__heads_block(intptr_t word)
+static inline struct sy_page *sy__heads_block(uintptr_t word)
 {
-	return (struct sy_page *)(SY__HEADS_MOST_MARK ? (uintptr_t)word << 8 >> 8 : (uintptr_t)word);
+	return (struct sy_page *)(SY__HEADS_MOST_MARK ? word << 8 >> 8 : word);
 }
 
 /* First page of the block that a page in the range is in. */

@@ -15,7 +15,7 @@ void *sy__slub_malloc_refill(size_t size, struct sy_heap *, struct sy__slub_slot
 void *sy__slub_malloc_other(size_t size, struct sy_heap *);
 void sy__slub_emptied_here(struct sy_page *, ptrdiff_t here);
 void sy__slub_kfree_foreign(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t here);
-void sy__slub_kfree_gathering(void *object, struct sy_heap *, intptr_t word, ptrdiff_t here);
+void sy__slub_kfree_gathering(void *object, struct sy_heap *, uintptr_t word, ptrdiff_t here);
 
 /* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
 static inline void **sy__slub_link_at(void *object, size_t offset)
@@ -103,11 +103,11 @@ static inline void *sy__slub_malloc_here(size_t size, struct sy_heap *heap)
  * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
 static inline void sy__slub_kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
-	intptr_t word = sy__heads_word(&sy__slub_heap(heap)->heads, at);
+	uintptr_t word = sy__heads_word(&sy__slub_heap(heap)->heads, at);
 	ptrdiff_t here = sy__call_here();
 	struct sy_page *page = (struct sy_page *)word;
 
-	if (sy__unlikely(SY__HEADS_MOST_MARK && word < 0))
+	if (sy__unlikely(sy__heads_is_marked(word)))
 		sy__slub_kfree_gathering(object, heap, word, here);
 	else if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
 		sy__slub_put_owned(here, page, object, 0);

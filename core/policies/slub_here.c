@@ -395,7 +395,7 @@ SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, 
 /* Of a cache that gathers strays, in a call that ends: onto the slot's freelist, if that is empty or has such, and room. The
  * slab, which any slot may own, is not even looked at. Strays are counted, so what was handed out last is no more put there as if
  * it were nothing else. The dummy has no room. */
-SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap, intptr_t word, ptrdiff_t here)
+SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap, uintptr_t word, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[sy__heads_mark(word) - 1], here);
 	const struct sy__slub_stray *first = own->freelist;
