@@ -24,7 +24,7 @@
 #include "page_interface.h"
 
 #define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages: their heads are as much memory as the largest pages of machines are */
-#define CHUNK_BYTES (CHUNK * sizeof(struct sy_page *))
+#define CHUNK_BYTES (CHUNK * sizeof(uintptr_t))
 
 static size_t chunks(size_t pages)
 {
@@ -53,7 +53,7 @@ bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
 	heads->there = sy__source_reserve(heads->reserved);
 	if (!heads->there)
 		return false;
-	heads->table = (struct sy_page **)(void *)(heads->there + there_bytes(heads->pages));
+	heads->table = (uintptr_t *)(void *)(heads->there + there_bytes(heads->pages));
 	if (sy__source_commit(heads->there, there_bytes(heads->pages)) != 0) {
 		sy__heads_destroy(heads);
 		return false;
@@ -92,17 +92,10 @@ static SY__COLD bool make_usable(struct sy__heads *heads, size_t chunk)
 	return true;
 }
 
-static struct sy_page *marked(struct sy_page *page, unsigned mark)
-{
-	uint64_t word = (uint64_t)(uintptr_t)page | (uint64_t)(mark | SY__HEADS_MARKED) << SY__HEADS_MARK_SHIFT;
-
-	return mark ? (struct sy_page *)(uintptr_t)word : page;
-}
-
 bool sy__heads_set(struct sy__heads *heads, const struct sy_heap *heap, struct sy_page *page, size_t count, unsigned mark)
 {
 	size_t first = sy__heads_index(heads, sy__page_address(heap, page));
-	struct sy_page **heads_of = heads->table + first, *word = marked(page, mark);
+	uintptr_t *heads_of = heads->table + first, word = sy__heads_marked(page, mark);
 
 	if (sy__unlikely(!__atomic_load_n(&heads->there[first / CHUNK], __ATOMIC_ACQUIRE)) && !make_usable(heads, first / CHUNK))
 		return false;

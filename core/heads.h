@@ -7,7 +7,7 @@
 struct sy__heads {
 	uintptr_t memory;       /* address of the first page */
 	size_t pages;           /* in the range */
-	struct sy_page **table; /* for each of them, the descriptor of the first page of its block, and its block's mark */
+	uintptr_t *table;       /* for each of them, the descriptor of the first page of its block, and its block's mark */
 	uint8_t *there;         /* for each CHUNK of the table: whether it can be written to; NULL: not created */
 	size_t reserved;        /* bytes from there on */
 };
@@ -19,19 +19,24 @@ void sy__heads_destroy(struct sy__heads *);
 /* The range has so many pages from now on, at most as many as at first. False: there are no addresses for that. */
 bool sy__heads_reach(struct sy__heads *, size_t pages);
 
-/* So many pages are a block's from now on, from its first one, with a mark: 0, or up to SY__HEADS_MOST_MARK. False: there is no
- * memory to say so. */
-bool sy__heads_set(struct sy__heads *, const struct sy_heap *, struct sy_page *, size_t count, unsigned mark);
-
-/* A mark stands in the highest byte of a word, where no address has anything; there is none in words of 32 bits. */
+/* A mark stands in the highest byte of a word, where no address has anything; there is none in words of 32 bits. It is 0, or
+ * SY__HEADS_MARKED and a number up to SY__HEADS_MOST_MARK. */
 #define SY__HEADS_MARK_SHIFT 56u
 #define SY__HEADS_MOST_MARK (sizeof(void *) == 8 ? 127u : 0u)
-#define SY__HEADS_MARKED (SY__HEADS_MOST_MARK + 1u) /* beside the mark */
+#define SY__HEADS_MARKED 128u
 
-/* What is said of a page in the range. The next ones take it apart. */
+/* So many pages are a block's from now on, from its first one, with that mark. False: there is no memory to say so. */
+bool sy__heads_set(struct sy__heads *, const struct sy_heap *, struct sy_page *, size_t count, unsigned mark);
+
+/* What is said of the pages of a block, and of a page in the range. The next ones take it apart. */
+static inline uintptr_t sy__heads_marked(const struct sy_page *page, unsigned mark)
+{
+	return (uintptr_t)((uint64_t)(uintptr_t)page | (uint64_t)mark << SY__HEADS_MARK_SHIFT);
+}
+
 static inline uintptr_t sy__heads_word(const struct sy__heads *heads, size_t page)
 {
-	return (uintptr_t)heads->table[page];
+	return heads->table[page];
 }
 
 /* Where it has no mark, it is its block's descriptor. */
@@ -40,7 +45,7 @@ static inline bool sy__heads_is_marked(uintptr_t word)
 	return SY__HEADS_MOST_MARK && (ptrdiff_t)word < 0;
 }
 
-static inline unsigned sy__heads_mark(uintptr_t word)
+static inline unsigned sy__heads_number(uintptr_t word)
 {
 	return (unsigned)((uint64_t)word >> SY__HEADS_MARK_SHIFT) & SY__HEADS_MOST_MARK;
 }

@@ -112,7 +112,7 @@ struct sy__slub_cache {
 	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
 	uint16_t sheaf_limit;  /* strays that kfree gathers on a slot's freelist; 0: it does not */
-	uint8_t sheaf_mark;    /* if it does, of all pages (core/heads.h): one more than the number of the class; else 0 */
+	uint8_t sheaf_mark;    /* if it does, of all pages (core/heads.h): the number of the class; else 0 */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */

@@ -130,11 +130,6 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 	return count;
 }
 
-static unsigned mark_of(const struct sy__slub_heap *slub, const char *at)
-{
-	return sy__heads_mark(sy__heads_word(&slub->heads, sy__heads_index(&slub->heads, at)));
-}
-
 /* Whether kfree finds the slab by every page of it, in a heap of threads. */
 static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 {
@@ -142,7 +137,7 @@ static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 	const char *start = sy__page_address(&slub->heap, page);
 
 	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE)
-		if (sy__heads_of(&slub->heads, start + at) != page || mark_of(slub, start + at) != cache->sheaf_mark)
+		if (sy__heads_word(&slub->heads, sy__heads_index(&slub->heads, start + at)) != sy__heads_marked(page, cache->sheaf_mark))
 			return false;
 	return true;
 }

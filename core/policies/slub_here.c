@@ -397,7 +397,7 @@ SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, 
  * it were nothing else. The dummy has no room. */
 SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap, uintptr_t word, ptrdiff_t here)
 {
-	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[sy__heads_mark(word) - 1], here);
+	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[sy__heads_number(word)], here);
 	const struct sy__slub_stray *first = own->freelist;
 	size_t there = !first ? 0 : own->astray ? first->left : SIZE_MAX;
 	struct sy_page *page;
@@ -463,7 +463,7 @@ static void fill_sizes(struct sy__slub_sizes *sizes, const struct sy__slub_heap 
 		struct sy__slub_cache *cache = sy__slub_cache(kmalloc->classes[class]);
 
 		sizes->classes[class] = cache->slots;
-		cache->sheaf_mark = (uint8_t)(cache->sheaf_limit ? class + 1 : 0);
+		cache->sheaf_mark = (uint8_t)(cache->sheaf_limit ? SY__HEADS_MARKED | class : 0);
 	}
 	if (has_gap(slub))
 		sizes->classes[kmalloc->medium_class[SY__KMALLOC_STEPS - 1]] = slub->nowhere;
