@@ -66,8 +66,7 @@ static void give(unsigned at)
 	world.bytes[at] = 0;
 }
 
-/* ---- What there is at first: so many runs of the first slot's, of which it keeps the last few; and some of the second's
- * ------ */
+/* ---- What there is at first: so many runs of the first slot's, of which it keeps the last few; and some of the second's ---- */
 
 static void open_heap(void)
 {

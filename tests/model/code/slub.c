@@ -25,8 +25,7 @@ static void fill(const struct setting *settings, unsigned own, unsigned others, 
 		take(own + i);
 }
 
-/* ---- Two full slabs of the first slot's: each is adopted by whoever frees into it first
- * ------------------------------------- */
+/* ---- Two full slabs of the first slot's: each is adopted by whoever frees into it first ------------------------ */
 
 static void two_slabs(void)
 {
@@ -50,8 +49,7 @@ static void frees_the_others(void)
 	take(7);
 }
 
-/* ---- The second of three slabs becomes empty on the first slot's list
- * ---------------------------------------------------------- */
+/* ---- The second of three slabs becomes empty on the first slot's list ------------------------------------------ */
 
 static void three_slabs(void)
 {
@@ -72,8 +70,7 @@ static void frees_into_the_last(void)
 	take(8);
 }
 
-/* ---- Both slots empty slabs that the other has objects of, and keep none
- * ----------------------------------------------------- */
+/* ---- Both slots empty slabs that the other has objects of, and keep none --------------------------------------- */
 
 static void slab_each(void)
 {
@@ -96,8 +93,7 @@ static void empties_second(void)
 	take(9);
 }
 
-/* ---- No slot adopts what others filled: slabs go to the node's list, come from it, and become empty there
- * --------------------- */
+/* ---- No slot adopts what others filled: slabs go to the node's list, come from it, and become empty there ------ */
 
 static void node_list(void)
 {
@@ -118,8 +114,7 @@ static void takes_from_node(void)
 	take(6);
 }
 
-/* ---- A slot's end, while others free into its slabs, which have more than two objects
- * ------------------------------------------- */
+/* ---- A slot's end, while others free into its slabs, which have more than two objects -------------------------- */
 
 static const struct setting large_slabs[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 2 }, { "cpu_partial", 0 }, { NULL, 0 } };
 static const struct setting large_adopted[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { NULL, 0 } };
@@ -155,8 +150,7 @@ static void frees_one(void)
 	take(5);
 }
 
-/* ---- Two push at once onto the list of a third one's slab, who takes it
- * ---------------------------------------------------------- */
+/* ---- Two push at once onto the list of a third one's slab, who takes it ---------------------------------------- */
 
 static void one_slab(void)
 {
@@ -178,8 +172,7 @@ static void pushes_too(void)
 	give(1);
 }
 
-/* ---- A claimer drains slots that are at work
- * ---------------------------------------------------------------------------------- */
+/* ---- A claimer drains slots that are at work ------------------------------------------------------------------- */
 
 static void claims(void)
 {
@@ -197,8 +190,7 @@ static void works_too(void)
 	give(1);
 }
 
-/* ---- Strays: objects that a slot keeps of another one's slab, go home, or are handed out again
- * ------------------------------------- */
+/* ---- Strays: objects that a slot keeps of another one's slab, go home, or are handed out again ----------------- */
 
 static const struct setting strays_go[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 1 }, { NULL, 0 } };
 static const struct setting strays_kept[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 2 }, { NULL, 0 } };
@@ -255,8 +247,7 @@ static void ends_with_strays(void)
 	}
 }
 
-/* ---- One makes what the other frees
- * ---------------------------------------------------------------------------------------------- */
+/* ---- One makes what the other frees ---------------------------------------------------------------------------- */
 
 static void nothing(void)
 {
@@ -277,8 +268,7 @@ static void ends_them(void)
 	give(1);
 }
 
-/* ---- A trim gives back pages of slabs into which others free
- * ------------------------------------------------------------------- */
+/* ---- A trim gives back pages of slabs into which others free --------------------------------------------------- */
 
 static void slab_of_two_pages(void)
 {
