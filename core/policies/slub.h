@@ -454,26 +454,15 @@ struct sy__slub_stray {
 	size_t left; /* strays from this one on */
 };
 
-/* In a call, not of the dummy: how many the slot keeps with this one. */
-static inline size_t sy__slub_add_stray(struct sy__slub_slot *own, void *object)
+/* Onto one of the slot's lists, in a call, not of the dummy: how many there are with this one. */
+static inline size_t sy__slub_push_stray(void **list, void *object)
 {
-	struct sy__slub_stray *stray = object, *next = own->strays;
+	struct sy__slub_stray *stray = object, *next = *list;
 
 	stray->next = next;
 	stray->left = next ? next->left + 1 : 1;
-	own->strays = stray;
+	*list = stray;
 	return stray->left;
-}
-
-/* Onto the freelist, which is empty or strays, and has so many then. */
-static inline void sy__slub_gather(struct sy__slub_slot *own, void *object, size_t left)
-{
-	struct sy__slub_stray *stray = object;
-
-	stray->next = own->freelist;
-	stray->left = left;
-	own->freelist = stray;
-	own->astray = true;
 }
 
 /* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many; or NULL. Writes nothing to a

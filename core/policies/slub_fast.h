@@ -35,10 +35,10 @@ static inline const void *sy__slub_noted(const void *object, size_t offset)
 	return offset ? (const char *)object + 1 : object;
 }
 
-/* In a call, which ends: an object that is on the slot's freelist no more. */
-static inline void *sy__slub_hand_out(struct sy__slub_slot *own, void *object, const void *noted)
+/* In a call, which ends: an object of the active slab that is on the slot's freelist no more. */
+static inline void *sy__slub_hand_out(struct sy__slub_slot *own, void *object, size_t offset)
 {
-	sy__call_note(noted, own);
+	sy__call_note(sy__slub_noted(object, offset), own);
 	sy__call_end();
 	return object;
 }
@@ -47,7 +47,9 @@ static inline void *sy__slub_hand_out(struct sy__slub_slot *own, void *object, c
  * slab, and have an object of another cache there, which is freed here next. */
 static inline void *sy__slub_hand_out_stray(struct sy__slub_slot *own, void *object)
 {
-	return sy__slub_hand_out(own, object, SY__NOTHING);
+	sy__call_note(SY__NOTHING, own);
+	sy__call_end();
+	return object;
 }
 
 /* The same of the freelist's first, of which there is one; whether that may be a stray. */
@@ -56,7 +58,7 @@ static inline void *sy__slub_hand_out_first(struct sy__slub_slot *own, size_t of
 	void *object = own->freelist;
 
 	own->freelist = *sy__slub_link_at(object, offset);
-	return stray ? sy__slub_hand_out_stray(own, object) : sy__slub_hand_out(own, object, sy__slub_noted(object, offset));
+	return stray ? sy__slub_hand_out_stray(own, object) : sy__slub_hand_out(own, object, offset);
 }
 
 /* In a call: the slot's next object, which ends it; or NULL. */

@@ -59,7 +59,7 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 	if (sy__unlikely(sy__tick_is_due()))
 		return NULL;
 	object = sy__slub_refill(cache, own);
-	return sy__likely(object) ? sy__slub_hand_out(own, object, sy__slub_noted(object, cache->offset)) : NULL;
+	return sy__likely(object) ? sy__slub_hand_out(own, object, cache->offset) : NULL;
 }
 
 /* The same of all that it owns, and keeps. */
@@ -71,7 +71,7 @@ static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot 
 		return sy__slub_hand_out_stray(own, object);
 	if (own->slab)
 		object = sy__slub_pop_held(own, cache->offset);
-	return object ? sy__slub_hand_out(own, object, sy__slub_noted(object, cache->offset)) : refilled_more(cache, own);
+	return object ? sy__slub_hand_out(own, object, cache->offset) : refilled_more(cache, own);
 }
 
 static SY__OUT_OF_LINE void *refill_here(struct sy__slub_cache *cache, unsigned flags, struct sy__slub_slot *own)
@@ -142,7 +142,7 @@ static SY__OUT_OF_LINE void give_strays_here(struct sy__slub_cache *cache)
 /* In a call, which ends; not of the dummy. */
 static inline void keep_stray(struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
 {
-	if (sy__unlikely(sy__slub_add_stray(own, object) > cache->stray_limit))
+	if (sy__unlikely(sy__slub_push_stray(&own->strays, object) > cache->stray_limit))
 		give_strays_here(cache);
 	else
 		sy__call_end();
@@ -219,16 +219,19 @@ static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache
 		give_foreign_here(cache, page, object, here);
 }
 
-/* Frees of other objects than the one that was handed out last, in a call. */
-static inline void free_other(struct sy__slub_cache *cache, void *object, size_t offset)
+/* Into a slab of a cache whose links are there, in a call that ends. */
+static inline void put_into(struct sy__slub_cache *cache, struct sy_page *page, void *object, size_t offset, ptrdiff_t here)
 {
-	struct sy_page *page = sy__heads_of(&sy__slub_heap(cache->cache.heap)->heads, object);
-	ptrdiff_t here = sy__call_here();
-
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, offset)))
 		sy__slub_put_owned(here, page, object, offset);
 	else
 		put_foreign_here(object, cache, page, here);
+}
+
+/* Frees of other objects than the one that was handed out last, in a call. */
+static inline void free_other(struct sy__slub_cache *cache, void *object, size_t offset)
+{
+	put_into(cache, sy__heads_of(&sy__slub_heap(cache->cache.heap)->heads, object), object, offset, sy__call_here());
 }
 
 static SY__OUT_OF_LINE void free_other_here(struct sy__slub_cache *cache, void *object)
@@ -313,7 +316,7 @@ SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, 
 	if (own->slab)
 		object = sy__slub_pop_held(own, 0);
 	if (object)
-		return sy__slub_hand_out(own, object, sy__slub_noted(object, 0));
+		return sy__slub_hand_out(own, object, 0);
 	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);
 }
 
@@ -400,20 +403,18 @@ SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap
 	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[sy__heads_number(word)], here);
 	const struct sy__slub_stray *first = own->freelist;
 	size_t there = !first ? 0 : own->astray ? first->left : SIZE_MAX;
-	struct sy_page *page;
 
-	if (sy__likely(there < own->sheaf)) {
-		if (!first)
-			sy__call_note(SY__NOTHING, own);
-		sy__slub_gather(own, object, there + 1);
-		sy__call_end();
+	if (sy__unlikely(there >= own->sheaf)) {
+		struct sy_page *page = sy__heads_block(word);
+
+		put_into(sy__slub_slab(page)->cache, page, object, 0, here);
 		return;
 	}
-	page = sy__heads_block(word);
-	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, 0)))
-		sy__slub_put_owned(here, page, object, 0);
-	else
-		put_foreign_here(object, sy__slub_slab(page)->cache, page, here);
+	if (!first)
+		sy__call_note(SY__NOTHING, own);
+	sy__slub_push_stray(&own->freelist, object);
+	own->astray = true;
+	sy__call_end();
 }
 
 static void kfree_here(void *object, struct sy_heap *heap)

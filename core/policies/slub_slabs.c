@@ -440,7 +440,6 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-
 	uint64_t pages = own->sheaf ? give_strays(cache, slot) : 0;
 
 	sy__spares_anew(cache->cache.heap, slot);
@@ -573,8 +572,6 @@ static void leave_for_next(struct sy__slub_cache *cache, unsigned slot)
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
 	sy__slub_give_strays(cache, slot);
-	if (!own->sheaf)
-		sy__slub_end_strays(cache, slot);
 	if (own->slab && !stays(cache, own))
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_give_empties(cache, slot, 0);

@@ -26,18 +26,18 @@
  * the slot has no active slab of the cache, as it has no use for them. And not in heaps of several nodes, where a freelist is of
  * one.
  *
- * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full slab,
- * which they make the slot's by an exchange, and most allocations take up a slab for one object; and each waits for a slab's
- * descriptor that is in no cache. So what kfree gives back of size classes above SY__KMALLOC_SMALL becomes a stray at once,
- * whosever slab it is of: nobody looks at the slab, as the word of the object's page (core/heads.h) bears a mark that says which
- * class it is. Such strays gather right on the slot's freelist, up to sheaf_limit (own->sheaf; 0 where the slot has no active
- * slab), if that is empty or made of strays, as own->astray says: then it has nothing to do with the active slab, which waits
- * beside it with what is held in it and not carved; who gives that slab up sends the freelist home first. Lest it be made of
- * something else, a slot takes a few held objects of its active slab one by one (sy__slub_pop_held). What there is no room for
- * goes the usual way, to its slab. They go home when other strays do, and each time that the heap settles, since they keep slabs
- * of many pages; those of a thread that ends are its slot's next owner's. The mark costs frees of small objects two instructions;
- * and a branch, which a program whose objects are at random above and below that size makes processors guess. (What it gains:
- * docs/benchmarks.md.)
+ * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full
+ * slab, which they make the slot's by an exchange, and most allocations take up a slab for one object; and each waits for a
+ * slab's descriptor that is in no cache. So what kfree gives back of size classes above SY__KMALLOC_SMALL becomes a stray at
+ * once, whosever slab it is of: nobody looks at the slab, as the word of the object's page (core/heads.h) bears a mark that
+ * says which class it is. Such strays gather right on the slot's freelist, up to sheaf_limit (own->sheaf; 0 before the slot
+ * has had an active slab), if that is empty or made of strays, as own->astray says: then it has nothing to do with the active
+ * slab, which waits beside it with what is held in it and not carved; who gives that slab up sends the freelist home first.
+ * Lest it be made of something else, a slot takes a few held objects of its active slab one by one (sy__slub_pop_held). What
+ * there is no room for goes the usual way, to its slab. They go home when other strays do, and each time that the heap
+ * settles, since they keep slabs of many pages; those of a thread that ends are its slot's next owner's. The mark costs frees
+ * of small objects two instructions; and a branch, which a program whose objects are at random above and below that size makes
+ * processors guess. (What it gains: docs/benchmarks.md.)
  *
  * Linux has come to the same: its caches of Linux 6.18 may have sheaves, arrays of free objects of any slab on each CPU.
  *
