@@ -7,7 +7,6 @@
 
 #define OBJECTS 1000
 #define SIZE 200
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 
 static atomic_uint constructed, destructed;
 
@@ -53,7 +52,7 @@ static void end_after(const char *policy, unsigned step)
 {
 	struct sy_cache_config plain = { .name = "plain", .size = SIZE };
 	struct sy_cache_config counted = { .name = "counted", .size = SIZE, .constructor = count_constructed, .destructor = count_destructed };
-	struct sy_heap_options small = { .reserve = RESERVE };
+	struct sy_heap_options small = { .reserve = SMALL_RESERVE };
 	const char *error = "";
 	struct use one = { .heap = sy_heap_open(policy, &small, &error), .step = step };
 	pthread_t thread;

@@ -3,10 +3,8 @@
  * thread gets next; up to a limit, beyond which it goes to its slab. It goes home when somebody trims or shrinks, when the heap
  * settles, and when the thread needs pages; a thread's successor gets it.
  */
-#include "core/here.h"
-#include "threads_support.h"
+#include "threads_heap.h"
 
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SIZE 2000
 #define TAKEN 48 /* of several slabs */
 #define ROUNDS 20000
@@ -226,12 +224,7 @@ static void in_thread(void (*work)(void))
 
 static void open_with(const char *spec)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
-	const char *error = "";
-
-	heap = sy_heap_open(spec, &options, &error);
-	CHECK(heap != NULL);
-	sy__time_set(&heap->settle_due, UINT64_MAX); /* however long this takes */
+	heap = open_unsettled(spec);
 }
 
 static void try(const char *spec, void (*work)(void))

@@ -6,11 +6,10 @@
 #include "threads_support.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define MOST_TRIES 20000
 
 static struct yard yard;
-static const struct sy_heap_options small = { .reserve = RESERVE };
+static const struct sy_heap_options small = { .reserve = SMALL_RESERVE };
 
 /* ---- A thread that does what it is told --------------------------------------------------------------------------- */
 

@@ -3,11 +3,9 @@
  * (core/policies/slub_nodes.c): they serve without a request of pages; and go when a thread needs memory for something else,
  * when the heap shrinks, and after a while.
  */
-#include "core/here.h"
 #include "core/policies/slub.h"
-#include "threads_support.h"
+#include "threads_heap.h"
 
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SIZE 1024
 #define OTHER 2048
 #define SLABS 8u
@@ -205,13 +203,9 @@ static void they_are_counted(void)
 
 static void run(void (*work)(void))
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
-	const char *error = "";
 	pthread_t thread;
 
-	heap = sy_heap_open("slub:max_order=0", &options, &error);
-	CHECK(heap != NULL);
-	sy__time_set(&heap->settle_due, UINT64_MAX); /* however long this takes */
+	heap = open_unsettled("slub:max_order=0");
 	turn = 0;
 	CHECK_EQUAL(pthread_create(&thread, NULL, other_thread, NULL), 0);
 	work();

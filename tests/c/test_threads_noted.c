@@ -2,10 +2,8 @@
  * The object that a thread got last is freed without a look at what is there (sy__call_note). So that must be what it was, though
  * others may have had it meanwhile: a stray (core/policies/slub_strays.c) whose slab ended, and whose page is another size's.
  */
-#include "core/here.h"
-#include "threads_support.h"
+#include "threads_heap.h"
 
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SIZE 256
 #define OTHER 512
 #define OF_A_SLAB (SY_PAGE_SIZE / SIZE)
@@ -54,13 +52,9 @@ static void *take_strays(void *nothing)
 
 int main(void)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
-	const char *error = "";
 	pthread_t thread;
 
-	heap = sy_heap_open("slub:max_order=0", &options, &error);
-	CHECK(heap != NULL);
-	sy__time_set(&heap->settle_due, UINT64_MAX); /* however long this takes */
+	heap = open_unsettled("slub:max_order=0");
 	turn = OTHERS_AGAIN;
 	CHECK_EQUAL(pthread_create(&thread, NULL, take_strays, NULL), 0);
 	wait_for(MAIN);

@@ -7,7 +7,6 @@
 
 #define PAGE SY_PAGE_SIZE
 #define MIB ((size_t)1 << 20)
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define ROUNDS 4000u
 #define SHARED_CELLS 8u
 
@@ -28,7 +27,7 @@ static void tick(struct sy_heap *heap)
 
 static struct sy_heap *open_for(const char *policy, size_t limit)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE, .limit = limit, .sizing = { .classes = SY_CLASSES_FINE, .align = 16, .exact_runs = true } };
+	const struct sy_heap_options options = { .reserve = SMALL_RESERVE, .limit = limit, .sizing = { .classes = SY_CLASSES_FINE, .align = 16, .exact_runs = true } };
 	const char *error = "";
 	struct sy_heap *heap = sy_heap_open(policy, &options, &error);
 

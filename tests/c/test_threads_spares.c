@@ -3,10 +3,8 @@
  * request of pages, in order of addresses; and go when it needs memory for something else, when its cache shrinks, after a
  * while, and with the thread.
  */
-#include "core/here.h"
-#include "threads_support.h"
+#include "threads_heap.h"
 
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SIZE 1000
 #define OTHER 2000
 #define OBJECTS 1000 /* 1 MiB, of at most 4 */
@@ -164,13 +162,9 @@ static void *they_go_with_shrinks(void *nothing)
 
 static void run(void *(*work)(void *))
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
-	const char *error = "";
 	pthread_t thread;
 
-	heap = sy_heap_open("slub", &options, &error);
-	CHECK(heap != NULL);
-	sy__time_set(&heap->settle_due, UINT64_MAX); /* however long this takes */
+	heap = open_unsettled("slub");
 	CHECK_EQUAL(pthread_create(&thread, NULL, work, NULL), 0);
 	pthread_join(thread, NULL);
 	CHECK_EQUAL(slabs(), 0);

@@ -3,9 +3,8 @@
  * walks it is free all the same, and goes home when it becomes too much, when somebody trims or shrinks, and when the thread
  * ends.
  */
-#include "threads_support.h"
+#include "threads_heap.h"
 
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SIZE 256
 #define LARGER 1024
 #define TAKEN 64 /* objects of the main thread's: those freed here are of the slab that it allocates from */
@@ -20,12 +19,9 @@ enum { WORKS, TAKES_MORE, OVER };
 
 static void open_with(const char *spec, size_t size)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
 	const struct sy_cache_config config = { .name = "crossing", .size = size, .flags = SY_CACHE_NO_MERGE };
-	const char *error = "";
 
-	heap = sy_heap_open(spec, &options, &error);
-	CHECK(heap != NULL);
+	heap = open_small(spec);
 	cache = sy_cache_create(heap, &config);
 	CHECK(cache != NULL);
 	for (unsigned i = 0; i < TAKEN; i++)

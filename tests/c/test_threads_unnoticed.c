@@ -4,11 +4,8 @@
  * home. And what a thread has emptied itself serves all sizes when it ends, none is kept for its own; what is free in the other
  * slabs then stays for the next thread, or goes to their nodes when the heap settles, by a look at few of it.
  */
-#include "threads_support.h"
+#include "threads_heap.h"
 
-#include "core/here.h"
-
-#define RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 #define SMALL 208
 #define OTHER 528
 #define OBJECTS 4000
@@ -88,11 +85,7 @@ static void run(void *(*work)(void *))
 
 static void open_with_objects(void)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
-	const char *error = "";
-
-	heap = sy_heap_open("slub", &options, &error);
-	CHECK(heap != NULL);
+	heap = open_small("slub");
 	for (unsigned i = 0; i < OBJECTS; i++)
 		objects[i] = sy_malloc(heap, SMALL, 0);
 }
@@ -151,11 +144,7 @@ static void *uses_and_ends(void *nothing)
 
 static void none_is_left(void)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
-	const char *error = "";
-
-	heap = sy_heap_open("slub", &options, &error);
-	CHECK(heap != NULL);
+	heap = open_small("slub");
 	run(uses_and_ends);
 	CHECK_EQUAL(look().slabs, 0);
 	sy_heap_close(heap);
@@ -184,12 +173,9 @@ static void *frees_half(void *nothing)
 /* Not to look at all that the thread itself gave back, which may be much, it puts what others gave back in front. */
 static void few_are_in_front(void)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
 	const struct sy_cache_config config = { .name = "in front", .size = SMALL, .flags = SY_CACHE_NO_MERGE };
-	const char *error = "";
 
-	heap = sy_heap_open("slub", &options, &error);
-	CHECK(heap != NULL);
+	heap = open_small("slub");
 	cache = sy_cache_create(heap, &config);
 	CHECK(cache != NULL);
 	run(frees_half);
@@ -221,12 +207,9 @@ static void *batches_of_large_ones(void *nothing)
  * empty slabs: it asks for pages once for all of a batch. */
 static void empties_serve_again(void)
 {
-	const struct sy_heap_options options = { .reserve = RESERVE };
 	const struct sy_cache_config config = { .name = "large", .size = SY_PAGE_SIZE, .flags = SY_CACHE_NO_MERGE };
-	const char *error = "";
 
-	heap = sy_heap_open("slub:max_order=2,min_objects=4", &options, &error);
-	CHECK(heap != NULL);
+	heap = open_small("slub:max_order=2,min_objects=4");
 	cache = sy_cache_create(heap, &config);
 	CHECK(cache != NULL);
 	run(batches_of_large_ones);

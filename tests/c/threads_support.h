@@ -21,6 +21,7 @@
 #define YARD_CELLS 256
 #define YARD_CACHES 3
 #define CONSTRUCTED_BYTE 0x3c
+#define SMALL_RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 
 enum { CONSTRUCTED, TYPESAFE, PLAIN, KMALLOC };
 
