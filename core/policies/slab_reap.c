@@ -230,27 +230,29 @@ static void reap_array(struct sy__slab_cache *cache, unsigned slot, struct sy_li
 	sy__local_end(slot);
 }
 
-static void reap_shared(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy_list *surplus)
+/* Takes what is too many out of the shared array; whether free slabs are too many as well: nobody has looked for one since. */
+static bool reap_shared(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy_list *surplus)
 {
 	uint32_t count;
+	bool idle;
 
-	if (!node->shared)
-		return;
 	sy__lock(&node->lock);
-	count = to_reap(node->shared);
-	sy__slab_put(cache, node, node->shared->objects, count, surplus);
-	sy__slab_drop(node->shared, count);
+	if (node->shared) {
+		count = to_reap(node->shared);
+		sy__slab_put(cache, node, node->shared->objects, count, surplus);
+		sy__slab_drop(node->shared, count);
+	}
+	idle = !node->free_touched;
+	node->free_touched = 0;
 	sy__unlock(&node->lock);
+	return idle;
 }
 
 static void reap_node(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot, struct sy_list *surplus)
 {
 	uint64_t share = (uint64_t)REAPING_SHARE * cache->objects;
 
-	reap_shared(cache, node, surplus);
-	if (node->free_touched)
-		node->free_touched = 0;
-	else
+	if (reap_shared(cache, node, surplus))
 		sy__slab_end_free(cache, node, slot, (node->free_limit + share - 1) / share);
 }
 

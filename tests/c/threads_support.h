@@ -14,6 +14,7 @@
 #include <slabyard/slabyard.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -31,6 +32,17 @@ struct mark {
 	uint32_t kind, bytes; /* of all the object */
 	unsigned char fill;
 };
+
+/* The heap's clock, so many times as fast as it is; nobody uses the library when that changes. */
+static unsigned yard_speed = 1;
+
+static inline uint64_t yard_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * yard_speed;
+}
 
 struct yard {
 	struct sy_heap *heap;
@@ -92,9 +104,11 @@ static inline void yard_free(struct yard *yard, struct mark *mark)
 
 static inline uint32_t yard_size(uint64_t random)
 {
-	unsigned shift = (unsigned)(random % 9); /* up to 16 KiB, mostly small */
+	unsigned shift = (unsigned)(random % 9); /* up to 16 KiB, mostly small; seldom up to 512 KiB */
 
-	return (uint32_t)(sizeof(struct mark) + (random >> 8) % ((uint64_t)64 << shift));
+	if ((random >> 4) % 64 == 0)
+		shift += 5;
+	return (uint32_t)(sizeof(struct mark) + (random >> 10) % ((uint64_t)64 << shift));
 }
 
 static inline struct mark *yard_get(struct yard *yard, uint64_t random)
@@ -152,12 +166,65 @@ static inline void yard_own_cache(struct yard *yard, uint64_t random)
 		atomic_fetch_add(&yard->wrong, 1);
 }
 
+/* Many at once, which go to other threads one by one. */
+static inline void yard_bulk(struct yard *yard, uint64_t random)
+{
+	void *objects[40];
+	unsigned kind = PLAIN, count = sy_alloc_bulk(yard->caches[kind], 0, (unsigned)(random % 40), objects);
+
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t bytes = (uint32_t)yard_sizes[kind];
+		struct mark *mark = objects[i];
+
+		memset(mark, (unsigned char)i, bytes);
+		*mark = (struct mark){ kind, bytes, (unsigned char)i };
+		objects[i] = __atomic_exchange_n(&yard->cells[(random >> 8) % YARD_CELLS], mark, __ATOMIC_ACQ_REL);
+		random = check_random(&random);
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (objects[i])
+			yard_free(yard, objects[i]);
+}
+
+struct yard_seen {
+	uint64_t bytes; /* of parts */
+	bool wrong;
+};
+
+static inline bool yard_see_slab(void *context, const struct sy_slab *slab)
+{
+	struct yard_seen *seen = context;
+
+	(void)slab;
+	seen->bytes = 0;
+	return true;
+}
+
+static inline bool yard_see_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
+{
+	struct yard_seen *seen = context;
+
+	(void)slab;
+	seen->wrong |= part->offset != seen->bytes;
+	seen->bytes += part->bytes;
+	return true;
+}
+
+static inline void yard_walk(struct yard *yard)
+{
+	struct yard_seen seen = { 0, false };
+	struct sy_visitor visitor = { .slab = yard_see_slab, .part = yard_see_part, .context = &seen };
+
+	if (!sy_heap_walk(yard->heap, &visitor) || seen.wrong)
+		atomic_fetch_add(&yard->wrong, 1);
+}
+
 /* What threads do to a heap as a whole, in between. */
 static inline void yard_event(struct yard *yard, uint64_t random)
 {
 	struct sy_cache_counts counts;
 
-	switch (random % 5) {
+	switch (random % 8) {
 	case 0:
 		sy_heap_trim(yard->heap);
 		break;
@@ -165,10 +232,19 @@ static inline void yard_event(struct yard *yard, uint64_t random)
 		sy_heap_shrink(yard->heap);
 		break;
 	case 2:
-		sy_cache_count(yard->caches[random % YARD_CACHES], &counts);
+		sy_cache_count(yard->caches[(random >> 8) % YARD_CACHES], &counts);
 		break;
 	case 3:
 		yard_own_cache(yard, random >> 8);
+		break;
+	case 4:
+		yard_bulk(yard, random >> 8);
+		break;
+	case 5:
+		sy_cache_shrink(yard->caches[(random >> 8) % YARD_CACHES]);
+		break;
+	case 6:
+		yard_walk(yard);
 		break;
 	default:
 		yard_check(yard);

@@ -3,7 +3,7 @@
  *
  * Rounds of a few seconds each, the policies in turn, until the time is over (default: 60 seconds; every policy gets a round in
  * any case). All of a round follows from its seed, but for the order in which threads run: tunables, a limit or a buffer or
- * neither, size classes, alignment, how soon memory goes back, how many threads.
+ * neither, size classes, alignment, how soon memory goes back, how fast the heap's clock runs, how many threads.
  *
  * In a round, worker threads exchange objects through a table (threads_support.h), which are verified to the last byte; now and
  * then one of them trims, shrinks, counts, checks, makes a cache and destroys it, or hoards objects until there is no memory.
@@ -32,7 +32,7 @@ static char buffer[32 << 20] __attribute__((aligned(4096)));
 struct settings {
 	char spec[200];
 	struct sy_heap_options options;
-	unsigned workers;
+	unsigned workers, speed;
 };
 
 struct round {
@@ -124,6 +124,7 @@ static void draw(const struct sy_policy *policy, struct settings *settings, uint
 	options->sizing.classes = below(random, 2) ? SY_CLASSES_FINE : SY_CLASSES_LINUX;
 	options->sizing.align = below(random, 2) ? (uint32_t)(8u << below(random, 5)) : 0;
 	options->sizing.exact_runs = below(random, 2);
+	settings->speed = 1u << 3 * below(random, 4);
 	settings->workers = 2 + (unsigned)below(random, MOST_WORKERS - 1);
 }
 
@@ -201,6 +202,7 @@ static void run(const struct settings *settings, uint64_t seed, double length)
 
 	memset(&round, 0, sizeof(round));
 	alarm((unsigned)length + STUCK_AFTER);
+	yard_speed = settings->speed;
 	if (!yard_open(&round.yard, settings->spec, &settings->options))
 		return;
 	for (unsigned i = 0; i < settings->workers; i++) {
@@ -226,7 +228,8 @@ static void tell(const struct settings *settings, uint64_t seed)
 		printf(", limit %zu MiB", options->limit >> 20);
 	printf("%s%s%s%s", options->buffer ? ", buffer" : "", options->huge_pages ? ", huge pages" : "", options->keep ? ", keep" : "",
 	       options->sizing.exact_runs ? ", exact runs" : "");
-	printf("%s, align %u: ", options->sizing.classes == SY_CLASSES_FINE ? ", fine classes" : "", options->sizing.align);
+	printf("%s, align %u, clock x %u: ", options->sizing.classes == SY_CLASSES_FINE ? ", fine classes" : "", options->sizing.align,
+	       settings->speed);
 	fflush(stdout);
 }
 
@@ -266,6 +269,7 @@ int main(int argc, char **argv)
 	unsigned count = choose(argv + 3, argc > 3 ? (unsigned)argc - 3 : 0, policies);
 
 	signal(SIGALRM, stuck);
+	sy_platform_set_clock(yard_clock);
 	round = length / count < SHORTEST_ROUND ? SHORTEST_ROUND : length / count > LONGEST_ROUND ? LONGEST_ROUND : length / count;
 	for (unsigned i = 0; i < count || seconds() < end; i++, seed++) {
 		uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
