@@ -5,7 +5,8 @@
 #                  thread sanitizer
 #   make install PREFIX=DIR   the library for C and C++, its headers, malloc for LD_PRELOAD, manual pages; DESTDIR= is obeyed
 #   make venv      only the slabyard command, as .venv/bin/slabyard
-#   make soak      random work of many threads on every allocator for SECONDS=3600 seconds; SEED=N to begin with
+#   make soak      random work of many threads on heaps and on malloc, under every allocator, for SECONDS=3600 seconds; SEED=N to
+#                  begin with
 #   make cost      count instructions of hot allocations and frees, ours and others', into docs/cost.md (x86-64 and arm64)
 #   make bench-malloc   real programs under the malloc libraries there are; BENCH="--list" and others: see docs/benchmarks.md
 #   make test-conformance  ten million random operations for every policy, the result into docs/conformance.md
@@ -132,8 +133,9 @@ test-cross: $(VENV)/.tools
 soak: $(CMAKE_STAMP)
 	@mkdir -p build
 	@cmake -S . -B build/test >build/soak.log 2>&1 || { cat build/soak.log; exit 1; }
-	@cmake --build build/test -j $(JOBS) --target slabyard-soak >>build/soak.log 2>&1 || { cat build/soak.log; exit 1; }
-	@build/test/tests/soak/slabyard-soak $(SECONDS) $(SEED)
+	@cmake --build build/test -j $(JOBS) --target slabyard-soak slabyard-soak-malloc >>build/soak.log 2>&1 || { cat build/soak.log; exit 1; }
+	@build/test/tests/soak/slabyard-soak $$(($(SECONDS) / 2)) $(SEED)
+	@build/test/tests/soak/slabyard-soak-malloc $$(($(SECONDS) / 2)) $(SEED)
 
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \

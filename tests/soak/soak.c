@@ -16,10 +16,10 @@
 #include <signal.h>
 #include <time.h>
 
+#include "draw.h"
 #include "threads_support.h"
 
 #define MOST_WORKERS 6
-#define MOST_POLICIES 16
 #define SHORTEST_ROUND 1.0 /* seconds */
 #define LONGEST_ROUND 10.0
 #define STUCK_AFTER 120u
@@ -30,7 +30,7 @@
 static char buffer[32 << 20] __attribute__((aligned(4096)));
 
 struct settings {
-	char spec[200];
+	char spec[SPEC_BYTES];
 	struct sy_heap_options options;
 	unsigned workers, speed;
 };
@@ -48,50 +48,6 @@ struct worker {
 };
 
 /* ---- Settings ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t below(uint64_t *random, uint64_t bound)
-{
-	return check_random(random) % bound;
-}
-
-/* A number that is most often small, as large ones leave most policies with the same few slabs. */
-static int64_t number(const struct sy_tunable *tunable, uint64_t *random)
-{
-	uint64_t range = (uint64_t)(tunable->max - tunable->min), most = (uint64_t)1 << below(random, 12);
-
-	return tunable->min + (int64_t)below(random, (range < most ? range : most) + 1);
-}
-
-static void add_tunable(char *spec, size_t size, const struct sy_tunable *tunable, char before, uint64_t *random)
-{
-	size_t used = strlen(spec);
-	int64_t value = number(tunable, random);
-
-	if (tunable->choices)
-		snprintf(spec + used, size - used, "%c%s=%s", before, tunable->name, tunable->choices[value]);
-	else
-		snprintf(spec + used, size - used, "%c%s=%" PRId64, before, tunable->name, value);
-}
-
-static void draw_spec(const struct sy_policy *policy, char *spec, size_t size, uint64_t *random)
-{
-	struct sy_heap_config parsed;
-	struct sy_fault fault;
-
-	do {
-		char before = ':';
-
-		snprintf(spec, size, "%s", policy->name);
-		for (unsigned i = 0; i < policy->tunable_count; i++) {
-			const struct sy_tunable *tunable = &policy->tunables[i];
-
-			if (below(random, 3) || !strncmp(tunable->name, "log_", 4))
-				continue;
-			add_tunable(spec, size, tunable, before, random);
-			before = ',';
-		}
-	} while (!sy_spec_parse(&parsed, spec, &fault)); /* a minimum above its maximum */
-}
 
 static void draw_memory(struct sy_heap_options *options, uint64_t *random)
 {
@@ -116,7 +72,7 @@ static void draw(const struct sy_policy *policy, struct settings *settings, uint
 	struct sy_heap_options *options = &settings->options;
 
 	memset(settings, 0, sizeof(*settings));
-	draw_spec(policy, settings->spec, sizeof(settings->spec), random);
+	draw_spec(policy, settings->spec, random);
 	draw_memory(options, random);
 	options->keep = !below(random, 4);
 	options->decay_ns = below(random, 2) ? 1 + below(random, 50000000) : 0;
@@ -245,28 +201,12 @@ static void stuck(int number)
 	_exit(3);
 }
 
-static unsigned choose(char **names, unsigned count, const struct sy_policy **policies)
-{
-	unsigned chosen = 0;
-
-	for (unsigned i = 0; i < count && chosen < MOST_POLICIES; i++) {
-		policies[chosen] = sy_policy_find(names[i]);
-		if (!policies[chosen++]) {
-			fprintf(stderr, "slabyard-soak: no allocator is named %s\n", names[i]);
-			exit(2);
-		}
-	}
-	for (const struct sy_policy *const *at = sy_policies; !count && *at && chosen < MOST_POLICIES; at++)
-		policies[chosen++] = *at;
-	return chosen;
-}
-
 int main(int argc, char **argv)
 {
 	double length = argc > 1 ? strtod(argv[1], NULL) : 60, end = seconds() + length, round;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
 	const struct sy_policy *policies[MOST_POLICIES];
-	unsigned count = choose(argv + 3, argc > 3 ? (unsigned)argc - 3 : 0, policies);
+	unsigned count = choose_policies(argv + 3, argc > 3 ? (unsigned)argc - 3 : 0, policies);
 
 	signal(SIGALRM, stuck);
 	sy_platform_set_clock(yard_clock);

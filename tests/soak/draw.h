@@ -1,0 +1,73 @@
+/* Allocators with tunables drawn at random, for the soaks. */
+#ifndef SOAK_DRAW_H
+#define SOAK_DRAW_H
+
+#include <slabyard/slabyard.h>
+
+#include "check.h"
+
+#define MOST_POLICIES 16
+#define SPEC_BYTES 200
+
+static inline uint64_t below(uint64_t *random, uint64_t bound)
+{
+	return check_random(random) % bound;
+}
+
+/* A number that is most often small, as large ones leave most policies with the same few slabs. */
+static inline int64_t draw_number(const struct sy_tunable *tunable, uint64_t *random)
+{
+	uint64_t range = (uint64_t)(tunable->max - tunable->min), most = (uint64_t)1 << below(random, 12);
+
+	return tunable->min + (int64_t)below(random, (range < most ? range : most) + 1);
+}
+
+static inline void add_tunable(char *spec, const struct sy_tunable *tunable, char before, uint64_t *random)
+{
+	size_t used = strlen(spec);
+	int64_t value = draw_number(tunable, random);
+
+	if (tunable->choices)
+		snprintf(spec + used, SPEC_BYTES - used, "%c%s=%s", before, tunable->name, tunable->choices[value]);
+	else
+		snprintf(spec + used, SPEC_BYTES - used, "%c%s=%" PRId64, before, tunable->name, value);
+}
+
+static inline void draw_spec(const struct sy_policy *policy, char *spec, uint64_t *random)
+{
+	struct sy_heap_config parsed;
+	struct sy_fault fault;
+
+	do {
+		char before = ':';
+
+		snprintf(spec, SPEC_BYTES, "%s", policy->name);
+		for (unsigned i = 0; i < policy->tunable_count; i++) {
+			const struct sy_tunable *tunable = &policy->tunables[i];
+
+			if (below(random, 3) || !strncmp(tunable->name, "log_", 4))
+				continue;
+			add_tunable(spec, tunable, before, random);
+			before = ',';
+		}
+	} while (!sy_spec_parse(&parsed, spec, &fault)); /* a minimum above its maximum */
+}
+
+/* Those named, or all; how many. */
+static inline unsigned choose_policies(char **names, unsigned count, const struct sy_policy **policies)
+{
+	unsigned chosen = 0;
+
+	for (unsigned i = 0; i < count && chosen < MOST_POLICIES; i++) {
+		policies[chosen] = sy_policy_find(names[i]);
+		if (!policies[chosen++]) {
+			fprintf(stderr, "no allocator is named %s\n", names[i]);
+			exit(2);
+		}
+	}
+	for (const struct sy_policy *const *at = sy_policies; !count && *at && chosen < MOST_POLICIES; at++)
+		policies[chosen++] = *at;
+	return chosen;
+}
+
+#endif
