@@ -273,9 +273,11 @@ bool sy__process_reach_further(void)
 	return further;
 }
 
+/* Another thread may have held the lock. It was changing nothing: who changes the range has a claim, which a fork waits for. */
 void sy__process_forked(void)
 {
 	process = getpid();
+	starting = (sy__lock_t)SY__LOCK_INIT;
 }
 
 const char *sy__process_spec(void)

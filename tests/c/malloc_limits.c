@@ -7,6 +7,7 @@
 #include "malloc_support.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -17,6 +18,8 @@
 #define MIB ((size_t)1 << 20)
 #define PIECE ((size_t)24 << 10) /* always of the heap, and untouched, so that it takes no memory */
 #define MOST 70000u
+#define FORKS 100u
+#define DEADLOCK_SECONDS 30u
 
 static void *pieces[MOST];
 
@@ -164,6 +167,44 @@ static void fork_with_large_objects(void)
 	wait_for(child);
 }
 
+static atomic_bool forks_done;
+
+static void *ask_for_room(void *bytes)
+{
+	while (!atomic_load(&forks_done))
+		free(malloc(*(size_t *)bytes));
+	return NULL;
+}
+
+/* Nor does it wait for its parent's threads, which were making room. */
+static void fork_while_room_is_made(void)
+{
+	size_t bytes = 300 * MIB;
+	pid_t child = fork();
+	pthread_t threads[2];
+
+	if (child) {
+		wait_for(child);
+		return;
+	}
+	set_limit(400 * MIB);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK_EQUAL(pthread_create(&threads[i], NULL, ask_for_room, &bytes), 0);
+	for (unsigned i = 0; i < FORKS && !check_failures; i++) {
+		child = fork();
+		if (child == 0) {
+			alarm(DEADLOCK_SECONDS);
+			free(malloc(bytes));
+			_exit(0);
+		}
+		wait_for(child);
+	}
+	atomic_store(&forks_done, true);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	_exit(check_failures != 0);
+}
+
 /* One of vfork has its parent's heap. */
 static void vfork_limited(void)
 {
@@ -185,6 +226,7 @@ int main(void)
 	CHECK_EQUAL(prlimit(0, RLIMIT_AS, NULL, &before), 0);
 	fork_limited();
 	fork_with_large_objects();
+	fork_while_room_is_made();
 	vfork_limited();
 	set_limit(1024 * MIB);
 	use_rest(200 * MIB);
