@@ -11,8 +11,9 @@
  * and libraries find the rest; or, where the program has more than half already, as much less as it takes. Where the program
  * sets itself such a limit later (limits.c), the range ends where half of what that leaves beside all else ends, or what was
  * used; and reaches further again where the limit rises. Neither half is lost to the other: where an object that is a mapping
- * finds no room, the range ends earlier by so much, if nothing is in use there; where the heap is full, it reaches for its half
- * again. The child of a vfork, which has this memory and limits of its own, changes nothing.
+ * finds no room, the range ends where half of what is left beside the object ends, since threads want stacks while it lives, or
+ * what is in use; where the heap is full, it reaches for its half again. The child of a vfork, which has this memory and limits
+ * of its own, changes nothing.
  *
  * Nothing that runs with the lock asks for memory by malloc.
  */
@@ -235,7 +236,7 @@ static bool make_room(size_t limit, size_t bytes)
 		return false;
 	rest = minus(limit, others() + bytes);
 	if (rest < sy__pages_addresses(the_heap)) {
-		sy__pages_reach(the_heap, range(minus(rest, BEFORE_FIRST)));
+		sy__pages_reach(the_heap, range(minus(rest, BEFORE_FIRST) / 2));
 		made = sy__pages_addresses(the_heap) <= rest;
 		if (!made)
 			take_share(limit);

@@ -59,21 +59,29 @@ static void *allocate(void *size)
 	return NULL;
 }
 
+static void run_thread(void)
+{
+	pthread_t thread;
+	size_t size = 100;
+	int failed = pthread_create(&thread, NULL, allocate, &size);
+
+	CHECK_EQUAL(failed, 0);
+	if (!failed)
+		CHECK_EQUAL(pthread_join(thread, NULL), 0);
+}
+
 /* What a program has beside the heap. */
 static void use_rest(size_t bytes)
 {
 	void *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *large = malloc(bytes);
-	pthread_t thread;
-	size_t size = 100;
 
 	CHECK(own != MAP_FAILED);
 	CHECK(large != NULL);
 	if (own == MAP_FAILED || !large)
 		return;
 	memset(large, 1, bytes);
-	CHECK_EQUAL(pthread_create(&thread, NULL, allocate, &size), 0);
-	CHECK_EQUAL(pthread_join(thread, NULL), 0);
+	run_thread();
 	free(large);
 	CHECK_EQUAL(munmap(own, bytes), 0);
 }
@@ -117,6 +125,7 @@ static void take_from_heap(size_t bytes)
 	void *aligned = NULL, *object = check_large(malloc(bytes), bytes);
 
 	check_heap();
+	run_thread(); /* finds room for its stack */
 	free(object);
 	CHECK_EQUAL(posix_memalign(&aligned, 2 * MIB, bytes), 0);
 	free(check_large(aligned, bytes));
