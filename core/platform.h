@@ -44,6 +44,9 @@
  *   sy__slots_claim_try()          the same from inside a slow call, with locks held: never waits long, so some slots may be
  *                                  left out. False: nothing is claimed; else sy__slots_release() ends it
  *   sy__slots_release()
+ *   sy__slot_claim(slot)           claims one slot that nobody has, from inside a slow call that has claimed nothing; never waits.
+ *                                  False: somebody has it, or claims; else sy__slot_release(slot) ends it
+ *   sy__slot_release(slot)
  *   sy__slots_high()               slots from here on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
  *   sy__slot_unowned(slot)         whether nobody has it, of a slot that the caller may touch

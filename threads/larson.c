@@ -2,16 +2,20 @@
  * The bleeding server (Larson and Krishnan 1998): a server's threads replace objects of many sizes at random, and every now and
  * then a thread ends and a new one takes over what it left; so memory bleeds from one thread's keeping to the next one's frees.
  *
- * A worker's objects are replaced by a generation of REPLACED_EACH times their number; then that thread ends and the
- * next generation begins. The worker's own thread only waits: time and lock waits are the generations'.
+ * A worker's objects are replaced by a generation of REPLACED_EACH times their number; then that thread creates the next
+ * generation, and ends. So there are two for a moment, and the new one can't have what an allocator keeps of the old one's until
+ * that is gone, when it is at work already. The worker's own thread only waits: time and lock waits are the generations'.
  */
+#include <semaphore.h>
+
 #include "work.h"
 
-#define REPLACED_EACH 10u
+#define REPLACED_EACH 100u
 
 struct server {
 	struct held *held;
 	uint64_t left; /* objects to take */
+	sem_t over;
 };
 
 static bool larson_prepare(struct run *run, struct fault *fault)
@@ -22,6 +26,7 @@ static bool larson_prepare(struct run *run, struct fault *fault)
 
 		server->held = table(run, run->batch * sizeof *server->held);
 		server->left = run->operations;
+		sem_init(&server->over, 0, 0);
 		run->workers[i].own = server;
 	}
 	return true;
@@ -33,6 +38,17 @@ static void replace(struct worker *worker, struct held *held)
 		give(worker, NULL, held->object, held->size);
 	held->size = draw_size(worker);
 	held->object = take(worker, NULL, held->size);
+}
+
+static void *generation(void *);
+
+static void begin_generation(struct worker *worker)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, generation, worker) != 0)
+		end_for_memory(worker, 0);
+	pthread_detach(thread);
 }
 
 static void *generation(void *argument)
@@ -50,19 +66,20 @@ static void *generation(void *argument)
 	while (todo--)
 		replace(worker, &server->held[draw_below(worker, count)]);
 	meter_end(&meter, worker);
+	if (server->left)
+		begin_generation(worker);
+	else
+		sem_post(&server->over);
 	return NULL;
 }
 
 static void larson_work(struct worker *worker)
 {
 	struct server *server = worker->own;
-	pthread_t thread;
 
-	while (server->left) {
-		if (pthread_create(&thread, NULL, generation, worker) != 0)
-			end_for_memory(worker, 0);
-		pthread_join(thread, NULL);
-	}
+	begin_generation(worker);
+	while (sem_wait(&server->over) != 0)
+		;
 }
 
 static void larson_leave(struct worker *worker)

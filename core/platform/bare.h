@@ -152,6 +152,17 @@ static inline void sy__slots_release(void)
 {
 }
 
+static inline bool sy__slot_claim(unsigned slot)
+{
+	(void)slot;
+	return false;
+}
+
+static inline void sy__slot_release(unsigned slot)
+{
+	(void)slot;
+}
+
 static inline bool sy__slot_mine(unsigned slot)
 {
 	(void)slot;

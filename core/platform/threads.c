@@ -548,6 +548,29 @@ void sy__slots_release(void)
 	sy__queue_unlock(&table.lock);
 }
 
+/* Nobody can come to own it meanwhile, nor claim it, as both need the table's lock. What its last owner did is seen, as that
+ * gave the slot back with the lock. */
+bool sy__slot_claim(unsigned slot)
+{
+	struct sy__thread *self = &sy__self;
+
+	if (self->claims || !in_call(self) || !sy__queue_try(&table.lock))
+		return false;
+	self->claims = slot > SHARED && slot <= SHARED + table.owned && is_free(slot);
+	if (self->claims)
+		table.slots[slot].claimed = true;
+	else
+		sy__queue_unlock(&table.lock);
+	return self->claims;
+}
+
+void sy__slot_release(unsigned slot)
+{
+	table.slots[slot].claimed = false;
+	sy__self.claims = false;
+	sy__queue_unlock(&table.lock);
+}
+
 /* Everything, for a thread that is in no call. */
 static void claim_outside(struct sy__thread *self)
 {

@@ -103,6 +103,8 @@ bool sy__claim_enter(unsigned *slot);
 void sy__claim_leave(void);
 bool sy__slots_claim_try(void);
 void sy__slots_release(void);
+bool sy__slot_claim(unsigned slot);
+void sy__slot_release(unsigned slot);
 bool sy__slot_mine(unsigned slot);
 bool sy__slot_unowned(unsigned slot);
 unsigned sy__slots_high(void);

@@ -50,6 +50,7 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
 #define SY__SLUB_NOBODY 0u
 #define SY__SLUB_STRAYS_FIRST 8u /* strays of a slot that serve before its own slabs */
+#define SY__SLUB_STRAYS_TO_ONE 32u /* strays that come to one that is looked at, a power of two */
 #define SY__SLUB_HELD_AT_ONCE 8u /* objects of the active slab that a slot which gathers takes onto its freelist; fewer it takes one by one */
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
@@ -60,6 +61,7 @@ struct sy__slub_slot {
 		struct {
 			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
 			uint8_t missed;  /* how many it gave back for want of such, and has not taken again: see slub_owned.c; */
+			uint16_t came;   /* strays that came, since the slot began: see slub_strays.c; */
 			uint16_t sheaf;  /* how many strays the freelist may grow to: see slub_strays.c; 0: kfree puts none there, or not yet */
 		};
 	};
@@ -434,6 +436,19 @@ static inline bool sy__slub_is_foreign(const struct sy__slub_slot *own, const st
 	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != sy__slub_tag(own);
 }
 
+static inline void sy__slub_set_filler(struct sy__slub_slab *slab, const struct sy__slub_slot *own)
+{
+	__atomic_store_n(&slab->filler, sy__slub_tag(own), __ATOMIC_RELAXED);
+}
+
+/* A slab that is the slot's, and on none of its lists. */
+static inline void sy__slub_hold_owned(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	sy__slub_append(cache, own, page);
+	own->partial_slabs++;
+	own->foreign_slabs += sy__slub_is_foreign(own, sy__slub_slab(page));
+}
+
 /* A slab that the slot has just frozen, with so many objects on its own list. */
 static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *objects,
                                         uint32_t count)
@@ -443,9 +458,7 @@ static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, stru
 	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
 	slab->held.freelist = objects;
 	slab->held_objects = (uint16_t)count;
-	sy__slub_append(cache, own, page);
-	own->partial_slabs++;
-	own->foreign_slabs += sy__slub_is_foreign(own, slab);
+	sy__slub_hold_owned(cache, own, page);
 }
 
 /* A free object that a slot keeps of a slab which is not its own, see slub_strays.c. */
@@ -511,6 +524,7 @@ void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page 
  * home. */
 uint64_t sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
 uint64_t sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
+void sy__slub_look_at_stray(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 size_t sy__slub_count_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
 const char *sy__slub_check_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
 void sy__slub_mark_strays(struct sy__walk *, const struct sy__slub_cache *, unsigned slot);

@@ -139,10 +139,22 @@ static SY__OUT_OF_LINE void give_strays_here(struct sy__slub_cache *cache)
 	sy__here_leave(cache->cache.heap);
 }
 
-/* In a call, which ends; not of the dummy. */
-static inline void keep_stray(struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
+static SY__OUT_OF_LINE void look_at_stray_here(struct sy__slub_cache *cache, struct sy_page *page, void *object)
 {
-	if (sy__unlikely(sy__slub_push_stray(&own->strays, object) > cache->stray_limit))
+	unsigned slot;
+
+	if (sy__unlikely(!sy__call_enter(&slot)))
+		return;
+	sy__slub_look_at_stray(cache, slot, page, object);
+	sy__here_leave(cache->cache.heap);
+}
+
+/* In a call, which ends; not of the dummy. */
+static inline void keep_stray(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
+{
+	if (sy__unlikely(!(++own->came % SY__SLUB_STRAYS_TO_ONE)))
+		look_at_stray_here(cache, page, object);
+	else if (sy__unlikely(sy__slub_push_stray(&own->strays, object) > cache->stray_limit))
 		give_strays_here(cache);
 	else
 		sy__call_end();
@@ -212,7 +224,7 @@ static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache
 	else if (sy__slub_word_nobodys(word) && !foreign && cache->slot_limit)
 		take_back(cache, page, object, here, word);
 	else if (is_stray(cache, own, word, foreign))
-		keep_stray(cache, own, object);
+		keep_stray(cache, own, page, object);
 	else if (sy__likely(push_at_once(cache, slab, object, word)))
 		sy__call_end();
 	else

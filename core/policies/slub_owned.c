@@ -226,7 +226,7 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_slab *slab, uint64_t *old)
 {
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-	__atomic_store_n(&slab->filler, sy__slub_tag(own), __ATOMIC_RELAXED);
+	sy__slub_set_filler(slab, own);
 	if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__SLUB_FROZEN))) {
 		own->slab = NULL;
 		return true;

@@ -15,6 +15,14 @@
  * no use for any more they would keep a slab each. And when the slot is drained, that is when its thread ends, and when others
  * trim or shrink.
  *
+ * One in SY__SLUB_STRAYS_TO_ONE is not kept, but looked at. A thread that frees only what it took itself may have begun among
+ * slabs of another's: that of a server's, which created this one and ended (Larson and Krishnan 1998), or of one whose slot
+ * has a new owner meanwhile. What it keeps it hands out, and has back as a stray; so it would never leave those slabs, and each
+ * free would wait for a slab's descriptor that the other processor writes to. As one of them goes home each time, the thread
+ * comes to work in slabs of its own; threads that free each other's objects for good lose little by it. If the slab's owner has
+ * ended, and nobody has its slot, the thread takes over the slabs of the class that were left there, which are likely to be the
+ * ones where its objects are; and makes a full one its own that the ended thread has filled, as if it had done so itself.
+ *
  * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_FIRST or more, one serves before the slot looks at its own
  * slabs: it is likely to be in this processor's cache. Any serve before something is asked of the node. They are never noted as
  * handed out last (sy__slub_hand_out_stray says why).
@@ -47,6 +55,8 @@
 #include "../here.h"
 #include "../walk.h"
 #include "slub.h"
+
+#define MOST_TAKEN_OVER 256u /* slabs, at once: nobody gets a slot meanwhile */
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------------- */
 
@@ -133,6 +143,67 @@ uint64_t sy__slub_end_strays(struct sy__slub_cache *cache, unsigned slot)
 	own->astray = false;
 	own->freelist = NULL;
 	return give_list(cache, slot, strays);
+}
+
+/* ---- What ended threads have left -------------------------------------------------------------------------------------- */
+
+/* A slab of an ended thread's slot is the caller's from now on, with what is held in it. To threads that free into it that is all
+ * one: to them it is another slot's before and afterwards, and the word stays as it is. */
+static void inherit(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+
+	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
+	sy__slub_set_filler(slab, own);
+	sy__slub_hold_owned(cache, own, page);
+	if (slab->held_objects == sy__slub_in_use_now(slab))
+		sy__slub_emptied(cache, own, page);
+}
+
+/* Slabs of the class that were left in a slot, where strays don't stay. Its active one goes to its node, as that is one list less
+ * to take over. */
+static void take_over(struct sy__slub_cache *cache, unsigned slot, unsigned from)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot), *left = sy__slub_slot(cache, from);
+	struct sy_page *page;
+
+	if (!sy__slot_claim(from))
+		return;
+	if (left->slab)
+		sy__slub_deactivate(cache, from, left);
+	for (unsigned slabs = 0; slabs < MOST_TAKEN_OVER && (page = sy__slub_next_owned(cache, left)); slabs++) {
+		inherit(cache, own, page);
+		sy__slub_give_empties(cache, slot, sy__slub_empties(cache, own));
+	}
+	sy__slot_release(from);
+}
+
+/* The slot that has filled a slab, as far as the hint tells; or one that there isn't. */
+static unsigned filler_of(const struct sy__slub_cache *cache, const struct sy__slub_slab *slab)
+{
+	return (uint16_t)(__atomic_load_n(&slab->filler, __ATOMIC_RELAXED) - sy__slub_tag(cache->slots));
+}
+
+static void adopt_of(struct sy__slub_slot *own, struct sy__slub_slab *slab, unsigned filler)
+{
+	if (!sy__slot_claim(filler))
+		return;
+	sy__slub_set_filler(slab, own);
+	sy__slot_release(filler);
+}
+
+/* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in vain. */
+void sy__slub_look_at_stray(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint32_t owner = sy__slub_owner(slab);
+
+	if (owner != SY__SLUB_NOBODY)
+		take_over(cache, slot, owner / (uint32_t)SY_SLOT_STRIDE);
+	else
+		adopt_of(own, slab, filler_of(cache, slab));
+	sy__slub_free_owned(cache, slot, page, object);
 }
 
 /* ---- Counting, checking, walking ------------------------------------------------------------------------------------- */

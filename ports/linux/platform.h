@@ -164,6 +164,16 @@ static inline void sy__slots_release(void)
 {
 }
 
+/* Every slot has its CPU. */
+static inline bool sy__slot_claim(unsigned slot)
+{
+	return false;
+}
+
+static inline void sy__slot_release(unsigned slot)
+{
+}
+
 static inline unsigned sy__slots_high(void)
 {
 	return 2 * nr_cpu_ids;

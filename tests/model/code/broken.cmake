@@ -20,8 +20,22 @@ slabyard_broken(no_acquire slub "hand over" "a race.*in execution" core/policies
 # A full slab that is given up keeps its mark.
 slabyard_broken(mark_stays slub "two slabs" "a race.*in execution" core/policies/slub_owned.c [[
 	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-	__atomic_store_n(&slab->filler,]] [[
-	__atomic_store_n(&slab->filler,]])
+	sy__slub_set_filler(slab, own);]] [[
+	sy__slub_set_filler(slab, own);]])
+
+# What an ended thread has left is taken over without a claim; and bears that thread's mark.
+slabyard_broken(inherited_unclaimed slub "inherited" "in execution" core/policies/slub_strays.c [[
+	if (!sy__slot_claim(from))
+		return;
+]] [[
+	if (!sy__slot_claim(from))
+		return;
+	sy__slot_release(from);
+]])
+slabyard_broken(inherited_with_mark slub "inherited" "in execution" core/policies/slub_strays.c [[
+	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
+	sy__slub_set_filler]] [[
+	sy__slub_set_filler]])
 
 # It is given up by a store, not by an exchange; likewise what others gave back is taken.
 slabyard_broken(left_by_store slub "hand over" "a slab is left.*in execution" core/policies/slub_owned.c [[

@@ -363,6 +363,19 @@ bool sy__slot_unowned(unsigned slot)
 	return false;
 }
 
+static sy__lock_t table; /* of slots that no thread has */
+
+bool sy__slot_claim(unsigned slot)
+{
+	return running() >= 0 && slot > thread_count() && slot < sy__slots_high() && sy__lock_try(&table);
+}
+
+void sy__slot_release(unsigned slot)
+{
+	(void)slot;
+	sy__unlock(&table);
+}
+
 unsigned sy__slots_high(void)
 {
 	return MODEL_THREADS + 1;

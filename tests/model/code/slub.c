@@ -247,6 +247,37 @@ static void ends_with_strays(void)
 	}
 }
 
+/* ---- Two come at once upon the slabs of a third one, who has ended ---------------------------------------------- */
+
+#define LEFT 3u /* the slot of the ended thread */
+
+static const struct setting strays_many[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 8 }, { NULL, 0 } };
+
+/* The next stray of either is looked at. Of the ended thread there are a partial slab, a full one, and an active one. */
+static void slabs_of_one_who_ended(void)
+{
+	fill(strays_many, 1, 1, 1);
+	model_on_slot(LEFT);
+	for (unsigned i = 2; i < 11; i++)
+		take(i);
+	give(5);
+	for (unsigned slot = 1; slot <= 2; slot++)
+		sy__slub_slot(sy__slub_cache(yard.cache), slot)->came = SY__SLUB_STRAYS_TO_ONE - 1;
+}
+
+static void inherits(void)
+{
+	give(2);
+	take(11);
+	give(3);
+}
+
+static void inherits_too(void)
+{
+	give(4);
+	give(6);
+}
+
 /* ---- One makes what the other frees ---------------------------------------------------------------------------- */
 
 static void nothing(void)
@@ -310,6 +341,7 @@ int main(int argc, char **argv)
 		{ .name = "strays, taken", .set_up = others_kept, .threads = { allocates, takes_strays }, .verify = yard_verify },
 		{ .name = "strays, end", .set_up = others_kept, .threads = { allocates, ends_with_strays }, .verify = yard_verify },
 		{ .name = "strays, claim", .set_up = others_kept, .threads = { pushes_too, takes_strays_again, claims }, .claims = true, .verify = yard_verify },
+		{ .name = "inherited", .set_up = slabs_of_one_who_ended, .threads = { inherits, inherits_too }, .verify = yard_verify },
 		{ .name = "hand over", .set_up = nothing, .threads = { makes, ends_them }, .verify = yard_verify },
 		{ .name = "trim", .set_up = slab_of_two_pages, .threads = { trims, frees_into_them }, .verify = yard_verify },
 		{ .name = NULL },
