@@ -5,11 +5,13 @@
 #include "malloc_support.h"
 
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define OBJECTS 400u
 #define LEAST ((size_t)300 << 10)
 #define SPAN ((size_t)3500 << 10)
+#define WRITTEN ((size_t)160 << 20)
 
 static unsigned char *objects[OBJECTS];
 static size_t sizes[OBJECTS];
@@ -135,8 +137,42 @@ static void touched_objects(void)
 		give(i);
 }
 
+/* All of them written to, in a heap of their own. */
+static int written_objects(size_t size)
+{
+	size_t before = resident_bytes(), after;
+
+	for (size_t bytes = 0; bytes < WRITTEN; bytes += size) {
+		void *object = malloc(size);
+
+		CHECK(object != NULL);
+		if (object)
+			memset(object, 1, size);
+	}
+	after = resident_bytes();
+	CHECK(after < before + WRITTEN / 4 * 5);
+	return check_failures != 0;
+}
+
+/* Sizes of which half of a power of two and a little more is touched: the rest is not backed, by large pages of the system's either. */
+static void little_more_than_half(void)
+{
+	static const size_t halves[] = { 33000, 70000, 300000, 2200000 };
+
+	for (unsigned i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
+		int status = 1;
+		pid_t child = fork();
+
+		if (child == 0)
+			_exit(written_objects(halves[i]));
+		CHECK(child > 0 && waitpid(child, &status, 0) == child);
+		CHECK_EQUAL(status, 0);
+	}
+}
+
 int main(void)
 {
+	little_more_than_half();
 	sparse_objects();
 	odd_requests();
 	touched_objects();
