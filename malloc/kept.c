@@ -21,9 +21,10 @@
  * that first (sy__kept_take_behind), without any system call; so a program that builds one array after the other has the pages
  * of the first for all.
  *
- * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So
- * what was joined comes back in the parts that it was joined from (kept_joints, which its user keeps for that time), each a
- * range again. What is going to grow, and be moved for that, is not joined.
+ * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So of
+ * what was joined its user keeps, for that time, where the parts meet (kept_joints), and it comes back whole with that: a program
+ * that takes and frees the same large object again and again has it joined once. Who wants another size, by more than an eighth,
+ * has it fall into its parts first, each a range again. What is going to grow, and be moved for that, is not joined.
  *
  * How much. At most RANGES ranges, of at most KEPT_MOST bytes each and MOST_BYTES in all, for KEPT_MS. Old ones are given back
  * by whoever comes by: mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all,
@@ -64,6 +65,13 @@ struct entry {
 	size_t bytes;
 	size_t used;  /* of them, from the start: behind these hardly a page is in memory, as far as that is known */
 	size_t since; /* milliseconds */
+	struct kept_joints joints; /* its owner's */
+};
+
+struct range {
+	char *start;
+	size_t bytes, used;
+	struct kept_joints joints;
 };
 
 static struct entry entries[RANGES];
@@ -109,21 +117,29 @@ static bool there_is_room(size_t bytes)
 	return false;
 }
 
-static bool keep(char *start, size_t bytes, size_t used)
+static bool keep(const struct range *range)
 {
-	if (!there_is_room(bytes))
+	if (!there_is_room(range->bytes))
 		return false;
 	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
 		if (start_of(entry) || !own(entry, NULL))
 			continue;
-		__atomic_store_n(&entry->bytes, bytes, __ATOMIC_RELAXED);
-		__atomic_store_n(&entry->used, used, __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->bytes, range->bytes, __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->used, range->used, __ATOMIC_RELAXED);
 		__atomic_store_n(&entry->since, milliseconds(), __ATOMIC_RELAXED);
-		__atomic_store_n(&entry->start, start, __ATOMIC_RELEASE);
+		entry->joints = range->joints;
+		__atomic_store_n(&entry->start, range->start, __ATOMIC_RELEASE);
 		return true;
 	}
-	__atomic_fetch_sub(&all_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&all_bytes, range->bytes, __ATOMIC_RELAXED);
 	return false;
+}
+
+static void keep_or_end(const struct range *range)
+{
+	sy__kept_age();
+	if (!keep(range))
+		munmap(range->start, range->bytes);
 }
 
 /* Whether hardly a page of so many bytes is in memory, all that there are being among the first `looked` of them. Of what is
@@ -163,11 +179,6 @@ static struct entry *best(size_t wanted, char **start)
 	return found;
 }
 
-struct range {
-	char *start;
-	size_t bytes, used;
-};
-
 /* The best for so many bytes; of as many as can be, the largest. */
 static bool take_best(size_t wanted, struct range *range)
 {
@@ -178,8 +189,40 @@ static bool take_best(size_t wanted, struct range *range)
 		return false;
 	range->start = start;
 	range->used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+	range->joints = entry->joints;
 	range->bytes = leave(entry);
 	return true;
+}
+
+/* Whether what was joined before is as good as if it were joined for this. */
+static bool is_as_good(const struct range *range, size_t wanted)
+{
+	return range->bytes >= wanted && range->bytes - wanted <= wanted / 8;
+}
+
+static void fall_apart(const struct range *range)
+{
+	size_t bytes = range->bytes;
+
+	for (uint32_t left = range->joints.count; left--;) {
+		struct range part = { .bytes = range->joints.bytes[left], .used = range->joints.bytes[left] };
+
+		bytes -= part.bytes;
+		part.start = range->start + bytes;
+		keep_or_end(&part);
+	}
+	keep_or_end(&(struct range){ .start = range->start, .bytes = bytes, .used = range->used < bytes ? range->used : bytes });
+}
+
+/* One that is not joined. */
+static bool take_single(size_t wanted, struct range *range)
+{
+	while (take_best(wanted, range)) {
+		if (!range->joints.count)
+			return true;
+		fall_apart(range);
+	}
+	return false;
 }
 
 /* What the range has too much stays here. */
@@ -202,7 +245,7 @@ static uint32_t collect(struct range *ranges, size_t missing)
 {
 	uint32_t count = 0;
 
-	while (missing >= LEAST_REST && count < KEPT_JOINED && take_best(missing, &ranges[count])) {
+	while (missing >= LEAST_REST && count < KEPT_JOINED && take_single(missing, &ranges[count])) {
 		cut(&ranges[count], missing);
 		missing -= ranges[count].bytes < missing ? ranges[count].bytes : missing;
 		count++;
@@ -294,6 +337,16 @@ char *sy__kept_take(size_t *bytes, struct kept_joints *joints)
 		joints->count = 0;
 	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(joints ? *bytes : SIZE_MAX, &range))
 		return NULL;
+	if (range.joints.count && joints && is_as_good(&range, *bytes)) {
+		*joints = range.joints;
+		*bytes = range.bytes;
+		return range.start;
+	}
+	if (range.joints.count) {
+		fall_apart(&range);
+		if (!take_single(joints ? *bytes : SIZE_MAX, &range))
+			return NULL;
+	}
 	if (range.bytes < *bytes)
 		return joints && !sparse_behind(&range, 0, range.bytes) ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
 	if (!joints || range.bytes / SLACK > *bytes || !sparse_behind(&range, *bytes, *bytes))
@@ -304,7 +357,7 @@ char *sy__kept_take(size_t *bytes, struct kept_joints *joints)
 
 size_t sy__kept_take_behind(char *end, size_t bytes)
 {
-	struct range range = { end, 0, 0 };
+	struct range range = { .start = end };
 
 	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
 		return 0;
@@ -312,7 +365,12 @@ size_t sy__kept_take_behind(char *end, size_t bytes)
 		if (start_of(entry) != end || !own(entry, end))
 			continue;
 		range.used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+		range.joints = entry->joints;
 		range.bytes = leave(entry);
+		if (range.joints.count) {
+			keep_or_end(&range);
+			return 0;
+		}
 		cut(&range, bytes);
 		return range.bytes;
 	}
@@ -323,18 +381,12 @@ size_t sy__kept_take_behind(char *end, size_t bytes)
 
 void sy__kept_give(char *start, size_t bytes, size_t used)
 {
-	sy__kept_age();
-	if (!keep(start, bytes, used))
-		munmap(start, bytes);
+	keep_or_end(&(struct range){ .start = start, .bytes = bytes, .used = used });
 }
 
 void sy__kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *joints)
 {
-	for (uint32_t left = joints->count; left--;) {
-		bytes -= joints->bytes[left];
-		sy__kept_give(start + bytes, joints->bytes[left], joints->bytes[left]);
-	}
-	sy__kept_give(start, bytes, used < bytes ? used : bytes);
+	keep_or_end(&(struct range){ .start = start, .bytes = bytes, .used = used, .joints = *joints });
 }
 
 /* Gives back what has been here for so long; bytes. */
@@ -356,14 +408,14 @@ static size_t end_older(size_t age)
 	return given;
 }
 
-/* So many bytes of a range at most, from its end. */
+/* So many bytes of a range at most, from its end; of a joined one all. */
 static size_t end_part(struct entry *entry, char *start, size_t most)
 {
-	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), bytes = leave(entry);
-	size_t part = bytes < most + LEAST_REST ? bytes : most, rest = bytes - part;
+	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), joined = entry->joints.count, bytes = leave(entry);
+	size_t part = joined || bytes < most + LEAST_REST ? bytes : most, rest = bytes - part;
 
 	munmap(start + rest, part);
-	if (rest && !keep(start, rest, used < rest ? used : rest))
+	if (rest && !keep(&(struct range){ .start = start, .bytes = rest, .used = used < rest ? used : rest }))
 		munmap(start, rest);
 	return part;
 }

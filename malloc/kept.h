@@ -30,7 +30,7 @@ size_t sy__kept_take_behind(char *end, size_t bytes);
 void sy__kept_make_up(size_t bytes);
 
 /* Keeps whole pages, which can be read and written, or gives them back to the operating system. `used` of the bytes may be in
- * memory; behind them nobody has written since sy__kept_take() handed them out. */
+ * memory; behind them nobody has written since sy__kept_take() handed them out, with these joints. */
 void sy__kept_give(char *start, size_t bytes, size_t used);
 void sy__kept_give_joined(char *start, size_t bytes, size_t used, const struct kept_joints *);
 

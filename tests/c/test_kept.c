@@ -236,14 +236,61 @@ static void refusals(void)
 	}
 }
 
-/* What was joined comes back in parts, with what is known of the first. */
+/* What was joined is there for such a size again, as often as it is wanted, and without a call to the system. */
 static void joined_ranges(void)
 {
+	const struct kept_joints joints = { 2, { 2 * MIB, MIB } };
+	struct kept_joints again;
+	size_t bytes;
+
+	moves = 0;
+	sy__kept_give_joined(world, 6 * MIB, 6 * MIB, &joints);
+	for (unsigned i = 0; i < 3; i++) {
+		bytes = 6 * MIB - i * MIB / 4;
+		asked = unmapped = 0;
+		CHECK(sy__kept_take(&bytes, &again) == world);
+		CHECK_EQUAL(bytes, 6 * MIB);
+		CHECK(again.count == 2 && again.bytes[0] == 2 * MIB && again.bytes[1] == MIB);
+		CHECK_EQUAL(all_bytes, 0);
+		CHECK_EQUAL(asked + unmapped, 0);
+		sy__kept_give_joined(world, bytes, bytes, &again);
+	}
+	forget();
+}
+
+/* For another size, for what grows, and to join anew it falls into parts, with what is known of the first. */
+static void joined_ranges_part(void)
+{
 	const struct kept_joints joints = { 1, { 2 * MIB } };
+	struct kept_joints again;
+	size_t bytes = MIB;
 
 	sy__kept_give_joined(world, 6 * MIB, MIB, &joints);
 	CHECK_EQUAL(take(3 * MIB, 0), 4 * MIB);
 	CHECK_EQUAL(all_bytes, 2 * MIB);
+	forget();
+	touch(0, WORLD);
+	sy__kept_give_joined(world, 6 * MIB, 6 * MIB, &joints);
+	CHECK_EQUAL(sy__kept_take_behind(world, MIB), 0);
+	CHECK_EQUAL(all_bytes, 6 * MIB);
+	CHECK(sy__kept_take(&bytes, NULL) == world);
+	CHECK_EQUAL(all_bytes, 5 * MIB);
+	forget();
+	touch(0, WORLD);
+	sy__kept_give_joined(world, 3 * MIB, 3 * MIB, &joints);
+	sy__kept_give_joined(world + 8 * MIB, 3 * MIB, 3 * MIB, &joints);
+	moves = 3;
+	bytes = 5 * MIB;
+	CHECK(sy__kept_take(&bytes, &again) == world + WORLD / 2);
+	CHECK_EQUAL(again.count, 2);
+	CHECK_EQUAL(all_bytes, MIB);
+	forget();
+	touch(0, WORLD);
+	unmapped = 0;
+	sy__kept_give_joined(world, 3 * MIB, 3 * MIB, &joints);
+	sy__kept_make_up(MIB / 2);
+	CHECK_EQUAL(unmapped, 3 * MIB);
+	CHECK_EQUAL(all_bytes, 0);
 	forget();
 }
 
@@ -287,6 +334,7 @@ int main(void)
 	fresh_pages();
 	refusals();
 	joined_ranges();
+	joined_ranges_part();
 	limits();
 	time_passes();
 	sparse_ranges();

@@ -310,8 +310,8 @@ slabyard_broken(kept_not_owned kept "gives" "in execution" malloc/kept.c [[
 	if (!entry || !__atomic_exchange_n(&entry->start, BUSY, __ATOMIC_ACQUIRE))
 ]])
 slabyard_broken(kept_no_release kept "gives" "a race.*in execution" malloc/kept.c [[
-		__atomic_store_n(&entry->start, start, __ATOMIC_RELEASE);]] [[
-		__atomic_store_n(&entry->start, start, __ATOMIC_RELAXED);]])
+		__atomic_store_n(&entry->start, range->start, __ATOMIC_RELEASE);]] [[
+		__atomic_store_n(&entry->start, range->start, __ATOMIC_RELAXED);]])
 slabyard_broken(kept_no_acquire kept "gives" "a race.*in execution" malloc/kept.c [[
 BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);]] [[
 BUSY, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);]])
