@@ -61,7 +61,7 @@ struct sy__slub_slot {
 		struct {
 			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
 			uint8_t missed;  /* how many it gave back for want of such, and has not taken again: see slub_owned.c; */
-			uint16_t came;   /* strays that came, since the slot began: see slub_strays.c; */
+			uint16_t came;   /* strays that came since its thread began, see slub_strays.c; */
 			uint16_t sheaf;  /* how many strays the freelist may grow to: see slub_strays.c; 0: kfree puts none there, or not yet */
 		};
 	};

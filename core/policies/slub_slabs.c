@@ -572,6 +572,7 @@ static void leave_for_next(struct sy__slub_cache *cache, unsigned slot)
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
 	sy__slub_give_strays(cache, slot);
+	own->came = 0;
 	if (own->slab && !stays(cache, own))
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_give_empties(cache, slot, 0);
