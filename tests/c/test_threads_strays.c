@@ -3,6 +3,7 @@
  * walks it is free all the same, and goes home when it becomes too much, when somebody trims or shrinks, and when the thread
  * ends.
  */
+#include "core/policies/slub.h"
 #include "threads_heap.h"
 
 #define SIZE 256
@@ -330,6 +331,27 @@ static void run_one_that_only_frees(void)
 	sy_heap_close(heap);
 }
 
+static void frees_many(void)
+{
+	free_last(SY__SLUB_STRAYS_TO_ONE - 1);
+	CHECK_EQUAL(look().strays, SY__SLUB_STRAYS_TO_ONE - 1);
+}
+
+static void frees_one_more(void)
+{
+	sy_free(cache, objects[TAKEN - SY__SLUB_STRAYS_TO_ONE]);
+	CHECK_EQUAL(look().strays, 1);
+}
+
+/* The slot's next owner begins to count anew which of them is looked at. */
+static void run_two(void)
+{
+	open_with("slub", SIZE);
+	run(frees_many);
+	run(frees_one_more);
+	sy_heap_close(heap);
+}
+
 static void try(const char *spec, size_t size, void (*work)(void))
 {
 	open_with(spec, size);
@@ -356,5 +378,6 @@ int main(void)
 	try("slub:max_order=0,strays=4", SIZE, become_its_own);
 	try("slub:max_order=0,strays=16,cpu_partial=8", LARGER, empties_many);
 	run_one_that_only_frees();
+	run_two();
 	return check_result();
 }
