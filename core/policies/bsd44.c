@@ -6,10 +6,10 @@
  * allocator against. Its idea: of a kernel's requests nearly all are small, so small ones shall be fast, and large
  * ones frugal.
  *
- * A small request, of up to two pages, is rounded up to a power of two, at least 16 bytes. There is a list of free
- * blocks (a bucket) for each: allocation takes the first block off the list, freeing puts it back as the first. If
- * the list is empty, a page (two for the largest bucket) is cut into blocks, which are handed out from the last to
- * the first. A larger request is rounded up to pages and goes straight to the page allocator, as does its free.
+ * A small request, of up to two pages, is rounded up to a power of two, at least 16 bytes or what sy_sizing.align says, as
+ * blocks are aligned to their size. There is a list of free blocks (a bucket) for each: allocation takes the first block off
+ * the list, freeing puts it back as the first. If the list is empty, a page (two for the largest bucket) is cut into blocks,
+ * which are handed out from the last to the first. A larger request is rounded up to pages and goes straight to the page allocator, as does its free.
  *
  * Freeing isn't told the size. The paper's own way: no header, which would double what the many requests of exactly a
  * power of two take, but a table of pages (kmemsizes) that tells the bucket of all blocks in a page. Here the table
@@ -36,6 +36,7 @@
 #include "general.h"
 
 #define SMALLEST_SHIFT 4
+#define SMALLEST (1u << SMALLEST_SHIFT) /* bytes */
 #define LARGEST_SHIFT (SY_PAGE_SHIFT + 1)
 #define LARGEST ((size_t)1 << LARGEST_SHIFT) /* bytes; the paper's two pages */
 #define BUCKETS (LARGEST_SHIFT - SMALLEST_SHIFT + 1)
@@ -79,14 +80,6 @@ static inline unsigned bucket_of(uint32_t bytes)
 static inline uint32_t block_bytes(unsigned bucket)
 {
 	return (uint32_t)1 << (bucket + SMALLEST_SHIFT);
-}
-
-/* The smallest block that holds so many bytes, at most LARGEST. */
-static inline uint32_t rounded(size_t bytes)
-{
-	if (bytes <= (size_t)1 << SMALLEST_SHIFT)
-		return (uint32_t)1 << SMALLEST_SHIFT;
-	return (uint32_t)1 << sy__highest_bit((uint32_t)bytes - 1);
 }
 
 static inline void put_first(struct bucket *bucket, void *block)
@@ -147,7 +140,7 @@ static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, uns
 
 	if (sy__unlikely(size > LARGEST))
 		return sy__general_pages(general, slot, size, flags, node, NULL);
-	want.bytes = want.align = rounded(size);
+	want.bytes = want.align = sy__general_power(size, general->least);
 	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
 }
 
@@ -191,7 +184,7 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 	void *object = NULL;
 
 	if (sy__likely(size <= LARGEST)) {
-		want.bytes = want.align = rounded(size);
+		want.bytes = want.align = sy__general_power(size, general->least);
 		object = sy__general_take_here(general, &want, flags, &general->live, pop);
 	}
 	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
@@ -238,7 +231,7 @@ static bool bsd44_cache_init(struct sy_cache *cache)
 		return false;
 	cache->size = (uint32_t)bytes;
 	if (bytes <= LARGEST)
-		cache->size = own->want.bytes = own->want.align = rounded(bytes > cache->align ? bytes : cache->align);
+		cache->size = own->want.bytes = own->want.align = sy__general_power(bytes > cache->align ? bytes : cache->align, SMALLEST);
 	if (own->want.bytes && cache->heap->threads)
 		choose_here(cache);
 	return true;
@@ -359,7 +352,7 @@ static const struct sy__general_ops ops = {
 
 static bool bsd44_heap_init(struct sy_heap *heap)
 {
-	sy__general_of(heap)->ops = &ops;
+	sy__general_init(heap, &ops, SMALLEST);
 	return true;
 }
 

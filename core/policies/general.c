@@ -40,6 +40,14 @@ struct footer {
 	struct sy__general_cache *cache;
 };
 
+void sy__general_init(struct sy_heap *heap, const struct sy__general_ops *ops, uint32_t unit)
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+
+	general->ops = ops;
+	general->least = heap->sizing.align > unit ? heap->sizing.align : unit;
+}
+
 /* ---- Pages ---------------------------------------------------------------------------------------------------- */
 
 static size_t map_bytes(const struct sy__general_heap *general, const struct sy_page *page)

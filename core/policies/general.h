@@ -42,6 +42,7 @@ struct sy__general_heap {
 	struct sy_heap heap;
 	const struct sy__general_ops *ops;
 	sy__lock_t lock;
+	uint32_t least; /* alignment of all that kmalloc gives: the policy's unit, or more if sy_sizing.align asks for it */
 	uint64_t live; /* blocks that kmalloc gave */
 };
 
@@ -62,6 +63,14 @@ static inline struct sy__general_heap *sy__general_of(struct sy_heap *heap)
 	return (struct sy__general_heap *)(void *)heap;
 }
 
+/* The smallest power of two that holds so many bytes, at least `least`, which is one. */
+static inline uint32_t sy__general_power(size_t bytes, uint32_t least)
+{
+	if (bytes <= least)
+		return least;
+	return (uint32_t)1 << sy__highest_bit((uint32_t)bytes - 1);
+}
+
 static inline struct sy__general_cache *sy__general_cache_of(struct sy_cache *cache)
 {
 	return (struct sy__general_cache *)(void *)cache;
@@ -71,6 +80,9 @@ static inline unsigned sy__general_node(const struct sy__general_heap *general, 
 {
 	return node == SY_ANY_NODE ? general->heap.slot_node[slot] : (unsigned)node;
 }
+
+/* For heap_init; unit: bytes of the policy's smallest block. */
+void sy__general_init(struct sy_heap *, const struct sy__general_ops *, uint32_t unit);
 
 /* Bytes of a cache's object with all that goes with it; 0: beyond the largest block. Fills in cache->align. */
 size_t sy__general_object_bytes(struct sy_cache *);

@@ -19,8 +19,8 @@
  * chunk into the next, as whoever gave the pages may want them back one chunk at a time. Requests of more than half a
  * chunk go straight to pages.
  *
- * Alignment. The original knows none beyond its unit. Here an object that wants more takes the first aligned place in
- * its block, and what lies before it stays free. Leftmost fit tries that in the leftmost TRIES blocks of the object's
+ * Alignment. The original knows none beyond its unit. Here an object that wants more (its own size, its cache's or what
+ * sy_sizing.align asks for) takes the first aligned place in its block, and what lies before it stays free. Leftmost fit tries that in the leftmost TRIES blocks of the object's
  * size, then takes the leftmost that is large enough in any case. Better fit takes the last block on its way in which
  * there is room.
  *
@@ -187,7 +187,7 @@ static void *sunos4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, un
 	if (sy__unlikely(size > largest(sunos4_of(general))))
 		return sy__general_pages(general, slot, size, flags, node, NULL);
 	want.bytes = rounded(size);
-	want.align = size & (size - 1) ? (uint32_t)SY__UNIT : want.bytes;
+	want.align = size & (size - 1) || want.bytes < general->least ? general->least : want.bytes;
 	if (want.align > SY_PAGE_SIZE)
 		want.align = (uint32_t)SY_PAGE_SIZE;
 	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
@@ -361,7 +361,7 @@ static bool sunos4_heap_init(struct sy_heap *heap)
 		sunos4->trees[node].memory = ((const struct sy_pages_base *)(const void *)heap->pages)->memory;
 	sunos4->fit = (enum sy__sunos4_fit)heap->tunables[FIT];
 	sunos4->chunk_order = (unsigned)heap->tunables[CHUNK_ORDER];
-	sunos4->general.ops = &ops;
+	sy__general_init(heap, &ops, (uint32_t)SY__UNIT);
 	return true;
 }
 

@@ -7,9 +7,10 @@
  * Bonwick (1994, section 5) measured the slab allocator against.
  *
  * Blocks are powers of two, from 16 bytes to half a pool (tunable pool_order: 2^pool_order pages), aligned to their
- * size. A request takes the smallest that holds it; if there is none, a larger one is split into two buddies, again
- * and again. Two free buddies can be joined again. A plain buddy system joins them at every free, only to split them
- * at the next allocation. Here a class (all blocks of one size) lets some of its free blocks be:
+ * size. A request takes the smallest that holds it, and has at least the bytes that sy_sizing.align says; if there is none,
+ * a larger one is split into two buddies, again and again. Two free buddies can be joined again. A plain buddy system joins
+ * them at every free, only to split them at the next allocation. Here a class (all blocks of one size) lets some of its free
+ * blocks be:
  *
  *     locally free    on the class's list, for the next request of this size; to its buddy it looks in use
  *     globally free   on the other list, marked in the pool's map; it is joined when its buddy becomes so as well
@@ -82,14 +83,6 @@ static inline uint32_t class_units(unsigned class)
 static inline unsigned class_of(size_t bytes)
 {
 	return (unsigned)__builtin_ctz((uint32_t)bytes) - SY__UNIT_SHIFT;
-}
-
-/* The smallest block that holds so many bytes. */
-static inline uint32_t rounded(size_t bytes)
-{
-	if (bytes <= SY__UNIT)
-		return (uint32_t)SY__UNIT;
-	return (uint32_t)1 << sy__highest_bit((uint32_t)bytes - 1);
 }
 
 static inline size_t largest(const struct sy__svr4_heap *svr4)
@@ -262,10 +255,11 @@ static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 {
 	struct sy__general_heap *general = sy__general_of(heap);
 	struct sy__general_want want;
+	size_t bytes = size > general->least ? size : general->least;
 
-	if (sy__unlikely(size > largest(svr4_of(general))))
-		return sy__general_pages(general, slot, size, flags, node, NULL);
-	want.bytes = want.align = rounded(size);
+	if (sy__unlikely(bytes > largest(svr4_of(general))))
+		return sy__general_pages(general, slot, bytes, flags, node, NULL);
+	want.bytes = want.align = sy__general_power(bytes, (uint32_t)SY__UNIT);
 	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
 }
 
@@ -308,7 +302,7 @@ static bool svr4_cache_init(struct sy_cache *cache)
 		return false;
 	cache->size = (uint32_t)bytes;
 	if (least <= largest(svr4_of(sy__general_of(cache->heap))))
-		cache->size = own->want.bytes = own->want.align = rounded(least);
+		cache->size = own->want.bytes = own->want.align = sy__general_power(least, (uint32_t)SY__UNIT);
 	return true;
 }
 
@@ -476,7 +470,7 @@ static bool svr4_heap_init(struct sy_heap *heap)
 		}
 	}
 	svr4->pool_order = (unsigned)heap->tunables[POOL_ORDER];
-	svr4->general.ops = &ops;
+	sy__general_init(heap, &ops, (uint32_t)SY__UNIT);
 	return true;
 }
 

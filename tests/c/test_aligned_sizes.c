@@ -1,0 +1,104 @@
+/*
+ * What sy_sizing asks of general allocation, under every policy: that each object is aligned to sizing.align at least, to 8
+ * bytes and to its own size if that is a power of two; that it may be used whole; and that it is found again when it is freed.
+ *
+ * Sizes are tried one by one as far as size classes lie close together, and then in growing steps. Three objects of each are
+ * held at once, so that not only the first of a slab or page is looked at.
+ */
+#include <slabyard/slabyard.h>
+#include <string.h>
+
+#include "check.h"
+
+#define EACH 3u
+#define CLOSE 600u
+#define LARGEST 70000u
+#define MOST_OBJECTS 4000u
+
+static const char *const more_specs[] = { "svr4:pool_order=0", "svr4:pool_order=5", "sunos4:chunk_order=0", "sunos4:fit=better",
+	                                  "bonwick:magazine=8", "slob:fit=best", "slub:classes=fine" };
+
+static struct sy_heap *open_aligned(const char *spec, uint32_t align)
+{
+	const struct sy_heap_options options = { .reserve = (size_t)16 << 20, .sizing = { .align = align } };
+	const char *error = "";
+	struct sy_heap *heap = sy_heap_open(spec, &options, &error);
+
+	CHECK_TEXT(error, "");
+	return heap;
+}
+
+static size_t should_be_aligned_to(size_t size, uint32_t align)
+{
+	size_t own = size && !(size & (size - 1)) ? size : 1, least = align > 8 ? align : 8;
+
+	if (own > SY_PAGE_SIZE)
+		own = SY_PAGE_SIZE;
+	return own > least ? own : least;
+}
+
+/* How many objects of those that were allocated are not aligned as they should be, or too small. */
+static unsigned fill(struct sy_heap *heap, uint32_t align, void **objects, unsigned *count)
+{
+	unsigned wrong = 0;
+
+	for (size_t size = 0; size <= LARGEST; size = size < CLOSE ? size + 1 : size + size / 7) {
+		for (unsigned i = 0; i < EACH && *count < MOST_OBJECTS; i++) {
+			void *object = sy_malloc(heap, size, 0);
+
+			CHECK(object);
+			if (!object)
+				return wrong + 1;
+			wrong += (uintptr_t)object % should_be_aligned_to(size, align) != 0 || sy_usable_size(heap, object) < size;
+			memset(object, 0x5a, size);
+			objects[(*count)++] = object;
+		}
+	}
+	return wrong;
+}
+
+/* All that was freed is gone, runs of pages too. */
+static uint64_t large_pages_after_trim(struct sy_heap *heap)
+{
+	struct sy_pages_counts counts;
+
+	sy_heap_trim(heap);
+	sy_pages_count(heap->pages, &counts);
+	return counts.zones[0].used[SY_USE_LARGE];
+}
+
+static void fill_and_free(const char *spec, uint32_t align)
+{
+	static void *objects[MOST_OBJECTS];
+	struct sy_heap *heap = open_aligned(spec, align);
+	unsigned count = 0, wrong;
+
+	if (!heap)
+		return;
+	wrong = fill(heap, align, objects, &count);
+	if (wrong)
+		fprintf(stderr, "%s with an alignment of %u: %u of %u objects\n", spec, align, wrong, count);
+	CHECK_EQUAL(wrong, 0);
+	CHECK_FINE(sy_heap_check(heap));
+	for (unsigned i = 0; i < count; i++)
+		sy_mfree(heap, objects[i]);
+	CHECK_FINE(sy_heap_check(heap));
+	CHECK_EQUAL(large_pages_after_trim(heap), 0);
+	sy_heap_close(heap);
+}
+
+static void all_alignments(const char *spec)
+{
+	fill_and_free(spec, 0);
+	for (uint32_t align = 1; align <= SY_PAGE_SIZE; align *= 2)
+		fill_and_free(spec, align);
+}
+
+int main(void)
+{
+	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++)
+		all_alignments((*policy)->name);
+	for (unsigned i = 0; i < sizeof(more_specs) / sizeof(more_specs[0]); i++)
+		all_alignments(more_specs[i]);
+	return check_result();
+}
