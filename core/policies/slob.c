@@ -504,7 +504,7 @@ static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 	char *block;
 
 	if (sy__unlikely(size >= SY_PAGE_SIZE - (heap->sizing.align > HEADER ? heap->sizing.align : HEADER)))
-		return pages_alloc(slob, slot, size, flags, node, NULL);
+		return pages_alloc(slob, slot, size ? size : 1, flags, node, NULL); /* 0 is what a run that is kept has */
 	bytes = size ? (uint32_t)size : 1; /* a block that is all header would end where its object starts */
 	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;
 	if (align < heap->sizing.align)
