@@ -35,7 +35,8 @@
  * be allocated. slab_geometry.c says where that array is.
  *
  * A slot gets its array for a cache, and the node its shared one, when it first uses the cache. Until then, and as long
- * as there is no memory for them, its objects come from slabs and go to slabs one by one.
+ * as there is no memory for them, its objects come from slabs and go to slabs one by one. A thread's arrays go when it ends,
+ * but for those of the first slots, which the next thread soon has.
  *
  * In heaps of threads arrays are short while a peak goes (fall.h), as each object in them keeps a slab: a full one is emptied,
  * and the shared one with it, and other slots' each time the slabs have become half as many.

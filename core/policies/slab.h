@@ -207,6 +207,7 @@ uint64_t sy__slab_first_reap(struct sy__slab_heap *);
 /* slab_geometry.c */
 bool sy__slab_cache_init(struct sy_cache *);
 void sy__slab_equip(struct sy__slab_cache *, unsigned slot);
+void sy__slab_unequip(struct sy__slab_cache *, unsigned slot);
 void sy__slab_give_state(struct sy__slab_cache *);
 bool sy__slab_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
 struct sy_cache *sy__slab_merge(struct sy_heap *, const struct sy_cache *wanted);

@@ -241,6 +241,17 @@ void sy__slab_equip(struct sy__slab_cache *slab, unsigned slot)
 	equip_node(slab, (unsigned)array->node);
 }
 
+/* Takes a slot's array away, which is empty. In a call of the slot's, outside local sections; sy_heap.lock may be held. */
+void sy__slab_unequip(struct sy__slab_cache *slab, unsigned slot)
+{
+	struct sy__slab_array *array = *sy__slab_entry(slab, slot);
+
+	sy__local_begin(slot);
+	*sy__slab_entry(slab, slot) = NULL;
+	sy__local_end(slot);
+	give_array(slab, array, slab->limit);
+}
+
 /* The next piece of a block of metadata that is cut into several. */
 static void *cut(char **from, size_t bytes)
 {

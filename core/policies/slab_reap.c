@@ -139,11 +139,27 @@ uint64_t sy__slab_settle(struct sy_cache *common)
 	return pages;
 }
 
+/* Of a thread that ends. The caches made last first: their freelists go to the arrays of size classes, which the heap made
+ * before all others. */
+static void end_arrays(struct sy_heap *heap, unsigned slot)
+{
+	for (struct sy_list *at = heap->caches.prev; at != &heap->caches; at = at->prev) {
+		struct sy__slab_cache *cache = sy__slab_cache(sy__entry(at, struct sy_cache, link));
+
+		drain_slot(cache, slot);
+		sy__slab_unequip(cache, slot);
+	}
+}
+
+/* The arrays themselves stay, but for those of slots that may have no thread again for long: hundreds of them take more memory
+ * than objects do. */
 void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
 		drain_slot(sy__slab_cache(sy__entry(at, struct sy_cache, link)), slot);
+	if (heap->threads && slot >= SY_WARM_SLOTS)
+		end_arrays(heap, slot);
 	sy__unlock(&heap->lock);
 }
 

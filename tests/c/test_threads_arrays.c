@@ -1,0 +1,108 @@
+/*
+ * What hundreds of threads leave behind that are there at once, use every size class a little, and end: under each policy as
+ * much as when the first hundreds had ended, which is little, however often others come; and there is room for as many objects
+ * as before, under a limit too. The arrays of `slab` once stayed, and took a heap that was small for good.
+ */
+#include "threads_support.h"
+
+#define THREADS 300u
+#define ROUNDS 3u
+#define LIMIT ((size_t)8 << 20)
+#define LARGEST_CLASS 8192u
+#define FILL_BYTES 64u
+
+static struct sy_heap *heap;
+static struct sy_cache *cache; /* whose freelists are objects of size classes, under `slab` */
+static pthread_barrier_t all;
+
+/* The freelists that other threads' slabs had end on this slot as well. */
+static void *work(void *unused)
+{
+	void *object;
+
+	(void)unused;
+	pthread_barrier_wait(&all);
+	for (size_t size = 8; size <= LARGEST_CLASS; size *= 2)
+		sy_mfree(heap, sy_malloc(heap, size, 0));
+	object = sy_alloc(cache, 0);
+	sy_free(cache, object);
+	pthread_barrier_wait(&all);
+	return NULL;
+}
+
+static void come_and_go(void)
+{
+	pthread_t threads[THREADS];
+
+	CHECK(!pthread_barrier_init(&all, NULL, THREADS));
+	for (unsigned i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, work, NULL))
+			abort();
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&all);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_trim(heap);
+}
+
+static uint64_t metadata_pages(void)
+{
+	struct sy_pages_counts counts;
+
+	sy_pages_count(heap->pages, &counts);
+	return counts.zones[0].used[SY_USE_METADATA];
+}
+
+/* How many objects there is memory for. */
+static unsigned fill(void)
+{
+	unsigned count = 0;
+	void *first = NULL, *object;
+
+	for (; (object = sy_malloc(heap, FILL_BYTES, 0)); count++) {
+		*(void **)object = first;
+		first = object;
+	}
+	for (; first; first = object) {
+		object = *(void **)first;
+		sy_mfree(heap, first);
+	}
+	sy_heap_trim(heap);
+	return count;
+}
+
+static void leave_nothing(const char *policy)
+{
+	const struct sy_heap_options options = { .limit = LIMIT, .reserve = SMALL_RESERVE };
+	const struct sy_cache_config config = { .name = "with freelists", .size = 1500, .constructor = construct };
+	const char *error = "";
+	unsigned before;
+	uint64_t pages;
+
+	heap = sy_heap_open(policy, &options, &error);
+	CHECK_TEXT(error, "");
+	if (!heap)
+		return;
+	cache = sy_cache_create(heap, &config);
+	CHECK(cache);
+	before = fill();
+	pages = metadata_pages();
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		come_and_go();
+		CHECK(metadata_pages() <= pages + 24);
+		CHECK(fill() >= before - before / 20);
+	}
+	sy_heap_close(heap);
+}
+
+int main(void)
+{
+	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		unsigned before = check_failures;
+
+		leave_nothing((*at)->name);
+		if (check_failures != before)
+			fprintf(stderr, "that was %s\n", (*at)->name);
+	}
+	return check_result();
+}
