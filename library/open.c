@@ -3,7 +3,7 @@
  *
  * Such a heap has a page allocator of its own, with one zone. Its address space is generous, as that costs nothing: the memory
  * behind it comes block by block. Its size bounds what the heap can ever hold, unless a limit does. Where the system refuses so
- * much (a limit on address space), half is asked for, and so on.
+ * much (a limit on address space), half is asked for, and so on, down to the heap's limit.
  *
  * Watermarks are not Linux's, which keep megabytes for interrupts: here nobody is served below others, so all but a page may be
  * used. Caches are asked to give memory back when 1/128 is left. Per-CPU lists are short, as there may be many threads.
@@ -53,7 +53,12 @@ static uint64_t most(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Whole blocks. */
+/* Whole blocks, as many as the address space may have. */
+static size_t whole_blocks(size_t bytes)
+{
+	return bytes < SIZE_MAX / 4 ? (bytes + BLOCK - 1) & ~(BLOCK - 1) : SIZE_MAX / 4 & ~(BLOCK - 1);
+}
+
 static size_t to_reserve(const struct sy_heap_options *options)
 {
 	size_t usual = (size_t)least(2 * (uint64_t)machine_memory(), least(MOST_USUAL, SIZE_MAX));
@@ -61,7 +66,7 @@ static size_t to_reserve(const struct sy_heap_options *options)
 
 	if (bytes < options->limit)
 		bytes = options->limit;
-	return bytes < SIZE_MAX / 4 ? (bytes + BLOCK - 1) & ~(BLOCK - 1) : SIZE_MAX / 4 & ~(BLOCK - 1);
+	return whole_blocks(bytes);
 }
 
 static struct sy_pages_config pages_config(const struct sy_heap_options *options, size_t reserve)
@@ -99,15 +104,15 @@ static struct sy_heap *open_within(const struct sy_heap_config *config, const st
 	return heap;
 }
 
-/* With less where so much is refused, or leaves no room for the heap's own tables; but for what the caller has chosen. */
+/* With less where so much is refused, or leaves no room for the heap's own tables; but not less than the caller has chosen. */
 static struct sy_heap *open_where_it_fits(const struct sy_heap_config *config, const struct sy_heap_options *options,
                                           bool *had_pages)
 {
-	size_t reserve = to_reserve(options);
+	size_t reserve = to_reserve(options), least = whole_blocks((size_t)most(options->limit, LEAST_RESERVE));
 	struct sy_heap *heap = open_within(config, options, reserve, had_pages);
 
-	while (!heap && !options->reserve && !options->limit && reserve / 2 >= LEAST_RESERVE) {
-		reserve = reserve / 2 & ~(BLOCK - 1);
+	while (!heap && !options->reserve && reserve > least) {
+		reserve = reserve / 2 > least ? whole_blocks(reserve / 2) : least;
 		heap = open_within(config, options, reserve, had_pages);
 	}
 	return heap;

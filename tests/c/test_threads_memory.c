@@ -391,7 +391,7 @@ static rlim_t addresses_in_use(void)
 }
 
 /* The reserve is halved until the heap's tables have room as well, whatever the limit is. */
-static void open_within(const char *policy, rlim_t more)
+static void open_within(const char *policy, const struct sy_heap_options *options, rlim_t more)
 {
 	pid_t child = fork();
 	int status = 0;
@@ -402,7 +402,7 @@ static void open_within(const char *policy, rlim_t more)
 
 		if (setrlimit(RLIMIT_AS, &(struct rlimit){ limit, limit }))
 			_exit(2);
-		_exit(sy_heap_open(policy, NULL, NULL) ? 0 : 1);
+		_exit(sy_heap_open(policy, options, NULL) ? 0 : 1);
 	}
 	waitpid(child, &status, 0);
 	CHECK_EQUAL(status, 0);
@@ -412,7 +412,8 @@ int main(void)
 {
 	open_wrongly();
 	for (rlim_t more = 40 * MIB; BOUNDED_ADDRESSES && more < 800 * MIB; more += 6 * MIB)
-		open_within("slqb", more);
+		for (unsigned bounded = 0; bounded < 2; bounded++)
+			open_within("slqb", bounded ? &(struct sy_heap_options){ .limit = 8 * MIB } : NULL, more);
 	refuse_buffers();
 	use_again();
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
