@@ -444,13 +444,21 @@ uint64_t sy_heap_shrink(struct sy_heap *heap)
 	return pages;
 }
 
+/* Objects wait for a grace period, or slabs that are taken from their caches, as the policy will have it. */
+static void shrink_past_grace(struct sy_heap *heap)
+{
+	sy__deferred_run(heap);
+	give(heap, heap->policy->shrink);
+	sy__deferred_run(heap);
+}
+
 uint64_t sy_heap_trim(struct sy_heap *heap)
 {
 	uint64_t pages;
 
 	if (!sy__alone_begin(heap))
 		return 0;
-	give(heap, heap->policy->shrink);
+	shrink_past_grace(heap);
 	sy__metadata_trim(heap);
 	for (unsigned slot = 0; slot < sy__slots_used(heap); slot++)
 		sy_pages_drain(heap->pages, slot);

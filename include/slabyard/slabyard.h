@@ -199,7 +199,8 @@ static inline void sy_heap_tick(struct sy_heap *heap)
 /* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
 uint64_t sy_heap_shrink(struct sy_heap *);
 
-/* The same, and then all free memory goes back to the operating system, at once; bytes that did. */
+/* The same, what waited for a grace period that is over included, and then all free memory goes back to the operating system, at
+ * once; bytes that did. */
 uint64_t sy_heap_trim(struct sy_heap *);
 
 /* NULL, or the first invariant of the heap that does not hold, with its page accounting. */
