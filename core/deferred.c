@@ -21,11 +21,22 @@
 
 #include <slabyard/slabyard.h>
 
+/* A grace that ends beyond all time, as UINT64_MAX does, never passes. */
+static uint64_t grace_ends(const struct sy_heap *heap)
+{
+	uint64_t now;
+
+	if (heap->grace)
+		return heap->grace->wanted();
+	now = sy__now();
+	return heap->grace_ns < UINT64_MAX - now ? now + heap->grace_ns : UINT64_MAX;
+}
+
 void sy__defer(struct sy_heap *heap, struct sy_deferred *entry)
 {
 	entry->next = NULL;
 	sy__lock(&heap->deferred_lock);
-	entry->due = heap->grace ? heap->grace->wanted() : sy__now() + heap->grace_ns;
+	entry->due = grace_ends(heap);
 	if (heap->deferred_last)
 		heap->deferred_last->next = entry;
 	else

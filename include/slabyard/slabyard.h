@@ -258,7 +258,7 @@ struct sy_heap_options {
 	bool huge_pages;    /* have large pages from the start, and memory come and go in such; without it, only what the heap grows by beyond 32 MiB is asked for so */
 	bool keep;          /* free memory goes back only by sy_heap_trim */
 	uint64_t decay_ns;  /* for how long memory must have been free to go back by itself; 0: a tenth of a second */
-	uint64_t grace_ns;  /* length of an RCU grace period; 0: objects wait for the next tick */
+	uint64_t grace_ns;  /* length of an RCU grace period; 0: objects wait for the next tick; UINT64_MAX: for ever */
 	struct sy_sizing sizing; /* how general allocation rounds */
 };
 

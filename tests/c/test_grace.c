@@ -1,6 +1,6 @@
 /*
  * Grace periods of heaps of threads, by the clock, under every policy: what was freed to a cache whose memory outlives one stays
- * until it is over, and a trim gives it back as soon as it is.
+ * until it is over, for ever if it never is, and a trim gives it back as soon as it is.
  */
 #include <slabyard/slabyard.h>
 #include <string.h>
@@ -83,6 +83,21 @@ static void trim_in_time(const char *policy)
 	sy_heap_close(heap);
 }
 
+static void wait_for_ever(const char *policy, uint64_t grace)
+{
+	struct sy_heap *heap = open_waiting(policy, grace);
+
+	for (unsigned i = 0; i < 3; i++) {
+		sy_heap_trim(heap);
+		time_now += 1000 * GRACE;
+		sy_heap_tick(heap);
+	}
+	CHECK(is_there(heap));
+	CHECK(heap->counters.deferred > 0);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
 int main(void)
 {
 	sy_platform_set_clock(clock_now);
@@ -91,6 +106,8 @@ int main(void)
 
 		trim_at_once((*at)->name);
 		trim_in_time((*at)->name);
+		wait_for_ever((*at)->name, UINT64_MAX);
+		wait_for_ever((*at)->name, UINT64_MAX - 1);
 		if (check_failures != before)
 			fprintf(stderr, "that was %s\n", (*at)->name);
 	}
