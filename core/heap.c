@@ -199,13 +199,6 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	return heap;
 }
 
-/* A heap of threads that nobody uses any more is one whose slots the caller drives. */
-static void end_threads(struct sy_heap *heap)
-{
-	sy__here_detach(heap);
-	heap->threads = heap->apart = false;
-}
-
 bool sy_heap_destroy(struct sy_heap *heap)
 {
 	bool threads = heap->threads;
@@ -214,7 +207,8 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	if (threads && !sy__claim_enter(&slot)) /* what threads have noted of it is gone by that */
 		return false;
 	if (threads)
-		end_threads(heap);
+		sy__here_detach(heap);
+	heap->threads = heap->apart = false; /* nobody uses it any more, so the caller drives all its slots */
 	sy__pages_detach(heap->pages, heap);
 	unmake(heap);
 	if (threads)

@@ -165,12 +165,13 @@ void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
 
-/* Whose array takes the freelists of slabs that end: it must be one that the caller may touch, and one always is. */
+/* Whose array takes the freelists of slabs that end: it must be one that the caller may touch, and one is in any call. As many as
+ * there are slots: none is. */
 static unsigned first_reachable(const struct sy_cache *cache)
 {
 	unsigned slot = 0;
 
-	while (!sy__slot_reachable(cache, slot))
+	while (slot < cache->heap->slots && !sy__slot_reachable(cache, slot))
 		slot++;
 	return slot;
 }
@@ -180,6 +181,8 @@ static uint64_t shrink(struct sy__slab_cache *cache)
 	unsigned slots = sy__slots_used(cache->cache.heap), nodes = cache->cache.heap->nodes, own = first_reachable(&cache->cache);
 	uint64_t pages = 0;
 
+	if (own == cache->cache.heap->slots)
+		return 0;
 	for (unsigned slot = own; slot < slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
 			pages += drain_slot(cache, slot);

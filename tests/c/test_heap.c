@@ -178,6 +178,28 @@ static void test_destroying_takes_everything_along(const struct sy_policy *polic
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
 
+/* Its slots are others' as far as this platform knows, until it is destroyed. */
+static void test_a_heap_of_slots_apart_ends(const struct sy_policy *policy)
+{
+	struct sy_pages *pages = make_pages(4, 1);
+	struct sy_heap_config config;
+	struct sy_heap *heap;
+	void *object;
+
+	sy_heap_defaults(policy, &config);
+	config.slots = 4;
+	config.apart = true;
+	heap = sy_heap_create(pages, &config);
+	CHECK(heap);
+	if (!heap)
+		return;
+	object = sy_kmalloc(heap, 1, 100, 0, SY_ANY_NODE);
+	CHECK(object);
+	sy_kfree(heap, 2, object);
+	sy_heap_shrink(heap);
+	end(pages, heap);
+}
+
 static void test_impossible_caches_are_refused(const struct sy_policy *policy)
 {
 	struct sy_pages *pages = make_pages(1, 1);
@@ -487,6 +509,7 @@ int main(void)
 		test_slots_are_spread_over_nodes(*at);
 		test_a_heap_has_at_least_the_nodes_of_its_pages(*at);
 		test_destroying_takes_everything_along(*at);
+		test_a_heap_of_slots_apart_ends(*at);
 		test_impossible_caches_are_refused(*at);
 		test_alignment(*at);
 		test_objects_have_their_alignment_everywhere(*at);
