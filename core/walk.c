@@ -98,6 +98,15 @@ void sy__walk_chain(struct sy__walk *walk, const void *first, size_t offset, uin
 		sy__walk_mark(walk, first, state, list, owner, place++);
 }
 
+/* mark: on no list if it's an object that somebody holds. */
+static void tell_object(struct sy__walk *walk, size_t end, const struct sy__mark *mark)
+{
+	if (mark->lists)
+		sy__walk_block(walk, end, mark);
+	else
+		tell(walk, (struct sy_part){ .state = walk->grid->held, .is_object = true }, end);
+}
+
 void sy__walk_objects(struct sy__walk *walk, const struct sy__walk_grid *grid)
 {
 	walk->grid = grid;
@@ -110,7 +119,7 @@ void sy__walk_objects(struct sy__walk *walk, const struct sy__walk_grid *grid)
 			sy__fill(walk->window, 0, sizeof(walk->window));
 			grid->mark(walk, grid->context);
 		}
-		sy__walk_block(walk, grid->start + (i + (size_t)1) * grid->size, mark->lists ? mark : NULL);
+		tell_object(walk, grid->start + (i + (size_t)1) * grid->size, mark);
 	}
 }
 

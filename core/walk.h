@@ -28,6 +28,7 @@ struct sy__walk_grid {
 	/* Calls sy__walk_mark for each free object of the slab, and of as many others as is convenient. */
 	void (*mark)(struct sy__walk *, const void *context);
 	const void *context;
+	enum sy_part_state held; /* what an object is that is not marked: SY_PART_USED, but for the policy's own */
 };
 
 struct sy__walk {

@@ -5,7 +5,7 @@
  * is the part of it that the paper names: empty (every buffer is out), partial, complete. A free buffer is on its slab's
  * freelist, of small objects itself, of large ones by its bufctl; or, with magazines, on one of a slot's two lists. Of a
  * slab of small objects the last 32 bytes are the slab's data; of large objects data and bufctls are objects in slabs of
- * their own, in use like any other.
+ * their own, which no client holds.
  */
 #include "../here.h"
 #include "../walk.h"
@@ -43,11 +43,20 @@ static void mark(struct sy__walk *walk, const void *context)
 	}
 }
 
+/* What the objects of a cache are that are on no list. */
+static enum sy_part_state held(const struct sy__bonwick_cache *cache)
+{
+	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(cache->cache.heap);
+	bool own = &cache->cache == bonwick->large_slabs || &cache->cache == bonwick->bufctls;
+
+	return own ? SY_PART_BOOKKEEPING : SY_PART_USED;
+}
+
 static void walk_slab(struct sy__walk *walk, const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
 {
 	const struct view view = { cache, slab };
 	const struct sy__walk_grid grid = { (size_t)slab->colour * cache->cache.align, cache->cache.size, cache->objects, mark,
-		                            &view };
+		                            &view, held(cache) };
 
 	walk->slab.cache = &cache->cache;
 	walk->slab.list = !slab->refs ? "complete" : slab->free ? "partial" : "empty";

@@ -270,7 +270,7 @@ static void bsd44_walk(struct sy__walk *walk, struct sy_page *page)
 	unsigned number = page_state(page)->bucket;
 	uint32_t size = block_bytes(number);
 	const struct sy__walk_grid grid = { 0, size, (uint32_t)(walk->slab.bytes / size), mark_bucket,
-		                            &bsd44->buckets[sy__page_node(page)][number] };
+		                            &bsd44->buckets[sy__page_node(page)][number], SY_PART_USED };
 
 	walk->slab.list = "bucket";
 	if (sy__walk_slab(walk))

@@ -64,7 +64,7 @@ void sy__slab_walk(struct sy__walk *walk, struct sy_page *page)
 {
 	struct sy__slab_slab *slab = sy__slab_slab(page);
 	const struct sy__slab_cache *cache = slab->cache;
-	const struct sy__walk_grid grid = { slab->start, cache->cache.size, cache->objects, mark, page };
+	const struct sy__walk_grid grid = { slab->start, cache->cache.size, cache->objects, mark, page, SY_PART_USED };
 
 	walk->slab.cache = &cache->cache;
 	walk->slab.list = "waiting";

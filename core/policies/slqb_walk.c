@@ -67,7 +67,7 @@ void sy__slqb_walk(struct sy__walk *walk, struct sy_page *page)
 {
 	struct sy__slqb_slab *slab = sy__slqb_slab(page);
 	const struct view view = { slab->list->cache, page };
-	const struct sy__walk_grid grid = { slab->start, view.cache->cache.size, view.cache->objects, mark, &view };
+	const struct sy__walk_grid grid = { slab->start, view.cache->cache.size, view.cache->objects, mark, &view, SY_PART_USED };
 
 	walk->slab.cache = &view.cache->cache;
 	walk->slab.list = "waiting";

@@ -123,7 +123,7 @@ void sy__slub_walk(struct sy__walk *walk, struct sy_page *page)
 	const struct sy__slub_slab *slab = sy__slub_slab(page);
 	const struct view view = { slab->cache, page };
 	const uint32_t objects = sy__slub_objects(page);
-	const struct sy__walk_grid grid = { 0, slab->cache->cache.size, objects, mark, &view };
+	const struct sy__walk_grid grid = { 0, slab->cache->cache.size, objects, mark, &view, SY_PART_USED };
 
 	walk->slab.cache = &slab->cache->cache;
 	walk->slab.list = "waiting";

@@ -308,7 +308,7 @@ def totals(snapshot: dict[str, Any], page_bytes: int) -> str:
 
 def _draw_group(group: Group, found: dict[str, Any], slabs: list[dict[str, Any]]) -> list[str]:
     if group.rank == OWN:
-        used = sum(part["state"] == "used" for slab in group.slabs for part in slab["parts"])
+        used = sum(part["object"] and part["state"] in ("used", "bookkeeping") for slab in group.slabs for part in slab["parts"])
         pages = sum(slab["bytes"] for slab in group.slabs) // found["page_bytes"]
         return [f"{group.heading()}: the allocator's own, {used} in use, {pages} page{'s'[: pages > 1]}"]
     scale = column_bytes(group.slabs, found["page_bytes"])
