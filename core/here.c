@@ -234,10 +234,23 @@ static const struct sy_here *entries(const struct sy_heap *heap)
 	return heap->policy->here ? heap->policy->here : &generic;
 }
 
+/* In front of these where a heap serves no larger requests than it says, so that others need not look. */
+static void *kmalloc_bounded(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	if (sy__unlikely(size > heap->sizing.most))
+		return heap->refused ? heap->refused(size, flags, heap) : NULL;
+	return entries(heap)->kmalloc(size, flags, heap);
+}
+
+static void *malloc_bounded(size_t size, struct sy_heap *heap)
+{
+	return kmalloc_bounded(size, 0, heap);
+}
+
 void sy__here_heap(struct sy_heap *heap)
 {
-	heap->kmalloc_here = entries(heap)->kmalloc;
-	heap->malloc_here = entries(heap)->malloc;
+	heap->kmalloc_here = heap->sizing.most ? kmalloc_bounded : entries(heap)->kmalloc;
+	heap->malloc_here = heap->sizing.most ? malloc_bounded : entries(heap)->malloc;
 	heap->kfree_here = entries(heap)->kfree;
 	heap->free_here = entries(heap)->free ? entries(heap)->free : sy__here_free;
 }

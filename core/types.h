@@ -287,7 +287,8 @@ struct sy_sizing {
 	enum sy_classes classes;
 	uint32_t align;  /* of every object at least: a power of two up to a page; 0: 8 */
 	bool exact_runs; /* large allocations take the pages that they need, not the whole block if that has more than 64 KiB */
-	size_t most;     /* larger requests are refused; 0: what the largest block holds */
+	size_t most;     /* larger requests are refused; 0: what the largest block holds. Of calls with slots only those that go straight
+	                  * to pages are */
 };
 
 /* Counters that the core keeps on slow paths only; read by anyone, written under the owner's rules. */

@@ -1,6 +1,7 @@
 /*
  * What sy_sizing asks of general allocation, under every policy: that each object is aligned to sizing.align at least, to 8
- * bytes and to its own size if that is a power of two; that it may be used whole; and that it is found again when it is freed.
+ * bytes and to its own size if that is a power of two; that it may be used whole; and that it is found again when it is freed;
+ * and that sizing.most is the largest request that is served, whatever serves it.
  *
  * Sizes are tried one by one as far as size classes lie close together, and then in growing steps. Three objects of each are
  * held at once, so that not only the first of a slab or page is looked at.
@@ -94,10 +95,37 @@ static void all_alignments(const char *spec)
 		fill_and_free(spec, align);
 }
 
+static void serve_up_to(const char *policy, size_t most)
+{
+	const struct sy_heap_options options = { .reserve = (size_t)16 << 20, .sizing = { .most = most } };
+	struct sy_heap *heap = sy_heap_open(policy, &options, NULL);
+	void *object;
+
+	CHECK(heap);
+	if (!heap)
+		return;
+	object = sy_malloc(heap, most, 0);
+	CHECK(object);
+	CHECK(!sy_malloc(heap, most + 1, 0));
+	CHECK(!sy_malloc(heap, SIZE_MAX, 0));
+	sy_mfree(heap, object);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
+static void bounds(const char *policy)
+{
+	for (size_t most = 1; most <= SY_PAGE_SIZE << SY_MAX_ORDER; most = most * 3 + 1)
+		serve_up_to(policy, most);
+	serve_up_to(policy, SY_PAGE_SIZE << SY_MAX_ORDER);
+}
+
 int main(void)
 {
-	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++)
+	for (const struct sy_policy *const *policy = sy_policies; *policy; policy++) {
 		all_alignments((*policy)->name);
+		bounds((*policy)->name);
+	}
 	for (unsigned i = 0; i < sizeof(more_specs) / sizeof(more_specs[0]); i++)
 		all_alignments(more_specs[i]);
 	return check_result();
