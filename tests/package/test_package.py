@@ -144,6 +144,10 @@ class PackageTest:
             self.expect_served([str(build / name)])
         for name in ("user_malloc", "user_malloc_static"):
             self.expect_served_by_us([str(build / name)], {})
+        # The names in it are those of targets, or this fails: nothing need be built.
+        folder = self.work / "folder-build"
+        shutil.rmtree(folder, ignore_errors=True)
+        self.run([self.cmake, "-S", str(project), "-B", str(folder), f"-DIN_FOLDER={self.source}", "-DBUILD_TESTING=OFF", *compilers])
 
     def expect_served_by_us(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         """A program that prints SERVED, by slabyard's malloc under the policy that it is told."""
