@@ -63,6 +63,7 @@ venv: $(VENV)/.slabyard
 
 # Builds in INSTALL_BUILD, and writes nothing elsewhere but what is installed.
 install: $(CMAKE_STAMP)
+	@case '$(PREFIX)' in *[[:space:]]*) echo "PREFIX cannot have spaces: install into another folder, or by cmake --install with --prefix" >&2; exit 1;; esac
 	@mkdir -p $(INSTALL_BUILD)
 	@cmake -S . -B $(INSTALL_BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX)) \
 		>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }

@@ -79,6 +79,12 @@ class PackageTest:
         if left:
             raise Failure(f"installed outside of the prefix: {left}")
 
+    def refuse_spaces(self) -> None:
+        argv = [self.make, "-C", str(self.source), "install", f"PREFIX={self.work}/a b", f"INSTALL_BUILD={self.work}/build"]
+        done = subprocess.run(argv, cwd=self.work, env={**self.environment, "CC": self.cc}, capture_output=True, text=True)
+        if not done.returncode or "cannot have spaces" not in done.stderr or (self.work / "a").exists():
+            raise Failure(f"{' '.join(argv)}\nended with status {done.returncode}\n{done.stdout}{done.stderr}")
+
     def complete(self) -> None:
         lib, include, man = self.prefix / "lib", self.prefix / "include/slabyard", self.prefix / "share/man"
         headers = self.source / "include/slabyard"
@@ -241,6 +247,7 @@ def main() -> int:
     test = PackageTest(parser.parse_args())
     try:
         test.install()
+        test.refuse_spaces()
         test.complete()
         test.headers_alone()
         test.with_pkg_config()
