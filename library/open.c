@@ -118,21 +118,46 @@ static struct sy_heap *open_where_it_fits(const struct sy_heap_config *config, c
 	return heap;
 }
 
+/* What is opened in slow calls can't be from inside one. */
+static bool is_in_call(void)
+{
+	unsigned slot;
+
+	if (!sy__call_enter(&slot))
+		return true;
+	sy__call_leave();
+	return false;
+}
+
+/* NULL, or what is impossible in the options. */
+static const char *options_error(const struct sy_heap_options *options)
+{
+	if (options->sizing.align & (options->sizing.align - 1) || options->sizing.align > SY_PAGE_SIZE)
+		return "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page";
+	if (options->sizing.classes > SY_CLASSES_FINE)
+		return "there are no such size classes: sizing.classes can be SY_CLASSES_LINUX or SY_CLASSES_FINE";
+	if (options->buffer && options->buffer_bytes > SIZE_MAX - (uintptr_t)options->buffer)
+		return "the buffer would end beyond the last address: buffer_bytes can be what there is of it";
+	return NULL;
+}
+
 struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *options, const char **error)
 {
 	static const struct sy_heap_options defaults;
 	struct sy_heap_config config;
 	struct sy_heap *heap;
+	const char *wrong;
 	bool had_pages;
 
 	if (!options)
 		options = &defaults;
 	if (!sy_spec_parse(&config, spec, &fault))
 		return refuse(error, NULL);
-	if (options->sizing.align & (options->sizing.align - 1) || options->sizing.align > SY_PAGE_SIZE)
-		return refuse(error, "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page");
-	if (options->sizing.classes > SY_CLASSES_FINE)
-		return refuse(error, "there are no such size classes: sizing.classes can be SY_CLASSES_LINUX or SY_CLASSES_FINE");
+	wrong = options_error(options);
+	if (wrong)
+		return refuse(error, wrong);
+	if (is_in_call())
+		return refuse(error, "a heap cannot be opened from inside a constructor, destructor or visitor: open it before");
 	config.threads = true;
 	config.grace_ns = options->grace_ns;
 	config.sizing = options->sizing;

@@ -240,6 +240,7 @@ static void after_the_end(const char *policy)
 
 static struct sy_cache *other;
 static unsigned got;
+static const char *refusal;
 static void *kept;
 
 static void call_back(void *object, size_t size)
@@ -250,7 +251,7 @@ static void call_back(void *object, size_t size)
 	got += sy_heap_trim(yard.heap) != 0;
 	got += sy_alloc_bulk(other, 0, 1, &object);
 	got += sy_cache_create(yard.heap, &(struct sy_cache_config){ .size = 24 }) != NULL;
-	got += sy_heap_open("slub", NULL, NULL) != NULL;
+	got += sy_heap_open("slub", NULL, &refusal) != NULL;
 	got += sy_heap_destroy(yard.heap);
 	sy_heap_close(yard.heap);
 	sy_free(other, kept); /* left alone */
@@ -272,6 +273,7 @@ static void call_from_constructor(const char *policy)
 	object = sy_alloc(cache, 0);
 	CHECK(object != NULL);
 	CHECK_EQUAL(got, 0);
+	CHECK_TEXT(refusal, "a heap cannot be opened from inside a constructor, destructor or visitor: open it before");
 	sy_free(other, kept);
 	sy_free(cache, object);
 	kept = NULL;

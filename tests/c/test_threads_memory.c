@@ -370,6 +370,8 @@ static void open_wrongly(void)
 	}
 	CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .sizing = { .classes = SY_CLASSES_FINE + 1 } }, &error));
 	CHECK_TEXT(error, "there are no such size classes: sizing.classes can be SY_CLASSES_LINUX or SY_CLASSES_FINE");
+	CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .buffer = &error, .buffer_bytes = SIZE_MAX }, &error));
+	CHECK_TEXT(error, "the buffer would end beyond the last address: buffer_bytes can be what there is of it");
 	sy_heap_close(NULL);
 }
 
