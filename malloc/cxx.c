@@ -9,7 +9,9 @@
  * The forms of new that don't throw are left to the runtime: its own call the throwing ones, here, and catch what comes. So do
  * its forms for size and alignment of delete that are not here, if a later standard should add any.
  */
+#define _GNU_SOURCE /* syscall */
 #include "parts.h"
+#include "system.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,7 +45,7 @@ static void call_handler(void)
 	}
 	if (throw_bad_alloc)
 		throw_bad_alloc();
-	(void)!write(STDERR_FILENO, message, sizeof(message) - 1);
+	sy__file_write(STDERR_FILENO, message, sizeof(message) - 1);
 	abort();
 }
 

@@ -26,6 +26,7 @@
 #define _GNU_SOURCE /* mremap */
 #include "kept.h"
 #include "parts.h"
+#include "system.h"
 #include "thin.h"
 
 #include <errno.h>
@@ -94,7 +95,7 @@ static struct header *header_of(const void *object)
 	if (sy__unlikely(((uintptr_t)object & (ALIGNMENT - 1)) || header->mark != MARK)) {
 		static const char message[] = "slabyard: an address was freed or resized that malloc never returned\n";
 
-		(void)!write(STDERR_FILENO, message, sizeof(message) - 1);
+		sy__file_write(STDERR_FILENO, message, sizeof(message) - 1);
 		abort();
 	}
 	return header;

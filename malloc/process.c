@@ -19,15 +19,16 @@
  */
 #define _GNU_SOURCE
 #include "parts.h"
+#include "system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ static void tell(const char *why)
 		{ (void *)(uintptr_t)"\n", 1 },
 	};
 
-	(void)!writev(STDERR_FILENO, parts, sizeof(parts) / sizeof(parts[0]));
+	syscall(SYS_writev, STDERR_FILENO, parts, sizeof(parts) / sizeof(parts[0])); /* no cancellation: system.h */
 }
 
 static _Noreturn void refuse(const char *why)
@@ -168,15 +169,10 @@ struct sy_heap *sy__process_heap(void)
 /* Bytes of addresses that the process has beside the heap's, as the kernel counts them; where that can't be known: 0. */
 static size_t others(void)
 {
-	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	char text[64] = "";
+	char text[64];
 	size_t pages = 0, all, ours = sy__pages_addresses(the_heap);
 
-	if (file < 0)
-		return 0;
-	if (read(file, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
-	close(file);
+	sy__file_text("/proc/self/statm", text, sizeof(text));
 	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
 		pages = pages * 10 + (size_t)(*at - '0');
 	all = pages * (size_t)sysconf(_SC_PAGESIZE);

@@ -9,9 +9,9 @@
  */
 #define _GNU_SOURCE
 #include "parts.h"
+#include "system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -165,12 +165,8 @@ static uint64_t status_kib(const char *status, const char *name)
 static void print_resident(void)
 {
 	char status[4096];
-	int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t size = file < 0 ? 0 : read(file, status, sizeof(status) - 1);
 
-	if (file >= 0)
-		close(file);
-	status[size > 0 ? size : 0] = '\0';
+	sy__file_text("/proc/self/status", status, sizeof(status));
 	print("\"resident_bytes\":%" PRIu64 ",\"resident_peak_bytes\":%" PRIu64, status_kib(status, "VmRSS:") * 1024,
 	      status_kib(status, "VmHWM:") * 1024);
 }
@@ -227,13 +223,13 @@ static void print_pages(const struct sy_heap *heap)
 __attribute__((destructor)) static void report(void)
 {
 	struct sy_heap *heap = counted.file ? sy__process_heap() : NULL;
-	int file = heap ? open(counted.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+	int file = heap ? sy__file_open(counted.file, O_WRONLY | O_CREAT | O_APPEND) : -1;
 
 	if (file < 0)
 		return;
 	line = mmap(NULL, LINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (line == MAP_FAILED) {
-		close(file);
+		sy__file_close(file);
 		return;
 	}
 	print("{\"pid\":%ld,", (long)getpid());
@@ -245,6 +241,6 @@ __attribute__((destructor)) static void report(void)
 	print_pages(heap);
 	print_resident();
 	print("}\n");
-	(void)!write(file, line, length);
-	close(file);
+	sy__file_write(file, line, length);
+	sy__file_close(file);
 }

@@ -11,6 +11,7 @@
 #include "kept.h"
 #include "thin.h"
 #include "parts.h"
+#include "system.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -148,7 +149,7 @@ static void flush(struct text *text)
 	size_t at = 0;
 
 	while (at < text->length) {
-		ssize_t written = write(text->file, text->bytes + at, text->length - at);
+		ssize_t written = sy__file_write(text->file, text->bytes + at, text->length - at);
 
 		if (written < 0 && errno != EINTR)
 			break;

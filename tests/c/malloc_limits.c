@@ -1,7 +1,8 @@
 /*
  * A limit to its addresses that a program sets itself leaves room for its own mappings, for threads, and for objects of any
  * size; it can be raised again; and it is the process's that set it. An object that takes more than what the heap leaves finds
- * room while the heap does not need it, and the heap has it back afterwards.
+ * room while the heap does not need it, and the heap has it back afterwards. A thread that is to be cancelled goes through all
+ * of that unharmed.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
@@ -214,6 +215,46 @@ static void fork_while_room_is_made(void)
 	_exit(check_failures != 0);
 }
 
+/* Asks for everything that has the heap look at limits, while it is to be cancelled. */
+static void *work_on(void *nothing)
+{
+	const struct rlimit limit = { 400 * MIB, RLIM_INFINITY };
+	void *object, *moved;
+
+	(void)nothing;
+	pthread_cancel(pthread_self());
+	(void)setrlimit(RLIMIT_AS, &limit);
+	free(malloc(300 * MIB));
+	give_pieces(take_pieces());
+	for (size_t bytes = MIB; bytes < 400 * MIB; bytes *= 2) {
+		object = malloc(bytes);
+		moved = realloc(object, 2 * bytes);
+		free(moved ? moved : object);
+	}
+	malloc_trim(0);
+	malloc_stats();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return pieces;
+}
+
+static void cancel_limited(void)
+{
+	pid_t child = fork();
+	pthread_t thread;
+	void *result = NULL;
+
+	if (child == 0) {
+		alarm(DEADLOCK_SECONDS);
+		CHECK_EQUAL(pthread_create(&thread, NULL, work_on, NULL), 0);
+		pthread_join(thread, &result);
+		CHECK(result == pieces);
+		use_rest(64 * MIB);
+		check_heap();
+		_exit(check_failures != 0);
+	}
+	wait_for(child);
+}
+
 /* One of vfork has its parent's heap. */
 static void vfork_limited(void)
 {
@@ -237,6 +278,7 @@ int main(void)
 	fork_with_large_objects();
 	fork_while_room_is_made();
 	vfork_limited();
+	cancel_limited();
 	set_limit(1024 * MIB);
 	use_rest(200 * MIB);
 	fill_up(300 * MIB);

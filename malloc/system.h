@@ -1,0 +1,48 @@
+/*
+ * Files, by the kernel's own calls.
+ *
+ * In the C library's open, read and write a thread may be cancelled, and malloc is no place for that, nor is setrlimit: the thread
+ * would end with the heap's locks and claims, and all others would wait for them for ever. As the C library's they set errno.
+ */
+#ifndef SLABYARD_MALLOC_SYSTEM_H
+#define SLABYARD_MALLOC_SYSTEM_H
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static inline int sy__file_open(const char *name, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, name, flags | O_CLOEXEC, 0666);
+}
+
+static inline ssize_t sy__file_read(int file, void *into, size_t bytes)
+{
+	return syscall(SYS_read, file, into, bytes);
+}
+
+static inline ssize_t sy__file_write(int file, const void *from, size_t bytes)
+{
+	return syscall(SYS_write, file, from, bytes);
+}
+
+static inline void sy__file_close(int file)
+{
+	syscall(SYS_close, file);
+}
+
+/* The beginning of a text file, ended by a zero; false: it can't be read. */
+static inline bool sy__file_text(const char *name, char *text, size_t bytes)
+{
+	int file = sy__file_open(name, O_RDONLY);
+	ssize_t length = file < 0 ? -1 : sy__file_read(file, text, bytes - 1);
+
+	if (file >= 0)
+		sy__file_close(file);
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+#endif
