@@ -60,6 +60,7 @@
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
  *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable, and zero
+ *   sy__source_withdraw(p, bytes)  has memory be reserved space again, which sy__source_commit makes usable; what was in it is lost
  *   sy__source_prefer_huge(p, bytes)  reserved space would better be backed by the machine's large pages, if it has any
  *   sy__source_prefer_small(p, bytes)  it would better not be, as little of it is ever touched
  *   sy__source_has(p, bytes, least)  whether so many bytes of it or more have memory behind them; true where that can't be told

@@ -15,6 +15,10 @@
  * what is in use; where the heap is full, it reaches for its half again. The child of a vfork, which has this memory and limits
  * of its own, changes nothing.
  *
+ * Data. What the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), though the system has the memory back.
+ * So where an object that is a mapping finds no room under such a limit, and after malloc_trim, the free blocks at the end of what the
+ * heap has used become as they were before it used them. Those in between stay.
+ *
  * Nothing that runs with the lock asks for memory by malloc.
  */
 #define _GNU_SOURCE
@@ -46,12 +50,12 @@ static pid_t process; /* whose memory it is */
 
 /* ---- Creation ----------------------------------------------------------------------------------------------------- */
 
-/* The limit to the program's addresses, in bytes; SIZE_MAX: there is none. */
-static size_t limit_now(void)
+/* A limit to the program's addresses or data, in bytes; SIZE_MAX: there is none. */
+static size_t limit_now(__rlimit_resource_t resource)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur > SIZE_MAX)
+	if (getrlimit(resource, &limit) || limit.rlim_cur > SIZE_MAX)
 		return SIZE_MAX;
 	return (size_t)limit.rlim_cur;
 }
@@ -59,7 +63,7 @@ static size_t limit_now(void)
 /* What it leaves to the heap; 0: as much as there is. */
 static size_t reserve(void)
 {
-	size_t limit = limit_now();
+	size_t limit = limit_now(RLIMIT_AS);
 
 	return limit == SIZE_MAX ? 0 : limit / 2;
 }
@@ -241,21 +245,56 @@ static bool make_room(size_t limit, size_t bytes)
 	return made;
 }
 
+static bool make_addresses(struct sy_heap *heap, size_t bytes)
+{
+	size_t limit = limit_now(RLIMIT_AS);
+
+	return limit != SIZE_MAX && bytes < limit && (make_room(limit, bytes) || (sy_heap_trim(heap) && make_room(limit, bytes)));
+}
+
+static bool withdraw(void)
+{
+	bool done;
+
+	if (limit_now(RLIMIT_DATA) == SIZE_MAX || !begin())
+		return false;
+	done = sy__pages_withdraw(the_heap);
+	end();
+	return done;
+}
+
+/* The heap and what it has beside are data of the program alike: there is nothing to share out, but only what is free. */
+static bool make_data(struct sy_heap *heap, size_t bytes)
+{
+	size_t limit = limit_now(RLIMIT_DATA);
+
+	if (limit == SIZE_MAX || bytes >= limit)
+		return false;
+	sy_heap_trim(heap);
+	return withdraw();
+}
+
 bool sy__process_make_room(size_t bytes)
 {
 	struct sy_heap *heap = __atomic_load_n(&the_heap, __ATOMIC_ACQUIRE);
-	size_t limit = limit_now();
 	int error = errno;
-	bool made = heap && limit != SIZE_MAX && bytes < limit &&
-	            (make_room(limit, bytes) || (sy_heap_trim(heap) && make_room(limit, bytes)));
+	bool made = heap && (make_addresses(heap, bytes) || make_data(heap, bytes));
 
 	errno = error;
 	return made;
 }
 
+void sy__process_trimmed(void)
+{
+	int error = errno;
+
+	withdraw();
+	errno = error;
+}
+
 bool sy__process_reach_further(void)
 {
-	size_t limit = limit_now(), before;
+	size_t limit = limit_now(RLIMIT_AS), before;
 	int error = errno;
 	bool further = false;
 

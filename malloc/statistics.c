@@ -112,9 +112,11 @@ EXPORT int malloc_trim(size_t keep)
 {
 	struct sy_heap *heap = sy__process_heap();
 	size_t ended = sy__kept_end() + sy__thin_end();
+	bool trimmed = heap && sy_heap_trim(heap);
 
 	(void)keep;
-	return (heap && sy_heap_trim(heap)) || ended;
+	sy__process_trimmed();
+	return trimmed || ended;
 }
 
 /* glibc's parameters are taken and change nothing: each is about a mechanism that is not here. */

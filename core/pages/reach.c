@@ -7,6 +7,9 @@
  * last blocks that have grown become such again if they are free as a whole and the source has all their memory back. The range
  * can reach further again, as far as at first, or as far as nobody has taken those addresses meanwhile.
  *
+ * Under a limit to its data a process pays for what it could write to. There it is enough that the last blocks become as if they
+ * had not grown; the range stays.
+ *
  * Only of a heap's own pages: one zone from the first page on, of whole blocks, reserved, not populated. Everything that
  * depends on the length is counted anew; watermarks do not, as a heap's are a few pages (library/open.c).
  *
@@ -163,6 +166,31 @@ bool sy__pages_reach(struct sy_heap *heap, size_t bytes)
 		return false;
 	sy__lock(&zone->lock);
 	done = reach(heap, bytes / BLOCK_BYTES);
+	sy__unlock(&zone->lock);
+	return done;
+}
+
+/* All of their descriptors: the first of each is still there. */
+static void withdraw(struct sy_pages *pages, uint64_t from, uint64_t to)
+{
+	sy__source_withdraw(pages->base.memory + ((size_t)from << SY_PAGE_SHIFT), (size_t)(to - from) << SY_PAGE_SHIFT);
+	sy__source_withdraw(sy__page(pages, from), (size_t)(to - from) * sizeof(struct sy_page));
+}
+
+bool sy__pages_withdraw(struct sy_heap *heap)
+{
+	struct sy__zone *zone = &heap->pages->zones[0];
+	uint64_t before;
+	bool done;
+
+	if (!has_own_range(heap->pages))
+		return false;
+	sy__lock(&zone->lock);
+	before = zone->next_ungrown;
+	ungrow(zone, 0);
+	done = zone->next_ungrown < before;
+	if (done)
+		withdraw(heap->pages, zone->next_ungrown, before);
 	sy__unlock(&zone->lock);
 	return done;
 }

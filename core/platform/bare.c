@@ -104,6 +104,11 @@ bool sy__source_allows(size_t bytes)
 	return true;
 }
 
+void sy__source_withdraw(void *p, size_t bytes)
+{
+	sy__source_discard(p, bytes);
+}
+
 bool sy__source_has(const void *p, size_t bytes, size_t least)
 {
 	(void)p;

@@ -230,6 +230,19 @@ void sy__source_discard(void *p, size_t bytes)
 	errno = error;
 }
 
+/* Where the program has a limit to its data, what can be written counts, be there memory or not. If the system refuses, it goes on to. */
+void sy__source_withdraw(void *p, size_t bytes)
+{
+	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t from = ((uintptr_t)p + mask) & ~mask, to = ((uintptr_t)p + bytes) & ~mask;
+	int error = errno;
+
+	sy__source_discard(p, bytes);
+	if (from < to)
+		mprotect((void *)from, to - from, PROT_NONE);
+	errno = error;
+}
+
 /* Asked piece by piece, and no more once it is enough. */
 bool sy__source_has(const void *p, size_t bytes, size_t least)
 {

@@ -187,6 +187,7 @@ void sy__queue_forget(struct sy__queue *);
 void *sy__source_reserve(size_t bytes);
 int sy__source_commit(void *p, size_t bytes);
 void sy__source_discard(void *p, size_t bytes);
+void sy__source_withdraw(void *p, size_t bytes);
 void sy__source_prefer_huge(void *p, size_t bytes);
 void sy__source_prefer_small(void *p, size_t bytes);
 bool sy__source_has(const void *p, size_t bytes, size_t least);

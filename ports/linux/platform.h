@@ -208,6 +208,10 @@ static inline void sy__source_discard(void *p, size_t bytes)
 {
 }
 
+static inline void sy__source_withdraw(void *p, size_t bytes)
+{
+}
+
 static inline void sy__source_prefer_huge(void *p, size_t bytes)
 {
 }

@@ -2,15 +2,19 @@
  * Where memory runs out: requests fail with ENOMEM, nothing that lives is touched, and what is freed can be had again.
  *
  * The program starts itself anew under a limit on its address space, as ulimit -v sets it. Before that it sets one on
- * its data while it runs, so that memory which the heap has reserved already can't be made usable; and one on its address space,
- * which counts for what the heap uses.
+ * its data while it runs, so that memory which the heap has reserved already can't be made usable, and what the heap had is to serve
+ * all else; and one on its address space, which counts for what the heap uses.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "malloc/parts.h"
 
 #define MOST 60000
 
@@ -113,6 +117,67 @@ static void run_out(unsigned bits)
 	release(second);
 }
 
+struct link {
+	struct link *next;
+};
+
+/* As many small objects as there can be, all of which are freed; how many bytes. */
+static size_t peak(void)
+{
+	struct link *all = NULL, *one;
+	size_t bytes = 0;
+
+	for (; (one = malloc(200)); bytes += 200) {
+		one->next = all;
+		all = one;
+	}
+	while ((one = all)) {
+		all = one->next;
+		free(one);
+	}
+	return bytes;
+}
+
+static void *come_and_go(void *object)
+{
+	free(malloc(100));
+	return object;
+}
+
+/* What small objects had serves for large ones, and after a trim for what the program maps itself; and for small ones again. bsd44
+ * keeps whatever it had. */
+static void play_data_peak(void)
+{
+	const char *spec = getenv("SLABYARD");
+	size_t least = 120 << 20;
+	pthread_t thread;
+	char *large;
+	void *own;
+
+	if (spec && !strcmp(spec, "bsd44"))
+		return;
+	set_limit(RLIMIT_DATA, data_bytes() + (200 << 20));
+	for (unsigned round = 0; round < 2; round++) {
+		CHECK(peak() > least);
+		large = malloc(least);
+		CHECK(large != NULL);
+		if (large)
+			fill(large, least, round);
+		CHECK_TEXT(sy_heap_check(sy__process_heap()), NULL);
+		free(large);
+	}
+	CHECK(peak() > least);
+	malloc_trim(0);
+	CHECK_TEXT(sy_heap_check(sy__process_heap()), NULL);
+	own = mmap(NULL, least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(own != MAP_FAILED);
+	CHECK_EQUAL(pthread_create(&thread, NULL, come_and_go, NULL), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQUAL(munmap(own, least), 0);
+	CHECK(peak() > least);
+	CHECK_TEXT(sy_heap_check(sy__process_heap()), NULL);
+}
+
 static void play_limited_data(void)
 {
 	set_limit(RLIMIT_DATA, data_bytes() + (64 << 20));
@@ -212,6 +277,7 @@ int main(int count, char **arguments)
 		return play(arguments[1]);
 	test_limit_while_running(play_limited_data);
 	test_limit_while_running(play_limited_addresses);
+	test_limit_while_running(play_data_peak);
 	test_limit_from_the_start();
 	test_too_small_a_limit();
 	return check_result();

@@ -173,6 +173,11 @@ void sy__source_release(void *start, size_t bytes)
 	sy__source_discard(start, bytes);
 }
 
+void sy__source_withdraw(void *start, size_t bytes)
+{
+	sy__source_discard(start, bytes);
+}
+
 bool sy__source_reserve_at(void *start, size_t bytes)
 {
 	(void)start;
