@@ -41,6 +41,7 @@
 
 #define DEFAULT_SPEC "slub"
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
+#define UNKNOWN SIZE_MAX
 #define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
 
 static struct sy_heap *the_heap;
@@ -170,13 +171,14 @@ struct sy_heap *sy__process_heap(void)
 
 /* ---- Limits to addresses ------------------------------------------------------------------------------------------ */
 
-/* Bytes of addresses that the process has beside the heap's, as the kernel counts them; where that can't be known: 0. */
+/* Bytes of addresses that the process has beside the heap's, as the kernel counts them; UNKNOWN without a file descriptor or /proc. */
 static size_t others(void)
 {
 	char text[64];
 	size_t pages = 0, all, ours = sy__pages_addresses(the_heap);
 
-	sy__file_text("/proc/self/statm", text, sizeof(text));
+	if (!sy__file_text("/proc/self/statm", text, sizeof(text)))
+		return UNKNOWN;
 	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
 		pages = pages * 10 + (size_t)(*at - '0');
 	all = pages * (size_t)sysconf(_SC_PAGESIZE);
@@ -210,10 +212,17 @@ static void end(void)
 	sy__unlock(&starting);
 }
 
-/* Half of what a limit leaves beside all else. */
+/* Half of what a limit leaves beside all else. Where that is not known the system refuses what is too much. */
+static size_t share(size_t limit)
+{
+	size_t beside = others();
+
+	return range(minus(limit, beside == UNKNOWN ? 0 : beside) / 2);
+}
+
 static bool take_share(size_t limit)
 {
-	return sy__pages_reach(the_heap, limit == SIZE_MAX ? limit : range(minus(limit, others()) / 2));
+	return sy__pages_reach(the_heap, limit == SIZE_MAX ? limit : share(limit));
 }
 
 void sy__process_limited(size_t bytes)
@@ -227,17 +236,29 @@ void sy__process_limited(size_t bytes)
 	errno = error;
 }
 
+static bool has_room(size_t bytes)
+{
+	void *room = sy__source_reserve(bytes);
+
+	if (room)
+		sy__source_release(room, bytes);
+	return room != NULL;
+}
+
+/* Where it is not known what there is besides, the range ends so much earlier than now, and the system is asked whether that does. */
 static bool make_room(size_t limit, size_t bytes)
 {
-	size_t rest;
+	size_t before, beside, rest;
 	bool made = false;
 
 	if (!begin())
 		return false;
-	rest = minus(limit, others() + bytes);
-	if (rest < sy__pages_addresses(the_heap)) {
+	before = sy__pages_addresses(the_heap);
+	beside = others();
+	rest = beside == UNKNOWN ? minus(before, bytes) : minus(limit, beside + bytes);
+	if (rest < before) {
 		sy__pages_reach(the_heap, range(minus(rest, BEFORE_FIRST) / 2));
-		made = sy__pages_addresses(the_heap) <= rest;
+		made = beside == UNKNOWN ? has_room(bytes) : sy__pages_addresses(the_heap) <= rest;
 		if (!made)
 			take_share(limit);
 	}
@@ -300,7 +321,7 @@ bool sy__process_reach_further(void)
 
 	if (limit != SIZE_MAX && begin()) {
 		before = sy__pages_addresses(the_heap);
-		if (range(minus(limit, others()) / 2) > range(before))
+		if (share(limit) > range(before))
 			take_share(limit);
 		further = sy__pages_addresses(the_heap) > before;
 		end();

@@ -177,6 +177,25 @@ static void fork_with_large_objects(void)
 	wait_for(child);
 }
 
+/* Nor does it take a file descriptor to find room. */
+static void limited_without_files(void)
+{
+	struct rlimit none = { 0, RLIM_INFINITY };
+	pid_t child = fork();
+
+	if (child == 0) {
+		set_limit(400 * MIB);
+		CHECK_EQUAL(getrlimit(RLIMIT_NOFILE, &none), 0);
+		none.rlim_cur = 0;
+		CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+		take_from_heap(300 * MIB);
+		fill_up(100 * MIB);
+		use_rest(64 * MIB);
+		_exit(check_failures != 0);
+	}
+	wait_for(child);
+}
+
 static atomic_bool forks_done;
 
 static void *ask_for_room(void *bytes)
@@ -276,6 +295,7 @@ int main(void)
 	CHECK_EQUAL(prlimit(0, RLIMIT_AS, NULL, &before), 0);
 	fork_limited();
 	fork_with_large_objects();
+	limited_without_files();
 	fork_while_room_is_made();
 	vfork_limited();
 	cancel_limited();
