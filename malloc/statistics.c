@@ -4,8 +4,9 @@
  * Figures come from the heap's own counters and from its caches, which claim the threads' slots for that: nothing is counted
  * on any fast path. A policy that keeps no caches tells the free bytes in its pages instead.
  *
- * mallinfo's words are read so here: arena, bytes of pages that the heap holds; hblks and hblkhd, mappings and their bytes;
- * uordblks, bytes of objects in use; fordblks, bytes in slabs that none uses. Those that make no sense here are 0.
+ * mallinfo's words are read so here: arena, bytes of pages that the heap holds; uordblks, those of them that are objects in use;
+ * fordblks, the rest of them; hblks and hblkhd, mappings and their bytes, which none of the others has in it. Those that make no
+ * sense here are 0.
  */
 #define _GNU_SOURCE
 #include "kept.h"
@@ -31,7 +32,7 @@
 
 struct figures {
 	uint64_t held_bytes;       /* of pages: in slabs and runs, and for bookkeeping */
-	uint64_t in_use_bytes;     /* of objects */
+	uint64_t in_use_bytes;     /* of objects in them */
 	uint64_t in_use;           /* objects; 0: not known */
 	uint64_t unused_bytes;     /* in slabs */
 	struct mapping_counts mappings;
@@ -73,7 +74,6 @@ static void take_figures(struct sy_heap *heap, struct figures *figures)
 		count_objects(heap, figures);
 		sy__alone_end(heap);
 	}
-	figures->in_use_bytes += figures->mappings.bytes;
 }
 
 EXPORT struct mallinfo2 mallinfo2(void)
@@ -86,7 +86,7 @@ EXPORT struct mallinfo2 mallinfo2(void)
 	info.hblks = figures.mappings.live;
 	info.hblkhd = figures.mappings.bytes;
 	info.uordblks = (size_t)figures.in_use_bytes;
-	info.fordblks = (size_t)figures.unused_bytes;
+	info.fordblks = info.arena > info.uordblks ? info.arena - info.uordblks : 0;
 	return info;
 }
 
@@ -171,6 +171,7 @@ __attribute__((format(printf, 2, 3))) static void print(struct text *text, const
 	va_end(arguments);
 }
 
+/* As glibc's, the first two with the mappings in them. */
 EXPORT void malloc_stats(void)
 {
 	struct sy_heap *heap = sy__process_heap();
@@ -179,8 +180,8 @@ EXPORT void malloc_stats(void)
 
 	take_figures(heap, &figures);
 	print(&text, "slabyard %s\n", heap ? heap->policy->name : "(no memory)");
-	print(&text, "held bytes     = %12" PRIu64 "\n", figures.held_bytes);
-	print(&text, "in use bytes   = %12" PRIu64 "\n", figures.in_use_bytes);
+	print(&text, "held bytes     = %12" PRIu64 "\n", figures.held_bytes + figures.mappings.bytes);
+	print(&text, "in use bytes   = %12" PRIu64 "\n", figures.in_use_bytes + figures.mappings.bytes);
 	print(&text, "unused bytes   = %12" PRIu64 "\n", figures.unused_bytes);
 	print(&text, "mappings       = %12zu\n", figures.mappings.live);
 	print(&text, "mapped bytes   = %12zu\n", figures.mappings.bytes);
