@@ -26,6 +26,7 @@
 #include "core/large.h"
 #include "core/list.h"
 
+#define MOST_FAST (20 * sizeof(size_t)) /* bytes: what M_MXFAST may be */
 #define EXPORT __attribute__((visibility("default")))
 
 /* ---- Figures ------------------------------------------------------------------------------------------------------ */
@@ -119,22 +120,11 @@ EXPORT int malloc_trim(size_t keep)
 	return trimmed || ended;
 }
 
-/* glibc's parameters are taken and change nothing: each is about a mechanism that is not here. */
+/* As in glibc any parameter is taken, known or not, and changes nothing: each is about a mechanism that is not here. There is one whose
+ * value glibc looks at. */
 EXPORT int mallopt(int parameter, int value)
 {
-	(void)value;
-	switch (parameter) {
-	case M_MXFAST:
-	case M_TRIM_THRESHOLD:
-	case M_TOP_PAD:
-	case M_MMAP_THRESHOLD:
-	case M_MMAP_MAX:
-	case M_ARENA_TEST:
-	case M_ARENA_MAX:
-		return 1;
-	default:
-		return 0;
-	}
+	return parameter != M_MXFAST || (value >= 0 && (size_t)value <= MOST_FAST);
 }
 
 /* ---- As text ------------------------------------------------------------------------------------------------------ */

@@ -357,7 +357,11 @@ static void test_figures(void)
 	errno = 0;
 	CHECK(malloc_info(1, stdout) == -1 && errno == EINVAL);
 	CHECK_EQUAL(mallopt(M_MMAP_THRESHOLD, 1 << 20), 1);
-	CHECK_EQUAL(mallopt(12345, 0), 0);
+	CHECK_EQUAL(mallopt(M_PERTURB, 0), 1);
+	CHECK_EQUAL(mallopt(12345, 0), 1);
+	CHECK_EQUAL(mallopt(M_MXFAST, 64), 1);
+	CHECK_EQUAL(mallopt(M_MXFAST, -1), 0);
+	CHECK_EQUAL(mallopt(M_MXFAST, 1 << 20), 0);
 	malloc_stats();
 }
 
