@@ -9,12 +9,12 @@
 #define BUILD_BUG_ON_NOT_POWER_OF_2(number) BUILD_BUG_ON((number) == 0 || ((number) & ((number) - 1)) != 0)
 
 #ifdef __cplusplus
-#define sy__static_assert(condition, message, ...) static_assert(condition, message)
+#define SY__ASSERTED(condition, message, ...) static_assert(condition, message)
 #else
 #ifndef static_assert
-#define static_assert(...) sy__static_assert(__VA_ARGS__, "", 0)
+#define static_assert(...) SY__ASSERTED(__VA_ARGS__, "", 0)
 #endif
-#define sy__static_assert(condition, message, ...) _Static_assert(condition, message)
+#define SY__ASSERTED(condition, message, ...) _Static_assert(condition, message)
 #endif
 
 #endif
