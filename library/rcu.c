@@ -9,16 +9,17 @@
  * look is a write too. (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
  *
  * Waiting. Nobody waits who only leaves something behind: what is to be freed stands in a queue, and whoever comes by takes the
- * grace period one step further if it can be taken. By comes whoever queues something, ends his reading or gives up his last spin
- * lock. synchronize_rcu and rcu_barrier queue an entry of their own and come by until that has been called.
+ * grace period one step further if it can be taken. By comes whoever queues something, ends his reading, gives up his last spin
+ * lock or lets himself be interrupted again. synchronize_rcu and rcu_barrier queue an entry of their own and come by until that
+ * has been called.
  *
  * Slabs of caches with SLAB_TYPESAFE_BY_RCU wait in the heap, by the number of the grace period that they wait for
  * (sy_heap.grace): the next one to begin, which the heap lets begin when it looks what has passed. It looks from inside calls
  * for memory, where no callback may run: those that are ready stand in a queue of their own, until the next who comes by calls
  * them.
  *
- * Callbacks run where a kernel's would: in a thread that has no spin lock and does not read, one after the other in the order of
- * their queueing. Who calls them has the turn, and no lock: they may queue more.
+ * Callbacks run where a kernel's would: in a thread that has no spin lock, does not read and has neither preemption nor interrupts
+ * off, one after the other in the order of their queueing. Who calls them has the turn, and no lock: they may queue more.
  *
  * Locks. queue_lock protects what is queued; the turn, which is only ever tried for, everything else. The queue's may be taken
  * with the turn held, and nothing else is taken with it held. A fork takes both (forks.c), so that the child finds them free; the
@@ -51,8 +52,8 @@ static struct {
 	unsigned long pending; /* entries not called yet */
 } rcu;
 
-/* Of the thread: how deep it reads, under which index, and how many spin locks it has. */
-static __thread unsigned depth, reads_as, spins;
+/* Of the thread: how deep it reads, under which index, how many spin locks and preempt_disable it has, and whether interrupts are off. */
+static __thread unsigned depth, reads_as, spins, irqs_off;
 
 /* ---- Grace periods ---------------------------------------------------------------------------------------------- */
 
@@ -158,7 +159,7 @@ static SY__COLD void come_by(void)
 
 static inline void pass(void)
 {
-	if (sy__unlikely(__atomic_load_n(&rcu.pending, __ATOMIC_RELAXED)) && !depth && !spins)
+	if (sy__unlikely(__atomic_load_n(&rcu.pending, __ATOMIC_RELAXED)) && !depth && !(spins | irqs_off))
 		come_by();
 }
 
@@ -328,6 +329,47 @@ void sy__spin_unlock(spinlock_t *lock)
 	sy__unlock(&lock->lock);
 	spins--;
 	pass();
+}
+
+/* ---- What else keeps callbacks away -------------------------------------------------------------------------------- */
+
+void sy__preempt_disable(void)
+{
+	spins++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+void sy__preempt_enable(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	spins--;
+	pass();
+}
+
+unsigned sy__preempt_count(void)
+{
+	return spins;
+}
+
+unsigned long sy__irqs_off(void)
+{
+	unsigned long were = irqs_off;
+
+	irqs_off = 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return were;
+}
+
+void sy__irqs_set(unsigned long off)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	irqs_off = off != 0;
+	pass();
+}
+
+unsigned long sy__irqs_are_off(void)
+{
+	return irqs_off;
 }
 
 /* ---- The same for those of readers and writers, whose word is the number of readers, or -1 ------------------------------- */

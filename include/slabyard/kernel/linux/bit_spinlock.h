@@ -1,6 +1,6 @@
 /*
  * <linux/bit_spinlock.h> for kernel code that is compiled into a program: locks of one bit, whose word holds other things
- * besides.
+ * besides. Callbacks of call_rcu don't run in a thread that has such a lock.
  */
 #ifndef SLABYARD_KERNEL_LINUX_BIT_SPINLOCK_H
 #define SLABYARD_KERNEL_LINUX_BIT_SPINLOCK_H
@@ -13,18 +13,24 @@
 
 static inline int bit_spin_trylock(int bit, unsigned long *word)
 {
-	return !test_and_set_bit_lock((unsigned)bit, word);
+	preempt_disable();
+	if (!test_and_set_bit_lock((unsigned)bit, word))
+		return 1;
+	preempt_enable();
+	return 0;
 }
 
 static inline void bit_spin_lock(int bit, unsigned long *word)
 {
-	while (!bit_spin_trylock(bit, word))
+	preempt_disable();
+	while (test_and_set_bit_lock((unsigned)bit, word))
 		sched_yield();
 }
 
 static inline void bit_spin_unlock(int bit, unsigned long *word)
 {
 	clear_bit_unlock((unsigned)bit, word);
+	preempt_enable();
 }
 
 static inline int bit_spin_is_locked(int bit, const unsigned long *word)

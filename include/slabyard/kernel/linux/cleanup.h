@@ -55,4 +55,23 @@
 /* The same for what takes no argument, as rcu_read_lock. */
 #define DEFINE_LOCK_GUARD_0(name, take, drop) DEFINE_CLASS(name, int, (void)_T; drop, __extension__ ({ take; 1; }), void)
 
+/* The same where more is to be kept than the lock: in take and drop _T is a pointer to a lock and these members. */
+#define DEFINE_LOCK_GUARD_1(name, type, take, drop, ...) \
+	typedef struct { \
+		type *lock; \
+		__VA_ARGS__; \
+	} class_##name##_t; \
+	static inline void class_##name##_destructor(class_##name##_t *_T) \
+	{ \
+		if (_T->lock) { \
+			drop; \
+		} \
+	} \
+	static inline class_##name##_t class_##name##_constructor(type *lock) \
+	{ \
+		class_##name##_t kept = { .lock = lock }, *_T = &kept; \
+		take; \
+		return kept; \
+	}
+
 #endif

@@ -4,6 +4,8 @@
 
 #pragma GCC system_header
 
+#include "bottom_half.h"
+#include "irqflags.h"
 #include "preempt.h"
 #include "spinlock.h"
 
@@ -11,6 +13,5 @@ typedef int irqreturn_t;
 
 #define IRQ_NONE 0
 #define IRQ_HANDLED 1
-#define irqs_disabled() 0
 
 #endif

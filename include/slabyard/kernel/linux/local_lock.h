@@ -16,9 +16,9 @@ typedef spinlock_t local_lock_t;
 #define local_lock_init(lock) spin_lock_init(lock)
 #define local_lock(lock) spin_lock(this_cpu_ptr(lock))
 #define local_unlock(lock) spin_unlock(this_cpu_ptr(lock))
-#define local_lock_irq(lock) local_lock(lock)
-#define local_unlock_irq(lock) local_unlock(lock)
-#define local_lock_irqsave(lock, flags) ((flags) = 0, local_lock(lock))
-#define local_unlock_irqrestore(lock, flags) ((void)(flags), local_unlock(lock))
+#define local_lock_irq(lock) (local_irq_disable(), local_lock(lock))
+#define local_unlock_irq(lock) (local_unlock(lock), local_irq_enable())
+#define local_lock_irqsave(lock, flags) (local_irq_save(flags), local_lock(lock))
+#define local_unlock_irqrestore(lock, flags) (local_unlock(lock), local_irq_restore(flags))
 
 #endif

@@ -4,6 +4,8 @@
 
 #pragma GCC system_header
 
+#include "bottom_half.h"
+#include "irqflags.h"
 #include "types.h"
 
 /* Those who read, or -1: one who writes. */
@@ -36,17 +38,17 @@ static inline void write_lock(rwlock_t *lock) { sy__rwlock_take(lock, true); }
 static inline void write_unlock(rwlock_t *lock) { sy__rwlock_drop(lock, true); }
 static inline int write_trylock(rwlock_t *lock) { return sy__rwlock_try(lock, true); }
 
-#define read_lock_irq(lock) read_lock(lock)
-#define read_unlock_irq(lock) read_unlock(lock)
-#define read_lock_bh(lock) read_lock(lock)
-#define read_unlock_bh(lock) read_unlock(lock)
-#define read_lock_irqsave(lock, flags) ((flags) = 0, read_lock(lock))
-#define read_unlock_irqrestore(lock, flags) ((void)(flags), read_unlock(lock))
-#define write_lock_irq(lock) write_lock(lock)
-#define write_unlock_irq(lock) write_unlock(lock)
-#define write_lock_bh(lock) write_lock(lock)
-#define write_unlock_bh(lock) write_unlock(lock)
-#define write_lock_irqsave(lock, flags) ((flags) = 0, write_lock(lock))
-#define write_unlock_irqrestore(lock, flags) ((void)(flags), write_unlock(lock))
+#define read_lock_irq(lock) (local_irq_disable(), read_lock(lock))
+#define read_unlock_irq(lock) (read_unlock(lock), local_irq_enable())
+#define read_lock_bh(lock) (local_bh_disable(), read_lock(lock))
+#define read_unlock_bh(lock) (read_unlock(lock), local_bh_enable())
+#define read_lock_irqsave(lock, flags) (local_irq_save(flags), read_lock(lock))
+#define read_unlock_irqrestore(lock, flags) (read_unlock(lock), local_irq_restore(flags))
+#define write_lock_irq(lock) (local_irq_disable(), write_lock(lock))
+#define write_unlock_irq(lock) (write_unlock(lock), local_irq_enable())
+#define write_lock_bh(lock) (local_bh_disable(), write_lock(lock))
+#define write_unlock_bh(lock) (write_unlock(lock), local_bh_enable())
+#define write_lock_irqsave(lock, flags) (local_irq_save(flags), write_lock(lock))
+#define write_unlock_irqrestore(lock, flags) (write_unlock(lock), local_irq_restore(flags))
 
 #endif

@@ -75,11 +75,11 @@ static inline void write_sequnlock(seqlock_t *lock)
 	spin_unlock(&lock->lock);
 }
 
-#define write_seqlock_irq(lock) write_seqlock(lock)
-#define write_sequnlock_irq(lock) write_sequnlock(lock)
-#define write_seqlock_bh(lock) write_seqlock(lock)
-#define write_sequnlock_bh(lock) write_sequnlock(lock)
-#define write_seqlock_irqsave(lock, flags) ((flags) = 0, write_seqlock(lock))
-#define write_sequnlock_irqrestore(lock, flags) ((void)(flags), write_sequnlock(lock))
+#define write_seqlock_irq(lock) (local_irq_disable(), write_seqlock(lock))
+#define write_sequnlock_irq(lock) (write_sequnlock(lock), local_irq_enable())
+#define write_seqlock_bh(lock) (local_bh_disable(), write_seqlock(lock))
+#define write_sequnlock_bh(lock) (write_sequnlock(lock), local_bh_enable())
+#define write_seqlock_irqsave(lock, flags) (local_irq_save(flags), write_seqlock(lock))
+#define write_sequnlock_irqrestore(lock, flags) (write_sequnlock(lock), local_irq_restore(flags))
 
 #endif

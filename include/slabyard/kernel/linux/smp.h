@@ -22,8 +22,8 @@ unsigned sy__processor(void);
 
 #define smp_processor_id() sy__processor()
 #define raw_smp_processor_id() sy__processor()
-#define get_cpu() sy__processor()
-#define put_cpu() ((void)0)
+#define get_cpu() (preempt_disable(), sy__processor())
+#define put_cpu() preempt_enable()
 #define num_online_cpus() NR_CPUS
 #define num_possible_cpus() NR_CPUS
 #define cpu_online(cpu) ((void)(cpu), true)

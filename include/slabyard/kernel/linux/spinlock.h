@@ -1,11 +1,14 @@
-/* <linux/spinlock.h> for kernel code that is compiled into a program, where threads can be interrupted: interrupts are not looked at, and who waits sleeps after a while. */
+/* <linux/spinlock.h> for kernel code that is compiled into a program, where threads can be interrupted: who waits sleeps after a while. */
 #ifndef SLABYARD_KERNEL_LINUX_SPINLOCK_H
 #define SLABYARD_KERNEL_LINUX_SPINLOCK_H
 
 #pragma GCC system_header
 
+#include "bottom_half.h"
 #include "cleanup.h"
+#include "irqflags.h"
 #include "lockdep.h"
+#include "preempt.h"
 #include "rwlock.h"
 #include "types.h"
 
@@ -60,13 +63,17 @@ static inline int spin_is_locked(spinlock_t *lock)
 }
 
 #define spin_lock_nested(lock, class) spin_lock(lock)
-#define spin_lock_irq(lock) spin_lock(lock)
-#define spin_unlock_irq(lock) spin_unlock(lock)
-#define spin_lock_bh(lock) spin_lock(lock)
-#define spin_unlock_bh(lock) spin_unlock(lock)
-#define spin_lock_irqsave(lock, flags) ((flags) = 0, spin_lock(lock))
-#define spin_unlock_irqrestore(lock, flags) ((void)(flags), spin_unlock(lock))
-#define spin_trylock_irqsave(lock, flags) ((flags) = 0, spin_trylock(lock))
+/* Who takes a lock in one of these ways may give it up in two steps: the lock, and then what was off with it. */
+#define spin_lock_irq(lock) (local_irq_disable(), spin_lock(lock))
+#define spin_unlock_irq(lock) (spin_unlock(lock), local_irq_enable())
+#define spin_lock_bh(lock) (local_bh_disable(), spin_lock(lock))
+#define spin_unlock_bh(lock) (spin_unlock(lock), local_bh_enable())
+#define spin_lock_irqsave(lock, flags) (local_irq_save(flags), spin_lock(lock))
+#define spin_lock_irqsave_nested(lock, flags, class) spin_lock_irqsave(lock, flags)
+#define spin_unlock_irqrestore(lock, flags) (spin_unlock(lock), local_irq_restore(flags))
+#define spin_trylock_irqsave(lock, flags) (local_irq_save(flags), spin_trylock(lock) ? 1 : (local_irq_restore(flags), 0))
+#define spin_trylock_irq(lock) (local_irq_disable(), spin_trylock(lock) ? 1 : (local_irq_enable(), 0))
+#define spin_trylock_bh(lock) (local_bh_disable(), spin_trylock(lock) ? 1 : (local_bh_enable(), 0))
 #define assert_spin_locked(lock) ((void)(lock))
 #ifndef lockdep_assert_held
 #define lockdep_assert_held(lock) ((void)(lock))
@@ -79,17 +86,15 @@ static inline int spin_is_locked(spinlock_t *lock)
 #define raw_spin_unlock_irq spin_unlock_irq
 #define raw_spin_lock_irqsave spin_lock_irqsave
 #define raw_spin_unlock_irqrestore spin_unlock_irqrestore
-#define local_irq_save(flags) ((void)((flags) = 0))
-#define local_irq_restore(flags) ((void)(flags))
-#define local_irq_disable() ((void)0)
-#define local_irq_enable() ((void)0)
-#define local_bh_disable() ((void)0)
-#define local_bh_enable() ((void)0)
-#define in_interrupt() 0
-#define in_atomic() 0
+#define raw_spin_lock_bh spin_lock_bh
+#define raw_spin_unlock_bh spin_unlock_bh
+#define raw_spin_lock_nested spin_lock_nested
+#define raw_spin_trylock_irqsave spin_trylock_irqsave
+#define raw_spin_is_locked spin_is_locked
 
 DEFINE_GUARD(spinlock, spinlock_t *, spin_lock(_T), spin_unlock(_T))
-DEFINE_GUARD(spinlock_irq, spinlock_t *, spin_lock(_T), spin_unlock(_T))
-DEFINE_GUARD(spinlock_irqsave, spinlock_t *, spin_lock(_T), spin_unlock(_T))
+DEFINE_GUARD(spinlock_irq, spinlock_t *, spin_lock_irq(_T), spin_unlock_irq(_T))
+DEFINE_LOCK_GUARD_1(spinlock_irqsave, spinlock_t, spin_lock_irqsave(_T->lock, _T->flags), spin_unlock_irqrestore(_T->lock, _T->flags),
+                    unsigned long flags)
 
 #endif
