@@ -17,6 +17,8 @@
 
 #include "check.h"
 
+#include <dirent.h>
+
 /* Of core/pages/pages.h, which is not for kernel code. */
 void sy_pages_fail_after(struct sy_pages *, uint64_t requests);
 
@@ -81,6 +83,96 @@ static void let_go_on(struct work_struct *work)
 	msleep(TIME_TO_FLUSH);
 	complete(&may_go_on);
 	complete(&may_go_on);
+}
+
+#define CROWD 200
+
+static DECLARE_COMPLETION(crowd_goes_on);
+static atomic_t at_once, most_at_once, timed_out;
+
+static void wait_in_crowd(struct work_struct *work)
+{
+	int now = atomic_inc_return(&at_once), most = atomic_read(&most_at_once);
+
+	(void)work;
+	while (now > most && atomic_cmpxchg(&most_at_once, most, now) != most)
+		most = atomic_read(&most_at_once);
+	if (!wait_for_completion_timeout(&crowd_goes_on, 60 * HZ))
+		atomic_inc(&timed_out);
+	atomic_dec(&at_once);
+}
+
+static void let_crowd_go_on(struct work_struct *work)
+{
+	(void)work;
+	complete_all(&crowd_goes_on);
+}
+
+static void queue_crowd(struct workqueue_struct *queue, struct work_struct *crowd, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		INIT_WORK(&crowd[i], wait_in_crowd);
+		CHECK(queue_work(queue, &crowd[i]));
+	}
+}
+
+static unsigned threads_now(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	while (tasks && readdir(tasks))
+		count++;
+	if (tasks)
+		closedir(tasks);
+	return count;
+}
+
+/* Works wait for one behind them, as in a kernel, whose queues run as many at once as they were asked to. */
+static void works_that_wait_for_another(void)
+{
+	struct workqueue_struct *many = alloc_workqueue("crowd", WQ_UNBOUND, 0), *few = alloc_workqueue("few", WQ_UNBOUND, 3);
+	static struct work_struct crowd[CROWD];
+	DECLARE_WORK(starter, let_crowd_go_on);
+
+	queue_crowd(many, crowd, CROWD);
+	CHECK(queue_work(many, &starter));
+	flush_workqueue(many);
+	CHECK_EQUAL(atomic_read(&most_at_once), CROWD);
+	reinit_completion(&crowd_goes_on);
+	atomic_set(&most_at_once, 0);
+	queue_crowd(few, crowd, 20);
+	msleep(50);
+	CHECK_EQUAL(atomic_read(&at_once), 3);
+	CHECK(schedule_work(&starter));
+	flush_workqueue(few);
+	CHECK_EQUAL(atomic_read(&most_at_once), 3);
+	CHECK_EQUAL(atomic_read(&timed_out), 0);
+	for (unsigned waits = 0; waits < 3000 && threads_now() > CROWD / 4; waits++)
+		msleep(10);
+	CHECK(threads_now() <= CROWD / 4);
+	destroy_workqueue(many);
+	destroy_workqueue(few);
+}
+
+/* Those that have stood behind one that was taken back. */
+static void works_behind_one(void)
+{
+	struct workqueue_struct *one = alloc_ordered_workqueue("one", 0);
+	DECLARE_WORK(twice, wait_in_crowd);
+	DECLARE_WORK(behind, let_crowd_go_on);
+
+	reinit_completion(&crowd_goes_on);
+	CHECK(schedule_work(&twice));
+	while (work_pending(&twice))
+		msleep(1);
+	CHECK(queue_work(one, &twice) && queue_work(one, &behind));
+	msleep(20);
+	CHECK(work_pending(&behind) && cancel_work(&twice));
+	flush_work(&behind);
+	flush_work(&twice);
+	CHECK_EQUAL(atomic_read(&timed_out), 0);
+	destroy_workqueue(one);
 }
 
 static void works(void)
@@ -477,6 +569,8 @@ static void shrinkers(void)
 int main(void)
 {
 	works();
+	works_that_wait_for_another();
+	works_behind_one();
 	works_later();
 	timers();
 	consumers();

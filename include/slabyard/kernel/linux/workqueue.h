@@ -35,7 +35,9 @@ struct delayed_work {
 #define WQ_CPU_INTENSIVE 32U
 #define WQ_SYSFS 64U
 #define WQ_PERCPU 256U
-#define WQ_MAX_ACTIVE 512
+#define WQ_MAX_ACTIVE 512 /* works that a queue may run at once; asked for 0: */
+#define WQ_DFL_ACTIVE 256
+#define WQ_UNBOUND_MAX_ACTIVE WQ_MAX_ACTIVE
 #define WORK_CPU_UNBOUND 0
 
 #ifdef __cplusplus
