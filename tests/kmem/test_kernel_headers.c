@@ -182,6 +182,20 @@ static void counts(void)
 	CHECK_EQUAL(atomic_cmpxchg(&number, 6, 9), 6);
 	CHECK_EQUAL(atomic_fetch_add(1, &number), 9);
 	CHECK(!atomic_dec_and_test(&number) && atomic_add_unless(&number, 1, 0) && atomic_read(&number) == 10);
+	atomic_set(&number, INT_MAX); /* from where it goes round */
+	CHECK_EQUAL(atomic_fetch_add_unless(&number, 1, 0), INT_MAX);
+	CHECK_EQUAL(atomic_read(&number), INT_MIN);
+}
+
+/* Which the C library has too, as another type. */
+static void places(void)
+{
+	loff_t place = -1;
+	long long *same = &place;
+	char text[8];
+
+	CHECK(*same == -1 && sizeof(place) == 8);
+	CHECK_EQUAL(snprintf(text, sizeof(text), "%lld", place), 2);
 }
 
 /* ---- Allocation under newer names --------------------------------------------------------------------------------- */
@@ -379,6 +393,7 @@ int main(void)
 	hash_lists();
 	errors();
 	counts();
+	places();
 	told();
 	readers();
 	freed_later();

@@ -49,10 +49,11 @@
 	} \
 	static inline number prefix##_fetch_add_unless(type *at, number by, number unless) \
 	{ \
-		number old = prefix##_read(at); \
+		number old = prefix##_read(at), sum; /* which goes round at the end */ \
+		do \
+			(void)__builtin_add_overflow(old, by, &sum); \
 		while (old != unless && \
-		       !__atomic_compare_exchange_n(&at->counter, &old, old + by, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) \
-			; \
+		       !__atomic_compare_exchange_n(&at->counter, &old, sum, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)); \
 		return old; \
 	} \
 	static inline bool prefix##_add_unless(type *at, number by, number unless) \

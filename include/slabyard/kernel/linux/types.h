@@ -30,9 +30,8 @@ typedef __u64 __be64;
 typedef __u16 __sum16;
 typedef __u32 __wsum;
 typedef unsigned __poll_t;
-#ifndef __USE_MISC /* with which the C library has it */
-typedef long long loff_t;
-#endif
+typedef long long sy__loff_t;
+#define loff_t sy__loff_t /* the C library may have another one, a long */
 #define __aligned_u64 __u64 __attribute__((__aligned__(8)))
 #define __aligned_s64 __s64 __attribute__((__aligned__(8)))
 #define __aligned_be64 __be64 __attribute__((__aligned__(8)))
