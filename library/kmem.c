@@ -350,17 +350,22 @@ static size_t kvsize(const void *object)
 	return mapping_of(object)->bytes - (size_t)sysconf(_SC_PAGESIZE);
 }
 
-void *kvmalloc(size_t size, gfp_t flags)
+void *sy__vmalloc(size_t size, gfp_t flags)
 {
-	void *object = size <= KMALLOC_MAX_SIZE ? kmalloc(size, flags & ~__GFP_NOFAIL) : NULL;
+	void *object = map(size);
 
-	if (!object)
-		object = map(size);
 	for (unsigned waits = 0; !object && must_not_fail(flags) && size <= SIZE_MAX / 2; waits++) {
 		wait_for_memory(waits);
 		object = map(size);
 	}
 	return object;
+}
+
+void *kvmalloc(size_t size, gfp_t flags)
+{
+	void *object = size <= KMALLOC_MAX_SIZE ? kmalloc(size, flags & ~__GFP_NOFAIL) : NULL;
+
+	return object ? object : sy__vmalloc(size, flags);
 }
 
 void kvfree(const void *object)

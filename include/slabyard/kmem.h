@@ -396,7 +396,8 @@ static inline void *kvmalloc_array_node(size_t count, size_t size, gfp_t flags, 
 	return kvmalloc_array(count, size, flags);
 }
 
-/* Whether kvmalloc got it from the operating system. Of what kvfree takes. */
+/* Always from the operating system; and whether something is, of what kvfree takes. */
+void *sy__vmalloc(size_t size, gfp_t);
 bool sy__is_mapped(const void *address);
 
 static inline bool is_vmalloc_addr(const void *address)

@@ -232,6 +232,12 @@ static void newer_names(void)
 	more = kvrealloc(bytes, (size_t)9 << 20, GFP_KERNEL | __GFP_ZERO);
 	CHECK(more && more[49] == 7 && !more[(9 << 20) - 1] && is_vmalloc_addr(more));
 	CHECK(kvrealloc(more, 0, GFP_KERNEL) == ZERO_SIZE_PTR);
+	more = vzalloc(10);
+	CHECK(more && !more[9] && is_vmalloc_addr(more) && (uintptr_t)more % PAGE_SIZE == 0);
+	vfree(more);
+	more = vmalloc(100000);
+	CHECK(more && is_vmalloc_addr(more) && !vmalloc(0) && !vmalloc(ULONG_MAX));
+	kvfree(more);
 	CHECK(kmemdup_array("ab", SIZE_MAX / 2, 3, GFP_KERNEL) == NULL);
 	session_cache = kmem_cache_create("plain", 40, NULL, 0);
 	CHECK(session_cache != NULL);

@@ -1,6 +1,6 @@
 /*
- * <linux/vmalloc.h> for kernel code that is compiled into a program, where all memory is mapped: vmalloc is kvmalloc, but for whole
- * pages.
+ * <linux/vmalloc.h> for kernel code that is compiled into a program: whole pages, straight from the operating system, as is_vmalloc_addr
+ * tells. kvfree takes them too.
  */
 #ifndef SLABYARD_KERNEL_LINUX_VMALLOC_H
 #define SLABYARD_KERNEL_LINUX_VMALLOC_H
@@ -13,9 +13,7 @@
 /* NULL: no memory, or a size of 0. */
 static inline void *__vmalloc(unsigned long size, gfp_t flags)
 {
-	size_t bytes = (size + SY_PAGE_SIZE - 1) & ~(SY_PAGE_SIZE - 1);
-
-	return bytes ? kvmalloc(bytes, flags) : NULL;
+	return size ? sy__vmalloc(size, flags) : NULL;
 }
 
 static inline void *vmalloc(unsigned long size)
