@@ -125,6 +125,18 @@ int sy__timer_start(struct timer_list *timer, unsigned long expires, bool only_p
 	return was;
 }
 
+int sy__timer_try_stop(struct timer_list *timer)
+{
+	int was;
+
+	pthread_mutex_lock(&all.lock);
+	was = all.running == timer ? -1 : timer->sy__pending;
+	if (was == 1)
+		take_off(timer);
+	pthread_mutex_unlock(&all.lock);
+	return was;
+}
+
 /* A function that waits for itself would do so for ever. */
 int sy__timer_stop(struct timer_list *timer, bool wait)
 {

@@ -37,6 +37,8 @@ static inline unsigned long usecs_to_jiffies(unsigned microseconds) { return (mi
 static inline unsigned long nsecs_to_jiffies(u64 nanoseconds) { return (unsigned long)(nanoseconds / TICK_NSEC); }
 static inline unsigned jiffies_to_msecs(unsigned long ticks) { return (unsigned)ticks; }
 static inline unsigned jiffies_to_usecs(unsigned long ticks) { return (unsigned)ticks * 1000; }
+static inline unsigned jiffies_delta_to_msecs(long ticks) { return ticks < 0 ? 0 : (unsigned)ticks; }
+static inline unsigned long secs_to_jiffies(unsigned seconds) { return (unsigned long)seconds * HZ; }
 static inline u64 jiffies_to_nsecs(unsigned long ticks) { return (u64)ticks * TICK_NSEC; }
 static inline unsigned long round_jiffies(unsigned long ticks) { return ticks; }
 static inline unsigned long round_jiffies_relative(unsigned long ticks) { return ticks; }

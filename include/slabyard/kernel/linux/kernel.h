@@ -4,6 +4,7 @@
 
 #pragma GCC system_header
 
+#include "../asm/byteorder.h"
 #include "bitops.h"
 #include "bug.h"
 #include "container_of.h"

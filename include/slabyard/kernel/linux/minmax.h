@@ -15,6 +15,9 @@
 #define max(a, b) SY__EXTREME(__typeof__(a), __typeof__(b), a, b, >)
 #define min_t(type, a, b) SY__EXTREME(type, type, a, b, <)
 #define max_t(type, a, b) SY__EXTREME(type, type, a, b, >)
+/* Of numbers that are not negative, of whatever types. */
+#define umin(a, b) SY__EXTREME(__typeof__((a) + (b) + 0U), __typeof__((a) + (b) + 0U), a, b, <)
+#define umax(a, b) SY__EXTREME(__typeof__((a) + (b) + 0U), __typeof__((a) + (b) + 0U), a, b, >)
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define min3(a, b, c) __extension__ ({ __typeof__(a) sy__ab = min(a, b); min(sy__ab, c); })
@@ -39,5 +42,15 @@
 		(b) = sy__swapped; \
 	} while (0)
 #endif
+
+/* One of so many from start on; those go round at the end of their type. */
+static inline int sy__in_range(unsigned long long number, unsigned long long start, unsigned long long length, int narrow)
+{
+	return narrow ? (unsigned)(number - start) < (unsigned)length : number - start < length;
+}
+
+#define in_range(number, start, length) \
+	sy__in_range((unsigned long long)(number), (unsigned long long)(start), (unsigned long long)(length), \
+	             sizeof((number) + (start) + (length)) <= sizeof(unsigned))
 
 #endif

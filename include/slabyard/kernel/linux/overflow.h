@@ -11,6 +11,18 @@
 #define check_sub_overflow(a, b, result) __builtin_sub_overflow(a, b, result)
 #define check_mul_overflow(a, b, result) __builtin_mul_overflow(a, b, result)
 
+/* True: a bit is lost, or becomes the sign, or there is no such shift. */
+#define check_shl_overflow(number, shift, result) \
+	__extension__ ({ \
+		__typeof__(number) sy__number = (number); \
+		__typeof__(shift) sy__shift = (shift); \
+		__typeof__(result) sy__result = (result); \
+		unsigned sy__by = (unsigned long long)sy__shift < 8 * sizeof(*sy__result) ? (unsigned)sy__shift : 0; \
+		*sy__result = (__typeof__(*sy__result))((unsigned long long)sy__number << sy__by); \
+		sy__by != (unsigned long long)sy__shift || (sy__number < 1 && sy__number != 0) || \
+			(*sy__result < 1 && *sy__result != 0) || (unsigned long long)(*sy__result >> sy__by) != (unsigned long long)sy__number; \
+	})
+
 static inline size_t size_mul(size_t a, size_t b)
 {
 	return sy__size_mul(a, b);

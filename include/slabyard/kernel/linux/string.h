@@ -53,10 +53,22 @@ static inline size_t sy__strlcpy(char *to, const char *from, size_t room)
 	return strlen(from);
 }
 
+/* Within that many characters of a text. */
+static inline char *sy__strnstr(const char *text, const char *part, size_t most)
+{
+	size_t length = strlen(part);
+
+	for (most = strnlen(text, most); most >= length; most--, text++)
+		if (!memcmp(text, part, length))
+			return (char *)(uintptr_t)text;
+	return NULL;
+}
+
 /* As macros, as some C libraries have them. */
 #define strlcpy(to, from, room) sy__strlcpy(to, from, room)
 #define strlcat(to, from, room) sy__strlcat(to, from, room)
 #define strsep(rest, ends) sy__strsep(rest, ends)
+#define strnstr(text, part, most) sy__strnstr(text, part, most)
 #define strchrnul(text, character) (strchr(text, character) ? strchr(text, character) : strchr(text, '\0'))
 
 static inline char *skip_spaces(const char *text) { return sy__skip_spaces(text); }
@@ -65,6 +77,7 @@ static inline char *strstrip(char *text) { return sy__strim(text); }
 static inline bool sysfs_streq(const char *one, const char *other) { return sy__sysfs_streq(one, other); }
 static inline char *strreplace(char *text, char old, char by) { return sy__strreplace(text, old, by); }
 static inline void *memchr_inv(const void *memory, int byte, size_t size) { return sy__memchr_inv(memory, byte, size); }
+static inline bool mem_is_zero(const void *memory, size_t size) { return !sy__memchr_inv(memory, 0, size); }
 
 /* Where it stands; -EINVAL: nowhere. */
 static inline int match_string(const char *const *array, size_t count, const char *text)

@@ -30,6 +30,7 @@ extern "C" {
 
 int sy__timer_start(struct timer_list *, unsigned long expires, bool only_pending, bool sooner);
 int sy__timer_stop(struct timer_list *, bool wait);
+int sy__timer_try_stop(struct timer_list *);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
@@ -55,6 +56,8 @@ static inline void add_timer(struct timer_list *timer) { mod_timer(timer, timer-
 /* 1: it was to come. Of those whose name says sync, the function does not run any more. */
 #define timer_delete(timer) sy__timer_stop(timer, false)
 #define timer_delete_sync(timer) sy__timer_stop(timer, true)
+/* -1: the function runs, and nothing was done. */
+#define try_to_del_timer_sync(timer) sy__timer_try_stop(timer)
 #define del_timer(timer) timer_delete(timer)
 #define del_timer_sync(timer) timer_delete_sync(timer)
 #define timer_shutdown(timer) timer_delete(timer)
