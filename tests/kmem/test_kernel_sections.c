@@ -3,14 +3,18 @@
  * interrupted, or is at a processor's own. They run when it ends that.
  */
 #include <linux/bit_spinlock.h>
+#include <linux/cleanup.h>
 #include <linux/interrupt.h>
 #include <linux/local_lock.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
+#include <linux/rwsem.h>
 #include <linux/seqlock.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/srcu.h>
 
 #include "check.h"
 
@@ -117,9 +121,124 @@ static void guarded(void)
 	CHECK(called - before == 3 && preemptible());
 }
 
+static DEFINE_MUTEX(mutex);
+static DECLARE_RWSEM(semaphore);
+DEFINE_STATIC_SRCU(sleepers);
+DEFINE_GUARD(own, struct mutex *, mutex_lock(_T), mutex_unlock(_T))
+DEFINE_GUARD_COND(own, _try, mutex_trylock(_T))
+DEFINE_GUARD_COND(own, _newer, mutex_lock_interruptible(_T), _RET == 0)
+
+/* 7: somebody has it. */
+static int try_own(void)
+{
+	scoped_cond_guard(own_try, return 7, &mutex) {
+		CHECK(mutex_is_locked(&mutex));
+		return 1;
+	}
+	return 0;
+}
+
+static int wait_for_mutex(void)
+{
+	scoped_cond_guard(mutex_intr, return -EINTR, &mutex)
+		return mutex_is_locked(&mutex);
+	return 0;
+}
+
+static void guards_that_may_fail(void)
+{
+	int bodies = 0;
+
+	CHECK_EQUAL(try_own(), 1);
+	CHECK(!mutex_is_locked(&mutex));
+	scoped_guard(own_newer, &mutex) {
+		CHECK_EQUAL(try_own(), 7);
+		scoped_guard(mutex_try, &mutex)
+			bodies++;
+	}
+	CHECK(!bodies && !mutex_is_locked(&mutex) && wait_for_mutex() == 1 && !mutex_is_locked(&mutex));
+	scoped_guard(rwsem_write_try, &semaphore)
+		scoped_cond_guard(rwsem_read_try, bodies++, &semaphore)
+			bodies += 10;
+	scoped_guard(spinlock_irqsave_try, &lock)
+		scoped_guard(spinlock_irqsave_try, &lock)
+			bodies += 100;
+	scoped_guard(spinlock_bh, &lock)
+		scoped_cond_guard(spinlock_try, bodies++, &lock)
+			bodies += 100;
+	CHECK(bodies == 2 && preemptible() && !spin_is_locked(&lock) && !rwsem_is_locked(&semaphore));
+}
+
+static void guards_of_all_kinds(void)
+{
+	scoped_guard(raw_spinlock, &raw)
+		CHECK(spin_is_locked(&raw) && in_atomic());
+	scoped_guard(raw_spinlock_irqsave, &raw)
+		CHECK(spin_is_locked(&raw) && irqs_disabled());
+	scoped_guard(read_lock, &shared)
+		CHECK(read_trylock(&shared) && !write_trylock(&shared));
+	read_unlock(&shared);
+	scoped_guard(write_lock_irqsave, &shared)
+		CHECK(!read_trylock(&shared) && irqs_disabled());
+	scoped_guard(irqsave) {
+		scoped_guard(irqsave)
+			CHECK(irqs_disabled());
+		CHECK(irqs_disabled());
+	}
+	scoped_guard(preempt)
+		CHECK(!preemptible());
+	scoped_guard(srcu, &sleepers)
+		CHECK(rcu_read_lock_held());
+	CHECK(preemptible() && !rcu_read_lock_held() && write_trylock(&shared));
+	write_unlock(&shared);
+}
+
+static void last_of_all(void)
+{
+	atomic_t count = ATOMIC_INIT(2);
+
+	CHECK(!atomic_dec_and_lock(&count, &lock) && !spin_is_locked(&lock));
+	CHECK(atomic_dec_and_lock_irqsave(&count, &lock, flags) && spin_is_locked(&lock) && irqs_disabled());
+	spin_unlock_irqrestore(&lock, flags);
+	atomic_set(&count, 2);
+	CHECK(!atomic_dec_and_lock_irqsave(&count, &lock, flags) && preemptible());
+	CHECK(atomic_dec_and_mutex_lock(&count, &mutex) && mutex_is_locked(&mutex));
+	mutex_unlock(&mutex);
+}
+
+static seqcount_spinlock_t changes = SEQCNT_SPINLOCK_ZERO(changes, &lock);
+
+static void of_processors(void)
+{
+	unsigned began;
+	int old = 1;
+
+	seqcount_spinlock_init(&changes, &lock);
+	began = read_seqcount_begin(&changes);
+	CHECK(!read_seqcount_retry(&changes, began));
+	scoped_guard(spinlock, &lock) {
+		write_seqcount_begin(&changes);
+		write_seqcount_end(&changes);
+	}
+	CHECK(read_seqcount_retry(&changes, began));
+	read_seqlock_excl(&sequence);
+	CHECK(spin_is_locked(&sequence.lock));
+	read_sequnlock_excl(&sequence);
+	this_cpu_write(number, 5);
+	CHECK(this_cpu_cmpxchg(number, 4, 6) == 5 && this_cpu_cmpxchg(number, 5, 6) == 5);
+	CHECK(!this_cpu_try_cmpxchg(number, &old, 7) && old == 6 && this_cpu_sub_return(number, 2) == 4);
+	this_cpu_or(number, 3);
+	this_cpu_and(number, 5);
+	CHECK_EQUAL(raw_cpu_read(number), 5);
+}
+
 int main(void)
 {
 	one_kind();
+	guards_that_may_fail();
+	guards_of_all_kinds();
+	last_of_all();
+	of_processors();
 	two_kinds();
 	guarded();
 	rcu_barrier();

@@ -1,5 +1,7 @@
-/* <asm/byteorder.h> for kernel code that is compiled into a program: numbers in either byte order. The system's headers read it too, in
- * place of the system's. */
+/*
+ * <asm/byteorder.h> for kernel code that is compiled into a program: numbers in either byte order. The system's headers read it too,
+ * in place of the system's.
+ */
 #ifndef SLABYARD_KERNEL_ASM_BYTEORDER_H
 #define SLABYARD_KERNEL_ASM_BYTEORDER_H
 

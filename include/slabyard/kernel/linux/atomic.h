@@ -28,9 +28,12 @@
 
 /* True: it was *old; else *old is what it is. */
 #define try_cmpxchg(place, old, value) __atomic_compare_exchange_n(place, old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
-#define try_cmpxchg_relaxed(place, old, value) __atomic_compare_exchange_n(place, old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
-#define try_cmpxchg_acquire(place, old, value) __atomic_compare_exchange_n(place, old, value, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)
-#define try_cmpxchg_release(place, old, value) __atomic_compare_exchange_n(place, old, value, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
+#define try_cmpxchg_relaxed(place, old, value) \
+	__atomic_compare_exchange_n(place, old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+#define try_cmpxchg_acquire(place, old, value) \
+	__atomic_compare_exchange_n(place, old, value, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)
+#define try_cmpxchg_release(place, old, value) \
+	__atomic_compare_exchange_n(place, old, value, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
 #define try_cmpxchg64(place, old, value) try_cmpxchg(place, old, value)
 
 /* Those operations of a type of counter that return what was or is; in an order, which is also that of one that fails. */
@@ -58,7 +61,7 @@
 		return old; \
 	}
 
-/* The operations of a type of counter: that return something are full barriers unless their name says else, the others have no order. */
+/* The operations of a type of counter: that return something are full barriers unless named otherwise, the others have no order. */
 #define SY__ATOMIC(prefix, type, number) \
 	SY__ATOMIC_ORDERED(prefix, type, number, , __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) \
 	SY__ATOMIC_ORDERED(prefix, type, number, _relaxed, __ATOMIC_RELAXED, __ATOMIC_RELAXED) \

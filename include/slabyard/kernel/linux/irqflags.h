@@ -7,6 +7,7 @@
 
 #pragma GCC system_header
 
+#include "cleanup.h"
 #include "types.h"
 
 #ifdef __cplusplus
@@ -31,5 +32,8 @@ unsigned long sy__irqs_are_off(void);
 #define local_save_flags(flags) ((void)((flags) = sy__irqs_are_off()))
 #define irqs_disabled() (sy__irqs_are_off() != 0)
 #define irqs_disabled_flags(flags) ((flags) != 0)
+
+DEFINE_LOCK_GUARD_0(irq, local_irq_disable(), local_irq_enable())
+DEFINE_LOCK_GUARD_0(irqsave, local_irq_save(_T->flags), local_irq_restore(_T->flags), unsigned long flags)
 
 #endif

@@ -4,6 +4,7 @@
 
 #pragma GCC system_header
 
+#include "atomic.h"
 #include "cleanup.h"
 #include "types.h"
 
@@ -66,6 +67,21 @@ static inline int __must_check mutex_lock_interruptible(struct mutex *mutex)
 #define lockdep_assert_held(lock) ((void)(lock))
 #endif
 
+/* True: it was the last, and the caller has the lock. */
+static inline int atomic_dec_and_mutex_lock(atomic_t *number, struct mutex *mutex)
+{
+	if (atomic_add_unless(number, -1, 1))
+		return 0;
+	mutex_lock(mutex);
+	if (atomic_dec_and_test(number))
+		return 1;
+	mutex_unlock(mutex);
+	return 0;
+}
+
 DEFINE_GUARD(mutex, struct mutex *, mutex_lock(_T), mutex_unlock(_T))
+DEFINE_GUARD_COND(mutex, _try, mutex_trylock(_T))
+DEFINE_GUARD_COND(mutex, _intr, mutex_lock_interruptible(_T) == 0)
+DEFINE_GUARD_COND(mutex, _kill, mutex_lock_killable(_T) == 0)
 
 #endif

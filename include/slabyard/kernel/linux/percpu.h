@@ -84,6 +84,25 @@ static inline void free_percpu(const void *pointer)
 #define this_cpu_read(number) __atomic_load_n(this_cpu_ptr(&(number)), __ATOMIC_RELAXED)
 #define this_cpu_write(number, value) __atomic_store_n(this_cpu_ptr(&(number)), value, __ATOMIC_RELAXED)
 #define this_cpu_xchg(number, value) __atomic_exchange_n(this_cpu_ptr(&(number)), value, __ATOMIC_RELAXED)
+#define this_cpu_sub_return(number, by) __atomic_sub_fetch(this_cpu_ptr(&(number)), by, __ATOMIC_RELAXED)
+#define this_cpu_and(number, bits) ((void)__atomic_fetch_and(this_cpu_ptr(&(number)), bits, __ATOMIC_RELAXED))
+#define this_cpu_or(number, bits) ((void)__atomic_fetch_or(this_cpu_ptr(&(number)), bits, __ATOMIC_RELAXED))
+#define this_cpu_try_cmpxchg(number, old, value) \
+	__atomic_compare_exchange_n(this_cpu_ptr(&(number)), old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+#define this_cpu_cmpxchg(number, old, value) \
+	__extension__ ({ \
+		__typeof__(number) sy__was = (old); \
+		this_cpu_try_cmpxchg(number, &sy__was, value); \
+		sy__was; \
+	})
+#define __this_cpu_add_return(number, by) this_cpu_add_return(number, by)
+#define __this_cpu_xchg(number, value) this_cpu_xchg(number, value)
+#define __this_cpu_cmpxchg(number, old, value) this_cpu_cmpxchg(number, old, value)
+#define raw_cpu_add(number, by) this_cpu_add(number, by)
+#define raw_cpu_inc(number) this_cpu_inc(number)
+#define raw_cpu_dec(number) this_cpu_dec(number)
+#define raw_cpu_read(number) this_cpu_read(number)
+#define raw_cpu_write(number, value) this_cpu_write(number, value)
 #define __this_cpu_add(number, by) this_cpu_add(number, by)
 #define __this_cpu_sub(number, by) this_cpu_sub(number, by)
 #define __this_cpu_inc(number) this_cpu_inc(number)

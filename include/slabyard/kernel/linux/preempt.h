@@ -7,6 +7,7 @@
 
 #pragma GCC system_header
 
+#include "cleanup.h"
 #include "irqflags.h"
 #include "types.h"
 
@@ -40,5 +41,8 @@ unsigned sy__preempt_count(void);
 #define in_softirq() 0
 #define in_serving_softirq() 0
 #define in_nmi() 0
+
+DEFINE_LOCK_GUARD_0(preempt, preempt_disable(), preempt_enable())
+DEFINE_LOCK_GUARD_0(preempt_notrace, preempt_disable(), preempt_enable())
 
 #endif

@@ -5,6 +5,7 @@
 #pragma GCC system_header
 
 #include "bottom_half.h"
+#include "cleanup.h"
 #include "irqflags.h"
 #include "types.h"
 
@@ -50,5 +51,16 @@ static inline int write_trylock(rwlock_t *lock) { return sy__rwlock_try(lock, tr
 #define write_unlock_bh(lock) (write_unlock(lock), local_bh_enable())
 #define write_lock_irqsave(lock, flags) (local_irq_save(flags), write_lock(lock))
 #define write_unlock_irqrestore(lock, flags) (write_unlock(lock), local_irq_restore(flags))
+
+DEFINE_GUARD(read_lock, rwlock_t *, read_lock(_T), read_unlock(_T))
+DEFINE_GUARD(read_lock_irq, rwlock_t *, read_lock_irq(_T), read_unlock_irq(_T))
+DEFINE_GUARD(read_lock_bh, rwlock_t *, read_lock_bh(_T), read_unlock_bh(_T))
+DEFINE_LOCK_GUARD_1(read_lock_irqsave, rwlock_t, read_lock_irqsave(_T->lock, _T->flags),
+                    read_unlock_irqrestore(_T->lock, _T->flags), unsigned long flags)
+DEFINE_GUARD(write_lock, rwlock_t *, write_lock(_T), write_unlock(_T))
+DEFINE_GUARD(write_lock_irq, rwlock_t *, write_lock_irq(_T), write_unlock_irq(_T))
+DEFINE_GUARD(write_lock_bh, rwlock_t *, write_lock_bh(_T), write_unlock_bh(_T))
+DEFINE_LOCK_GUARD_1(write_lock_irqsave, rwlock_t, write_lock_irqsave(_T->lock, _T->flags),
+                    write_unlock_irqrestore(_T->lock, _T->flags), unsigned long flags)
 
 #endif

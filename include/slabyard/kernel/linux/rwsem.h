@@ -62,12 +62,16 @@ static inline int __must_check down_write_killable(struct rw_semaphore *lock)
 	return 0;
 }
 
+#define down_read_interruptible(lock) down_read_killable(lock)
 #define down_read_nested(lock, class) down_read(lock)
 #define down_write_nested(lock, class) down_write(lock)
 #define lockdep_assert_held_write(lock) ((void)(lock))
 #define lockdep_assert_held_read(lock) ((void)(lock))
 
 DEFINE_GUARD(rwsem_read, struct rw_semaphore *, down_read(_T), up_read(_T))
+DEFINE_GUARD_COND(rwsem_read, _try, down_read_trylock(_T))
+DEFINE_GUARD_COND(rwsem_read, _intr, down_read_interruptible(_T) == 0)
 DEFINE_GUARD(rwsem_write, struct rw_semaphore *, down_write(_T), up_write(_T))
+DEFINE_GUARD_COND(rwsem_write, _try, down_write_trylock(_T))
 
 #endif

@@ -4,6 +4,7 @@
 
 #pragma GCC system_header
 
+#include "atomic.h"
 #include "bottom_half.h"
 #include "cleanup.h"
 #include "irqflags.h"
@@ -92,9 +93,35 @@ static inline int spin_is_locked(spinlock_t *lock)
 #define raw_spin_trylock_irqsave spin_trylock_irqsave
 #define raw_spin_is_locked spin_is_locked
 
+/* True: it was the last, and the caller has the lock. */
+static inline int atomic_dec_and_lock(atomic_t *number, spinlock_t *lock)
+{
+	if (atomic_add_unless(number, -1, 1))
+		return 0;
+	spin_lock(lock);
+	if (atomic_dec_and_test(number))
+		return 1;
+	spin_unlock(lock);
+	return 0;
+}
+
+#define atomic_dec_and_lock_irqsave(number, lock, flags) \
+	(local_irq_save(flags), atomic_dec_and_lock(number, lock) ? 1 : (local_irq_restore(flags), 0))
+
 DEFINE_GUARD(spinlock, spinlock_t *, spin_lock(_T), spin_unlock(_T))
+DEFINE_GUARD_COND(spinlock, _try, spin_trylock(_T))
 DEFINE_GUARD(spinlock_irq, spinlock_t *, spin_lock_irq(_T), spin_unlock_irq(_T))
-DEFINE_LOCK_GUARD_1(spinlock_irqsave, spinlock_t, spin_lock_irqsave(_T->lock, _T->flags), spin_unlock_irqrestore(_T->lock, _T->flags),
-                    unsigned long flags)
+DEFINE_GUARD_COND(spinlock_irq, _try, spin_trylock_irq(_T))
+DEFINE_GUARD(spinlock_bh, spinlock_t *, spin_lock_bh(_T), spin_unlock_bh(_T))
+DEFINE_GUARD_COND(spinlock_bh, _try, spin_trylock_bh(_T))
+DEFINE_LOCK_GUARD_1(spinlock_irqsave, spinlock_t, spin_lock_irqsave(_T->lock, _T->flags),
+                    spin_unlock_irqrestore(_T->lock, _T->flags), unsigned long flags)
+DEFINE_LOCK_GUARD_1_COND(spinlock_irqsave, _try, spin_trylock_irqsave(_T->lock, _T->flags))
+DEFINE_GUARD(raw_spinlock, raw_spinlock_t *, spin_lock(_T), spin_unlock(_T))
+DEFINE_GUARD_COND(raw_spinlock, _try, spin_trylock(_T))
+DEFINE_GUARD(raw_spinlock_irq, raw_spinlock_t *, spin_lock_irq(_T), spin_unlock_irq(_T))
+DEFINE_GUARD(raw_spinlock_bh, raw_spinlock_t *, spin_lock_bh(_T), spin_unlock_bh(_T))
+DEFINE_LOCK_GUARD_1(raw_spinlock_irqsave, raw_spinlock_t, spin_lock_irqsave(_T->lock, _T->flags),
+                    spin_unlock_irqrestore(_T->lock, _T->flags), unsigned long flags)
 
 #endif

@@ -43,7 +43,10 @@ static inline void synchronize_srcu(struct srcu_struct *srcu)
 	synchronize_rcu();
 }
 
+#define call_srcu(srcu, head, function) ((void)(srcu), call_rcu(head, function))
 #define synchronize_srcu_expedited(srcu) synchronize_srcu(srcu)
 #define srcu_barrier(srcu) ((void)(srcu), rcu_barrier())
+
+DEFINE_LOCK_GUARD_1(srcu, struct srcu_struct, _T->idx = srcu_read_lock(_T->lock), srcu_read_unlock(_T->lock, _T->idx), int idx)
 
 #endif
