@@ -32,11 +32,16 @@ int sy__seq_write(struct seq_file *file, const void *text, size_t length)
 void sy__seq_printf(struct seq_file *file, const char *format, ...)
 {
 	va_list arguments;
-	char *text;
 
 	va_start(arguments, format);
-	text = kvasprintf(GFP_KERNEL, format, arguments);
+	sy__seq_vprintf(file, format, arguments);
 	va_end(arguments);
+}
+
+void sy__seq_vprintf(struct seq_file *file, const char *format, va_list arguments)
+{
+	char *text = kvasprintf(GFP_KERNEL, format, arguments);
+
 	if (text)
 		sy__seq_write(file, text, strlen(text));
 	else
@@ -117,4 +122,20 @@ int sy__seq_release(struct inode *inode, struct file *file)
 	kfree(text->buf);
 	kfree(text);
 	return 0;
+}
+
+void *sy__seq_open_private(struct file *file, const struct seq_operations *operations, size_t size)
+{
+	void *data = kzalloc(size, GFP_KERNEL);
+
+	if (!data || !sy__seq_open(file, operations, NULL, data))
+		return data;
+	kfree(data);
+	return NULL;
+}
+
+int sy__seq_release_private(struct inode *inode, struct file *file)
+{
+	kfree(((struct seq_file *)file->private_data)->private);
+	return sy__seq_release(inode, file);
 }

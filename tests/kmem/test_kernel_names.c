@@ -4,7 +4,9 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
+#include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/timer.h>
@@ -74,6 +76,18 @@ static void texts(void)
 	CHECK(!mem_is_zero(zeros, sizeof(zeros)) && mem_is_zero(zeros, 39));
 }
 
+static void pages(void)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	char *address = page_address(page);
+
+	CHECK(PAGE_ALIGNED(address) && !PAGE_ALIGNED(address + 1) && PAGE_ALIGN_DOWN((unsigned long)(address + 1)) == (unsigned long)address);
+	CHECK(pfn_to_page(page_to_pfn(page)) == page && pfn_to_virt(virt_to_pfn(address + 5)) == address);
+	CHECK(PFN_UP(PAGE_SIZE + 1) == 2 && PFN_DOWN(PAGE_SIZE + 1) == 1 && PFN_PHYS(PHYS_PFN(PAGE_SIZE)) == PAGE_SIZE);
+	memalloc_noio_restore(memalloc_noio_save());
+	__free_page(page);
+}
+
 static DECLARE_COMPLETION(runs);
 static DECLARE_COMPLETION(may_end);
 
@@ -105,6 +119,7 @@ int main(void)
 	counters();
 	numbers();
 	texts();
+	pages();
 	timers();
 	CHECK_TEXT(sy_heap_check(sy_kmem_heap()), NULL);
 	return check_result();

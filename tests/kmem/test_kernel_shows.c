@@ -69,7 +69,68 @@ static int all_show(struct seq_file *file, void *at)
 static const struct seq_operations all_sops = { .start = all_start, .next = all_next, .stop = all_stop, .show = all_show };
 DEFINE_SEQ_ATTRIBUTE(all);
 
-static const struct proc_ops total_proc_ops = { .proc_open = total_open, .proc_read = seq_read, .proc_release = single_release };
+static int total_of_proc_show(struct seq_file *file, void *none)
+{
+	return total_show(file, none);
+}
+DEFINE_PROC_SHOW_ATTRIBUTE(total_of_proc);
+
+/* One that keeps how many it has shown, and begins with the head. */
+static void *counted_start(struct seq_file *file, loff_t *place)
+{
+	(void)file;
+	return seq_list_start_head(&things, *place);
+}
+
+static void *counted_next(struct seq_file *file, void *at, loff_t *place)
+{
+	(void)file;
+	return seq_list_next(at, &things, place);
+}
+
+static void counted_stop(struct seq_file *file, void *at)
+{
+	(void)at;
+	seq_put_decimal_ull(file, "shown ", *(const unsigned *)file->private);
+	seq_put_decimal_ll(file, " ", -1);
+	seq_putc(file, '\n');
+}
+
+static int counted_show(struct seq_file *file, void *at)
+{
+	if (at == &things)
+		seq_puts(file, "head\n");
+	else
+		++*(unsigned *)file->private;
+	return error_of_show;
+}
+
+static const struct seq_operations counted_sops = {
+	.start = counted_start, .stop = counted_stop, .next = counted_next, .show = counted_show
+};
+
+static int counted_open(struct inode *inode, struct file *file)
+{
+	(void)inode;
+	return seq_open_private(file, &counted_sops, sizeof(unsigned));
+}
+
+static const struct file_operations counted_fops = {
+	.open = counted_open, .read = seq_read, .llseek = seq_lseek, .release = seq_release_private
+};
+
+static void hash_lists(void)
+{
+	struct hlist_node one, two;
+	HLIST_HEAD(head);
+	loff_t place = 0;
+
+	hlist_add_head(&two, &head);
+	hlist_add_head(&one, &head);
+	CHECK(seq_hlist_start(&head, 0) == &one && seq_hlist_start(&head, 1) == &two && !seq_hlist_start(&head, 2));
+	CHECK(seq_hlist_next(SEQ_START_TOKEN, &head, &place) == &one && seq_hlist_next(&one, &head, &place) == &two);
+	CHECK(!seq_hlist_next(&two, &head, &place) && place == 3);
+}
 
 static int __init shows_init(void)
 {
@@ -84,7 +145,7 @@ static int __init shows_init(void)
 	folder = debugfs_create_dir("shows", NULL);
 	debugfs_create_file("total", 0444, folder, NULL, &total_fops);
 	debugfs_create_u32("count", 0444, folder, NULL);
-	entry = proc_create("shows", 0444, NULL, &total_proc_ops);
+	entry = proc_create("shows", 0444, NULL, &total_of_proc_proc_ops);
 	return 0;
 }
 
@@ -149,6 +210,12 @@ int main(void)
 		reads_as(&total_fops, (void *)"total", portion, "total 30\n", 0);
 		reads_as(&all_fops, NULL, portion, "numbers\n4\n16\nend\n", 0);
 	}
+	reads_as(&(const struct file_operations){ .open = total_of_proc_proc_ops.proc_open, .read = total_of_proc_proc_ops.proc_read,
+	                                          .llseek = total_of_proc_proc_ops.proc_lseek,
+	                                          .release = total_of_proc_proc_ops.proc_release },
+	         (void *)"total", 60, "total 30\n", 0);
+	reads_as(&counted_fops, NULL, 60, "head\nshown 4 -1\n", 0);
+	hash_lists();
 	error_of_show = -EIO;
 	reads_as(&total_fops, (void *)"total", 60, "", -EIO);
 	reads_as(&all_fops, NULL, 60, "", -EIO);

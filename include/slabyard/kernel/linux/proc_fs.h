@@ -19,6 +19,13 @@ struct proc_ops {
 	long (*proc_ioctl)(struct file *, unsigned, unsigned long);
 };
 
+/* What the file was made with. */
+static inline void *pde_data(const struct inode *inode)
+{
+	return inode->i_private;
+}
+
+#define PDE_DATA(inode) pde_data(inode)
 #define proc_mkdir(name, parent) ((void)(name), (void)(parent), (struct proc_dir_entry *)NULL)
 #define proc_create(name, mode, parent, operations) \
 	((void)(name), (void)(mode), (void)(parent), (void)(operations), (struct proc_dir_entry *)NULL)
