@@ -336,6 +336,108 @@ static void ids(void)
 	xa_destroy(&from_one);
 }
 
+/* Of core/pages/pages.h, which is not for kernel code. */
+void sy_pages_fail_after(struct sy_pages *, uint64_t requests);
+
+static void places_in_arrays(void)
+{
+	DEFINE_XARRAY(xa);
+	XA_STATE(xas, &xa, 5);
+	unsigned long sum = 0;
+	void *entry;
+
+	for (unsigned long i = 0; i < 3; i++) {
+		xas_set(&xas, 5 + i * 100);
+		do {
+			xas_lock(&xas);
+			CHECK(xas_store(&xas, xa_mk_value(i)) == NULL);
+			xas_unlock(&xas);
+		} while (xas_nomem(&xas, GFP_KERNEL));
+		CHECK(!xas_error(&xas) && xas_valid(&xas));
+	}
+	xas_set_mark(&xas, XA_MARK_0);
+	CHECK(xas_get_mark(&xas, XA_MARK_0) && xas_load(&xas) == xa_mk_value(2));
+	xas_set(&xas, 0);
+	xas_lock_irq(&xas);
+	xas_for_each(&xas, entry, 204) {
+		CHECK(!xas_retry(&xas, entry) && !preemptible());
+		sum += xas.xa_index;
+		xas_pause(&xas);
+	}
+	xas_unlock_irq(&xas);
+	CHECK(sum == 5 + 105 && xas.xa_index == 205 && xas_find(&xas, ULONG_MAX) == xa_mk_value(2) && !xas_find(&xas, ULONG_MAX));
+	CHECK(xas_invalid(&xas) && !xas_find(&xas, ULONG_MAX));
+	xas_set(&xas, 4);
+	CHECK(!xas_next(&xas) && xas_next(&xas) == xa_mk_value(0) && !xas_next(&xas) && xas_prev(&xas) == xa_mk_value(0));
+	CHECK_EQUAL(xas.xa_index, 5);
+	CHECK(xas_store(&xas, NULL) == xa_mk_value(0) && !xa_load(&xa, 5));
+	xas_set(&xas, 0);
+	sum = 0;
+	xas_for_each_marked(&xas, entry, ULONG_MAX, XA_MARK_0)
+		sum += xas.xa_index;
+	CHECK_EQUAL(sum, 205);
+	CHECK(!xa_err(xa_store(&xa, ULONG_MAX, &xa, GFP_KERNEL)));
+	xas_set(&xas, ULONG_MAX);
+	CHECK(xas_find(&xas, ULONG_MAX) == &xa && !xas_find(&xas, ULONG_MAX));
+	xas_set(&xas, ULONG_MAX);
+	CHECK(xas_load(&xas) == &xa && !xas_next(&xas) && xas.xa_index == 0 && xas_prev(&xas) == &xa);
+	xas_set_err(&xas, -EINVAL);
+	CHECK(!xas_store(&xas, NULL) && !xas_load(&xas) && xas_error(&xas) == -EINVAL && !xas_nomem(&xas, GFP_KERNEL));
+	CHECK(xa_load(&xa, ULONG_MAX) == &xa);
+	xa_destroy(&xa);
+}
+
+/* Places are filled until the heap asks for a page and there is none; slub is content with fewer pages then. */
+static void places_without_memory(void)
+{
+	DEFINE_XARRAY(xa);
+	XA_STATE(xas, &xa, 0);
+	struct sy_pages *pages = sy_kmem_heap()->pages;
+
+	sy_pages_fail_after(pages, 1);
+	for (unsigned long i = 0; i < KEYS && !xas_error(&xas); i++) {
+		xas_set(&xas, i << 6);
+		xas_store(&xas, &xa);
+	}
+	CHECK(xas_error(&xas) == -ENOMEM || !xas_error(&xas));
+	xas_set_err(&xas, -ENOMEM);
+	sy_pages_fail_after(pages, 0);
+	CHECK(xas_nomem(&xas, GFP_KERNEL) && !xas_error(&xas));
+	xas_store(&xas, &xa);
+	CHECK(!xas_error(&xas) && xas_load(&xas) == &xa);
+	xa_destroy(&xa);
+}
+
+static void slots_of_radix_trees(void)
+{
+	RADIX_TREE(root, GFP_KERNEL);
+	struct radix_tree_iter iter;
+	unsigned long sum = 0;
+	void **slot;
+
+	radix_tree_for_each_slot(slot, &root, &iter, 0)
+		CHECK(false);
+	for (unsigned long i = 1; i < 200; i++)
+		CHECK_EQUAL(radix_tree_insert(&root, i * i, &root), 0);
+	CHECK_EQUAL(radix_tree_insert(&root, ULONG_MAX, &root), 0);
+	radix_tree_for_each_slot(slot, &root, &iter, 5) {
+		CHECK(radix_tree_deref_slot(slot) == &root && !radix_tree_deref_retry(*slot));
+		if (iter.index == 9)
+			radix_tree_replace_slot(&root, slot, &iter);
+		if (iter.index == 16)
+			radix_tree_iter_delete(&root, &iter, slot);
+		if (iter.index == 25)
+			radix_tree_iter_tag_set(&root, &iter, 1);
+		sum++;
+	}
+	CHECK(sum == 198 && radix_tree_lookup(&root, 9) == &iter && !radix_tree_lookup(&root, 16));
+	radix_tree_for_each_tagged(slot, &root, &iter, 0, 1)
+		CHECK_EQUAL(iter.index, 25);
+	radix_tree_for_each_slot(slot, &root, &iter, 0)
+		radix_tree_iter_delete(&root, &iter, slot);
+	CHECK(radix_tree_empty(&root));
+}
+
 static void radix_trees(void)
 {
 	RADIX_TREE(root, GFP_KERNEL);
@@ -568,7 +670,10 @@ int main(void)
 	arrays();
 	ended_arrays();
 	ids();
+	places_in_arrays();
+	places_without_memory();
 	radix_trees();
+	slots_of_radix_trees();
 	tables();
 	rings();
 	bits();

@@ -73,4 +73,66 @@ static inline int radix_tree_tagged(const struct radix_tree_root *root, unsigned
 	return xa_marked(root, tag);
 }
 
+/* ---- One after the other, from start on ----------------------------------------------------------------------------- */
+
+/* The slot is the iterator's own, with what the tree has there. */
+struct radix_tree_iter {
+	unsigned long index, next_index;
+	bool sy__over;
+	void *sy__entry;
+};
+
+static inline void **sy__radix_tree_next(const struct radix_tree_root *root, struct radix_tree_iter *iter, unsigned tag)
+{
+	iter->index = iter->next_index;
+	iter->sy__entry = iter->sy__over ? NULL : sy__xa_next((struct xarray *)(uintptr_t)root, &iter->index, ULONG_MAX, tag);
+	iter->next_index = iter->index + 1;
+	iter->sy__over = iter->index == ULONG_MAX;
+	return iter->sy__entry ? &iter->sy__entry : NULL;
+}
+
+static inline void **sy__radix_tree_first(const struct radix_tree_root *root, struct radix_tree_iter *iter, unsigned long start,
+                                          unsigned tag)
+{
+	iter->next_index = start;
+	iter->sy__over = false;
+	return sy__radix_tree_next(root, iter, tag);
+}
+
+#define radix_tree_for_each_slot(slot, root, iter, start) \
+	for ((slot) = sy__radix_tree_first(root, iter, start, XA_PRESENT); (slot); (slot) = sy__radix_tree_next(root, iter, XA_PRESENT))
+#define radix_tree_for_each_tagged(slot, root, iter, start, tag) \
+	for ((slot) = sy__radix_tree_first(root, iter, start, tag); (slot); (slot) = sy__radix_tree_next(root, iter, tag))
+#define radix_tree_deref_slot(slot) (*(slot))
+#define radix_tree_deref_slot_protected(slot, lock) (*(slot))
+#define radix_tree_deref_retry(entry) ((void)(entry), 0)
+#define radix_tree_iter_resume(slot, iter) ((void)(iter), (slot))
+
+static inline void radix_tree_iter_replace(struct radix_tree_root *root, const struct radix_tree_iter *iter, void **slot,
+                                           void *entry)
+{
+	*slot = entry;
+	sy__xa_store(root, iter->index, entry, GFP_ATOMIC);
+}
+
+static inline void radix_tree_replace_slot(struct radix_tree_root *root, void **slot, void *entry)
+{
+	radix_tree_iter_replace(root, container_of(slot, struct radix_tree_iter, sy__entry), slot, entry);
+}
+
+static inline void radix_tree_iter_delete(struct radix_tree_root *root, struct radix_tree_iter *iter, void **slot)
+{
+	radix_tree_iter_replace(root, iter, slot, NULL);
+}
+
+static inline void radix_tree_iter_tag_set(struct radix_tree_root *root, const struct radix_tree_iter *iter, unsigned tag)
+{
+	sy__xa_mark(root, iter->index, tag, true);
+}
+
+static inline void radix_tree_iter_tag_clear(struct radix_tree_root *root, const struct radix_tree_iter *iter, unsigned tag)
+{
+	sy__xa_mark(root, iter->index, tag, false);
+}
+
 #endif

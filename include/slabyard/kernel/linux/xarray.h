@@ -101,10 +101,10 @@ static inline void xa_init(struct xarray *xa)
 #define xa_trylock(xa) spin_trylock(&(xa)->xa_lock)
 #define xa_lock(xa) spin_lock(&(xa)->xa_lock)
 #define xa_unlock(xa) spin_unlock(&(xa)->xa_lock)
-#define xa_lock_bh(xa) xa_lock(xa)
-#define xa_unlock_bh(xa) xa_unlock(xa)
-#define xa_lock_irq(xa) xa_lock(xa)
-#define xa_unlock_irq(xa) xa_unlock(xa)
+#define xa_lock_bh(xa) spin_lock_bh(&(xa)->xa_lock)
+#define xa_unlock_bh(xa) spin_unlock_bh(&(xa)->xa_lock)
+#define xa_lock_irq(xa) spin_lock_irq(&(xa)->xa_lock)
+#define xa_unlock_irq(xa) spin_unlock_irq(&(xa)->xa_lock)
 #define xa_lock_irqsave(xa, flags) spin_lock_irqsave(&(xa)->xa_lock, flags)
 #define xa_unlock_irqrestore(xa, flags) spin_unlock_irqrestore(&(xa)->xa_lock, flags)
 
@@ -298,5 +298,148 @@ static inline unsigned xa_extract(struct xarray *xa, void **into, unsigned long 
 #define xa_for_each_marked(xa, index, entry, mark) \
 	for ((index) = 0, (entry) = (__typeof__(entry))xa_find(xa, &(index), ULONG_MAX, mark); (entry); \
 	     (entry) = (__typeof__(entry))xa_find_after(xa, &(index), ULONG_MAX, mark))
+
+/* ---- A place in one, with the lock held, or of readers ------------------------------------------------------------- */
+
+/* An error stays until the place is set anew, or xas_nomem takes it away. Once it was read or written, the next one is behind it. */
+struct xa_state {
+	struct xarray *xa;
+	unsigned long xa_index;
+	int sy__error;
+	unsigned sy__tries; /* of xas_nomem for one entry */
+	bool sy__read, sy__past;
+};
+
+#define SY__XAS_TRIES 10
+#define SY__XA_STATE(array, index) { (array), (index), 0, 0, false, false }
+#define XA_STATE(name, array, index) struct xa_state name = SY__XA_STATE(array, index)
+
+static inline int xas_error(const struct xa_state *xas) { return xas->sy__error; }
+static inline bool xas_invalid(const struct xa_state *xas) { return xas->sy__error || xas->sy__past; }
+static inline bool xas_valid(const struct xa_state *xas) { return !xas_invalid(xas); }
+static inline void xas_set_err(struct xa_state *xas, long error) { xas->sy__error = (int)error; }
+static inline bool xas_retry(struct xa_state *xas, const void *entry) { return xas ? xa_is_zero(entry) : false; }
+
+static inline void xas_reset(struct xa_state *xas)
+{
+	xas->sy__error = 0;
+	xas->sy__read = xas->sy__past = false;
+}
+
+static inline void xas_set(struct xa_state *xas, unsigned long index)
+{
+	xas->xa_index = index;
+	xas_reset(xas);
+}
+
+/* From the next one on, with the lock given up in between. */
+static inline void xas_pause(struct xa_state *xas)
+{
+	if (xas->sy__read && xas->xa_index == ULONG_MAX)
+		xas->sy__past = true;
+	else
+		xas->xa_index += xas->sy__read;
+	xas->sy__read = false;
+}
+
+/* What is there; NULL after an error. */
+static inline void *xas_load(struct xa_state *xas)
+{
+	xas->sy__read = true;
+	return xas->sy__error ? NULL : sy__xa_get(xas->xa, xas->xa_index);
+}
+
+#define xas_reload(xas) xas_load(xas)
+
+/* What was there; nothing happens after an error. */
+static inline void *xas_store(struct xa_state *xas, void *entry)
+{
+	void *was;
+
+	if (xas->sy__error)
+		return NULL;
+	was = sy__xa_store(xas->xa, xas->xa_index, entry, GFP_NOWAIT);
+	xas->sy__read = true;
+	xas->sy__error = xa_err(was);
+	if (xas->sy__error)
+		return NULL;
+	xas->sy__tries = 0;
+	return was;
+}
+
+/* True: there was no memory, but with these flags some has been found: once more. Without the lock, which a shrinker may take. */
+static inline bool xas_nomem(struct xa_state *xas, gfp_t flags)
+{
+	void *found;
+
+	if (xas->sy__error != -ENOMEM || xas->sy__tries++ == SY__XAS_TRIES)
+		return false;
+	found = kmalloc(2 * SY_PAGE_SIZE, flags); /* more than the tables of an entry */
+	if (!found)
+		return false;
+	kfree(found);
+	xas_reset(xas);
+	return true;
+}
+
+/* The first up to max that has the mark, behind this place if it was read; NULL: none. Places that are only taken are left out. */
+static inline void *xas_find_marked(struct xa_state *xas, unsigned long max, xa_mark_t mark)
+{
+	void *entry = NULL;
+
+	if (xas_invalid(xas))
+		return NULL;
+	xas_pause(xas);
+	if (xas->sy__past || xas->xa_index > max)
+		return NULL;
+	entry = sy__xa_next(xas->xa, &xas->xa_index, max, mark);
+	xas->sy__read = entry != NULL;
+	if (!entry)
+		xas->xa_index = max;
+	if (!entry && max == ULONG_MAX)
+		xas->sy__past = true;
+	else if (!entry)
+		xas->xa_index++;
+	return entry;
+}
+
+static inline void *xas_find(struct xa_state *xas, unsigned long max)
+{
+	return xas_find_marked(xas, max, XA_PRESENT);
+}
+
+#define xas_next_entry(xas, max) xas_find(xas, max)
+#define xas_next_marked(xas, max, mark) xas_find_marked(xas, max, mark)
+
+/* The one beside this place if it was read, else the one here; at the ends it goes round. */
+static inline void *sy__xas_step(struct xa_state *xas, unsigned long by)
+{
+	if (xas->sy__error)
+		return NULL;
+	xas->xa_index += xas->sy__read || xas->sy__past ? by : 0;
+	xas->sy__past = false;
+	return xas_load(xas);
+}
+
+static inline void *xas_next(struct xa_state *xas) { return sy__xas_step(xas, 1); }
+static inline void *xas_prev(struct xa_state *xas) { return sy__xas_step(xas, ~0UL); }
+static inline bool xas_get_mark(const struct xa_state *xas, xa_mark_t mark) { return xa_get_mark(xas->xa, xas->xa_index, mark); }
+static inline void xas_set_mark(const struct xa_state *xas, xa_mark_t mark) { sy__xa_mark(xas->xa, xas->xa_index, mark, true); }
+static inline void xas_clear_mark(const struct xa_state *xas, xa_mark_t mark) { sy__xa_mark(xas->xa, xas->xa_index, mark, false); }
+
+#define xas_for_each(xas, entry, max) \
+	for ((entry) = (__typeof__(entry))xas_find(xas, max); (entry); (entry) = (__typeof__(entry))xas_next_entry(xas, max))
+#define xas_for_each_marked(xas, entry, max, mark) \
+	for ((entry) = (__typeof__(entry))xas_find_marked(xas, max, mark); (entry); \
+	     (entry) = (__typeof__(entry))xas_next_marked(xas, max, mark))
+#define xas_trylock(xas) xa_trylock((xas)->xa)
+#define xas_lock(xas) xa_lock((xas)->xa)
+#define xas_unlock(xas) xa_unlock((xas)->xa)
+#define xas_lock_bh(xas) xa_lock_bh((xas)->xa)
+#define xas_unlock_bh(xas) xa_unlock_bh((xas)->xa)
+#define xas_lock_irq(xas) xa_lock_irq((xas)->xa)
+#define xas_unlock_irq(xas) xa_unlock_irq((xas)->xa)
+#define xas_lock_irqsave(xas, flags) xa_lock_irqsave((xas)->xa, flags)
+#define xas_unlock_irqrestore(xas, flags) xa_unlock_irqrestore((xas)->xa, flags)
 
 #endif
