@@ -130,6 +130,7 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* The line is written at once, so that those of programs that end together don't mix; it ends where its buffer does. */
 #define LINE_BYTES ((size_t)65536)
+#define MOST_TEXT 1000 /* bytes, or the rest of the last character more */
 
 static char *line; /* mapped when it is wanted: it would lie between what every program touches of the library's data */
 static size_t length;
@@ -145,12 +146,34 @@ __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
 	length += (size_t)printed < LINE_BYTES - length ? (size_t)printed : LINE_BYTES - 1 - length;
 }
 
-/* A text between quotes, without what would need an escape. */
+/* Bytes of the character of UTF-8 that a text begins with. 0: its first byte is of none, of a control character, or needs an escape. */
+static unsigned character(const char *text)
+{
+	static const uint32_t least[] = { ' ', 0xa0, 0x800, 0x10000 };
+	unsigned first = (unsigned char)*text, more = first < 0xc0 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+	uint32_t code = first & (more ? 0x3fu >> more : 0xffu);
+
+	if ((first & 0xc0) == 0x80 || first >= 0xf8 || first == 0x7f || first == '"' || first == '\\')
+		return 0;
+	for (unsigned i = 1; i <= more; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | ((unsigned char)text[i] & 0x3fu);
+	}
+	return code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : more + 1;
+}
+
+/* A text between quotes. A program's name is what whoever starts it makes of it, of any length and bytes. */
 static void print_text(const char *name, const char *text)
 {
+	unsigned bytes;
+
 	print("\"%s\":\"", name);
-	for (; *text && length < LINE_BYTES - 1; text++)
-		line[length++] = (unsigned char)*text < ' ' || *text == '"' || *text == '\\' ? '?' : *text;
+	for (const char *end = text + MOST_TEXT; *text && text < end; text += bytes) {
+		bytes = character(text);
+		print("%.*s", bytes ? (int)bytes : 1, bytes ? text : "?");
+		bytes += !bytes;
+	}
 	print("\",");
 }
 

@@ -77,7 +77,7 @@ def measure(command: Sequence[str], spec: str, export: Path | None) -> int:
         lines = Path(directory) / "reports"
         variables = {**environment(spec), "SLABYARD_STATS": str(lines)}
         status = _wait(command, variables)
-        reports = _whole_reports(lines.read_text()) if lines.exists() else []
+        reports = _whole_reports(lines.read_text(encoding="utf-8", errors="replace")) if lines.exists() else []
     if export is not None:
         with whole_file(export) as part:
             part.write_text(to_json(reports))
@@ -87,7 +87,7 @@ def measure(command: Sequence[str], spec: str, export: Path | None) -> int:
 
 def _whole_reports(text: str) -> list[Report]:
     """The reports, one a line. A full disk cuts some of them off."""
-    reports, lines = [], text.splitlines()
+    reports, lines = [], text.removesuffix("\n").split("\n")  # names may have other ends of lines
     for line in lines:
         with contextlib.suppress(json.JSONDecodeError):
             reports.append(json.loads(line))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -93,6 +94,24 @@ def test_statistics_count_what_was_asked_for(tmp_path: Path) -> None:
 def test_a_program_that_writes_over_its_environment_reports() -> None:
     done = run("--stats", "--", "perl", "-e", '$0 = "title" x 2000')
     assert done.returncode == 0 and "up to bytes" in done.stderr
+
+
+NAMES = [
+    (b"na\xffme \xe9", "na?me ?"),
+    ("käse\u2028牛".encode(), "käse\u2028牛"),
+    (b'two\nlines \x1b[31m \xc2\x9b \x7f "', "two?lines ?[31m ?? ? ?"),
+    (b"\xed\xa0\x80 \xc0\xaf \xf0\x8f\xbf\xbf \xf4\x90\x80\x80 \xe2\x82", "??? ?? ???? ???? ??"),
+    (b"x" * 70000, "x" * 1000),
+]
+
+
+@pytest.mark.parametrize(("name", "shown"), NAMES)
+def test_a_program_may_have_any_name(name: bytes, shown: str, tmp_path: Path) -> None:
+    export = tmp_path / "reports.json"
+    done = run("--export-json", str(export), "--", "bash", "-c", 'exec -a "$1" ls /dev/null', "bash", os.fsdecode(name))
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    (report,) = json.loads(export.read_text(encoding="utf-8"))
+    assert report["program"] == shown
 
 
 def test_every_process_reports_its_own() -> None:
