@@ -28,6 +28,7 @@
 #include "../core/page_interface.h"
 #include "forks.h"
 #include "rcu.h"
+#include "spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +154,7 @@ static SY__COLD void *cache_refused(struct sy_cache *cache, unsigned flags)
 static struct sy_heap *open_as_told(void)
 {
 	const char *spec = getenv("SLABYARD"), *error;
+	char shown[SY__SPEC_SHOWN];
 	struct sy_heap *opened;
 
 	if (!spec || !*spec)
@@ -160,7 +162,8 @@ static struct sy_heap *open_as_told(void)
 	opened = sy_heap_open(spec, NULL, &error);
 	if (opened)
 		return opened;
-	fprintf(stderr, "slabyard: SLABYARD=%s: %s; using slub\n", spec, error);
+	sy__spec_show(shown, sizeof(shown), spec);
+	fprintf(stderr, "slabyard: SLABYARD=%s: %s; using slub\n", shown, error);
 	return sy_heap_open("slub", NULL, &error);
 }
 

@@ -24,6 +24,34 @@
 #include <string.h>
 
 #define LONGEST_NAME 32u
+#define MOST_SHOWN 100u /* bytes */
+
+/* ---- Messages ------------------------------------------------------------------------------------------------- */
+
+/* Bytes of a user's word that a message has: no part of a character. */
+static int shown(const char *word, size_t length)
+{
+	if (length > MOST_SHOWN)
+		for (length = MOST_SHOWN; length && (word[length] & 0xc0) == 0x80; length--)
+			;
+	return (int)length;
+}
+
+/* It is to be one line, and to do nothing to a terminal. */
+static void clean(char *line)
+{
+	for (; *line; line++)
+		if ((unsigned char)*line < ' ' || *line == '\177')
+			*line = '?';
+}
+
+void sy__spec_show(char *line, size_t size, const char *spec)
+{
+	size_t length = strlen(spec);
+
+	snprintf(line, size, "%.*s%s", shown(spec, length), spec, length > MOST_SHOWN ? "..." : "");
+	clean(line);
+}
 
 /* Writes the line for the user; false always, so that callers return it. */
 __attribute__((format(printf, 2, 3), cold)) static bool refuse(struct sy_fault *fault, const char *format, ...)
@@ -33,6 +61,7 @@ __attribute__((format(printf, 2, 3), cold)) static bool refuse(struct sy_fault *
 	va_start(arguments, format);
 	vsnprintf(fault->text, sizeof fault->text, format, arguments);
 	va_end(arguments);
+	clean(fault->text);
 	return false;
 }
 
@@ -116,9 +145,9 @@ static bool refuse_policy(const char *text, size_t length, const struct sy__spec
 	if (other)
 		consider(&nearest, other->name);
 	if (near_enough(&nearest))
-		return refuse(fault, "no allocator is named %.*s: did you mean %s?", (int)length, text,
+		return refuse(fault, "no allocator is named %.*s: did you mean %s?", shown(text, length), text,
 		              other && nearest.name == other->name ? other->example : nearest.name);
-	return refuse(fault, "no allocator is named %.*s: there are %s%s%s", (int)length, text, names, other ? ", " : "",
+	return refuse(fault, "no allocator is named %.*s: there are %s%s%s", shown(text, length), text, names, other ? ", " : "",
 	              other ? other->all : "");
 }
 
@@ -134,8 +163,8 @@ static bool refuse_tunable(const struct sy_policy *policy, const char *text, siz
 	if (!policy->tunable_count)
 		return refuse(fault, "%s has no tunables", policy->name);
 	if (near_enough(&nearest))
-		return refuse(fault, "%s has no tunable %.*s: did you mean %s?", policy->name, (int)length, text, nearest.name);
-	return refuse(fault, "%s has no tunable %.*s: it has %s", policy->name, (int)length, text, names);
+		return refuse(fault, "%s has no tunable %.*s: did you mean %s?", policy->name, shown(text, length), text, nearest.name);
+	return refuse(fault, "%s has no tunable %.*s: it has %s", policy->name, shown(text, length), text, names);
 }
 
 static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable *tunable, const char *text,
@@ -150,7 +179,7 @@ static bool refuse_value(const struct sy_policy *policy, const struct sy_tunable
 	if (tunable->default_value == SY_TUNABLE_AUTO)
 		append(possible, sizeof possible, " or auto");
 	return refuse(fault, "%s: %s cannot be %s%.*s: it can be %s", policy->name, tunable->name, length ? "" : "empty",
-	              (int)length, text, possible);
+	              shown(text, length), text, possible);
 }
 
 /* ---- Parsing -------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,11 @@ struct sy__spec_other {
 	const char *all;     /* how all of them are written, the end of a sentence */
 };
 
+#define SY__SPEC_SHOWN 104u /* bytes at most, with the zero */
+
+/* A spec for a message: the beginning of a long one, without control characters. */
+void sy__spec_show(char *line, size_t size, const char *spec);
+
 /* As sy_spec_parse. */
 bool sy__spec_parse(struct sy_heap_config *, const char *text, const struct sy__spec_other *, struct sy_fault *);
 

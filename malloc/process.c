@@ -27,17 +27,17 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/here.h"
 #include "core/page_interface.h"
+#include "library/spec.h"
 
 #define DEFAULT_SPEC "slub"
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
@@ -76,15 +76,12 @@ static size_t less(size_t bytes)
 
 static void tell(const char *why)
 {
-	struct iovec parts[] = {
-		{ (void *)(uintptr_t)"slabyard: SLABYARD=", 19 },
-		{ (void *)(uintptr_t)spec, strlen(spec) },
-		{ (void *)(uintptr_t)": ", 2 },
-		{ (void *)(uintptr_t)why, strlen(why) },
-		{ (void *)(uintptr_t)"\n", 1 },
-	};
+	char shown[SY__SPEC_SHOWN], line[sizeof(struct sy_fault) + SY__SPEC_SHOWN + 32];
+	int length;
 
-	syscall(SYS_writev, STDERR_FILENO, parts, sizeof(parts) / sizeof(parts[0])); /* no cancellation: system.h */
+	sy__spec_show(shown, sizeof(shown), spec);
+	length = snprintf(line, sizeof(line), "slabyard: SLABYARD=%s: %s\n", shown, why);
+	sy__file_write(STDERR_FILENO, line, (size_t)length);
 }
 
 static _Noreturn void refuse(const char *why)

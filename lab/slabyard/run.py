@@ -51,7 +51,7 @@ def environment(spec: str) -> dict[str, str]:
     result.pop("SLABYARD_STATS", None)
     tried = subprocess.run([programs.program("slabyard-replay"), "--list"], env=result, capture_output=True, check=False)
     if tried.returncode != 0:
-        told = tried.stderr.decode(errors="replace").strip().removeprefix(f"slabyard: SLABYARD={spec}: ")
+        told = tried.stderr.decode(errors="replace").strip().removeprefix(f"slabyard: SLABYARD={spec}: ").removeprefix("slabyard: ")
         raise UserError(told or f"the malloc could not be loaded (status {tried.returncode})")
     return result
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from slabyard.run import library
 
 SLABYARD = [sys.executable, "-m", "slabyard"]
 WITNESS = "print('libslabyard-malloc' in open('/proc/self/maps').read())"
@@ -55,6 +56,26 @@ def test_a_wrong_spec_is_refused_before_anything_runs() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "slabyard: no allocator is named slup: did you mean slub?\n"
     assert "min_order cannot be 99" in run("--allocator", "slub:min_order=99", "--", "echo").stderr
+
+
+WRONG = [
+    ("sl\nub\x1b[31m", "sl?ub?[31m"),
+    ("é" * 50000, "é" * 50 + "..."),
+    ("slub:" + "x" * 100000, "slub:" + "x" * 95 + "..."),
+    ("slub:cpu_partial=\a", "slub:cpu_partial=?"),
+]
+
+
+@pytest.mark.parametrize(("spec", "shown"), WRONG)
+def test_a_wrong_spec_is_one_line_whatever_it_has(spec: str, shown: str) -> None:
+    variables = {**os.environ, "LD_PRELOAD": str(library()), "SLABYARD": spec}
+    done = subprocess.run(["true"], env=variables, capture_output=True, check=False)
+    told = done.stderr.decode()
+    assert done.returncode == 2 and told.endswith("\n") and len(told) < 540
+    assert told.startswith(f"slabyard: SLABYARD={shown}: ") and told[:-1].isprintable()
+    asked = run("--allocator", spec, "--", "echo", "ran")
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert asked.stderr.startswith("slabyard: ") and asked.stderr[:-1].isprintable() and len(asked.stderr) < 540
 
 
 def test_a_missing_command_is_one_line() -> None:
