@@ -9,7 +9,8 @@
  * A small request, of up to two pages, is rounded up to a power of two, at least 16 bytes or what sy_sizing.align says, as
  * blocks are aligned to their size. There is a list of free blocks (a bucket) for each: allocation takes the first block off
  * the list, freeing puts it back as the first. If the list is empty, a page (two for the largest bucket) is cut into blocks,
- * which are handed out from the last to the first. A larger request is rounded up to pages and goes straight to the page allocator, as does its free.
+ * which are handed out from the last to the first. A larger request is rounded up to pages and goes straight to the page
+ * allocator, as does its free.
  *
  * Freeing isn't told the size. The paper's own way: no header, which would double what the many requests of exactly a
  * power of two take, but a table of pages (kmemsizes) that tells the bucket of all blocks in a page. Here the table
