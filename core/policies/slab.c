@@ -330,20 +330,8 @@ static void *pop(struct sy__slab_array *own)
 	return own->objects[--own->avail];
 }
 
-/* One object of a new slab, wherever its pages are. */
-static void *take_one_new(struct sy__slab_cache *cache, struct sy__slab_slab *slab)
-{
-	struct sy__slab_node *node = &cache->nodes[sy__page_node(sy__slab_page(slab))];
-	void *object;
-
-	sy__lock(&node->lock);
-	sy__slab_take_new(cache, node, slab, &object, 1);
-	sy__unlock(&node->lock);
-	return object;
-}
-
 /* Up to `wanted` objects of a new slab for the slot's array, and one of them; NULL: no memory. Linux takes no more than
- * what is still wanted of the batch, too. A heap may have more nodes than there is memory on: such a node's arrays stay empty. */
+ * what is still wanted of the batch, too. */
 static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsigned flags, uint32_t wanted)
 {
 	struct sy__slab_array *own = sy__slab_own(cache, slot);
@@ -353,8 +341,6 @@ static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsig
 
 	if (!slab)
 		return NULL;
-	if (sy__unlikely(sy__page_node(sy__slab_page(slab)) != own->node))
-		return take_one_new(cache, slab);
 	sy__local_begin(slot);
 	sy__lock(&node->lock);
 	if (sy__likely(!own->avail))
@@ -405,8 +391,16 @@ static void *take_one(struct sy__slab_cache *cache, unsigned index)
 static void *grow_by_one(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int index)
 {
 	struct sy__slab_slab *slab = sy__slab_new(cache, slot, flags, index);
+	struct sy__slab_node *node;
+	void *object;
 
-	return slab ? take_one_new(cache, slab) : NULL;
+	if (!slab)
+		return NULL;
+	node = &cache->nodes[sy__page_node(sy__slab_page(slab))];
+	sy__lock(&node->lock);
+	sy__slab_take_new(cache, node, slab, &object, 1);
+	sy__unlock(&node->lock);
+	return object;
 }
 
 /* Anything anywhere, the nearest node first, then at the cost of others. Linux: fallback_alloc(). */

@@ -231,12 +231,18 @@ static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab, sy
 		numbers[i] = (sy__slab_index_t)i;
 }
 
+/* A heap may have more nodes than there is memory on: others have room for what such a node asks for. */
+static bool may_have_pages(const struct sy_heap *heap, int node)
+{
+	return node == SY_ANY_NODE || (unsigned)node < sy__pages_nodes(heap->pages);
+}
+
 /* A slab that nobody has heard of, with all its objects; NULL: no memory. */
 struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
 	unsigned page_flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
-	struct sy_page *page = sy__pages_take(heap, slot, cache->order, page_flags, node, SY_USE_SLAB);
+	struct sy_page *page = may_have_pages(heap, node) ? sy__pages_take(heap, slot, cache->order, page_flags, node, SY_USE_SLAB) : NULL;
 	struct sy__slab_slab *slab;
 	sy__slab_index_t *numbers;
 

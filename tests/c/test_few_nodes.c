@@ -58,6 +58,21 @@ static void come_and_go(struct sy_heap *heap, struct sy_cache *cache)
 			give(heap, cache, &objects[i]);
 }
 
+/* Under `slab`, from the slot of a node without memory: slabs are as full as those of others. */
+static void fill_slabs(struct sy_heap *heap, struct sy_cache *cache)
+{
+	struct sy_cache_counts counts;
+
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		objects[i] = sy_cache_alloc(cache, SLOTS - 1, 0, SY_ANY_NODE);
+		CHECK(objects[i]);
+	}
+	sy_cache_count(cache, &counts);
+	CHECK(!counts.slabs || counts.slabs <= 2 * OBJECTS / counts.slab_objects);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		give(heap, cache, &objects[i]);
+}
+
 static void use_all(struct sy_heap *heap)
 {
 	struct sy_cache *cache = sy_cache_create(heap, &(struct sy_cache_config){ .name = "objects", .size = SIZE });
@@ -66,6 +81,9 @@ static void use_all(struct sy_heap *heap)
 	CHECK(cache);
 	come_and_go(heap, NULL);
 	come_and_go(heap, cache);
+	sy_cache_shrink(cache);
+	if (!strcmp(heap->policy->name, "slab"))
+		fill_slabs(heap, cache);
 	sy_cache_shrink(cache);
 	sy_cache_count(cache, &counts);
 	CHECK_EQUAL(counts.objects_in_use, 0);
