@@ -242,10 +242,12 @@ struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, 
 {
 	struct sy_heap *heap = cache->cache.heap;
 	unsigned page_flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
-	struct sy_page *page = may_have_pages(heap, node) ? sy__pages_take(heap, slot, cache->order, page_flags, node, SY_USE_SLAB) : NULL;
+	struct sy_page *page = NULL;
 	struct sy__slab_slab *slab;
 	sy__slab_index_t *numbers;
 
+	if (may_have_pages(heap, node))
+		page = sy__pages_take(heap, slot, cache->order, page_flags, node, SY_USE_SLAB);
 	if (!page)
 		return NULL;
 	slab = sy__slab_slab(page);

@@ -20,9 +20,9 @@
  * chunk go straight to pages.
  *
  * Alignment. The original knows none beyond its unit. Here an object that wants more (its own size, its cache's or what
- * sy_sizing.align asks for) takes the first aligned place in its block, and what lies before it stays free. Leftmost fit tries that in the leftmost TRIES blocks of the object's
- * size, then takes the leftmost that is large enough in any case. Better fit takes the last block on its way in which
- * there is room.
+ * sy_sizing.align asks for) takes the first aligned place in its block, and what lies before it stays free. Leftmost
+ * fit tries that in the leftmost TRIES blocks of the object's size, then takes the leftmost that is large enough in any
+ * case. Better fit takes the last block on its way in which there is room.
  *
  * A chunk's map (starts.h) tells where blocks start, free ones too, and so the size of what kfree gets, which SunOS's
  * kmem_free is told. It is a 128th of the chunk's memory, as metadata. The tree alone says which blocks are free.

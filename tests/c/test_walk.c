@@ -144,8 +144,8 @@ static void check_cache(struct world *world, struct sy_cache *cache, const struc
 		}
 }
 
-/* Whether each object that a walk shows as used is one that the test holds: slob's are not told apart, and some freelists of slab's
- * are objects of its size classes. */
+/* Whether each object that a walk shows as used is one that the test holds: slob's are not told apart, and some freelists of
+ * slab's are objects of its size classes. */
 static bool shows_what_is_held(const struct world *world)
 {
 	const char *policy = world->heap->policy->name;
