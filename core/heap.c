@@ -438,19 +438,12 @@ uint64_t sy_heap_shrink(struct sy_heap *heap)
 	return pages;
 }
 
-/* Where nothing waits, which is most programs, that code need not be in memory. */
-static void end_waits(struct sy_heap *heap)
-{
-	if (__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED))
-		sy__deferred_run(heap);
-}
-
 /* Objects wait for a grace period, or slabs that are taken from their caches, as the policy will have it. */
 static void shrink_past_grace(struct sy_heap *heap)
 {
-	end_waits(heap);
+	sy__deferred_look(heap);
 	give(heap, heap->policy->shrink);
-	end_waits(heap);
+	sy__deferred_look(heap);
 }
 
 uint64_t sy_heap_trim(struct sy_heap *heap)

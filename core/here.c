@@ -84,8 +84,7 @@ static SY__COLD void tick(struct sy_heap *heap)
 {
 	uint64_t due = sy__time(&heap->tick_due), now = sy__now();
 
-	if (__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED))
-		sy__deferred_run(heap);
+	sy__deferred_look(heap);
 	if (due && now >= due + SLACK)
 		visit_slots(heap);
 	settle_in_time(heap, now);

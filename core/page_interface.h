@@ -71,8 +71,8 @@ struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
  * that is alone (sy__alone_begin). False: nothing has changed, as these are not a heap's own, or it can't. */
 bool sy__pages_reach(struct sy_heap *, size_t bytes);
 
-/* Has free blocks at the end of what a heap's own pages have used be as if they had never been, so that neither their memory nor what it
- * took to use it counts as the program's. Of a heap that is alone, after sy_heap_trim; false: there are none. */
+/* Has free blocks at the end of what a heap's own pages have used be as if they had never been, so that neither their memory
+ * nor what it took to use it counts as the program's. Of a heap that is alone, after sy_heap_trim; false: there are none. */
 bool sy__pages_withdraw(struct sy_heap *);
 
 /* Bytes of addresses that these pages have, with those of their descriptors. */

@@ -52,7 +52,8 @@ static struct {
 	unsigned long pending; /* entries not called yet */
 } rcu;
 
-/* Of the thread: how deep it reads, under which index, how many spin locks and preempt_disable it has, and whether interrupts are off. */
+/* Of the thread: how deep it reads, under which index, how many spin locks and preempt_disable it has, and whether interrupts
+ * are off. */
 static __thread unsigned depth, reads_as, spins, irqs_off;
 
 /* ---- Grace periods ---------------------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  * nothing to do for a while ends, but for the last one, without which there might be no memory for another.
  *
  * A work is off its queue when its function is called, which may free it: what is known of a running one is its address alone.
- * It never runs twice at once: queued again meanwhile, it waits until it has done, and who does it then wakes a thread. As in a kernel, a work freed and made anew
- * at the same address while the function still runs waits as well.
+ * It never runs twice at once: queued again meanwhile, it waits until it has done, and who does it then wakes a thread. As in a
+ * kernel, a work freed and made anew at the same address while the function still runs waits as well.
  *
  * Lock: one for all queues, which is not held while a function runs. A timer's may be taken with it held, not the other way
  * round. The child of a fork has the works that waited, and none of the threads but the one that forked: it gets some when it

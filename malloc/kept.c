@@ -331,11 +331,12 @@ static bool sparse_behind(const struct range *range, size_t bytes, size_t most)
 
 char *sy__kept_take(size_t *bytes, struct kept_joints *joints)
 {
+	size_t wanted = joints ? *bytes : SIZE_MAX;
 	struct range range;
 
 	if (joints)
 		joints->count = 0;
-	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(joints ? *bytes : SIZE_MAX, &range))
+	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED) || !take_best(wanted, &range))
 		return NULL;
 	if (range.joints.count && joints && is_as_good(&range, *bytes)) {
 		*joints = range.joints;
@@ -344,7 +345,7 @@ char *sy__kept_take(size_t *bytes, struct kept_joints *joints)
 	}
 	if (range.joints.count) {
 		fall_apart(&range);
-		if (!take_single(joints ? *bytes : SIZE_MAX, &range))
+		if (!take_single(wanted, &range))
 			return NULL;
 	}
 	if (range.bytes < *bytes)

@@ -18,9 +18,9 @@ const char *sy__process_spec(void);
 /* The program has set a limit to its addresses while it ran, of so many bytes; SIZE_MAX: none. */
 void sy__process_limited(size_t bytes);
 
-/* Under such a limit, outside of a call: has the heap's range end so much earlier that a mapping of so many bytes finds room, or under one
- * to data what the heap has used, if it is free; has the range reach for its share again, as the heap is full. False: nothing has been
- * gained. */
+/* Under such a limit, outside of a call: has the heap's range end so much earlier that a mapping of so many bytes finds room, or
+ * under one to data what the heap has used, if it is free; has the range reach for its share again, as the heap is full. False:
+ * nothing has been gained. */
 bool sy__process_make_room(size_t bytes);
 bool sy__process_reach_further(void);
 

@@ -15,9 +15,9 @@
  * what is in use; where the heap is full, it reaches for its half again. The child of a vfork, which has this memory and limits
  * of its own, changes nothing.
  *
- * Data. What the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), though the system has the memory back.
- * So where an object that is a mapping finds no room under such a limit, and after malloc_trim, the free blocks at the end of what the
- * heap has used become as they were before it used them. Those in between stay.
+ * Data. What the heap can write to counts toward a limit to the program's data (RLIMIT_DATA), though the system has the memory
+ * back. So where an object that is a mapping finds no room under such a limit, and after malloc_trim, the free blocks at the end
+ * of what the heap has used become as they were before it used them. Those in between stay.
  *
  * Nothing that runs with the lock asks for memory by malloc.
  */
@@ -168,7 +168,8 @@ struct sy_heap *sy__process_heap(void)
 
 /* ---- Limits to addresses ------------------------------------------------------------------------------------------ */
 
-/* Bytes of addresses that the process has beside the heap's, as the kernel counts them; UNKNOWN without a file descriptor or /proc. */
+/* Bytes of addresses that the process has beside the heap's, as the kernel counts them; UNKNOWN without a file descriptor or
+ * /proc. */
 static size_t others(void)
 {
 	char text[64];
@@ -242,7 +243,8 @@ static bool has_room(size_t bytes)
 	return room != NULL;
 }
 
-/* Where it is not known what there is besides, the range ends so much earlier than now, and the system is asked whether that does. */
+/* Where it is not known what there is besides, the range ends so much earlier than now, and the system is asked whether that
+ * does. */
 static bool make_room(size_t limit, size_t bytes)
 {
 	size_t before, beside, rest;

@@ -17,9 +17,10 @@
  * system to back the maximal blocks by which it grows from then on by large pages, of 2 MiB say. That is for programs that use
  * what they take: of one that takes buffers and writes a page of each, the system would back all. Nothing tells how much of a
  * large page is used, so a block that has small ones is the witness: the last one before, and a new one each time that the heap
- * has doubled. Where less than seven eighths of it have memory the heap goes on with small pages, and each block is the witness for
- * the next: objects that are a little more than half of the power of two that they take would be backed twice. A block of which something goes back to the system is not to be backed so any longer (count.c), or the system would
- * make it whole again by and by; when all of it has gone and it is used again, that is asked for anew.
+ * has doubled. Where less than seven eighths of it have memory the heap goes on with small pages, and each block is the witness
+ * for the next: objects that are a little more than half of the power of two that they take would be backed twice. A block of
+ * which something goes back to the system is not to be backed so any longer (count.c), or the system would make it whole again
+ * by and by; when all of it has gone and it is used again, that is asked for anew.
  *
  * The use of a page is written at heads of blocks only. Joining leaves stale words behind inside blocks, which
  * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.

@@ -230,7 +230,8 @@ void sy__source_discard(void *p, size_t bytes)
 	errno = error;
 }
 
-/* Where the program has a limit to its data, what can be written counts, be there memory or not. If the system refuses, it goes on to. */
+/* Where the program has a limit to its data, what can be written counts, be there memory or not. If the system refuses, it goes
+ * on to. */
 void sy__source_withdraw(void *p, size_t bytes)
 {
 	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;

@@ -192,7 +192,8 @@ static void adopt_of(struct sy__slub_slot *own, struct sy__slub_slab *slab, unsi
 	sy__slot_release(filler);
 }
 
-/* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in vain. */
+/* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in
+ * vain. */
 void sy__slub_look_at_stray(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
