@@ -16,8 +16,9 @@
  * They are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
  * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk
  * usable at once: that is no harm. Whether a chunk is usable is an acquire, against the release of who made it so, that no
- * write to it is made before the word was seen; the mapping itself is changed for all processors at once. Writes are plain: who
- * frees an object got it from somebody who got it after the word was written.
+ * write to it is made before the word was seen; the mapping itself is changed for all processors at once. Words are relaxed: who
+ * frees an object got it from somebody who got it after the word was written. Its mark may change while the block is in use, by
+ * whoever holds an object of it; of two marks that a free may find either is right.
  */
 #include "heads.h"
 
@@ -100,6 +101,6 @@ bool sy__heads_set(struct sy__heads *heads, const struct sy_heap *heap, struct s
 	if (sy__unlikely(!__atomic_load_n(&heads->there[first / CHUNK], __ATOMIC_ACQUIRE)) && !make_usable(heads, first / CHUNK))
 		return false;
 	for (size_t i = 0; i < count; i++)
-		heads_of[i] = word;
+		__atomic_store_n(&heads_of[i], word, __ATOMIC_RELAXED);
 	return true;
 }

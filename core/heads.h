@@ -36,7 +36,7 @@ static inline uintptr_t sy__heads_marked(const struct sy_page *page, unsigned ma
 
 static inline uintptr_t sy__heads_word(const struct sy__heads *heads, size_t page)
 {
-	return heads->table[page];
+	return __atomic_load_n(&heads->table[page], __ATOMIC_RELAXED);
 }
 
 /* Where it has no mark, it is its block's descriptor. */
@@ -45,9 +45,14 @@ static inline bool sy__heads_is_marked(uintptr_t word)
 	return SY__HEADS_MOST_MARK && (ptrdiff_t)word < 0;
 }
 
+static inline unsigned sy__heads_mark(uintptr_t word)
+{
+	return (unsigned)((uint64_t)word >> SY__HEADS_MARK_SHIFT);
+}
+
 static inline unsigned sy__heads_number(uintptr_t word)
 {
-	return (unsigned)((uint64_t)word >> SY__HEADS_MARK_SHIFT) & SY__HEADS_MOST_MARK;
+	return sy__heads_mark(word) & SY__HEADS_MOST_MARK;
 }
 
 static inline struct sy_page *sy__heads_block(uintptr_t word)

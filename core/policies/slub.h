@@ -50,7 +50,10 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
 #define SY__SLUB_NOBODY 0u
 #define SY__SLUB_STRAYS_FIRST 8u /* strays of a slot that serve before its own slabs */
+#define SY__SLUB_ROW 16u /* strays of one slab that a slot keeps which has no active slab */
 #define SY__SLUB_STRAYS_TO_ONE 32u /* strays that come to one that is looked at, a power of two */
+#define SY__SLUB_EXCHANGED 64u /* in a page's mark, beside the number of the class: its slab's objects are exchanged, see slub_strays.c */
+#define SY__SLUB_CLASS (SY__SLUB_EXCHANGED - 1)
 #define SY__SLUB_HELD_AT_ONCE 8u /* objects of the active slab that a slot which gathers takes onto its freelist; fewer it takes one by one */
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
@@ -62,10 +65,14 @@ struct sy__slub_slot {
 			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
 			uint8_t missed;  /* how many it gave back for want of such, and has not taken again: see slub_owned.c; */
 			uint16_t came;   /* strays that came since its thread began, see slub_strays.c; */
-			uint16_t sheaf;  /* how many strays the freelist may grow to: see slub_strays.c; 0: kfree puts none there, or not yet */
+			uint16_t sheaf;  /* how many strays the freelist may grow to: see slub_strays.c; 0: kfree puts none there, or not yet; */
+			uint16_t gave;   /* of which slab of another's an object was given back last: a hint */
 		};
 	};
-	uint32_t bytes;          /* of the active slab: what lies within is freed here; 0: there is none, and in heaps of threads */
+	union {
+		uint32_t bytes;      /* of the active slab: what lies within is freed here; 0: there is none; or, in heaps of threads: */
+		uint32_t exchanged;  /* how many strays kfree may keep of exchanged slabs: see slub_strays.c; 0: none, or not yet */
+	};
 	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__slub_number */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
@@ -115,6 +122,8 @@ struct sy__slub_cache {
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
 	uint16_t sheaf_limit;  /* strays that kfree gathers on a slot's freelist; 0: it does not */
 	uint8_t sheaf_mark;    /* if it does, of all pages (core/heads.h): the number of the class; else 0 */
+	uint8_t exchanged_mark; /* else, of pages of slabs whose objects are exchanged; 0: it has no such */
+	bool rows;             /* whether slots that have no active slab keep strays of one slab */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
@@ -505,7 +514,7 @@ bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
 bool sy__slub_reach(struct sy_heap *, size_t pages);
 void sy__slub_choose_here(struct sy__slub_cache *);
-bool sy__slub_set_heads(struct sy__slub_cache *, struct sy_page *);
+bool sy__slub_set_heads(struct sy__slub_cache *, struct sy_page *, unsigned mark);
 
 /* slub_owned.c, for heaps of threads: what slots own. */
 void *sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);
@@ -524,6 +533,8 @@ void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page 
  * home. */
 uint64_t sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
 uint64_t sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
+bool sy__slub_give_rows(struct sy__slub_cache *, struct sy__slub_slot *);
+void sy__slub_end_exchange(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
 void sy__slub_look_at_stray(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 size_t sy__slub_count_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
 const char *sy__slub_check_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);

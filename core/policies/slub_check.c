@@ -130,15 +130,23 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 	return count;
 }
 
+static bool is_mark(const struct sy__slub_cache *cache, unsigned mark)
+{
+	return mark == cache->sheaf_mark || (cache->exchanged_mark && mark == cache->exchanged_mark);
+}
+
 /* Whether kfree finds the slab by every page of it, in a heap of threads. */
 static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 {
 	const struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 	const char *start = sy__page_address(&slub->heap, page);
 
-	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE)
-		if (sy__heads_word(&slub->heads, sy__heads_index(&slub->heads, start + at)) != sy__heads_marked(page, cache->sheaf_mark))
+	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE) {
+		uintptr_t word = sy__heads_word(&slub->heads, sy__heads_index(&slub->heads, start + at));
+
+		if (sy__heads_block(word) != page || !is_mark(cache, sy__heads_mark(word)))
 			return false;
+	}
 	return true;
 }
 
@@ -233,12 +241,11 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 	uint32_t free, kept;
 
 	if (!page)
-		return (own->freelist && !own->astray) || own->bytes || own->uncarved ?
+		return (own->freelist && !own->astray) || (!heap->threads && own->bytes) || own->uncarved ?
 		       "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	if (heap->threads ? own->bytes != 0 :
-	    own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
+	if (!heap->threads && (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page)))
 		return "slub: a slot's range is not that of its active slab";
 	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
 	kept = held(cache, own, page);

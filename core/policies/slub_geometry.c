@@ -188,11 +188,16 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 	return limit < MOST_FOREIGN ? limit : MOST_FOREIGN;
 }
 
-static bool may_keep_strays(const struct sy__slub_cache *slub)
+static bool may_link_strays(const struct sy__slub_cache *slub)
 {
 	const struct sy_heap *heap = slub->cache.heap;
 
-	return heap->threads && heap->nodes == 1 && !slub->offset && slub->cache.size >= SY_CACHE_LINE;
+	return heap->threads && heap->nodes == 1 && !slub->offset;
+}
+
+static bool may_keep_strays(const struct sy__slub_cache *slub)
+{
+	return may_link_strays(slub) && slub->cache.size >= SY_CACHE_LINE;
 }
 
 /* Free objects of others' slabs that a slot keeps, see slub_strays.c. */
@@ -208,6 +213,12 @@ static uint32_t stray_limit(const struct sy__slub_cache *slub)
 	if (slub->cache.size > LARGEST_STRAY)
 		return 0;
 	return most < MOST_STRAYS ? most : MOST_STRAYS;
+}
+
+/* Whether slots keep strays of one slab: of any cache that may, and objects that have room for what a stray says. */
+static bool keeps_rows(const struct sy__slub_cache *slub)
+{
+	return may_link_strays(slub) && slub->cache.size >= sizeof(struct sy__slub_stray) && slub->cache.heap->tunables[SLUB_STRAYS];
 }
 
 /* Free objects of any slabs that a slot keeps on its freelist, see there; of caches that kfree finds by marks. */
@@ -292,6 +303,7 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
 	slub->stray_limit = stray_limit(slub);
+	slub->rows = keeps_rows(slub);
 	slub->sheaf_limit = (uint16_t)sheaf_limit(slub);
 	slub->empty_limit = EMPTY_SLABS;
 	slub->page_flags = sy__page_flags(cache->flags);

@@ -16,8 +16,8 @@
  *
  * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that
  * slab or from another one, and takes 18 instructions more, none of them atomic (slub_owned.c). An object of another slot's
- * slab is kept, for the slot's next allocations (slub_strays.c). What is not takes one compare-and-exchange: that pushes the
- * object onto the slab's own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on
+ * slab is kept, for the slot's next allocations or until there are more of that slab (slub_strays.c). What is not takes one
+ * compare-and-exchange: that pushes the object onto the slab's own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on
  * whatever slot; and whether the slab is a slot's, or partial and not about to become empty, is told by the word itself. A full
  * slab that is nobody's becomes the slot's in the same way while there is room. A slot without a free object takes the list of
  * its active slab, or goes on to the next slab that it owns, still within the fast call. What needs the node or the page
@@ -211,7 +211,7 @@ static inline bool push_at_once(const struct sy__slub_cache *cache, struct sy__s
 	return sy__swap64(&slab->word, &word, sy__slub_word_push(word, object, 1));
 }
 
-/* Into any slab that isn't the slot's, in a call that ends. Arguments are in the order of sy__slub_kfree_foreign's. */
+/* Into any slab that isn't the slot's, in a call that ends; not of the dummy. Arguments are in the order of sy__slub_kfree_foreign's. */
 static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
@@ -219,9 +219,7 @@ static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache
 	uint64_t word = sy__load64(&slab->word);
 	bool foreign = sy__slub_is_foreign(own, slab);
 
-	if (sy__unlikely(here == SY__DUMMY_HERE))
-		give_foreign_here(cache, page, object, here);
-	else if (sy__slub_word_nobodys(word) && !foreign && cache->slot_limit)
+	if (sy__slub_word_nobodys(word) && !foreign && cache->slot_limit)
 		take_back(cache, page, object, here, word);
 	else if (is_stray(cache, own, word, foreign))
 		keep_stray(cache, own, page, object);
@@ -231,13 +229,80 @@ static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache
 		give_foreign_here(cache, page, object, here);
 }
 
+/* Whether the object that was given back before this one was of the same slab, as a hint tells. */
+static inline bool is_again(struct sy__slub_slot *own, const struct sy_page *page)
+{
+	uint16_t now = (uint16_t)((uintptr_t)page / sizeof(*page)), last = own->gave;
+
+	own->gave = now;
+	return now == last;
+}
+
+static inline bool has_room(const struct sy__slub_stray *row)
+{
+	return row && row->left < SY__SLUB_ROW;
+}
+
+/* Whether an object begins a row: as long as the slab is somebody's. */
+static inline bool begins_row(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
+{
+	return cache->rows && !own->astray && !sy__slub_word_nobodys(sy__slub_look(page));
+}
+
+/* The row goes home, and the object is the first of another one, if it may be; in a call, which ends. */
+static SY__OUT_OF_LINE void begin_row(void *object, struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here, bool again)
+{
+	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
+	bool given = sy__slub_give_rows(cache, own);
+
+	if (given && !(again && begins_row(cache, own, page))) {
+		put_foreign_here(object, cache, page, here);
+		return;
+	}
+	sy__slub_push_stray(&own->strays, object);
+	if (sy__likely(given))
+		sy__call_end();
+	else
+		give_strays_here(cache);
+}
+
+/* Of a slot that allocates nothing of the cache, or of the dummy, in a call that ends. */
+static SY__OUT_OF_LINE void put_in_row(void *object, struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here)
+{
+	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
+	bool again;
+
+	if (sy__unlikely(here == SY__DUMMY_HERE)) {
+		give_foreign_here(cache, page, object, here);
+		return;
+	}
+	again = is_again(own, page);
+	if (again && has_room(own->strays)) {
+		sy__slub_push_stray(&own->strays, object);
+		sy__call_end();
+	} else if (again || own->strays) {
+		begin_row(object, cache, page, here, again);
+	} else {
+		put_foreign_here(object, cache, page, here);
+	}
+}
+
+/* What isn't of a slab of the slot's, in a call that ends. */
+static inline void put_stranger(struct sy__slub_cache *cache, struct sy_page *page, void *object, ptrdiff_t here)
+{
+	if (sy__slub_slot_here(cache->slots, here)->slab)
+		put_foreign_here(object, cache, page, here);
+	else
+		put_in_row(object, cache, page, here);
+}
+
 /* Into a slab of a cache whose links are there, in a call that ends. */
 static inline void put_into(struct sy__slub_cache *cache, struct sy_page *page, void *object, size_t offset, ptrdiff_t here)
 {
 	if (sy__likely(sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark_here(here, offset)))
 		sy__slub_put_owned(here, page, object, offset);
 	else
-		put_foreign_here(object, cache, page, here);
+		put_stranger(cache, page, object, here);
 }
 
 /* Frees of other objects than the one that was handed out last, in a call. */
@@ -396,37 +461,72 @@ static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap,
 		sy__here_kfree(object, heap);
 }
 
-/* What is in no slab with links at the start of objects. */
-SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
+static SY__OUT_OF_LINE void kfree_other_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
 	if (sy__page_is_large(page))
 		kfree_large_here(object, heap, page, here);
-	else if (sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset)
-		put_foreign_here(object, sy__slub_slab(page)->cache, page, here);
 	else
 		sy__here_kfree(object, heap);
 }
 
-/* Of a cache that gathers strays, in a call that ends: onto the slot's freelist, if that is empty or has such, and room. The
- * slab, which any slot may own, is not even looked at. Strays are counted, so what was handed out last is no more put there as if
- * it were nothing else. The dummy has no room. */
-SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap, uintptr_t word, ptrdiff_t here)
+/* What is in no slab of the slot's with links at the start of objects. */
+SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
-	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[sy__heads_number(word)], here);
+	if (sy__likely(sy__page_is_slab(page) && !sy__slub_slab(page)->cache->offset))
+		put_stranger(sy__slub_slab(page)->cache, page, object, here);
+	else
+		kfree_other_here(object, heap, page, here);
+}
+
+/* Of a page with a mark, to its slab, in a call that ends. */
+static SY__OUT_OF_LINE void put_marked_here(void *object, uintptr_t word, ptrdiff_t here)
+{
+	struct sy_page *page = sy__heads_block(word);
+	struct sy__slub_cache *cache = sy__slub_slab(page)->cache;
+
+	if (sy__heads_mark(word) == cache->exchanged_mark)
+		sy__slub_end_exchange(cache, sy__slub_slot_here(cache->slots, here), page);
+	put_into(cache, page, object, 0, here);
+}
+
+/* Of a cache that gathers strays: onto the slot's freelist, if that is empty or has such, and room. Strays are counted, so what
+ * was handed out last is no more put there as if it were nothing else. */
+static inline bool gather(struct sy__slub_slot *own, void *object)
+{
 	const struct sy__slub_stray *first = own->freelist;
 	size_t there = !first ? 0 : own->astray ? first->left : SIZE_MAX;
 
-	if (sy__unlikely(there >= own->sheaf)) {
-		struct sy_page *page = sy__heads_block(word);
-
-		put_into(sy__slub_slab(page)->cache, page, object, 0, here);
-		return;
-	}
+	if (there >= own->sheaf)
+		return false;
 	if (!first)
 		sy__call_note(SY__NOTHING, own);
 	sy__slub_push_stray(&own->freelist, object);
 	own->astray = true;
-	sy__call_end();
+	return true;
+}
+
+/* Of a slab whose objects are exchanged. */
+static inline bool keep_exchanged(struct sy__slub_slot *own, void *object)
+{
+	const struct sy__slub_stray *first = own->strays;
+
+	if (!own->slab || (first && first->left >= own->exchanged))
+		return false;
+	sy__slub_push_stray(&own->strays, object);
+	return true;
+}
+
+/* Of a page with a mark, in a call that ends. The slab, which any slot may own, is not even looked at, where there is room. The
+ * dummy has none. */
+SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap, uintptr_t word, ptrdiff_t here)
+{
+	unsigned number = sy__heads_number(word);
+	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[number & SY__SLUB_CLASS], here);
+
+	if (sy__likely(number & SY__SLUB_EXCHANGED ? keep_exchanged(own, object) : gather(own, object)))
+		sy__call_end();
+	else
+		put_marked_here(object, word, here);
 }
 
 static void kfree_here(void *object, struct sy_heap *heap)
@@ -476,7 +576,10 @@ static void fill_sizes(struct sy__slub_sizes *sizes, const struct sy__slub_heap 
 		struct sy__slub_cache *cache = sy__slub_cache(kmalloc->classes[class]);
 
 		sizes->classes[class] = cache->slots;
-		cache->sheaf_mark = (uint8_t)(cache->sheaf_limit ? SY__HEADS_MARKED | class : 0);
+		if (cache->sheaf_limit)
+			cache->sheaf_mark = (uint8_t)(SY__HEADS_MARKED | class);
+		else if (cache->stray_limit && SY__HEADS_MOST_MARK)
+			cache->exchanged_mark = (uint8_t)(SY__HEADS_MARKED | SY__SLUB_EXCHANGED | class);
 	}
 	if (has_gap(slub))
 		sizes->classes[kmalloc->medium_class[SY__KMALLOC_STEPS - 1]] = slub->nowhere;
@@ -508,10 +611,10 @@ bool sy__slub_reach(struct sy_heap *heap, size_t pages)
 	return !heap->threads || sy__heads_reach(&sy__slub_heap(heap)->heads, pages);
 }
 
-/* False: no memory. */
-bool sy__slub_set_heads(struct sy__slub_cache *cache, struct sy_page *page)
+/* What is said of a slab's pages. False: no memory; never where it was said before. */
+bool sy__slub_set_heads(struct sy__slub_cache *cache, struct sy_page *page, unsigned mark)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 
-	return sy__heads_set(&slub->heads, &slub->heap, page, (size_t)1 << sy__page_order(page), cache->sheaf_mark);
+	return sy__heads_set(&slub->heads, &slub->heap, page, (size_t)1 << sy__page_order(page), mark);
 }

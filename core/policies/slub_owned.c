@@ -217,6 +217,7 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
 	own->sheaf = cache->sheaf_limit;
+	own->exchanged = cache->exchanged_mark ? cache->stray_limit : 0;
 	if (empty)
 		carve_all(cache, own);
 }

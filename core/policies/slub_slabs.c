@@ -112,7 +112,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
-	if (cache->cache.heap->threads && !sy__slub_set_heads(cache, page)) {
+	if (cache->cache.heap->threads && !sy__slub_set_heads(cache, page, cache->sheaf_mark)) {
 		sy__pages_give(cache->cache.heap, slot, page);
 		return NULL;
 	}
@@ -436,11 +436,11 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 	return pages + sy__slub_end_strays(cache, slot);
 }
 
-/* What a slot needs again and again is found out anew, and objects that it may have gathered long ago go home. */
+/* What a slot needs again and again is found out anew, and objects that it may have gathered long ago, or has no use for, go home. */
 static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	uint64_t pages = own->sheaf ? give_strays(cache, slot) : 0;
+	uint64_t pages = own->sheaf || !own->slab ? give_strays(cache, slot) : 0;
 
 	sy__spares_anew(cache->cache.heap, slot);
 	if (!own->spare && !own->missed)

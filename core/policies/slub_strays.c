@@ -23,6 +23,12 @@
  * ended, and nobody has its slot, the thread takes over the slabs of the class that were left there, which are likely to be the
  * ones where its objects are; and makes a full one its own that the ended thread has filled, as if it had done so itself.
  *
+ * Exchanged slabs. If nobody has ended, the slab is one whose objects threads exchange, and even to look at it, at each free, is
+ * to wait for what the other processor wrote there. So the one in SY__SLUB_STRAYS_TO_ONE marks the slab's pages (core/heads.h):
+ * from then on kfree keeps its objects as strays without a look at the slab, whosever it is, its owner's as well. Where there
+ * is no room for them, they go the usual way; an owner that comes to that again and again, as its objects are not exchanged any
+ * more, takes the mark away. The mark is a hint: a thread that finds an old one does what was right with it. A new slab has none.
+ *
  * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_FIRST or more, one serves before the slot looks at its own
  * slabs: it is likely to be in this processor's cache. Any serve before something is asked of the node. They are never noted as
  * handed out last (sy__slub_hand_out_stray says why).
@@ -31,8 +37,14 @@
  * thread from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects
  * keep their contents, as a stray is linked at its start. Not those of slabs that are with their node: there they gather for
  * whoever takes the slab, whose own it is then, while strays stay others' each time that they are freed again. None at all where
- * the slot has no active slab of the cache, as it has no use for them. And not in heaps of several nodes, where a freelist is of
- * one.
+ * the slot has no active slab of the cache, as it has no use for them, but for rows. And not in heaps of several nodes, where a
+ * freelist is of one.
+ *
+ * Rows. Of what a thread gives back that takes no objects of the class itself, many in a row are of one slab. The first goes home
+ * at once. If the next is of that slab too it is kept, as are those that follow, SY__SLUB_ROW at most: then they go home by one
+ * exchange, where each of them would have taken one. So do objects of any size that has room for what a stray says, as they are
+ * not handed out here, and nobody comes to share a line with anybody. Rows go home when other strays do, and when the heap
+ * settles.
  *
  * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full
  * slab, which they make the slot's by an exchange, and most allocations take up a slab for one object; and each waits for a
@@ -132,6 +144,29 @@ uint64_t sy__slub_give_strays(struct sy__slub_cache *cache, unsigned slot)
 	return give_list(cache, slot, strays);
 }
 
+static bool give_foreign_row(struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct row *row)
+{
+	return sy__slub_owner(sy__slub_slab(row->page)) != sy__slub_mark(cache, own) &&
+	       sy__slub_free_foreign(cache, own, row->page, row->objects.first, row->objects.last, row->objects.count);
+}
+
+/* Rows of slabs that are others', each by one exchange, in a call; false: what is left needs a slow call. */
+bool sy__slub_give_rows(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	struct sy__slub_stray *strays = own->strays;
+
+	while (strays) {
+		struct row row = cut_row(cache, &strays);
+
+		if (!give_foreign_row(cache, own, &row)) {
+			*sy__slub_next(cache, row.objects.last) = strays; /* which an exchange that failed has changed */
+			return false;
+		}
+		own->strays = strays;
+	}
+	return true;
+}
+
 /* If the freelist is made of strays, sends these home. */
 uint64_t sy__slub_end_strays(struct sy__slub_cache *cache, unsigned slot)
 {
@@ -162,13 +197,13 @@ static void inherit(struct sy__slub_cache *cache, struct sy__slub_slot *own, str
 
 /* Slabs of the class that were left in a slot, where strays don't stay. Its active one goes to its node, as that is one list less
  * to take over. */
-static void take_over(struct sy__slub_cache *cache, unsigned slot, unsigned from)
+static bool take_over(struct sy__slub_cache *cache, unsigned slot, unsigned from)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot), *left = sy__slub_slot(cache, from);
 	struct sy_page *page;
 
 	if (!sy__slot_claim(from))
-		return;
+		return false;
 	if (left->slab)
 		sy__slub_deactivate(cache, from, left);
 	for (unsigned slabs = 0; slabs < MOST_TAKEN_OVER && (page = sy__slub_next_owned(cache, left)); slabs++) {
@@ -176,6 +211,7 @@ static void take_over(struct sy__slub_cache *cache, unsigned slot, unsigned from
 		sy__slub_give_empties(cache, slot, sy__slub_empties(cache, own));
 	}
 	sy__slot_release(from);
+	return true;
 }
 
 /* The slot that has filled a slab, as far as the hint tells; or one that there isn't. */
@@ -184,26 +220,39 @@ static unsigned filler_of(const struct sy__slub_cache *cache, const struct sy__s
 	return (uint16_t)(__atomic_load_n(&slab->filler, __ATOMIC_RELAXED) - sy__slub_tag(cache->slots));
 }
 
-static void adopt_of(struct sy__slub_slot *own, struct sy__slub_slab *slab, unsigned filler)
+static bool adopt_of(struct sy__slub_slot *own, struct sy__slub_slab *slab, unsigned filler)
 {
 	if (!sy__slot_claim(filler))
-		return;
+		return false;
 	sy__slub_set_filler(slab, own);
 	sy__slot_release(filler);
+	return true;
+}
+
+/* Whether a slab's objects may be those of an ended thread, and have become the slot's, or will. */
+static bool inherited(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slab *slab)
+{
+	uint32_t owner = sy__slub_owner(slab);
+
+	if (owner != SY__SLUB_NOBODY)
+		return take_over(cache, slot, owner / (uint32_t)SY_SLOT_STRIDE);
+	return adopt_of(sy__slub_slot(cache, slot), slab, filler_of(cache, slab));
+}
+
+/* An object of an exchanged slab that there was no room for, in a call: if the slab is the slot's own, and that happens again and
+ * again, its objects are not exchanged any more. */
+void sy__slub_end_exchange(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	if (sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(cache, own) && !(++own->came % SY__SLUB_STRAYS_TO_ONE))
+		sy__slub_set_heads(cache, page, 0);
 }
 
 /* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in
  * vain. */
 void sy__slub_look_at_stray(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
-	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-	uint32_t owner = sy__slub_owner(slab);
-
-	if (owner != SY__SLUB_NOBODY)
-		take_over(cache, slot, owner / (uint32_t)SY_SLOT_STRIDE);
-	else
-		adopt_of(own, slab, filler_of(cache, slab));
+	if (!inherited(cache, slot, sy__slub_slab(page)) && cache->exchanged_mark)
+		sy__slub_set_heads(cache, page, cache->exchanged_mark);
 	sy__slub_free_owned(cache, slot, page, object);
 }
 
@@ -223,7 +272,9 @@ static struct sy_page *slab_of(const struct sy__slub_cache *cache, const void *a
 /* On one list: between the call that adds one too many and that which sends them home a claimer may look. */
 static size_t most(const struct sy__slub_cache *cache)
 {
-	return (cache->stray_limit > cache->sheaf_limit ? cache->stray_limit : cache->sheaf_limit) + (size_t)1;
+	size_t most = cache->stray_limit > cache->sheaf_limit ? cache->stray_limit : cache->sheaf_limit;
+
+	return (cache->rows && most < SY__SLUB_ROW ? SY__SLUB_ROW : most) + 1;
 }
 
 /* Of a list that may have been written over: as far as it is sound. */

@@ -11,7 +11,7 @@
 #define SLABS 8u
 #define OBJECTS (SLABS * SY_PAGE_SIZE / SIZE)
 #define ROUNDS 12
-#define USUAL 3u /* slabs that the two threads may have: the one that the first allocates from, and what they own besides */
+#define USUAL 4u /* slabs that the two threads may have: what the first allocates from, what they own besides, the other one's row */
 
 static struct sy_heap *heap;
 static void *objects[OBJECTS];

@@ -317,7 +317,7 @@ static void *only_frees(void *nothing)
 {
 	sy_mfree(heap, sy_malloc(heap, 8, 0)); /* a thread's first call is slow, and keeps nothing either */
 	free_last(20);
-	CHECK_EQUAL(strays_with(TAKEN - 20), 0);
+	CHECK_EQUAL(strays_with(TAKEN - 20), (20 - 1) % SY__SLUB_ROW);
 	return nothing;
 }
 

@@ -26,16 +26,22 @@ slabyard_broken(mark_stays slub "two slabs" "a race.*in execution" core/policies
 # What an ended thread has left is taken over without a claim; and bears that thread's mark.
 slabyard_broken(inherited_unclaimed slub "inherited" "in execution" core/policies/slub_strays.c [[
 	if (!sy__slot_claim(from))
-		return;
+		return false;
 ]] [[
 	if (!sy__slot_claim(from))
-		return;
+		return false;
 	sy__slot_release(from);
 ]])
 slabyard_broken(inherited_with_mark slub "inherited" "in execution" core/policies/slub_strays.c [[
 	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
 	sy__slub_set_filler]] [[
 	sy__slub_set_filler]])
+
+# A row that could not be given by one exchange leads on to what others freed.
+slabyard_broken(row_leads_on slub "row" "in execution" core/policies/slub_strays.c [[
+			*sy__slub_next(cache, row.objects.last) = strays; /* which an exchange that failed has changed */
+]] [[
+]])
 
 # It is given up by a store, not by an exchange; likewise what others gave back is taken.
 slabyard_broken(left_by_store slub "hand over" "a slab is left.*in execution" core/policies/slub_owned.c [[

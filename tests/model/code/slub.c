@@ -117,7 +117,7 @@ static void takes_from_node(void)
 /* ---- A slot's end, while others free into its slabs, which have more than two objects -------------------------- */
 
 static const struct setting large_slabs[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 2 }, { "cpu_partial", 0 }, { NULL, 0 } };
-static const struct setting large_adopted[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { NULL, 0 } };
+static const struct setting large_adopted[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 0 }, { NULL, 0 } };
 
 static void slab_of_four(void)
 {
@@ -247,6 +247,57 @@ static void ends_with_strays(void)
 	}
 }
 
+/* ---- A row: what a slot without a slab of its own keeps of another one's goes home by one exchange --------------- */
+
+#define ROWS 2u  /* the slot that keeps it */
+#define THIRD 3u /* one with a slab of its own */
+
+static const struct setting rows_go[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "cpu_partial", 0 }, { NULL, 0 } };
+
+/* Of the first slot's slab one object was freed by somebody else. */
+static void a_row(void)
+{
+	fill(rows_go, 4, 0, 1);
+	model_on_slot(THIRD);
+	take(4);
+	take(5);
+	sy__slub_slot(sy__slub_cache(yard.cache), THIRD)->came = SY__SLUB_STRAYS_TO_ONE - 1; /* the next goes home */
+	give(3);
+}
+
+static void leaves(void)
+{
+	take(8);
+	take(9);
+	take(10);
+}
+
+static void takes_one(void)
+{
+	take(8);
+}
+
+/* With a row that has grown as long as it may. */
+static void only_gives(void)
+{
+	struct sy__slub_stray *first;
+
+	give(0);
+	give(1);
+	give(2);
+	first = sy__slub_slot(sy__slub_cache(yard.cache), ROWS)->strays;
+	first->left = SY__SLUB_ROW;
+	give(4);
+	give(5);
+}
+
+static void gives_a_row(void)
+{
+	give(0);
+	give(1);
+	give(2);
+}
+
 /* ---- Two come at once upon the slabs of a third one, who has ended ---------------------------------------------- */
 
 #define LEFT 3u /* the slot of the ended thread */
@@ -341,6 +392,8 @@ int main(int argc, char **argv)
 		{ .name = "strays, taken", .set_up = others_kept, .threads = { allocates, takes_strays }, .verify = yard_verify },
 		{ .name = "strays, end", .set_up = others_kept, .threads = { allocates, ends_with_strays }, .verify = yard_verify },
 		{ .name = "strays, claim", .set_up = others_kept, .threads = { pushes_too, takes_strays_again, claims }, .claims = true, .verify = yard_verify },
+		{ .name = "row", .set_up = a_row, .threads = { leaves, only_gives }, .verify = yard_verify },
+		{ .name = "row, claim", .set_up = a_row, .threads = { takes_one, gives_a_row, claims }, .claims = true, .verify = yard_verify },
 		{ .name = "inherited", .set_up = slabs_of_one_who_ended, .threads = { inherits, inherits_too }, .verify = yard_verify },
 		{ .name = "hand over", .set_up = nothing, .threads = { makes, ends_them }, .verify = yard_verify },
 		{ .name = "trim", .set_up = slab_of_two_pages, .threads = { trims, frees_into_them }, .verify = yard_verify },
