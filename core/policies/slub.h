@@ -514,7 +514,7 @@ bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
 bool sy__slub_reach(struct sy_heap *, size_t pages);
 void sy__slub_choose_here(struct sy__slub_cache *);
-bool sy__slub_set_heads(struct sy__slub_cache *, struct sy_page *, unsigned mark);
+bool sy__slub_set_heads(const struct sy__slub_cache *, struct sy_page *, unsigned mark);
 
 /* slub_owned.c, for heaps of threads: what slots own. */
 void *sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);
@@ -534,7 +534,6 @@ void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page 
 uint64_t sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
 uint64_t sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
 bool sy__slub_give_rows(struct sy__slub_cache *, struct sy__slub_slot *);
-void sy__slub_end_exchange(struct sy__slub_cache *, struct sy__slub_slot *, struct sy_page *);
 void sy__slub_look_at_stray(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 size_t sy__slub_count_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
 const char *sy__slub_check_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);

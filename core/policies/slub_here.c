@@ -478,15 +478,26 @@ SY__OUT_OF_LINE void sy__slub_kfree_foreign(void *object, struct sy_heap *heap, 
 		kfree_other_here(object, heap, page, here);
 }
 
-/* Of a page with a mark, to its slab, in a call that ends. */
-static SY__OUT_OF_LINE void put_marked_here(void *object, uintptr_t word, ptrdiff_t here)
+/* Whether a slab is the slot's own; then its objects are not exchanged any more. */
+static inline bool ends_exchange(const struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here)
+{
+	if (sy__slub_owner(sy__slub_slab(page)) != sy__slub_mark_here(here, 0))
+		return false;
+	sy__slub_set_heads(cache, page, 0);
+	return true;
+}
+
+/* Of a page with a mark, to its slab, in a call that ends; or it is looked at. */
+static SY__OUT_OF_LINE void put_marked_here(void *object, uintptr_t word, ptrdiff_t here, bool looks)
 {
 	struct sy_page *page = sy__heads_block(word);
 	struct sy__slub_cache *cache = sy__slub_slab(page)->cache;
+	bool is_exchanged = sy__heads_mark(word) == cache->exchanged_mark;
 
-	if (sy__heads_mark(word) == cache->exchanged_mark)
-		sy__slub_end_exchange(cache, sy__slub_slot_here(cache->slots, here), page);
-	put_into(cache, page, object, 0, here);
+	if (!(is_exchanged && ends_exchange(cache, page, here)) && looks)
+		look_at_stray_here(cache, page, object);
+	else
+		put_into(cache, page, object, 0, here);
 }
 
 /* Of a cache that gathers strays: onto the slot's freelist, if that is empty or has such, and room. Strays are counted, so what
@@ -505,15 +516,19 @@ static inline bool gather(struct sy__slub_slot *own, void *object)
 	return true;
 }
 
-/* Of a slab whose objects are exchanged. */
-static inline bool keep_exchanged(struct sy__slub_slot *own, void *object)
+/* Of a slab whose objects are exchanged, in a call that ends. The dummy has no slab. */
+static inline void keep_exchanged(struct sy__slub_slot *own, void *object, uintptr_t word, ptrdiff_t here)
 {
 	const struct sy__slub_stray *first = own->strays;
 
-	if (!own->slab || (first && first->left >= own->exchanged))
-		return false;
-	sy__slub_push_stray(&own->strays, object);
-	return true;
+	if (!own->slab || (first && first->left >= own->exchanged)) {
+		put_marked_here(object, word, here, false);
+	} else if (sy__unlikely(!(++own->came % SY__SLUB_STRAYS_TO_ONE))) {
+		put_marked_here(object, word, here, true);
+	} else {
+		sy__slub_push_stray(&own->strays, object);
+		sy__call_end();
+	}
 }
 
 /* Of a page with a mark, in a call that ends. The slab, which any slot may own, is not even looked at, where there is room. The
@@ -523,10 +538,12 @@ SY__OUT_OF_LINE void sy__slub_kfree_gathering(void *object, struct sy_heap *heap
 	unsigned number = sy__heads_number(word);
 	struct sy__slub_slot *own = sy__slub_slot_here(sy__slub_heap(heap)->sizes->classes[number & SY__SLUB_CLASS], here);
 
-	if (sy__likely(number & SY__SLUB_EXCHANGED ? keep_exchanged(own, object) : gather(own, object)))
+	if (number & SY__SLUB_EXCHANGED)
+		keep_exchanged(own, object, word, here);
+	else if (sy__likely(gather(own, object)))
 		sy__call_end();
 	else
-		put_marked_here(object, word, here);
+		put_marked_here(object, word, here, false);
 }
 
 static void kfree_here(void *object, struct sy_heap *heap)
@@ -612,7 +629,7 @@ bool sy__slub_reach(struct sy_heap *heap, size_t pages)
 }
 
 /* What is said of a slab's pages. False: no memory; never where it was said before. */
-bool sy__slub_set_heads(struct sy__slub_cache *cache, struct sy_page *page, unsigned mark)
+bool sy__slub_set_heads(const struct sy__slub_cache *cache, struct sy_page *page, unsigned mark)
 {
 	struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
 

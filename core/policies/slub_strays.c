@@ -25,9 +25,11 @@
  *
  * Exchanged slabs. If nobody has ended, the slab is one whose objects threads exchange, and even to look at it, at each free, is
  * to wait for what the other processor wrote there. So the one in SY__SLUB_STRAYS_TO_ONE marks the slab's pages (core/heads.h):
- * from then on kfree keeps its objects as strays without a look at the slab, whosever it is, its owner's as well. Where there
- * is no room for them, they go the usual way; an owner that comes to that again and again, as its objects are not exchanged any
- * more, takes the mark away. The mark is a hint: a thread that finds an old one does what was right with it. A new slab has none.
+ * from then on kfree keeps its objects as strays without a look at the slab, whosever it is, its owner's as well. Of them one in
+ * SY__SLUB_STRAYS_TO_ONE is looked at too, and all for which there is no room. If that is the owner's, it takes the mark away: of
+ * slabs whose objects threads exchange for good most bear it, as most who look are others; slabs that have come to be worked in
+ * by their owner alone have none, as it costs twice a branch that nobody foresees where some slabs have it and some have not.
+ * The mark is a hint: a thread that finds an old one does what was right with it. A new slab has none.
  *
  * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_FIRST or more, one serves before the slot looks at its own
  * slabs: it is likely to be in this processor's cache. Any serve before something is asked of the node. They are never noted as
@@ -237,14 +239,6 @@ static bool inherited(struct sy__slub_cache *cache, unsigned slot, struct sy__sl
 	if (owner != SY__SLUB_NOBODY)
 		return take_over(cache, slot, owner / (uint32_t)SY_SLOT_STRIDE);
 	return adopt_of(sy__slub_slot(cache, slot), slab, filler_of(cache, slab));
-}
-
-/* An object of an exchanged slab that there was no room for, in a call: if the slab is the slot's own, and that happens again and
- * again, its objects are not exchanged any more. */
-void sy__slub_end_exchange(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
-{
-	if (sy__slub_owner(sy__slub_slab(page)) == sy__slub_mark(cache, own) && !(++own->came % SY__SLUB_STRAYS_TO_ONE))
-		sy__slub_set_heads(cache, page, 0);
 }
 
 /* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in

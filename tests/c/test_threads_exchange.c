@@ -1,8 +1,8 @@
 /*
  * Slabs whose objects threads exchange (core/policies/slub_strays.c): by one in some of those that a thread gives back of
  * another's the slab's pages are marked, and from then on whoever frees its objects keeps them, the slab's owner too, without a
- * look at the slab. An owner who has no room for them again and again takes the mark away; a new slab bears none. And rows: what
- * a thread that allocates none gives back of one slab goes home together.
+ * look at the slab. The owner takes the mark away when it has no room for them, and by one in some of those that it keeps; a new
+ * slab bears none. And rows: what a thread that allocates none gives back of one slab goes home together.
  */
 #include "core/policies/slub_fast.h"
 #include "threads_heap.h"
@@ -143,9 +143,10 @@ static void owner_keeps(void)
 	close_slab(end);
 }
 
+/* By the first that it has no room for. */
 static void owner_ends_it(void)
 {
-	unsigned kept = MARKS + LIMIT, end = kept + SY__SLUB_STRAYS_TO_ONE;
+	unsigned end = MARKS + LIMIT + 1;
 
 	open_slab();
 	run(exchanges, MARKS);
@@ -155,6 +156,24 @@ static void owner_ends_it(void)
 	CHECK(!is_marked());
 	CHECK_EQUAL(strays(), marks() ? LIMIT : 0);
 	close_slab(end);
+}
+
+/* By one in some that it keeps. */
+static void owner_looks(void)
+{
+	unsigned at = MARKS + LIMIT - 1;
+
+	open_slab();
+	run(exchanges, MARKS);
+	give(MARKS, at);
+	for (unsigned kept = LIMIT - 1; kept < SY__SLUB_STRAYS_TO_ONE - 1; kept++) {
+		give(at, at + 1);
+		objects[at] = sy_malloc(heap, SIZE, 0);
+	}
+	CHECK(is_marked() == marks());
+	give(at, at + 1);
+	CHECK(!is_marked());
+	close_slab(at + 1);
 }
 
 static void new_slab_is_unmarked(void)
@@ -197,6 +216,7 @@ int main(void)
 	others_keep();
 	owner_keeps();
 	owner_ends_it();
+	owner_looks();
 	new_slab_is_unmarked();
 	rows_go_home(1);
 	rows_go_home(2);
