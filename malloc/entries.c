@@ -50,7 +50,7 @@
 static void *first_malloc(size_t size, struct sy_heap *none);
 static void first_free(void *object, struct sy_heap *none);
 
-struct service sy__service = { NULL, NULL, first_malloc, first_free };
+struct service sy__service = { NULL, 0, NULL, first_malloc, first_free };
 
 /* ---- Beyond the heap ---------------------------------------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 {
 	const char *file = sy__process_setting("SLABYARD_STATS");
 
-	ready = (struct service){ NULL, heap, heap->malloc_here, heap->free_here };
+	ready = (struct service){ .heap = heap, .malloc = heap->malloc_here, .free = heap->free_here };
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
@@ -111,7 +111,7 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	heap->leaves = sy__thin_learn;
 	if (file)
 		sy__report_start(&ready, file);
-	ready.fast = sy__fast_path_serves(&ready) ? heap : NULL;
+	sy__fast_path_set(&ready);
 	__atomic_store_n(&sy__service.heap, heap, __ATOMIC_RELEASE);
 	if (alone)
 		sy__service = ready;

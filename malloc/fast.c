@@ -4,7 +4,7 @@
  * Of the policy that most programs run on they contain the fast paths (core/policies/slub_fast.h), instead of a jump through a
  * pointer to them: on paths so short processors wait for where the next instruction is more than for anything else. One pointer
  * says that it is so, and which heap that is. It stays empty under other policies, while there is no heap, and where calls are
- * counted; then they go by the pointers of entries.c.
+ * counted; then they go by the pointers of entries.c. malloc does not ask for it: to it no size is small then.
  */
 #include "parts.h"
 
@@ -17,14 +17,20 @@
 EXPORT void *malloc(size_t size);
 EXPORT void free(void *object);
 
-bool sy__fast_path_serves(const struct service *by)
+void sy__fast_path_set(struct service *by)
 {
-	return by->malloc == sy__slub_here.malloc && by->free == sy__slub_here.free;
+	bool serves = by->malloc == sy__slub_here.malloc && by->free == sy__slub_here.free;
+
+	by->fast = serves ? by->heap : NULL;
+	by->small = serves ? SY__KMALLOC_SMALL : 0;
 }
 
-static SY__OUT_OF_LINE void *malloc_by_pointer(size_t size)
+/* Sizes that are not small, 0 among them; all where the fast path doesn't serve. */
+static SY__OUT_OF_LINE void *malloc_other(size_t size)
 {
-	return sy__service.malloc(size, sy__service.heap);
+	struct sy_heap *heap = sy__service.fast;
+
+	return heap ? sy__slub_malloc_other(size, heap) : sy__service.malloc(size, sy__service.heap);
 }
 
 static SY__OUT_OF_LINE void free_by_pointer(void *object)
@@ -34,9 +40,7 @@ static SY__OUT_OF_LINE void free_by_pointer(void *object)
 
 void *malloc(size_t size)
 {
-	struct sy_heap *heap = sy__service.fast;
-
-	return sy__likely(heap) ? sy__slub_malloc_here(size, heap) : malloc_by_pointer(size);
+	return sy__likely(size - 1 < sy__service.small) ? sy__slub_malloc_small(size, sy__service.fast) : malloc_other(size);
 }
 
 void free(void *object)

@@ -61,6 +61,7 @@ void sy__mapping_count(struct mapping_counts *);
 /* What serves the next call of malloc or free. */
 struct service {
 	struct sy_heap *fast; /* the heap, where both are what fast.c has; or NULL */
+	size_t small;         /* then bytes of the largest size that malloc has a fast path for; else 0 */
 	struct sy_heap *heap; /* what the other two want to be told; NULL: there is none yet */
 	void *(*malloc)(size_t size, struct sy_heap *);
 	void (*free)(void *object, struct sy_heap *);
@@ -76,8 +77,8 @@ size_t sy__usable_bytes(const void *object);           /* of any object */
 
 /* ---- fast.c --------------------------------------------------------------------------------------------------------- */
 
-bool sy__fast_path_serves(const struct service *);
-
+/* What goes by fast.c, of a service whose other parts are set. */
+void sy__fast_path_set(struct service *);
 /* malloc and free under other names, as compilers believe to know things of them that are not true inside of them. */
 void *sy__allocate(size_t size);
 void sy__release(void *object);
