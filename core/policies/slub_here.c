@@ -17,12 +17,12 @@
  * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that
  * slab or from another one, and takes 18 instructions more, none of them atomic (slub_owned.c). An object of another slot's
  * slab is kept, for the slot's next allocations or until there are more of that slab (slub_strays.c). What is not takes one
- * compare-and-exchange: that pushes the object onto the slab's own list (slub_word.h) without leaving the fast call, which is right whoever owns the slab, on
- * whatever slot; and whether the slab is a slot's, or partial and not about to become empty, is told by the word itself. A full
- * slab that is nobody's becomes the slot's in the same way while there is room. A slot without a free object takes the list of
- * its active slab, or goes on to the next slab that it owns, still within the fast call. What needs the node or the page
- * allocator, one call in hundreds, is a slow call. Filling a cache with 10,000 objects and freeing them in any order costs less
- * than three times as much as hot pairs do.
+ * compare-and-exchange: that pushes the object onto the slab's own list (slub_word.h) without leaving the fast call, which is
+ * right whoever owns the slab, on whatever slot; and whether the slab is a slot's, or partial and not about to become empty, is
+ * told by the word itself. A full slab that is nobody's becomes the slot's in the same way while there is room. A slot without a
+ * free object takes the list of its active slab, or goes on to the next slab that it owns, still within the fast call. What needs
+ * the node or the page allocator, one call in hundreds, is a slow call. Filling a cache with 10,000 objects and freeing them in
+ * any order costs less than three times as much as hot pairs do.
  *
  * These frees find the slab by one look at the page's word (core/heads.h), without the descriptors of the slab's other pages,
  * and the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects
@@ -211,7 +211,8 @@ static inline bool push_at_once(const struct sy__slub_cache *cache, struct sy__s
 	return sy__swap64(&slab->word, &word, sy__slub_word_push(word, object, 1));
 }
 
-/* Into any slab that isn't the slot's, in a call that ends; not of the dummy. Arguments are in the order of sy__slub_kfree_foreign's. */
+/* Into any slab that isn't the slot's, in a call that ends; not of the dummy. Arguments are in the order of
+ * sy__slub_kfree_foreign's. */
 static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);

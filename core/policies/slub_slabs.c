@@ -436,7 +436,8 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 	return pages + sy__slub_end_strays(cache, slot);
 }
 
-/* What a slot needs again and again is found out anew, and objects that it may have gathered long ago, or has no use for, go home. */
+/* What a slot needs again and again is found out anew, and objects that it may have gathered long ago, or has no use for, go
+ * home. */
 static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
