@@ -596,7 +596,7 @@ static void fill_sizes(struct sy__slub_sizes *sizes, const struct sy__slub_heap 
 		sizes->classes[class] = cache->slots;
 		if (cache->sheaf_limit)
 			cache->sheaf_mark = (uint8_t)(SY__HEADS_MARKED | class);
-		else if (cache->stray_limit && SY__HEADS_MOST_MARK)
+		else if (SY__HEADS_MOST_MARK && cache->stray_limit)
 			cache->exchanged_mark = (uint8_t)(SY__HEADS_MARKED | SY__SLUB_EXCHANGED | class);
 	}
 	if (has_gap(slub))
