@@ -94,13 +94,6 @@ static inline void *sy__slub_malloc_small(size_t size, struct sy_heap *heap)
 	return sy__likely(object) ? object : sy__slub_malloc_refill(size, heap, own);
 }
 
-static inline void *sy__slub_malloc_here(size_t size, struct sy_heap *heap)
-{
-	if (sy__unlikely(size - 1 >= SY__KMALLOC_SMALL))
-		return sy__slub_malloc_other(size, heap);
-	return sy__slub_malloc_small(size, heap);
-}
-
 /* In a call: of another object than the one that was handed out last, or of one that the fast path knows nothing of: the state
  * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
 static inline void sy__slub_kfree_other(void *object, struct sy_heap *heap, size_t at)

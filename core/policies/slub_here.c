@@ -244,7 +244,7 @@ static inline bool has_room(const struct sy__slub_stray *row)
 	return row && row->left < SY__SLUB_ROW;
 }
 
-/* Whether an object begins a row: as long as the slab is somebody's. */
+/* Whether an object begins a row: not if the slab is full and nobody's, as the slot may make it its own. */
 static inline bool begins_row(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
 {
 	return cache->rows && !own->astray && !sy__slub_word_nobodys(sy__slub_look(page));
@@ -451,7 +451,7 @@ SY__OUT_OF_LINE void *sy__slub_malloc_other(size_t size, struct sy_heap *heap)
 
 static void *malloc_here(size_t size, struct sy_heap *heap)
 {
-	return sy__slub_malloc_here(size, heap);
+	return sy__likely(size - 1 < SY__KMALLOC_SMALL) ? sy__slub_malloc_small(size, heap) : sy__slub_malloc_other(size, heap);
 }
 
 static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)

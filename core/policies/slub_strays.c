@@ -241,11 +241,19 @@ static bool inherited(struct sy__slub_cache *cache, unsigned slot, struct sy__sl
 	return adopt_of(sy__slub_slot(cache, slot), slab, filler_of(cache, slab));
 }
 
+/* Whether the slab is to be marked, and the object's page is not yet: others read those words all the time. */
+static bool wants_mark(const struct sy__slub_cache *cache, const void *object)
+{
+	const struct sy__heads *heads = &sy__slub_heap(cache->cache.heap)->heads;
+
+	return cache->exchanged_mark && !sy__heads_is_marked(sy__heads_word(heads, sy__heads_index(heads, object)));
+}
+
 /* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in
  * vain. */
 void sy__slub_look_at_stray(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
-	if (!inherited(cache, slot, sy__slub_slab(page)) && cache->exchanged_mark)
+	if (!inherited(cache, slot, sy__slub_slab(page)) && wants_mark(cache, object))
 		sy__slub_set_heads(cache, page, cache->exchanged_mark);
 	sy__slub_free_owned(cache, slot, page, object);
 }
