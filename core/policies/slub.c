@@ -368,6 +368,21 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	return object;
 }
 
+/* In a heap of threads: what the slot owns that had not enough serves where there are no pages, before memory is reclaimed. */
+static void *alloc_more(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	void *object = NULL;
+
+	sy__slub_look_around(sy__slub_heap(cache->cache.heap), slot);
+	if (own->partial) {
+		object = alloc_from_pages(cache, slot, flags | SY_NO_RECLAIM, node);
+		if (!object)
+			object = sy__slub_alloc_owned(cache, slot, node, true);
+	}
+	return object ? object : alloc_from_pages(cache, slot, flags, node);
+}
+
 /* A node that the heap doesn't have: any will do, unless the caller insists. */
 static bool node_exists(const struct sy__slub_cache *cache, int node)
 {
@@ -385,14 +400,12 @@ void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned 
 		node = SY_ANY_NODE;
 	}
 	sy__local_begin(slot);
-	object = cache->cache.heap->threads ? sy__slub_alloc_owned(cache, slot, node) : alloc_from_slot(cache, slot, node);
+	object = cache->cache.heap->threads ? sy__slub_alloc_owned(cache, slot, node, false) : alloc_from_slot(cache, slot, node);
 	if (!object)
 		object = alloc_from_nodes(cache, slot, node);
 	sy__local_end(slot);
-	if (!object && cache->cache.heap->threads)
-		sy__slub_look_around(sy__slub_heap(cache->cache.heap), slot);
 	if (!object)
-		object = alloc_from_pages(cache, slot, flags, node);
+		object = cache->cache.heap->threads ? alloc_more(cache, slot, flags, node) : alloc_from_pages(cache, slot, flags, node);
 	return object && flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;
 }
 

@@ -54,6 +54,8 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 #define SY__SLUB_STRAYS_TO_ONE 32u /* strays that come to one that is looked at, a power of two */
 #define SY__SLUB_EXCHANGED 64u /* in a page's mark, beside the number of the class: its slab's objects are exchanged, see slub_strays.c */
 #define SY__SLUB_CLASS (SY__SLUB_EXCHANGED - 1)
+#define SY__SLUB_ENOUGH 16u /* a slab is taken up for such a part of its objects; see slub_owned.c */
+#define SY__SLUB_WAITING 3u /* slabs that a slot has, but for its active one, from which on it takes any up */
 #define SY__SLUB_HELD_AT_ONCE 8u /* objects of the active slab that a slot which gathers takes onto its freelist; fewer it takes one by one */
 
 /* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
@@ -373,14 +375,32 @@ static inline uint16_t sy__slub_in_use_now(const struct sy__slub_slab *slab)
 	return __atomic_load_n((const part *)(const void *)&slab->word + SY__SLUB_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
+/* Whether so many free objects of a slab are worth taking it up. */
+static inline bool sy__slub_is_enough(uint64_t word, uint32_t objects)
+{
+	return objects >= sy__slub_word_objects(word) / SY__SLUB_ENOUGH;
+}
+
+/* The same of what others gave back. */
+static inline bool sy__slub_word_has_enough(uint64_t word)
+{
+	return !sy__slub_word_full(word) && sy__slub_is_enough(word, sy__slub_word_objects(word) - sy__slub_word_in_use(word));
+}
+
+/* Whether the slot takes slabs up for any number of objects, as it has so many that what they keep might add up. */
+static inline bool sy__slub_takes_any(const struct sy__slub_slot *own)
+{
+	return own->partial_slabs >= SY__SLUB_WAITING;
+}
+
 /* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object; if it is to
- * gather strays there, and these are few, only that. NULL: there is nothing. */
-static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
+ * gather strays there, and these are few, only that. NULL: there is nothing, or not enough where not any number will do. */
+static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset, bool any)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 	void *object = slab->held.freelist, *next;
 
-	if (!object)
+	if (!object || (!any && !sy__slub_is_enough(sy__load64(&slab->word), slab->held_objects)))
 		return NULL;
 	next = *(void **)(void *)((char *)object + offset);
 	if (sy__unlikely(own->sheaf && slab->held_objects < SY__SLUB_HELD_AT_ONCE)) {
@@ -394,8 +414,8 @@ static inline void *sy__slub_pop_held(struct sy__slub_slot *own, size_t offset)
 	return object;
 }
 
-/* Whether what was never used is all that a slot has of its active slab, which is full but for that: nothing is held, and
- * others gave nothing back. False where it has none. */
+/* Whether what was never used is what a slot takes next of its active slab, of which it has just taken nothing that is held.
+ * False where it has none. */
 static inline bool sy__slub_is_next_uncarved(const struct sy__slub_slot *own)
 {
 	const struct sy__slub_slab *slab;
@@ -403,7 +423,7 @@ static inline bool sy__slub_is_next_uncarved(const struct sy__slub_slot *own)
 	if (!own->uncarved)
 		return false;
 	slab = SY_SLAB_STATE(const struct sy__slub_slab, own->slab);
-	return !slab->held.freelist && sy__slub_word_full(sy__load64(&slab->word));
+	return !sy__slub_word_has_enough(sy__load64(&slab->word));
 }
 
 /* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word
@@ -519,7 +539,7 @@ bool sy__slub_set_heads(const struct sy__slub_cache *, struct sy_page *, unsigne
 /* slub_owned.c, for heaps of threads: what slots own. */
 void *sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);
 void sy__slub_carve(const struct sy__slub_cache *, struct sy__slub_slot *);
-void *sy__slub_alloc_owned(struct sy__slub_cache *, unsigned slot, int node);
+void *sy__slub_alloc_owned(struct sy__slub_cache *, unsigned slot, int node, bool any);
 void sy__slub_own_active(struct sy__slub_cache *, struct sy__slub_slot *, bool empty);
 void sy__slub_end_carving(const struct sy__slub_cache *, struct sy__slub_slot *);
 void sy__slub_taken(struct sy__slub_slot *, const struct sy_page *);

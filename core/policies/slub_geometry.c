@@ -30,7 +30,7 @@
 #define MIN_PARTIAL_LEAST 5u
 #define MIN_PARTIAL_MOST 10u
 #define MIN_PARTIAL_THREADS 0u /* an empty slab serves one cache, free pages serve all */
-#define FIRST_SLAB ((size_t)8 << 10) /* bytes that a cache's first slabs should have in heaps of threads, */
+#define FIRST_SLAB ((size_t)16 << 10) /* bytes that a cache's first slabs should have in heaps of threads, */
 #define LARGE_SLAB ((size_t)32 << 10) /* and those of a cache that has many, within the largest order */
 #define FIRST_OBJECTS 4u
 #define LARGE_OBJECTS 12u

@@ -70,7 +70,7 @@ static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot 
 	if (object)
 		return sy__slub_hand_out_stray(own, object);
 	if (own->slab)
-		object = sy__slub_pop_held(own, cache->offset);
+		object = sy__slub_pop_held(own, cache->offset, sy__slub_takes_any(own));
 	return object ? sy__slub_hand_out(own, object, cache->offset) : refilled_more(cache, own);
 }
 
@@ -392,7 +392,7 @@ SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, 
 	if (object)
 		return sy__slub_hand_out_stray(own, object);
 	if (own->slab)
-		object = sy__slub_pop_held(own, 0);
+		object = sy__slub_pop_held(own, 0, sy__slub_takes_any(own));
 	if (object)
 		return sy__slub_hand_out(own, object, 0);
 	return sy__slub_is_next_uncarved(own) ? malloc_carved_here(size, heap, own) : malloc_more_here(size, heap, own);

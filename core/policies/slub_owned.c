@@ -32,6 +32,14 @@
  * next allocation would find one. To leave the list from anywhere when it becomes empty, a slab has links to both sides. As
  * both pointers and the freelist were too much for a descriptor, links are numbers of pages.
  *
+ * Enough. Where a program allocates as much as it frees, slabs have a few free objects each, the active one among them, whose
+ * held list is about half as long each time that the slot takes it. Such a list is used up at once; then the next slab's turn
+ * costs two exchanges and jumps that no processor foresees, which then guesses for a while at the program's own jumps as well.
+ * So a slot takes up slabs of which one object in SY__SLUB_ENOUGH is free, or of objects too large for that any; others wait on
+ * the list, the active one at its end, and gather more. Instead the slot takes an empty slab, one of its node's, or a new one,
+ * if there are pages. It has SY__SLUB_WAITING slabs that wait at most, so as not to grow by what all slabs have in them: where
+ * it has so many, it takes up the first in any case.
+ *
  * Spares. A slot that asks the page allocator for a slab after it gave one back keeps one more empty slab from then on, up to
  * SPARE_BYTES: a program that frees what it has as a whole, and allocates as much again, would have its slabs end and begin
  * each time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot
@@ -236,15 +244,23 @@ static inline bool leave(const struct sy__slub_cache *cache, struct sy__slub_slo
 	return false;
 }
 
+/* The active slab goes to the end of the slot's list. */
+static inline void set_aside(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	sy__slub_hold_owned(cache, own, own->slab);
+	own->slab = NULL;
+}
+
 /* Fills the slot's freelist, which is empty, with more of its active slab, but for what sy__slub_pop_held takes: all of it,
- * what others gave back, and only then what was never used. False: there is nothing, and the slab is nobody's now. */
-static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+ * what others gave back, and only then what was never used. False: there is nothing, and the slab is nobody's now; or there is
+ * not enough, and it is set aside. */
+static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own, bool any)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 	uint64_t old = sy__load64(&slab->word);
 
 	for (;;) {
-		if (sy__unlikely(!sy__slub_word_full(old))) {
+		if (sy__unlikely(any ? !sy__slub_word_full(old) : sy__slub_word_has_enough(old))) {
 			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
 				continue;
 			own->freelist = sy__slub_word_first(old, sy__page_address(cache->cache.heap, own->slab));
@@ -253,6 +269,10 @@ static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 		if (own->uncarved) {
 			sy__slub_carve(cache, own);
 			return true;
+		}
+		if (slab->held.freelist || !sy__slub_word_full(old)) {
+			set_aside(cache, own);
+			return false;
 		}
 		if (leave(cache, own, slab, &old))
 			return false;
@@ -288,11 +308,33 @@ static SY__OUT_OF_LINE void put_in_order(const struct sy__slub_cache *cache, str
 	carve_all(cache, own);
 }
 
+static bool has_enough(struct sy_page *page)
+{
+	const struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t word = sy__load64(&slab->word);
+
+	return sy__slub_is_enough(word, slab->held_objects) || sy__slub_word_has_enough(word);
+}
+
+/* As sy__slub_next_owned, but for slabs that have not enough: they go to the end of the list. */
+static struct sy_page *next_worth(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	uint32_t looks = own->partial_slabs;
+
+	for (; looks && !has_enough(own->partial); looks--) {
+		struct sy_page *page = own->partial;
+
+		take_out(cache, own, page);
+		sy__slub_append(cache, own, page);
+	}
+	return looks ? sy__slub_next_owned(cache, own) : sy__slub_next_empty(cache, own);
+}
+
 /* Makes the slot's next slab its active one, of which nothing is on its freelist yet, or of a spare one something. */
-static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own, bool any)
 {
 	bool many = own->empty_slabs > cache->empty_limit && !own->partial;
-	struct sy_page *page = sy__slub_next_owned(cache, own);
+	struct sy_page *page = any ? sy__slub_next_owned(cache, own) : next_worth(cache, own);
 
 	if (sy__unlikely(!page))
 		return false;
@@ -304,33 +346,34 @@ static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_s
 }
 
 /* The first object of what the active slab has. NULL: the slot has none any more. */
-static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_slot *own)
+static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_slot *own, bool any)
 {
 	void *object;
 
 	if (sy__unlikely(own->freelist))
 		return sy__slub_pop(cache, own);
-	object = sy__slub_pop_held(own, cache->offset);
+	object = sy__slub_pop_held(own, cache->offset, any);
 
 	if (sy__likely(object))
 		return object;
-	return more(cache, own) ? sy__slub_pop(cache, own) : NULL;
+	return more(cache, own, any) ? sy__slub_pop(cache, own) : NULL;
 }
 
 /* An object of what the slot owns, which has no strays or too few, and nothing on its freelist; or NULL, as of the dummy. In its local
  * section, or a call. */
 void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
+	bool any = sy__slub_takes_any(own);
 	void *object = NULL;
 
-	while (!object && (own->slab || activate_next(cache, own)))
-		object = from_active(cache, own);
+	while (!object && (own->slab || activate_next(cache, own, any)))
+		object = from_active(cache, own, any);
 	return object;
 }
 
-/* The same on that node, with or without a freelist. Slabs of other nodes on the way are given up; strays there are only in heaps
- * of one node. */
-void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node)
+/* The same on that node, with or without a freelist; of slabs that have not enough, too, if any will do. Slabs of other nodes on
+ * the way are given up; strays there are only in heaps of one node. */
+void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node, bool any)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	void *object;
@@ -339,11 +382,12 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 		object = own->astray ? sy__slub_pop(cache, own) : NULL;
 	else
 		object = sy__slub_pop_stray(own, SY__SLUB_STRAYS_FIRST);
-	while (!object && (own->slab || activate_next(cache, own))) {
+	any = any || sy__slub_takes_any(own);
+	while (!object && (own->slab || activate_next(cache, own, any))) {
 		if (node != SY_ANY_NODE && node != own->node)
 			sy__slub_deactivate(cache, slot, own);
 		else
-			object = from_active(cache, own);
+			object = from_active(cache, own, any);
 	}
 	return object ? object : sy__slub_pop_stray(own, 1);
 }

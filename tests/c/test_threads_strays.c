@@ -8,7 +8,7 @@
 
 #define SIZE 256
 #define LARGER 1024
-#define TAKEN 64 /* objects of the main thread's: those freed here are of the slab that it allocates from */
+#define TAKEN 128 /* objects of the main thread's: those freed here are of the slab that it allocates from */
 
 static struct sy_heap *heap;
 static struct sy_cache *cache;
