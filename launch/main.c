@@ -12,9 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static int fail(const char *name, const char *why)
+static int fail(const char *name, int error)
 {
-	fprintf(stderr, "slabyard: %s: %s; install slabyard again (pip install .)\n", name, why);
+	const char *to_do = error == EACCES ? "let this user read and run it, and the Python that its first line names" : "install slabyard again (pip install .)";
+
+	fprintf(stderr, "slabyard: %s: %s; %s\n", name, strerror(error), to_do);
 	return 4;
 }
 
@@ -33,8 +35,8 @@ int main(int argc, char **argv)
 
 	ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof script);
 	if (length < 0)
-		return fail("/proc/self/exe", strerror(errno));
+		return fail("/proc/self/exe", errno);
 	memcpy(path + length, script, sizeof script);
 	execv(path, argv);
-	return fail(path, strerror(errno));
+	return fail(path, errno);
 }

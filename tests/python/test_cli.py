@@ -625,6 +625,9 @@ def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
     done = subprocess.run([command, "list"], capture_output=True, text=True, check=False)
     assert complaint(done, 4) == f"slabyard: {command}-python: No such file or directory; install slabyard again (pip install .)"
     start = tmp_path / "slabyard-python"
+    start.touch(mode=0o600)
+    done = subprocess.run([command, "list"], capture_output=True, text=True, check=False)
+    assert complaint(done, 4) == f"slabyard: {start}: Permission denied; let this user read and run it, and the Python that its first line names"
     for name in ("INT", "TERM", "HUP"):
         start.write_text(f'#!/bin/sh\nkill -{name} $$\nexec {installed}-python "$@"\n')
         start.chmod(0o755)
