@@ -627,7 +627,8 @@ def test_signals_wait_until_python_answers_them(tmp_path: Path) -> None:
     start = tmp_path / "slabyard-python"
     start.touch(mode=0o600)
     done = subprocess.run([command, "list"], capture_output=True, text=True, check=False)
-    assert complaint(done, 4) == f"slabyard: {start}: Permission denied; let this user read and run it, and the Python that its first line names"
+    advice = "let this user read and run it, and the Python that its first line names"
+    assert complaint(done, 4) == f"slabyard: {start}: Permission denied; {advice}"
     for name in ("INT", "TERM", "HUP"):
         start.write_text(f'#!/bin/sh\nkill -{name} $$\nexec {installed}-python "$@"\n')
         start.chmod(0o755)
