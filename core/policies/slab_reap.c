@@ -151,8 +151,8 @@ static void end_arrays(struct sy_heap *heap, unsigned slot)
 	}
 }
 
-/* The arrays themselves stay, but for those of slots that may have no thread again for long: hundreds of them take more memory
- * than objects do. */
+/* The arrays themselves stay until somebody shrinks the cache, but for those of slots that may have no thread again for long:
+ * hundreds of them take more memory than objects do. */
 void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
@@ -176,6 +176,17 @@ static unsigned first_reachable(const struct sy_cache *cache)
 	return slot;
 }
 
+/* Of a slot that nobody has the array goes as well: of those that were made while hundreds of threads were there each would keep a
+ * page that others had a part of. */
+static uint64_t end_slot(struct sy__slab_cache *cache, unsigned slot)
+{
+	uint64_t pages = drain_slot(cache, slot);
+
+	if (cache->cache.heap->threads && sy__slot_unowned(slot))
+		sy__slab_unequip(cache, slot);
+	return pages;
+}
+
 static uint64_t shrink(struct sy__slab_cache *cache)
 {
 	unsigned slots = sy__slots_used(cache->cache.heap), nodes = cache->cache.heap->nodes, own = first_reachable(&cache->cache);
@@ -185,7 +196,7 @@ static uint64_t shrink(struct sy__slab_cache *cache)
 		return 0;
 	for (unsigned slot = own; slot < slots; slot++)
 		if (sy__slot_reachable(&cache->cache, slot))
-			pages += drain_slot(cache, slot);
+			pages += end_slot(cache, slot);
 	for (unsigned i = 0; i < nodes * nodes; i++)
 		pages += drain_alien(cache, &cache->nodes[i / nodes], own, i % nodes);
 	for (unsigned i = 0; i < nodes; i++) {

@@ -15,15 +15,17 @@ static struct sy_heap *heap;
 static struct sy_cache *cache; /* whose freelists are objects of size classes, under `slab` */
 static pthread_barrier_t all;
 
-/* The freelists that other threads' slabs had end on this slot as well. */
+/* Size after size, so that what threads have for good lies among what they have for a while. The freelists that other threads'
+ * slabs had end on this slot as well. */
 static void *work(void *unused)
 {
 	void *object;
 
 	(void)unused;
-	pthread_barrier_wait(&all);
-	for (size_t size = 8; size <= LARGEST_CLASS; size *= 2)
+	for (size_t size = 8; size <= LARGEST_CLASS; size *= 2) {
+		pthread_barrier_wait(&all);
 		sy_mfree(heap, sy_malloc(heap, size, 0));
+	}
 	object = sy_alloc(cache, 0);
 	sy_free(cache, object);
 	pthread_barrier_wait(&all);
