@@ -32,7 +32,7 @@ static void give(unsigned slab, unsigned count)
 	CHECK_FINE(sy_heap_check(heap));
 }
 
-static size_t slabs(void)
+static uint64_t slabs(void)
 {
 	struct sy_cache_counts counts;
 
@@ -126,7 +126,7 @@ static void *others_give(void *count)
 	return NULL;
 }
 
-static void others_gave(unsigned count, size_t slabs_after)
+static void others_gave(unsigned count, uint64_t slabs_after)
 {
 	pthread_t thread;
 
@@ -142,7 +142,7 @@ static void all_without_pages(void)
 {
 	const struct sy_heap_options options = { .limit = LIMIT, .reserve = SMALL_RESERVE };
 	const char *error;
-	size_t had;
+	uint64_t had;
 
 	heap = sy_heap_open(SPEC, &options, &error);
 	CHECK(heap != NULL);
