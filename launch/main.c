@@ -14,7 +14,8 @@
 
 static int fail(const char *name, int error)
 {
-	const char *to_do = error == EACCES ? "let this user read and run it, and the Python that its first line names" : "install slabyard again (pip install .)";
+	const char *to_do = error == EACCES ? "let this user read and run it, and the Python that its first line names"
+	                                    : "install slabyard again (pip install .)";
 
 	fprintf(stderr, "slabyard: %s: %s; %s\n", name, strerror(error), to_do);
 	return 4;

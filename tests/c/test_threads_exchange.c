@@ -206,6 +206,11 @@ static void rows_go_home(unsigned count)
 	run(only_gives, count);
 	word = sy__slub_look(sy__heads_of(&sy__slub_heap(heap)->heads, objects[0]));
 	CHECK_EQUAL(sy__slub_word_objects(word) - sy__slub_word_in_use(word), count);
+	for (unsigned i = 0; i < count && sy__slub_is_enough(word, count); i++) { /* else the slab waits for more */
+		void *again = sy_malloc(heap, SIZE, 0);
+
+		CHECK((char *)again >= (char *)objects[0] && (char *)again < (char *)objects[count]);
+	}
 	close_slab(count);
 }
 
