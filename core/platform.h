@@ -49,7 +49,7 @@
  *   sy__slot_release(slot)
  *   sy__slots_high()               slots from here on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
- *   sy__slot_unowned(slot)         whether nobody has it, of a slot that the caller may touch
+ *   sy__slot_unowned(slot)         whether nobody has it; of a slot that the caller may not touch a hint
  *   sy__construct(f, object, bytes)   calls a cache's constructor with an object and its size; not needed (the macro) where a
  *                                  constructor is what it is declared to be
  *   sy__caller()                   an address that is different for each thread that calls

@@ -188,11 +188,17 @@ static void say_full(bool full)
 	__atomic_store_n(&table.full, full, __ATOMIC_RELAXED);
 }
 
+/* With the table's lock held. Relaxed: who asks without it gets a hint. */
+static void set_owner(unsigned slot, struct sy__thread *owner)
+{
+	__atomic_store_n(&table.slots[slot].owner, owner, __ATOMIC_RELAXED);
+}
+
 static void set_free(unsigned slot)
 {
 	if (table.slots[slot].owner)
 		table.slots[slot].last_owner = table.slots[slot].owner;
-	table.slots[slot].owner = NULL;
+	set_owner(slot, NULL);
 	say_full(false);
 }
 
@@ -264,7 +270,7 @@ static bool is_robust(long id, bool unknown)
 /* The calling thread owns the slot. With the table's lock held. */
 static void own_slot(struct sy__thread *self, unsigned slot)
 {
-	table.slots[slot].owner = self;
+	set_owner(slot, self);
 	table.slots[slot].id = syscall(SYS_gettid);
 	table.slots[slot].robust = is_robust(table.slots[slot].id, false);
 }
@@ -621,7 +627,7 @@ bool sy__slot_mine(unsigned slot)
 
 bool sy__slot_unowned(unsigned slot)
 {
-	return !table.slots[slot].owner;
+	return !__atomic_load_n(&table.slots[slot].owner, __ATOMIC_RELAXED);
 }
 
 /* ---- Fork ----------------------------------------------------------------------------------------------------------- */

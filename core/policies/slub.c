@@ -368,12 +368,39 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	return object;
 }
 
+/* Of the slot's slabs, or its nodes'. */
+static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int node)
+{
+	void *object;
+
+	sy__local_begin(slot);
+	object = cache->cache.heap->threads ? sy__slub_alloc_owned(cache, slot, node, false) : alloc_from_slot(cache, slot, node);
+	if (!object)
+		object = alloc_from_nodes(cache, slot, node);
+	sy__local_end(slot);
+	return object;
+}
+
+/* Of what ended threads have left in their slots (slub_strays.c). */
+static void *alloc_of_ended(struct sy__slub_cache *cache, unsigned slot, int node)
+{
+	unsigned slots = sy__slots_used(cache->cache.heap);
+	void *object = NULL;
+
+	for (unsigned from = 1; from < slots && from < SY_WARM_SLOTS && !object; from++) /* 0 is nobody's, ever */
+		if (sy__slot_unowned(from) && sy__slub_take_over(cache, slot, from))
+			object = alloc_of_slabs(cache, slot, node);
+	return object;
+}
+
 /* In a heap of threads: what the slot owns that had not enough serves where there are no pages, before memory is reclaimed. */
 static void *alloc_more(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	void *object = NULL;
+	void *object = alloc_of_ended(cache, slot, node);
 
+	if (object)
+		return object;
 	sy__slub_look_around(sy__slub_heap(cache->cache.heap), slot);
 	if (own->partial) {
 		object = alloc_from_pages(cache, slot, flags | SY_NO_RECLAIM, node);
@@ -399,11 +426,7 @@ void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned 
 			return NULL;
 		node = SY_ANY_NODE;
 	}
-	sy__local_begin(slot);
-	object = cache->cache.heap->threads ? sy__slub_alloc_owned(cache, slot, node, false) : alloc_from_slot(cache, slot, node);
-	if (!object)
-		object = alloc_from_nodes(cache, slot, node);
-	sy__local_end(slot);
+	object = alloc_of_slabs(cache, slot, node);
 	if (!object)
 		object = cache->cache.heap->threads ? alloc_more(cache, slot, flags, node) : alloc_from_pages(cache, slot, flags, node);
 	return object && flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;

@@ -426,6 +426,15 @@ static inline bool sy__slub_is_next_uncarved(const struct sy__slub_slot *own)
 	return !sy__slub_word_has_enough(sy__load64(&slab->word));
 }
 
+/* Counts one more of what one free after the other counts. In memory, and only then reads it: where a processor hands what was
+ * stored on to the instruction that needs it next, it need not wait for the cache; but not to a load that widens it. */
+static inline uint16_t sy__slub_one_more(uint16_t *counter)
+{
+	++*counter;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return *counter;
+}
+
 /* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word
  * counts what others gave back, and may be about to say more; that is then noticed later. */
 static inline bool sy__slub_push_owned(struct sy_page *page, void *object, size_t offset)
@@ -434,7 +443,7 @@ static inline bool sy__slub_push_owned(struct sy_page *page, void *object, size_
 
 	*(void **)(void *)((char *)object + offset) = slab->held.freelist;
 	slab->held.freelist = object;
-	return ++slab->held_objects == sy__slub_in_use_now(slab);
+	return sy__slub_one_more(&slab->held_objects) == sy__slub_in_use_now(slab);
 }
 
 /* The list of partial slabs: prev of the first one, and own->newest where there is none, mean nothing. */
@@ -554,6 +563,7 @@ void sy__slub_free_owned(struct sy__slub_cache *, unsigned slot, struct sy_page 
 uint64_t sy__slub_give_strays(struct sy__slub_cache *, unsigned slot);
 uint64_t sy__slub_end_strays(struct sy__slub_cache *, unsigned slot);
 bool sy__slub_give_rows(struct sy__slub_cache *, struct sy__slub_slot *);
+bool sy__slub_take_over(struct sy__slub_cache *, unsigned slot, unsigned from);
 void sy__slub_look_at_stray(struct sy__slub_cache *, unsigned slot, struct sy_page *, void *object);
 size_t sy__slub_count_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);
 const char *sy__slub_check_strays(const struct sy__slub_cache *, const struct sy__slub_slot *);

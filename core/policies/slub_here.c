@@ -15,7 +15,7 @@
  * (sy__call_note), so that to free it nothing needs to be looked up: neither its page's slab, nor the cache.
  *
  * A free of another object than the last one goes to a list that the object's slab keeps, whether the slot allocates from that
- * slab or from another one, and takes 18 instructions more, none of them atomic (slub_owned.c). An object of another slot's
+ * slab or from another one, and takes 16 instructions more, none of them atomic (slub_owned.c). An object of another slot's
  * slab is kept, for the slot's next allocations or until there are more of that slab (slub_strays.c). What is not takes one
  * compare-and-exchange: that pushes the object onto the slab's own list (slub_word.h) without leaving the fast call, which is
  * right whoever owns the slab, on whatever slot; and whether the slab is a slot's, or partial and not about to become empty, is
@@ -152,7 +152,7 @@ static SY__OUT_OF_LINE void look_at_stray_here(struct sy__slub_cache *cache, str
 /* In a call, which ends; not of the dummy. */
 static inline void keep_stray(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *object)
 {
-	if (sy__unlikely(!(++own->came % SY__SLUB_STRAYS_TO_ONE)))
+	if (sy__unlikely(!(sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_ONE)))
 		look_at_stray_here(cache, page, object);
 	else if (sy__unlikely(sy__slub_push_stray(&own->strays, object) > cache->stray_limit))
 		give_strays_here(cache);
@@ -524,7 +524,7 @@ static inline void keep_exchanged(struct sy__slub_slot *own, void *object, uintp
 
 	if (!own->slab || (first && first->left >= own->exchanged)) {
 		put_marked_here(object, word, here, false);
-	} else if (sy__unlikely(!(++own->came % SY__SLUB_STRAYS_TO_ONE))) {
+	} else if (sy__unlikely(!(sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_ONE))) {
 		put_marked_here(object, word, here, true);
 	} else {
 		sy__slub_push_stray(&own->strays, object);

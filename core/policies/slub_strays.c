@@ -21,7 +21,9 @@
  * free would wait for a slab's descriptor that the other processor writes to. As one of them goes home each time, the thread
  * comes to work in slabs of its own; threads that free each other's objects for good lose little by it. If the slab's owner has
  * ended, and nobody has its slot, the thread takes over the slabs of the class that were left there, which are likely to be the
- * ones where its objects are; and makes a full one its own that the ended thread has filled, as if it had done so itself.
+ * ones where its objects are; and makes a full one its own that the ended thread has filled, as if it had done so itself. So
+ * does one that has no free object, before it asks for pages (slub.c): of a row of threads, none of which ends before the next
+ * has begun, each would have its slabs beside those of the one before.
  *
  * Exchanged slabs. If nobody has ended, the slab is one whose objects threads exchange, and even to look at it, at each free, is
  * to wait for what the other processor wrote there. So the one in SY__SLUB_STRAYS_TO_ONE marks the slab's pages (core/heads.h):
@@ -198,8 +200,8 @@ static void inherit(struct sy__slub_cache *cache, struct sy__slub_slot *own, str
 }
 
 /* Slabs of the class that were left in a slot, where strays don't stay. Its active one goes to its node, as that is one list less
- * to take over. */
-static bool take_over(struct sy__slub_cache *cache, unsigned slot, unsigned from)
+ * to take over. False: somebody has that slot, or it is claimed. */
+bool sy__slub_take_over(struct sy__slub_cache *cache, unsigned slot, unsigned from)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot), *left = sy__slub_slot(cache, from);
 	struct sy_page *page;
@@ -237,7 +239,7 @@ static bool inherited(struct sy__slub_cache *cache, unsigned slot, struct sy__sl
 	uint32_t owner = sy__slub_owner(slab);
 
 	if (owner != SY__SLUB_NOBODY)
-		return take_over(cache, slot, owner / (uint32_t)SY_SLOT_STRIDE);
+		return sy__slub_take_over(cache, slot, owner / (uint32_t)SY_SLOT_STRIDE);
 	return adopt_of(sy__slub_slot(cache, slot), slab, filler_of(cache, slab));
 }
 

@@ -1,7 +1,7 @@
 /*
  * What a thread that ended has left in its slot (core/policies/slub_strays.c): another one that frees its objects, and allocates
- * such itself, takes its slabs over, partial ones by their slot and full ones as it comes upon them; not those of a thread that
- * lives. And the memory of servers that hand all they have on to a thread which they create stays what they have in use.
+ * such itself, takes its slabs over, partial ones by their slot and full ones as it comes upon them, and so does one that needs
+ * a slab; not those of a thread that lives. And the memory of servers that hand all they have on to a thread which they create stays what they have in use.
  */
 #include "core/policies/slub.h"
 #include "threads_heap.h"
@@ -202,6 +202,39 @@ static void frees_beside_empty(bool lives)
 	CHECK_EQUAL(look().empty, !lives);
 }
 
+static bool in_slab_of_theirs(const void *object)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < wanted; i++)
+		found |= objects[i] && (uintptr_t)objects[i] / SY_PAGE_SIZE == (uintptr_t)object / SY_PAGE_SIZE;
+	return found;
+}
+
+static size_t slabs(void)
+{
+	struct sy_cache_counts counts;
+
+	sy_cache_count(cache, &counts);
+	return counts.slabs;
+}
+
+/* One more slab is needed, and of what ended threads have left there are some with a free object. */
+static void needs_a_slab(bool lives)
+{
+	void *more[SY_PAGE_SIZE / SIZE];
+	const unsigned count = sizeof(more) / sizeof(more[0]);
+	size_t before = slabs();
+
+	for (unsigned i = 0; i < count; i++)
+		more[i] = sy_alloc(cache, 0);
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	CHECK_EQUAL(slabs(), before + lives);
+	CHECK_EQUAL(in_slab_of_theirs(more[count - 1]), !lives);
+	for (unsigned i = 0; i < count; i++)
+		sy_free(cache, more[i]);
+}
+
 /* ---- A server (Larson and Krishnan 1998) ------------------------------------------------------------------------------ */
 
 #define SERVED 2000u
@@ -286,6 +319,8 @@ int main(void)
 		run(lives, 40 * SY_PAGE_SIZE / LARGER, 0, frees_into_full);
 		open_with("slub:max_order=0", SIZE);
 		run(lives, 6 * SY_PAGE_SIZE / SIZE + 1, SY_PAGE_SIZE / SIZE, frees_beside_empty);
+		open_with("slub:max_order=0", SIZE);
+		run(lives, 6 * SY_PAGE_SIZE / SIZE + 1, SY_PAGE_SIZE / SIZE, needs_a_slab);
 	}
 	serve();
 	return check_result();
