@@ -41,7 +41,7 @@ static void scan_all(struct capture *capture)
 static void refuse_nothing(const struct capture *capture)
 {
 	uint64_t lines = 0, events = 0, unplaced = 0, records = 0, descents = 0, reordered = 0;
-	bool foreign = false, trace_dat = false;
+	bool foreign = false, trace_dat = false, truncated = false;
 	for (uint32_t i = 0; i < capture->scan_count; i++) {
 		const struct scan *scan = &capture->scans[i];
 		lines += scan->lines;
@@ -51,6 +51,7 @@ static void refuse_nothing(const struct capture *capture)
 		reordered += scan->spool.reordered;
 		foreign |= scan->foreign;
 		trace_dat |= scan->trace_dat;
+		truncated |= scan->truncated;
 		for (unsigned name = 0; name < EVENT_MARK; name++)
 			events += scan->events[name];
 	}
@@ -59,7 +60,7 @@ static void refuse_nothing(const struct capture *capture)
 	if (foreign)
 		die("the input is binary, neither perf script nor tracefs text");
 	if (!lines)
-		die("the input is empty");
+		die(truncated ? "the input has no whole line; its first one has no end" : "the input is empty");
 	if (!events && unplaced)
 		die("no event in the input has a CPU in brackets, a time and a name; perf script -F cpu,time,event,trace prints them");
 	if (!events)

@@ -224,6 +224,7 @@ def main() -> int:
         return _usage("--rounds must be 1 or more")
     if options.merge:
         return _tell(tables.merged(options.merge), options)
+    options.work = options.work.resolve()  # programs run elsewhere
     ours = options.ours or options.work / "c" / "libslabyard-malloc.so"
     generator = options.generator or options.work / "c" / "slabyard-threads"
     if shutil.which("cc") is None:

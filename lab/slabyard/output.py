@@ -329,9 +329,11 @@ def describe_os_error(error: OSError, path: Path | str) -> str:
 
 
 def note(message: str) -> None:
-    """One line on standard error, for what the user should know beside the result. Bytes that are no text are shown as `\\xff`."""
+    """One line on standard error, for what the user should know beside the result. Bytes that are no text, and characters that
+    a terminal obeys, are shown as `\\xff`."""
     line = " ".join(message.split()).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    print(f"slabyard: {line}", file=sys.stderr, flush=True)
+    shown = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in line)
+    print(f"slabyard: {shown}", file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -346,7 +348,7 @@ class Progress:
             from rich.progress import Progress as Bar
 
             self.bar = Bar(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                 console=Console(stderr=True), transient=True,
             )  # fmt: skip
             self.task = self.bar.add_task("", total=total)
@@ -377,4 +379,4 @@ class Progress:
         if self.bar:
             self.bar.update(self.task, description=description)
         else:
-            print(f"slabyard: {description}", file=sys.stderr, flush=True)
+            note(description)

@@ -543,6 +543,7 @@ def refused(tmp_path: Path, source: Path) -> UserError:
     ("content", "words"),
     [
         (b"", "empty"),
+        (b"swapper 0 [000] 1.0: kmem:kmalloc: call_site=0", "no whole line"),
         (b"\n", "no kmem event"),
         (random.Random(2).randbytes(100_000), "binary"),
         (b"#!/bin/sh\necho hello\n" * 100, "no kmem event"),

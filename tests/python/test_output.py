@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import handmade
 import pytest
 from handmade import slabyard
-from slabyard.output import WIDTH, Cell, Table, render
+from slabyard.output import WIDTH, Cell, Progress, Table, note, render
 
 LONG = "another_very_long_workload-name-that-goes-on,and:on/for ever"
 
@@ -77,3 +78,17 @@ def test_a_comparison_of_long_names_and_allocators(tmp_path: Path) -> None:
     done = slabyard("compare", *traces, "--allocators", allocators, "--runs", "1")
     assert done.returncode == 0 and widest(done.stdout) <= WIDTH
     assert "n" * 60 + ": " in done.stdout and "slub:min_order=0," in done.stdout
+
+
+def test_a_note_is_one_line_that_no_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    note("a\nb\x1b[31m \udce9 é")
+    Progress(1).stage("c\rd")
+    assert capsys.readouterr().err == "slabyard: a b\\x1b[31m \\xe9 é\nslabyard: c d\n"
+
+
+def test_what_is_done_is_shown_as_it_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress(2) as progress:
+        progress.step("x[/red]y[red]z")
+    assert "x[/red]y[red]z" in capsys.readouterr().err
