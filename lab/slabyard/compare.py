@@ -86,7 +86,8 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     for spec in plan.allocators:
         found.append(workload.record(spec, exact[spec], records.summarise(samples[spec], workload.latency(spec))))
         progress.step(f"{workload.name}: {spec}, latencies")
-    return [*found, workload.recorded()]
+    recorded = workload.recorded()
+    return [*found, recorded] if recorded else found
 
 
 # ---- What it shows -----------------------------------------------------------------------------------------------

@@ -235,9 +235,12 @@ class Workload:
         }
         return {"schema": records.SCHEMA, "run": run, "exact": exact, "timed": timed}
 
-    def recorded(self) -> Record:
-        """The recorded kernel itself as a record: its allocator's own pages over time, and its snapshots' figures."""
+    def recorded(self) -> Record | None:
+        """The recorded kernel itself as a record: its allocator's own pages over time, and its snapshots' figures.
+        None: the trace has no page events, so nothing is known of them."""
         curve = recorded_curve(self.trace, with_older=self.start == "recorded")
+        if not curve.known:
+            return None
         span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
         points = np.linspace(0, span, POINTS).astype(np.int64)
         at = np.searchsorted(curve.times, points, side="right") - 1

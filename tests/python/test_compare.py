@@ -85,6 +85,15 @@ def test_recorded_kernel_follows_its_own_pages(tmp_path: Path) -> None:
     assert max(recorded["series"]["held_pages"]) == 12 and recorded["series"]["held_pages"][-1] == 4
 
 
+def test_a_trace_without_page_events_tells_nothing_of_the_recorded_kernel(tmp_path: Path) -> None:
+    builder = handmade.Builder()
+    builder.kmalloc(0, 100)
+    builder.kfree(0)
+    done = slabyard("compare", builder.write(tmp_path / "t.parquet"), "--allocators", "slub", "--runs", "1", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert [record["run"]["allocator"] for record in json.loads(done.stdout)] == ["slub"]
+
+
 def test_tables(found: list[records.Record]) -> None:
     text = render(compare.tables(found), "text")
     assert max(map(len, text.splitlines())) <= 80
