@@ -211,7 +211,7 @@ static bool in_slab_of_theirs(const void *object)
 	return found;
 }
 
-static size_t slabs(void)
+static uint64_t slabs(void)
 {
 	struct sy_cache_counts counts;
 
@@ -224,7 +224,7 @@ static void needs_a_slab(bool lives)
 {
 	void *more[SY_PAGE_SIZE / SIZE];
 	const unsigned count = sizeof(more) / sizeof(more[0]);
-	size_t before = slabs();
+	uint64_t before = slabs();
 
 	for (unsigned i = 0; i < count; i++)
 		more[i] = sy_alloc(cache, 0);
