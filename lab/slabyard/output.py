@@ -308,7 +308,7 @@ def _pour(source: Path, target: Path) -> None:
 
 
 def printable(name: str) -> str:
-    """A file's name on one line, as `\\n` and `\\xff` where it has what cannot be shown."""
+    """A file's name, or what has such in it, on one line, as `\\n` and `\\xff` where it has what cannot be shown."""
     text = os.fsencode(name).decode(errors="backslashreplace")
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
@@ -331,9 +331,7 @@ def describe_os_error(error: OSError, path: Path | str) -> str:
 def note(message: str) -> None:
     """One line on standard error, for what the user should know beside the result. Bytes that are no text, and characters that
     a terminal obeys, are shown as `\\xff`."""
-    line = " ".join(message.split()).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    shown = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in line)
-    print(f"slabyard: {shown}", file=sys.stderr, flush=True)
+    print(f"slabyard: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 class Progress:

@@ -238,9 +238,9 @@ class Workload:
     def recorded(self) -> Record | None:
         """The recorded kernel itself as a record: its allocator's own pages over time, and its snapshots' figures.
         None: the trace has no page events, so nothing is known of them."""
-        curve = recorded_curve(self.trace, with_older=self.start == "recorded")
-        if not curve.known:
+        if not self.metadata.has_pages:
             return None
+        curve = recorded_curve(self.trace, with_older=self.start == "recorded")
         span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
         points = np.linspace(0, span, POINTS).astype(np.int64)
         at = np.searchsorted(curve.times, points, side="right") - 1

@@ -189,6 +189,11 @@ class Metadata:
         return f"{count:,} event{'' if count == 1 else 's'} of {self.span_seconds:,.2f} s"
 
     @property
+    def has_pages(self) -> bool:
+        """Whether there are events of pages; else what the kernel held is unknown."""
+        return any(self.events.get(KINDS[kind]) for kind in (PAGE_ALLOC, PAGE_FREE))
+
+    @property
     def incomplete(self) -> str | None:
         """Why the trace is not the whole truth, in one clause; None when it is whole."""
         if self.lost:
@@ -363,7 +368,6 @@ class RecordedCurve:
     peak_time: int
     end: int
     mean: float
-    known: bool  # whether the trace has page events at all, of whatever owner; else all of it is 0, or `before`
 
 
 def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
@@ -377,10 +381,8 @@ def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
     marks: list[tuple[int, int]] = []  # (number of the snapshot, changes before it)
     known = with_older and any(_slab_pages(trace.metadata, one) is not None for one in trace.metadata.snapshots)
     count = 0
-    paged = False
     for batch in trace.batches(["time", "kind", "origin", "owner", "order", "object"]):
         kind = codes(batch["kind"], KINDS)
-        paged = paged or bool(((kind == PAGE_ALLOC) | (kind == PAGE_FREE)).any())
         owner = codes(batch["owner"], OWNERS)
         own = (owner == SLAB) | (owner == LARGE)
         if not known:
@@ -404,12 +406,11 @@ def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
     grown_by = np.concatenate([[0], *(np.maximum(change, 0) for change in changes)]).cumsum()
     taken = {names[number].name: int(grown_by[change]) for number, change in marks} | {"": int(grown_by[-1])}
     if not len(pages):
-        return RecordedCurve(time, pages, before, at, taken, before, 0, before, float(before), paged)
+        return RecordedCurve(time, pages, before, at, taken, before, 0, before, float(before))
     top = int(np.argmax(held))
     span = max(round(trace.metadata.span_seconds * 1e9), int(time[-1]))
     mean = float(np.dot(held, np.diff(np.concatenate([[0], time, [span]])))) / span if span else float(held[-1])
-    peak_time = int(time[top - 1]) if top else 0
-    return RecordedCurve(time, pages, before, at, taken, int(held[top]), peak_time, int(held[-1]), mean, paged)
+    return RecordedCurve(time, pages, before, at, taken, int(held[top]), int(time[top - 1]) if top else 0, int(held[-1]), mean)
 
 
 def refuse_other_pages(metadata: Metadata, path: str | Path) -> None:

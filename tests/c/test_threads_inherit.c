@@ -1,7 +1,8 @@
 /*
  * What a thread that ended has left in its slot (core/policies/slub_strays.c): another one that frees its objects, and allocates
  * such itself, takes its slabs over, partial ones by their slot and full ones as it comes upon them, and so does one that needs
- * a slab; not those of a thread that lives. And the memory of servers that hand all they have on to a thread which they create stays what they have in use.
+ * a slab; not those of a thread that lives. And the memory of servers that hand all they have on to a thread which they create
+ * stays what they have in use.
  */
 #include "core/policies/slub.h"
 #include "threads_heap.h"
