@@ -8,8 +8,8 @@ each program's ratio to glibc, geometric means of these, and ranks.
 Time is the wall clock's; with --time cpu the processor time of all its threads, which says less of waiting but is worth more
 on a machine that others use too. Memory is the peak of resident memory, of the largest process where a program is several.
 
-Exit status: 0 done; 1 a program failed or gave a wrong answer under an allocator; 2 wrong usage; 4 a program or a peer is missing
-(named with how to install it; --only-found goes on without).
+Exit status: 0 done; 1 a program failed or gave a wrong answer under an allocator; 2 wrong usage, or a file that can't
+be had; 4 a program or a peer is missing (named with how to install it; --only-found goes on without); 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ import tables
 from allocators import Allocator
 from programs import Program
 
+from slabyard.output import describe_os_error
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-DONE, WRONG, USAGE, MISSING = 0, 1, 2, 4
+DONE, WRONG, USAGE, MISSING, INTERRUPTED = 0, 1, 2, 4, 130
 LONGEST = 300  # seconds that one run may take
 
 
@@ -279,5 +281,15 @@ def _list(chosen: list[Program], among: list[Allocator]) -> int:
     return DONE
 
 
+def _answer() -> int:
+    try:
+        return main()
+    except OSError as error:
+        return _usage(describe_os_error(error, error.filename or "standard output"))
+    except KeyboardInterrupt:
+        _note("interrupted")
+        return INTERRUPTED
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_answer())

@@ -110,3 +110,8 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     assert bench(*words, "--programs", "nothing").returncode == 2
     listed = bench("--work", tmp_path / "work", "--list").stdout
     assert "redis" in listed and "slabyard:slub" in listed
+
+
+def test_a_folder_that_cannot_be_is_one_line() -> None:
+    done = bench("--work", "/proc/none", "--programs", "scratch", "--allocators", "glibc")
+    assert done.returncode == 2 and done.stderr == "bench-malloc: /proc/none: no such file or directory\n"
