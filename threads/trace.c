@@ -7,7 +7,8 @@
  *
  * Objects are numbered anew, each with a number of its own, so that nobody has to wait until a number is free again. Environment
  * pages, and frees of objects that are older than the trace, are left out: the heap starts empty. A trace is short, so it is run
- * again until each thread has had as many operations as were asked for; before it is, what is left of it is freed.
+ * again until each thread has had as many operations as were asked for, but no more than MOST_ROUNDS times, as what is measured
+ * of a trace of few events is the threads' meeting between rounds; before it is, what is left of it is freed.
  */
 #include "../replay/scratch.h"
 #include "work.h"
@@ -15,6 +16,7 @@
 #define NO_OBJECT UINT32_MAX
 #define LARGEST (SY_PAGE_SIZE << SY_MAX_ORDER)
 #define PATTERN 0x5a /* what a constructor writes */
+#define MOST_ROUNDS 10000
 #define GENERAL UINT16_MAX /* a kmalloc, in place of a cache */
 
 struct trace_step {
@@ -135,6 +137,8 @@ static bool trace_prepare(struct run *run, struct fault *fault)
 	if (!replayed->life_count)
 		return refuse(fault, "this trace has no allocation of an object");
 	replayed->rounds = run->operations * run->threads / replayed->life_count + 1;
+	if (replayed->rounds > MOST_ROUNDS)
+		replayed->rounds = MOST_ROUNDS;
 	return true;
 }
 

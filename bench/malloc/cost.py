@@ -19,6 +19,9 @@ from pathlib import Path
 
 from allocators import ROOT, find
 
+from slabyard.errors import UserError
+from slabyard.output import describe_os_error, whole_file
+
 BUILD = ROOT / "build" / "bench" / "c"
 DOCUMENT = ROOT / "docs" / "cost.md"
 POLICIES = ("slub", "slab", "slqb", "bonwick", "bsd44", "slob", "sunos4", "svr4")
@@ -156,8 +159,14 @@ def main() -> None:
         lines = table()
         print("\n".join(lines), end="\n\n")
         text = replace(text, marker, lines)
-    DOCUMENT.write_text(text, encoding="utf-8")
+    with whole_file(DOCUMENT) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (UserError, OSError) as error:
+        sys.exit(f"cost: {error.message if isinstance(error, UserError) else describe_os_error(error, error.filename or 'standard output')}")
+    except KeyboardInterrupt:
+        sys.exit(130)

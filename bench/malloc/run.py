@@ -33,7 +33,8 @@ import tables
 from allocators import Allocator
 from programs import Program
 
-from slabyard.output import describe_os_error
+from slabyard.errors import UserError
+from slabyard.output import describe_os_error, whole_file
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -142,8 +143,8 @@ def _check_witness(path: Path, allocator: Allocator, program: Program) -> None:
 # ---- The rounds --------------------------------------------------------------------------------------------------
 
 
-def compare(bench: Bench, chosen: list[Program], among: list[Allocator], rounds: int) -> tuple[dict[str, Any], list[str]]:
-    """Samples by program and allocator, and what went wrong. Each round begins with another allocator, as the first may find the
+def compare(bench: Bench, chosen: list[Program], among: list[Allocator], rounds: int) -> dict[str, Any]:
+    """Samples by program and allocator, what went wrong, and what was compared on which machine. Each round begins with another allocator, as the first may find the
     machine in another state than the last."""
     samples: dict[str, dict[str, list[dict[str, Any]]]] = {program.name: {one.name: [] for one in among} for program in chosen}
     expected: dict[str, str] = {}
@@ -168,7 +169,14 @@ def compare(bench: Bench, chosen: list[Program], among: list[Allocator], rounds:
                 if turn:
                     samples[program.name][allocator.name].append({key: found[key] for key in ("seconds", "cpu_seconds", "peak_kb")})
             _note(f"{'warm-up' if turn == 0 else f'round {turn} of {rounds}'}: {program.name}")
-    return samples, faults
+    return {
+        "machine": tables.machine(),
+        "rounds": rounds,
+        "allocators": {one.name: one.version for one in among},
+        "programs": {program.name: program.what for program in chosen},
+        "samples": samples,
+        "faults": faults,
+    }
 
 
 def _note(text: str) -> None:
@@ -251,17 +259,10 @@ def main() -> int:
         _note("nothing is left to compare")
         return MISSING
     programs.make_inputs(options.work / "inputs", chosen)
-    samples, faults = compare(bench, chosen, among, options.rounds)
-    found = {
-        "machine": tables.machine(),
-        "rounds": options.rounds,
-        "allocators": {one.name: one.version for one in among},
-        "programs": {program.name: program.what for program in chosen},
-        "samples": samples,
-        "faults": faults,
-    }
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    with whole_file(options.json) if options.json else contextlib.nullcontext() as part:  # asked for before all is measured
+        found = compare(bench, chosen, among, options.rounds)
+        if part:
+            part.write_text(json.dumps(found, indent=1) + "\n")
     return _tell(found, options)
 
 
@@ -284,6 +285,8 @@ def _list(chosen: list[Program], among: list[Allocator]) -> int:
 def _answer() -> int:
     try:
         return main()
+    except UserError as error:
+        return _usage(error.message)
     except OSError as error:
         return _usage(describe_os_error(error, error.filename or "standard output"))
     except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from slabyard import measures, records
+from slabyard.output import whole_file
 
 BEGIN, END = "<!-- bench-malloc begins -->", "<!-- bench-malloc ends -->"
 LOSS = 1.10  # times the best peer
@@ -186,4 +187,5 @@ def write_docs(path: Path, body: str) -> None:
     whole = path.read_text() if path.exists() else f"{BEGIN}\n{END}\n"
     before, _, rest = whole.partition(BEGIN)
     _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{after}")
+    with whole_file(path) as part:
+        part.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{after}")

@@ -103,6 +103,7 @@ class About:
     cpus: int | None = None
     page_size: int | None = None  # bytes
     lost: int = 0  # events, where the recorder has counted them
+    kinds: Sequence[str] = ()  # of events that were recorded, where that is known: those that never happened count 0
     snapshots: list[dict[str, Any]] = field(default_factory=list)  # as snapshots.take() gives them
 
 
@@ -419,6 +420,7 @@ def _read_header(perf: str, path: Path, about: About) -> None:
         with contextlib.suppress(ValueError):
             moment = datetime.datetime.strptime(found["captured on"], "%a %b %d %H:%M:%S %Y")
             about.recorded_at = moment.isoformat(timespec="seconds")
+    about.kinds = re.findall(r"^# event : name = kmem:(\w+)", header, re.MULTILINE)
     if about.command is None and " -- " in found.get("cmdline", ""):
         about.command = found["cmdline"].partition(" -- ")[2].split()
 
@@ -558,7 +560,7 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         page_size=header["page_size"],
         pageblock_order=header.get("pageblock_order", _pageblock_order(files)),
         span_seconds=header["span_ns"] / 1e9,
-        events=header["events"],
+        events={**{kind: 0 for kind in KINDS if kind in about.kinds}, **header["events"]},
         unknown_events=unknown_events,
         truncated=header["truncated"],
         lost=max(header["lost"], about.lost),

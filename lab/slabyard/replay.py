@@ -245,7 +245,10 @@ class Workload:
         points = np.linspace(0, span, POINTS).astype(np.int64)
         at = np.searchsorted(curve.times, points, side="right") - 1
         pages = np.concatenate([[curve.before], curve.pages])[at + 1]
-        fallbacks = np.searchsorted(np.sort(self.translation.fallback_times), points, side="right")
+        series = {"time": points.tolist(), "held_pages": pages.tolist()}
+        if self.metadata.has_fallbacks:
+            fallbacks = np.searchsorted(np.sort(self.translation.fallback_times), points, side="right")
+            series["fragmentation_events"] = fallbacks.tolist()
         taken = self.metadata.snapshots
         free = [blocks for one in taken if (blocks := snapshots.total_free_blocks(one.files.get("buddyinfo", "")))]
         exact = {
@@ -255,7 +258,7 @@ class Workload:
             "held_pages_mean": curve.mean,
             "pages_taken": curve.taken[""],
             "pages_returned": curve.taken[""] + curve.before - curve.end,
-            "fragmentation_events": len(self.translation.fallback_times),
+            "fragmentation_events": len(self.translation.fallback_times) if self.metadata.has_fallbacks else None,
             "free_blocks_before": free[0] if len(free) > 1 else None,
             "free_blocks_after": free[-1] if free else None,
             "snapshots": [
@@ -268,7 +271,7 @@ class Workload:
                 }
                 for one in taken
             ],
-            "series": {"time": points.tolist(), "held_pages": pages.tolist(), "fragmentation_events": fallbacks.tolist()},
+            "series": series,
         }
         record = self.record(records.RECORDED, exact, {})
         record["run"]["substrate"] = "kernel"

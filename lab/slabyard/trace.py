@@ -194,6 +194,11 @@ class Metadata:
         return any(self.events.get(KINDS[kind]) for kind in (PAGE_ALLOC, PAGE_FREE))
 
     @property
+    def has_fallbacks(self) -> bool:
+        """Whether fallbacks to another migrate type were recorded; else their number is unknown. Who has taken snapshots has."""
+        return KINDS[EXTFRAG] in self.events or any(one.files for one in self.snapshots)
+
+    @property
     def incomplete(self) -> str | None:
         """Why the trace is not the whole truth, in one clause; None when it is whole."""
         if self.lost:
@@ -204,7 +209,7 @@ class Metadata:
             return f"{self.unparsed_lines:,} line{'' if self.unparsed_lines == 1 else 's'} of the capture could not be read"
         if self.late * FEW_LATE > self.rows:
             return f"{self.late:,} events stood too far behind later ones to keep their time; sort the capture's lines by time"
-        if any(kind.startswith("mm_page_") for kind in self.events):
+        if any(count for kind, count in self.events.items() if kind.startswith("mm_page_")):
             if self.direct_map.hashed:
                 return "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
             if self.pages_of_unknown_owner > FEW_PAGES:

@@ -94,6 +94,19 @@ def test_a_trace_without_page_events_tells_nothing_of_the_recorded_kernel(tmp_pa
     assert [record["run"]["allocator"] for record in json.loads(done.stdout)] == ["slub"]
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_fallbacks_that_were_not_recorded_are_unknown(tmp_path: Path, recorded: bool) -> None:
+    builder = handmade.Builder()
+    builder.page_alloc(0, 0, owner="slab")
+    if recorded:
+        builder.metadata.events["mm_page_alloc_extfrag"] = 0
+    plan = compare.Plan(["slub"], runs=1)
+    with Progress(1) as progress:
+        exact = compare.compare([builder.write(tmp_path / "t.parquet")], plan, progress)[-1]["exact"]
+    assert exact["fragmentation_events"] == (0 if recorded else None)
+    assert ("fragmentation_events" in exact["series"]) == recorded
+
+
 def test_tables(found: list[records.Record]) -> None:
     text = render(compare.tables(found), "text")
     assert max(map(len, text.splitlines())) <= 80

@@ -155,6 +155,7 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
         cpus=plan.hardware.cpus,
         page_size=4096,
         snapshots=taken,
+        kinds=machine.EVENTS,
     )
     words = [word for mark in (*marks, "end") for word in ("--mark", mark)]
     return importer.import_text(outcome.trace, output, about, ["--last-mark", "end", *words])
