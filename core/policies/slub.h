@@ -50,7 +50,8 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
 #define SY__SLUB_NOBODY 0u
 #define SY__SLUB_STRAYS_FIRST 8u /* strays of a slot that serve before its own slabs */
-#define SY__SLUB_ROW 16u /* strays of one slab that a slot keeps which has no active slab */
+#define SY__SLUB_MOST_STRAYS 65534u /* that can be asked for: what a slot counts, and one more */
+#define SY__SLUB_ROW 16u /* strays that a slot keeps which has no active slab, of small objects */
 #define SY__SLUB_STRAYS_TO_ONE 32u /* strays that come to one that is looked at, a power of two */
 #define SY__SLUB_EXCHANGED 64u /* in a page's mark, beside the number of the class: its slab's objects are exchanged, see slub_strays.c */
 #define SY__SLUB_CLASS (SY__SLUB_EXCHANGED - 1)
@@ -68,7 +69,7 @@ struct sy__slub_slot {
 			uint8_t missed;  /* how many it gave back for want of such, and has not taken again: see slub_owned.c; */
 			uint16_t came;   /* strays that came since its thread began, see slub_strays.c; */
 			uint16_t sheaf;  /* how many strays the freelist may grow to: see slub_strays.c; 0: kfree puts none there, or not yet; */
-			uint16_t gave;   /* of which slab of another's an object was given back last: a hint */
+			uint16_t stray_count; /* in strays */
 		};
 	};
 	union {
@@ -119,13 +120,14 @@ struct sy__slub_cache {
 	struct sy__slub_slot *slots; /* slot 0's; the others' follow, */
 	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
-	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none. In heaps of threads those that others filled */
+	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none. Of heaps of threads this alone, and: */
+	uint32_t foreign_limit; /* of the slabs on a slot's list, those that others filled and the slot made its own */
 	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
 	uint16_t sheaf_limit;  /* strays that kfree gathers on a slot's freelist; 0: it does not */
 	uint8_t sheaf_mark;    /* if it does, of all pages (core/heads.h): the number of the class; else 0 */
 	uint8_t exchanged_mark; /* else, of pages of slabs whose objects are exchanged; 0: it has no such */
-	bool rows;             /* whether slots that have no active slab keep strays of one slab */
+	uint8_t row;           /* strays that slots keep which have no active slab; 0: none */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
 	uint32_t page_flags;   /* enum sy_flags for its pages */
 	uint8_t order, least_order; /* of a slab; when there is no memory for that */
@@ -502,18 +504,16 @@ static inline void sy__slub_hold_frozen(const struct sy__slub_cache *cache, stru
 /* A free object that a slot keeps of a slab which is not its own, see slub_strays.c. */
 struct sy__slub_stray {
 	struct sy__slub_stray *next;
-	size_t left; /* strays from this one on */
+	size_t left; /* of one on the freelist: strays from this one on */
 };
 
-/* Onto one of the slot's lists, in a call, not of the dummy: how many there are with this one. */
-static inline size_t sy__slub_push_stray(void **list, void *object)
+/* Onto the slot's list, in a call, not of the dummy: how many there are with this one. Reads nothing of the one before: that was
+ * stored a moment ago, to memory which may be long in coming. */
+static inline uint16_t sy__slub_push_stray(struct sy__slub_slot *own, void *object)
 {
-	struct sy__slub_stray *stray = object, *next = *list;
-
-	stray->next = next;
-	stray->left = next ? next->left + 1 : 1;
-	*list = stray;
-	return stray->left;
+	((struct sy__slub_stray *)object)->next = own->strays;
+	own->strays = object;
+	return sy__slub_one_more(&own->stray_count);
 }
 
 /* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many; or NULL. Writes nothing to a
@@ -522,12 +522,13 @@ static inline void *sy__slub_pop_stray(struct sy__slub_slot *own, size_t least)
 {
 	struct sy__slub_stray *stray = own->strays;
 
-	if (sy__likely(!stray || stray->left < least)) {
+	if (sy__likely(own->stray_count < least)) {
 		if (sy__unlikely(own->astray))
 			own->astray = false;
 		return NULL;
 	}
 	own->strays = stray->next;
+	own->stray_count--;
 	return stray;
 }
 

@@ -349,7 +349,7 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 /* The dummy slot must look empty to whoever is on it. */
 static const char *check_dummy(const struct sy__slub_slot *dummy)
 {
-	if (dummy->freelist || dummy->strays || dummy->astray || dummy->spare || dummy->missed || dummy->empty_slabs ||
+	if (dummy->freelist || dummy->strays || dummy->stray_count || dummy->astray || dummy->spare || dummy->missed || dummy->empty_slabs ||
 	    dummy->partial_slabs)
 		return "slub: something is in the slot in which nothing may ever be";
 	return NULL;

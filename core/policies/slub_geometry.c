@@ -34,10 +34,10 @@
 #define LARGE_SLAB ((size_t)32 << 10) /* and those of a cache that has many, within the largest order */
 #define FIRST_OBJECTS 4u
 #define LARGE_OBJECTS 12u
-#define FOREIGN_SLABS 1u /* what a thread keeps of a cache that others filled, */
-#define EMPTY_SLABS 2u   /* and without an object in use */
+#define EMPTY_SLABS 2u /* what a thread keeps of a cache without an object in use */
 #define STRAY_BYTES ((size_t)32 << 10) /* of free objects of others' slabs, */
 #define MOST_STRAYS 128u               /* and so many, that a thread keeps of a cache */
+#define ROW_BYTES ((size_t)16 << 10)   /* of those that a thread keeps which allocates none */
 #define LARGEST_STRAY 1024u            /* whose objects are no larger */
 #define SHEAF_BYTES ((size_t)256 << 10) /* of free objects larger than SY__KMALLOC_SMALL, of any slabs, */
 #define MOST_SHEAF 128u                 /* and so many, that a thread keeps of a size class */
@@ -175,7 +175,7 @@ static uint32_t slot_objects(const struct sy__slub_cache *slub)
 	return slub->cache.size >= 256 ? 52 : 120;
 }
 
-/* Slabs on a slot's partial list: each is taken to be half full. In heaps of threads, those that others have filled. */
+/* Slabs on a slot's partial list: each is taken to be half full. */
 static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 {
 	const struct sy_heap *heap = slub->cache.heap;
@@ -184,8 +184,14 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 	if (!heap->threads)
 		return limit;
 	if (heap->tunables[SLUB_CPU_PARTIAL] == SY_TUNABLE_AUTO)
-		return FOREIGN_SLABS;
+		return 1;
 	return limit < MOST_FOREIGN ? limit : MOST_FOREIGN;
+}
+
+/* In heaps of threads, those that others have filled: none, unless they are asked for. */
+static uint32_t foreign_limit(const struct sy__slub_cache *slub)
+{
+	return slub->cache.heap->tunables[SLUB_CPU_PARTIAL] == SY_TUNABLE_AUTO ? 0 : slub->slot_limit;
 }
 
 static bool may_link_strays(const struct sy__slub_cache *slub)
@@ -215,10 +221,14 @@ static uint32_t stray_limit(const struct sy__slub_cache *slub)
 	return most < MOST_STRAYS ? most : MOST_STRAYS;
 }
 
-/* Whether slots keep strays of one slab: of any cache that may, and objects that have room for what a stray says. */
-static bool keeps_rows(const struct sy__slub_cache *slub)
+/* The same of slots that allocate none: of any cache that may, and objects that have room for what a stray says. */
+static uint32_t row(const struct sy__slub_cache *slub)
 {
-	return may_link_strays(slub) && slub->cache.size >= sizeof(struct sy__slub_stray) && slub->cache.heap->tunables[SLUB_STRAYS];
+	uint32_t most = (uint32_t)(ROW_BYTES / slub->cache.size);
+
+	if (!may_link_strays(slub) || slub->cache.size < sizeof(struct sy__slub_stray) || !slub->cache.heap->tunables[SLUB_STRAYS])
+		return 0;
+	return most < SY__SLUB_ROW ? most : SY__SLUB_ROW;
 }
 
 /* Free objects of any slabs that a slot keeps on its freelist, see there; of caches that kfree finds by marks. */
@@ -302,8 +312,9 @@ bool sy__slub_cache_init(struct sy_cache *cache)
 	slub->least_order = (uint8_t)sy__order_of(cache->size);
 	slub->min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
+	slub->foreign_limit = foreign_limit(slub);
 	slub->stray_limit = stray_limit(slub);
-	slub->rows = keeps_rows(slub);
+	slub->row = (uint8_t)row(slub);
 	slub->sheaf_limit = (uint16_t)sheaf_limit(slub);
 	slub->empty_limit = EMPTY_SLABS;
 	slub->page_flags = sy__page_flags(cache->flags);

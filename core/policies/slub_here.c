@@ -154,7 +154,7 @@ static inline void keep_stray(struct sy__slub_cache *cache, struct sy__slub_slot
 {
 	if (sy__unlikely(!(sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_ONE)))
 		look_at_stray_here(cache, page, object);
-	else if (sy__unlikely(sy__slub_push_stray(&own->strays, object) > cache->stray_limit))
+	else if (sy__unlikely(sy__slub_push_stray(own, object) > cache->stray_limit))
 		give_strays_here(cache);
 	else
 		sy__call_end();
@@ -192,13 +192,13 @@ static inline void take_back(struct sy__slub_cache *cache, struct sy_page *page,
 		sy__call_end();
 }
 
-/* Whether an object of a slab that isn't the slot's is kept: another slot owns that, or has filled it and this one may not
- * adopt it; and this one allocates from the cache itself. */
+/* Whether an object of a slab that isn't the slot's is kept: another slot owns that, or has filled it and this one may not make
+ * it its own; and this one allocates from the cache itself. */
 static inline bool is_stray(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, uint64_t word, bool foreign)
 {
 	if (!cache->stray_limit || !(own->slab || own->astray))
 		return false;
-	return sy__slub_word_frozen(word) || (foreign && sy__slub_word_full(word) && own->foreign_slabs >= cache->slot_limit);
+	return sy__slub_word_frozen(word) || (foreign && sy__slub_word_full(word) && own->foreign_slabs >= cache->foreign_limit);
 }
 
 /* Gives an object of a slab that isn't the slot's back by one exchange, where that neither moves the slab nor makes it the
@@ -230,37 +230,12 @@ static SY__OUT_OF_LINE void put_foreign_here(void *object, struct sy__slub_cache
 		give_foreign_here(cache, page, object, here);
 }
 
-/* Whether the object that was given back before this one was of the same slab, as a hint tells. */
-static inline bool is_again(struct sy__slub_slot *own, const struct sy_page *page)
+/* Of a slot that has kept as many as it may: all go home, but for this one; in a call, which ends. */
+static SY__OUT_OF_LINE void end_row(struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
 {
-	uint16_t now = (uint16_t)((uintptr_t)page / sizeof(*page)), last = own->gave;
-
-	own->gave = now;
-	return now == last;
-}
-
-static inline bool has_room(const struct sy__slub_stray *row)
-{
-	return row && row->left < SY__SLUB_ROW;
-}
-
-/* Whether an object begins a row: not if the slab is full and nobody's, as the slot may make it its own. */
-static inline bool begins_row(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
-{
-	return cache->rows && !own->astray && !sy__slub_word_nobodys(sy__slub_look(page));
-}
-
-/* The row goes home, and the object is the first of another one, if it may be; in a call, which ends. */
-static SY__OUT_OF_LINE void begin_row(void *object, struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here, bool again)
-{
-	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
 	bool given = sy__slub_give_rows(cache, own);
 
-	if (given && !(again && begins_row(cache, own, page))) {
-		put_foreign_here(object, cache, page, here);
-		return;
-	}
-	sy__slub_push_stray(&own->strays, object);
+	sy__slub_push_stray(own, object);
 	if (sy__likely(given))
 		sy__call_end();
 	else
@@ -271,20 +246,16 @@ static SY__OUT_OF_LINE void begin_row(void *object, struct sy__slub_cache *cache
 static SY__OUT_OF_LINE void put_in_row(void *object, struct sy__slub_cache *cache, struct sy_page *page, ptrdiff_t here)
 {
 	struct sy__slub_slot *own = sy__slub_slot_here(cache->slots, here);
-	bool again;
 
 	if (sy__unlikely(here == SY__DUMMY_HERE)) {
 		give_foreign_here(cache, page, object, here);
-		return;
-	}
-	again = is_again(own, page);
-	if (again && has_room(own->strays)) {
-		sy__slub_push_stray(&own->strays, object);
-		sy__call_end();
-	} else if (again || own->strays) {
-		begin_row(object, cache, page, here, again);
-	} else {
+	} else if (sy__unlikely(!cache->row || own->astray || !sy__slub_is_foreign(own, sy__slub_slab(page)))) {
 		put_foreign_here(object, cache, page, here);
+	} else if (sy__unlikely(own->stray_count >= cache->row)) {
+		end_row(cache, own, object);
+	} else {
+		sy__slub_push_stray(own, object);
+		sy__call_end();
 	}
 }
 
@@ -505,14 +476,15 @@ static SY__OUT_OF_LINE void put_marked_here(void *object, uintptr_t word, ptrdif
  * was handed out last is no more put there as if it were nothing else. */
 static inline bool gather(struct sy__slub_slot *own, void *object)
 {
-	const struct sy__slub_stray *first = own->freelist;
+	struct sy__slub_stray *first = own->freelist, *stray = object;
 	size_t there = !first ? 0 : own->astray ? first->left : SIZE_MAX;
 
 	if (there >= own->sheaf)
 		return false;
 	if (!first)
 		sy__call_note(SY__NOTHING, own);
-	sy__slub_push_stray(&own->freelist, object);
+	*stray = (struct sy__slub_stray){ first, there + 1 };
+	own->freelist = stray;
 	own->astray = true;
 	return true;
 }
@@ -520,14 +492,12 @@ static inline bool gather(struct sy__slub_slot *own, void *object)
 /* Of a slab whose objects are exchanged, in a call that ends. The dummy has no slab. */
 static inline void keep_exchanged(struct sy__slub_slot *own, void *object, uintptr_t word, ptrdiff_t here)
 {
-	const struct sy__slub_stray *first = own->strays;
-
-	if (!own->slab || (first && first->left >= own->exchanged)) {
+	if (!own->slab || own->stray_count >= own->exchanged) {
 		put_marked_here(object, word, here, false);
 	} else if (sy__unlikely(!(sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_ONE))) {
 		put_marked_here(object, word, here, true);
 	} else {
-		sy__slub_push_stray(&own->strays, object);
+		sy__slub_push_stray(own, object);
 		sy__call_end();
 	}
 }

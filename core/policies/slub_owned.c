@@ -50,11 +50,11 @@
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires
- * what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But not of any
- * number of slabs: a thread that only frees what others allocate would collect the free objects of all their slabs, while they
- * make new ones. The slabs that a slot has filled itself, it owns without a limit, since it is the one that allocates from them
- * next; of others, which slab.filler tells, slot_limit. Beyond that it keeps objects of such slabs (slub_strays.c), or the slab
- * goes to its node.
+ * what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But only of slabs
+ * that the slot has filled itself, as slab.filler tells: it is the one that allocates from them next. A thread that frees what
+ * others allocate would have the free objects of their slabs, while they make new ones. Of such slabs it keeps objects
+ * (slub_strays.c), or the slab goes to its node, where whoever allocates finds it. Who asks for it (cpu_partial) has slots own
+ * foreign_limit of them.
  *
  * How it gives a slab up. When its active slab has nothing left, neither on a list of its own nor in the word, one exchange takes
  * the frozen bit away; the mark is gone before, since by then the slab may be another's. When it is drained, or has too many
@@ -396,7 +396,7 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 
 static bool may_adopt(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy__slub_slab *slab)
 {
-	return cache->slot_limit && (own->foreign_slabs < cache->slot_limit || !sy__slub_is_foreign(own, slab));
+	return cache->slot_limit && (own->foreign_slabs < cache->foreign_limit || !sy__slub_is_foreign(own, slab));
 }
 
 static void adopt(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page, void *first, void *last, uint32_t count)

@@ -5,10 +5,13 @@
  * lines that the other processor needs too: that of the slab, which its owner reads and writes all the time, and soon that of
  * the object, which is handed out again over there. Where threads free at random what any of them took, each gets about as many
  * objects as it gives, and may as well keep what it has at hand. Where one thread takes and another gives, a slab gets many
- * objects back at once, by one exchange.
+ * objects back at once, by one exchange. And an exchange ends only when everything that was stored before is in the cache, the
+ * object's link among it, for which memory may have to come that this processor has not touched for long: where the object has
+ * been kept for a while it has come meanwhile.
  *
- * How. Such a free puts the object onto own->strays, a list of the slot's alone. Each stray says how many there are from it on,
- * since the slot's cache line has no room for a counter. To its slab a stray is in use: neither the word nor the owner nor the
+ * How. Such a free puts the object onto own->strays, a list of the slot's alone, and counts it there. It reads nothing of the one
+ * that was put there before, which may still be on its way to memory: processors hand on what was stored a moment ago, but not
+ * always when the cache line is missing. To its slab a stray is in use: neither the word nor the owner nor the
  * node knows of it, and a slab of which no other object is in use stays as long as the stray is kept. So strays are few:
  * stray_limit of a cache in a slot. One more, and all go home: each row of them that is of one slab by one exchange, as if it
  * were a single object. They also go when the thread needs pages for another size (sy__slub_look_around): of a size that it has
@@ -44,11 +47,10 @@
  * the slot has no active slab of the cache, as it has no use for them, but for rows. And not in heaps of several nodes, where a
  * freelist is of one.
  *
- * Rows. Of what a thread gives back that takes no objects of the class itself, many in a row are of one slab. The first goes home
- * at once. If the next is of that slab too it is kept, as are those that follow, SY__SLUB_ROW at most: then they go home by one
- * exchange, where each of them would have taken one. So do objects of any size that has room for what a stray says, as they are
- * not handed out here, and nobody comes to share a line with anybody. Rows go home when other strays do, and when the heap
- * settles.
+ * Rows. A thread that takes no objects of the class itself keeps SY__SLUB_ROW, or as many as are ROW_BYTES. One more, and they go
+ * home; of what it gives back many in a row are of one slab, which go by one exchange. So do objects of any size that has room for
+ * what a stray says, as they are not handed out here, and nobody comes to share a line with anybody. But not those of slabs that
+ * the slot has filled, since a full one becomes its own by that. Rows go home when other strays do, and when the heap settles.
  *
  * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full
  * slab, which they make the slot's by an exchange, and most allocations take up a slab for one object; and each waits for a
@@ -145,6 +147,7 @@ uint64_t sy__slub_give_strays(struct sy__slub_cache *cache, unsigned slot)
 	struct sy__slub_stray *strays = own->strays;
 
 	own->strays = NULL;
+	own->stray_count = 0;
 	return give_list(cache, slot, strays);
 }
 
@@ -167,6 +170,7 @@ bool sy__slub_give_rows(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 			return false;
 		}
 		own->strays = strays;
+		own->stray_count = (uint16_t)(own->stray_count - row.objects.count);
 	}
 	return true;
 }
@@ -278,7 +282,7 @@ static size_t most(const struct sy__slub_cache *cache)
 {
 	size_t most = cache->stray_limit > cache->sheaf_limit ? cache->stray_limit : cache->sheaf_limit;
 
-	return (cache->rows && most < SY__SLUB_ROW ? SY__SLUB_ROW : most) + 1;
+	return (most < cache->row ? cache->row : most) + 1;
 }
 
 /* Of a list that may have been written over: as far as it is sound. */
@@ -301,7 +305,7 @@ size_t sy__slub_count_strays(const struct sy__slub_cache *cache, const struct sy
 	return length(cache, own->strays) + length(cache, on_freelist(own));
 }
 
-static const char *check_list(const struct sy__slub_cache *cache, const struct sy__slub_stray *at, bool counted)
+static const char *check_list(const struct sy__slub_cache *cache, const struct sy__slub_stray *at)
 {
 	size_t count = 0;
 
@@ -310,17 +314,17 @@ static const char *check_list(const struct sy__slub_cache *cache, const struct s
 
 		if (!page || !sy__slub_in_use(page) || ++count > most(cache))
 			return "slub: strays of a slot are no objects in use of their cache, or too many";
-		if (counted && at->left != (at->next ? at->next->left + 1 : 1))
-			return "slub: strays of a slot are not as many as they say";
 	}
 	return NULL;
 }
 
 const char *sy__slub_check_strays(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
-	const char *wrong = check_list(cache, own->strays, true);
+	const char *wrong = check_list(cache, own->strays);
 
-	return wrong ? wrong : check_list(cache, on_freelist(own), false);
+	if (!wrong && own->stray_count != length(cache, own->strays))
+		wrong = "slub: a slot's strays are not as many as it says";
+	return wrong ? wrong : check_list(cache, on_freelist(own));
 }
 
 static void mark_list(struct sy__walk *walk, const struct sy__slub_cache *cache, const struct sy__slub_stray *at, const char *list, unsigned slot)

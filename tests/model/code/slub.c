@@ -8,9 +8,9 @@
 
 extern const struct sy_policy sy__slub;
 
-static const struct setting small_slabs[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { NULL, 0 } };
-static const struct setting keeps_one[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 1 }, { NULL, 0 } };
-static const struct setting adopts_none[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 0 }, { NULL, 0 } };
+static const struct setting small_slabs[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 1 }, { "strays", 0 }, { NULL, 0 } };
+static const struct setting keeps_one[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 1 }, { "cpu_partial", 1 }, { "strays", 0 }, { NULL, 0 } };
+static const struct setting adopts_none[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 0 }, { "strays", 0 }, { NULL, 0 } };
 
 /* `own` objects of the first slot's, then `others` of the second's: two are a slab. */
 static void fill(const struct setting *settings, unsigned own, unsigned others, unsigned empty_limit)
@@ -116,8 +116,8 @@ static void takes_from_node(void)
 
 /* ---- A slot's end, while others free into its slabs, which have more than two objects -------------------------- */
 
-static const struct setting large_slabs[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 2 }, { "cpu_partial", 0 }, { NULL, 0 } };
-static const struct setting large_adopted[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 0 }, { NULL, 0 } };
+static const struct setting large_slabs[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 2 }, { "cpu_partial", 0 }, { "strays", 0 }, { NULL, 0 } };
+static const struct setting large_adopted[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 0 }, { "cpu_partial", 2 }, { NULL, 0 } };
 
 static void slab_of_four(void)
 {
@@ -192,8 +192,8 @@ static void works_too(void)
 
 /* ---- Strays: objects that a slot keeps of another one's slab, go home, or are handed out again ----------------- */
 
-static const struct setting strays_go[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 1 }, { NULL, 0 } };
-static const struct setting strays_kept[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 2 }, { NULL, 0 } };
+static const struct setting strays_go[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 1 }, { "cpu_partial", 2 }, { NULL, 0 } };
+static const struct setting strays_kept[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 2 }, { "cpu_partial", 2 }, { NULL, 0 } };
 
 static void others_go(void)
 {
@@ -277,16 +277,28 @@ static void takes_one(void)
 	take(8);
 }
 
-/* With a row that has grown as long as it may. */
+/* As if the row were as long as it may be. */
+static void send_home(void)
+{
+	struct sy__slub_cache *cache = sy__slub_cache(yard.cache);
+	unsigned slot;
+	bool given;
+
+	sy__call_begin();
+	given = sy__slub_give_rows(cache, sy__slub_slot(cache, ROWS));
+	sy__call_end();
+	if (!given && sy__call_enter(&slot)) {
+		sy__slub_give_strays(cache, slot);
+		sy__call_leave();
+	}
+}
+
 static void only_gives(void)
 {
-	struct sy__slub_stray *first;
-
 	give(0);
 	give(1);
 	give(2);
-	first = sy__slub_slot(sy__slub_cache(yard.cache), ROWS)->strays;
-	first->left = SY__SLUB_ROW;
+	send_home();
 	give(4);
 	give(5);
 }
@@ -302,7 +314,7 @@ static void gives_a_row(void)
 
 #define LEFT 3u /* the slot of the ended thread */
 
-static const struct setting strays_many[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 8 }, { NULL, 0 } };
+static const struct setting strays_many[] = { { "min_order", 1 }, { "max_order", 1 }, { "min_partial", 0 }, { "strays", 8 }, { "cpu_partial", 2 }, { NULL, 0 } };
 
 /* The next stray of either is looked at. Of the ended thread there are a partial slab, a full one, and an active one. */
 static void slabs_of_one_who_ended(void)
