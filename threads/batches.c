@@ -51,19 +51,6 @@ static void backwards(struct worker *worker, uint32_t *order, size_t count)
 		order[i] = (uint32_t)(count - 1 - i);
 }
 
-/* Fisher and Yates. */
-static void shuffle(struct worker *worker, uint32_t *order, size_t count)
-{
-	in_order(worker, order, count);
-	for (size_t i = count - 1; i; i--) {
-		size_t other = draw_below(worker, (uint32_t)i + 1);
-		uint32_t kept = order[i];
-
-		order[i] = order[other];
-		order[other] = kept;
-	}
-}
-
 static void prepare_batches(struct run *run, void (*fill)(struct worker *, uint32_t *, size_t))
 {
 	for (unsigned i = 0; i < run->threads; i++) {
@@ -95,7 +82,7 @@ static bool fifo_prepare(struct run *run, struct fault *fault)
 static bool shuffled_prepare(struct run *run, struct fault *fault)
 {
 	(void)fault;
-	prepare_batches(run, shuffle);
+	prepare_batches(run, draw_order);
 	return true;
 }
 

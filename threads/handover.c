@@ -3,6 +3,8 @@
  *
  *   pipe       a producer takes batches of objects, its consumer gives them: every free is remote (xmalloc-test). The two share a
  *              ring of batches without a lock.
+ *   collect    the same with large batches, each given in a random order: what a thread frees that another has built, when no
+ *              cache has it any more.
  *   hackbench  the message pattern of the scheduler benchmark of that name: in a group, 20 senders each send to 20 receivers. A
  *              message is a header of 224 bytes (the kernel's sk_buff) and a buffer of 512 with a payload of 100, both taken by the
  *              sender and given by the receiver, which verifies the payload's sum. Each receiver has a bounded queue, as a socket
@@ -43,6 +45,11 @@ static void wait_for(const uint64_t *count, uint64_t least)
 		wait_a_little(&looks);
 }
 
+static void give_held(struct worker *worker, const struct kind *kind, const struct held *held)
+{
+	give(worker, kind, held->object, held->size);
+}
+
 static void produce(struct worker *worker, struct ring *ring, uint64_t rounds)
 {
 	const struct kind *kind = kind_of(worker);
@@ -59,16 +66,27 @@ static void produce(struct worker *worker, struct ring *ring, uint64_t rounds)
 	}
 }
 
+/* All in the same order, if there is one. */
+static bool collect_prepare(struct run *run, struct fault *fault)
+{
+	uint32_t *order = table(run, run->batch * sizeof *order);
+
+	draw_order(&run->workers[0], order, run->batch);
+	run->shared = order;
+	return pipe_prepare(run, fault);
+}
+
 static void consume(struct worker *worker, struct ring *ring, uint64_t rounds)
 {
 	const struct kind *kind = kind_of(worker);
+	const uint32_t *order = worker->run->shared;
 
 	for (uint64_t round = 0; round < rounds; round++) {
 		struct held *batch = ring->batches[round % RING];
 
 		wait_for(&ring->sent, round + 1);
 		for (size_t i = 0; i < worker->run->batch; i++)
-			give(worker, kind, batch[i].object, batch[i].size);
+			give_held(worker, kind, &batch[order ? order[i] : i]);
 		__atomic_store_n(&ring->received, round + 1, __ATOMIC_RELEASE);
 	}
 }
@@ -226,6 +244,13 @@ const struct workload workload_pipe = {
 	.takes_kind = true,
 	.operations = 5000000, .batch = 100, .size_min = 16, .size_max = 256, .threads_per = 2,
 	.prepare = pipe_prepare, .work = pipe_work,
+};
+
+const struct workload workload_collect = {
+	.name = "collect", .what = "producers take, consumers give in a random order",
+	.takes_kind = true,
+	.operations = 4000000, .batch = 20000, .size_min = 16, .size_max = 256, .threads_per = 2,
+	.prepare = collect_prepare, .work = pipe_work,
 };
 
 const struct workload workload_hackbench = {

@@ -139,6 +139,17 @@ static inline uint32_t draw_below(struct worker *worker, uint32_t bound)
 	return (uint32_t)((uint64_t)draw(worker) * bound >> 32);
 }
 
+/* The numbers below `count` in a random order (Fisher and Yates). */
+static inline void draw_order(struct worker *worker, uint32_t *order, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t other = draw_below(worker, (uint32_t)i + 1);
+
+		order[i] = order[other];
+		order[other] = (uint32_t)i;
+	}
+}
+
 static inline size_t draw_size(struct worker *worker)
 {
 	const struct run *run = worker->run;

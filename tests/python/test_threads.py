@@ -19,7 +19,7 @@ from slabyard import programs, threads
 from slabyard.output import render
 
 WORKLOADS = (
-    "hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "hackbench", "scratch", "ageing", "together", "scattered",
+    "hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "collect", "hackbench", "scratch", "ageing", "together", "scattered",
     "collapse",
 )
 FEW = {"hackbench": "40", "ageing": "20000"}
@@ -40,7 +40,7 @@ def test_every_workload_under_a_heap_and_a_malloc(workload: str) -> None:
     for one in found:
         run, timed = one["run"], one["timed"]
         assert run["substrate"] == "threads" and run["cpus"] == 2 and run["workload"] == workload
-        assert run["threads"] == {"pipe": 4, "hackbench": 80}.get(workload, 2)
+        assert run["threads"] == {"pipe": 4, "collect": 4, "hackbench": 80}.get(workload, 2)
         assert timed["operations"] >= 2 * int(operations) and timed["seconds"] > 0 and timed["operations_per_second"] > 0
         seen = [timed["resident_work_kb"], timed["resident_end_kb"], *(phase["resident_kb"] for phase in timed.get("phases", []))]
         assert timed["resident_peak_kb"] >= max(seen)
