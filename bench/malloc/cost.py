@@ -167,6 +167,7 @@ if __name__ == "__main__":
     try:
         main()
     except (UserError, OSError) as error:
-        sys.exit(f"cost: {error.message if isinstance(error, UserError) else describe_os_error(error, error.filename or 'standard output')}")
+        told = error.message if isinstance(error, UserError) else describe_os_error(error, error.filename or "standard output")
+        sys.exit(f"cost: {told}")
     except KeyboardInterrupt:
         sys.exit(130)

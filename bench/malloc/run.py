@@ -144,8 +144,8 @@ def _check_witness(path: Path, allocator: Allocator, program: Program) -> None:
 
 
 def compare(bench: Bench, chosen: list[Program], among: list[Allocator], rounds: int) -> dict[str, Any]:
-    """Samples by program and allocator, what went wrong, and what was compared on which machine. Each round begins with another allocator, as the first may find the
-    machine in another state than the last."""
+    """Samples by program and allocator, what went wrong, and what was compared on which machine. Each round begins with another
+    allocator, as the first may find the machine in another state than the last."""
     samples: dict[str, dict[str, list[dict[str, Any]]]] = {program.name: {one.name: [] for one in among} for program in chosen}
     expected: dict[str, str] = {}
     faults: list[str] = []

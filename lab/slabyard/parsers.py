@@ -191,7 +191,10 @@ def _threads(parent: Any) -> None:
     verb.add_argument("--threads", type=thread_counts, default=[], metavar="N", help="2, 1..4 or 1,2,8 (default: 1, or a trace's CPUs)")
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed runs (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed runs first (default: 0)")
-    verb.add_argument("--operations", type=count(10**9 - 1), metavar="N", help="objects that each thread takes (default: the workload's); a trace is run 10,000 times at most")
+    verb.add_argument(
+        "--operations", type=count(10**9 - 1), metavar="N",
+        help="objects that each thread takes (default: the workload's); a trace is run 10,000 times at most",
+    )  # fmt: skip
     verb.add_argument("--size", metavar="BYTES", help="of objects, as in 64 or 16-256 (default: the workload's)")
     verb.add_argument("--batch", type=count(1 << 24), metavar="N", help="objects held at once (default: the workload's)")
     verb.add_argument("--caches", action="store_true", help="objects of one size come from a cache of their own")
