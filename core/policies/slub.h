@@ -516,13 +516,19 @@ static inline uint16_t sy__slub_push_stray(struct sy__slub_slot *own, void *obje
 	return sy__slub_one_more(&own->stray_count);
 }
 
-/* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many; or NULL. Writes nothing to a
- * slot that has none. */
-static inline void *sy__slub_pop_stray(struct sy__slub_slot *own, size_t least)
+/* Whether a slot's strays may be handed out: who gets one shares no cache line with its neighbours' owners by that. */
+static inline bool sy__slub_serves_strays(const struct sy__slub_cache *cache)
+{
+	return cache->cache.size >= SY_CACHE_LINE;
+}
+
+/* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many, and they may serve; or NULL, as
+ * where the cache is not known. Writes nothing to a slot that has none. */
+static inline void *sy__slub_pop_stray(const struct sy__slub_cache *cache, struct sy__slub_slot *own, size_t least)
 {
 	struct sy__slub_stray *stray = own->strays;
 
-	if (sy__likely(own->stray_count < least)) {
+	if (sy__likely(own->stray_count < least) || !cache || !sy__slub_serves_strays(cache)) {
 		if (sy__unlikely(own->astray))
 			own->astray = false;
 		return NULL;

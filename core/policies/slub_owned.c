@@ -381,7 +381,7 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 	if (own->freelist)
 		object = own->astray ? sy__slub_pop(cache, own) : NULL;
 	else
-		object = sy__slub_pop_stray(own, SY__SLUB_STRAYS_FIRST);
+		object = sy__slub_pop_stray(cache, own, SY__SLUB_STRAYS_FIRST);
 	any = any || sy__slub_takes_any(own);
 	while (!object && (own->slab || activate_next(cache, own, any))) {
 		if (node != SY_ANY_NODE && node != own->node)
@@ -389,7 +389,7 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 		else
 			object = from_active(cache, own, any);
 	}
-	return object ? object : sy__slub_pop_stray(own, 1);
+	return object ? object : sy__slub_pop_stray(cache, own, 1);
 }
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */

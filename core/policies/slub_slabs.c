@@ -441,7 +441,8 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	uint64_t pages = own->sheaf || !own->slab ? give_strays(cache, slot) : 0;
+	bool useless = own->sheaf || !own->slab || !sy__slub_serves_strays(cache);
+	uint64_t pages = useless ? give_strays(cache, slot) : 0;
 
 	sy__spares_anew(cache->cache.heap, slot);
 	if (!own->spare && !own->missed)

@@ -49,7 +49,7 @@
  *
  * Rows. A thread that takes no objects of the class itself keeps SY__SLUB_ROW, or as many as are ROW_BYTES. One more, and they go
  * home; of what it gives back many in a row are of one slab, which go by one exchange. So do objects of any size that has room for
- * what a stray says, as they are not handed out here, and nobody comes to share a line with anybody. But not those of slabs that
+ * what a stray says: small ones are never handed out, so nobody comes to share a line with anybody. But not those of slabs that
  * the slot has filled, since a full one becomes its own by that. Rows go home when other strays do, and when the heap settles.
  *
  * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full

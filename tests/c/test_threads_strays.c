@@ -320,12 +320,32 @@ static void *only_frees(void *nothing)
 	return nothing;
 }
 
-static void run_one_that_only_frees(void)
+/* Objects of less than a cache line, whose neighbours are another thread's: it hands none of them out. */
+static void *frees_small_and_takes(void *nothing)
+{
+	void *own[40];
+
+	sy_mfree(heap, sy_malloc(heap, 8, 0));
+	free_last(12);
+	CHECK_EQUAL(strays_with(TAKEN - 12), 12);
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		own[i] = sy_alloc(cache, 0);
+		CHECK(own[i] && !was_freed(own[i], 12));
+	}
+	CHECK_TEXT(sy_heap_check(heap), NULL);
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sy_free(cache, own[i]);
+	sy_heap_trim(heap);
+	CHECK_EQUAL(strays_with(TAKEN - 12), 0);
+	return nothing;
+}
+
+static void run_without_a_slab(void *(*work)(void *), size_t size)
 {
 	pthread_t thread;
 
-	open_with("slub", SIZE);
-	CHECK_EQUAL(pthread_create(&thread, NULL, only_frees, NULL), 0);
+	open_with("slub", size);
+	CHECK_EQUAL(pthread_create(&thread, NULL, work, NULL), 0);
 	pthread_join(thread, NULL);
 	sy_heap_close(heap);
 }
@@ -376,7 +396,8 @@ int main(void)
 	try("slub:max_order=0,min_partial=3", LARGER, leaves_empty_slabs);
 	try("slub:max_order=0,strays=4,cpu_partial=1", SIZE, become_its_own);
 	try("slub:max_order=0,strays=16,cpu_partial=8", LARGER, empties_many);
-	run_one_that_only_frees();
+	run_without_a_slab(only_frees, SIZE);
+	run_without_a_slab(frees_small_and_takes, 48);
 	run_two();
 	return check_result();
 }
