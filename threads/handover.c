@@ -66,7 +66,7 @@ static void produce(struct worker *worker, struct ring *ring, uint64_t rounds)
 	}
 }
 
-/* All in the same order, if there is one. */
+/* With an order in which all batches are given. */
 static bool collect_prepare(struct run *run, struct fault *fault)
 {
 	uint32_t *order = table(run, run->batch * sizeof *order);

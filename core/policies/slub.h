@@ -67,7 +67,7 @@ struct sy__slub_slot {
 		struct {
 			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
 			uint8_t missed;  /* how many it gave back for want of such, and has not taken again: see slub_owned.c; */
-			uint16_t came;   /* strays that came since its thread began, see slub_strays.c; */
+			uint16_t came;   /* strays that came since its thread began, and allocations that found them and no slab; */
 			uint16_t sheaf;  /* how many strays the freelist may grow to: see slub_strays.c; 0: kfree puts none there, or not yet; */
 			uint16_t stray_count; /* in strays */
 		};
@@ -120,7 +120,8 @@ struct sy__slub_cache {
 	struct sy__slub_slot *slots; /* slot 0's; the others' follow, */
 	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
-	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none. Of heaps of threads this alone, and: */
+	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none, and in heaps of threads own no full
+	                        * slab that they free into; there of other slabs: */
 	uint32_t foreign_limit; /* of the slabs on a slot's list, those that others filled and the slot made its own */
 	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
@@ -522,8 +523,14 @@ static inline bool sy__slub_serves_strays(const struct sy__slub_cache *cache)
 	return cache->cache.size >= SY_CACHE_LINE;
 }
 
+/* The cache, if the slot's strays serve within a fast call: if it has an active slab. Without one see serving in slub_owned.c. */
+static inline const struct sy__slub_cache *sy__slub_serving(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+{
+	return own->slab ? cache : NULL;
+}
+
 /* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many, and they may serve; or NULL, as
- * where the cache is not known. Writes nothing to a slot that has none. */
+ * where no cache is given. Writes nothing to a slot that has none. */
 static inline void *sy__slub_pop_stray(const struct sy__slub_cache *cache, struct sy__slub_slot *own, size_t least)
 {
 	struct sy__slub_stray *stray = own->strays;

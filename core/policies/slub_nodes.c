@@ -3,8 +3,9 @@
  *
  * A node keeps empty slabs while fewer than min_partial are on its list. In heaps of threads that is none, as slots keep some
  * of their own (slub_owned.c). But where one thread allocates what another frees, each full slab ends up on the node's list and
- * becomes empty there, while the slot that filled it goes to the page allocator for the next. So a node learns how many such slabs are needed, as slots do of their own spares: one that goes is missed, and if slabs
- * are taken from the page allocator while some are missed, the node keeps one more from then on, up to SPARE_BYTES. Whoever
+ * becomes empty there, while the slot that filled it goes to the page allocator for the next. So a node learns how many such
+ * slabs are needed, as slots do of their own spares: one that goes is missed, and if slabs are taken from the page allocator
+ * while some are missed, the node keeps one more from then on, up to SPARE_BYTES. Whoever
  * needs a slab asks the node before the page allocator, whose slabs cost more than a thousand instructions to make and to end.
  *
  * They go like a slot's spares: before a slot gets pages that had no memory yet, if it is one whose requests made the node keep

@@ -371,17 +371,25 @@ void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	return object;
 }
 
+/* The cache, if the slot's strays serve. Of a slot without an active slab they do seven times out of eight: one that allocates what it
+ * has just freed of another's would else never come by a slab of its own. */
+static const struct sy__slub_cache *serving(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+{
+	return own->slab || !own->stray_count || sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_FIRST ? cache : NULL;
+}
+
 /* The same on that node, with or without a freelist; of slabs that have not enough, too, if any will do. Slabs of other nodes on
  * the way are given up; strays there are only in heaps of one node. */
 void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node, bool any)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	const struct sy__slub_cache *of_strays = serving(cache, own);
 	void *object;
 
 	if (own->freelist)
 		object = own->astray ? sy__slub_pop(cache, own) : NULL;
 	else
-		object = sy__slub_pop_stray(cache, own, SY__SLUB_STRAYS_FIRST);
+		object = sy__slub_pop_stray(of_strays, own, SY__SLUB_STRAYS_FIRST);
 	any = any || sy__slub_takes_any(own);
 	while (!object && (own->slab || activate_next(cache, own, any))) {
 		if (node != SY_ANY_NODE && node != own->node)
@@ -389,7 +397,7 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 		else
 			object = from_active(cache, own, any);
 	}
-	return object ? object : sy__slub_pop_stray(cache, own, 1);
+	return object ? object : sy__slub_pop_stray(of_strays, own, 1);
 }
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */

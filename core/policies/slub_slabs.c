@@ -441,7 +441,7 @@ static uint64_t give_strays(struct sy__slub_cache *cache, unsigned slot)
 static uint64_t spares_anew(struct sy__slub_cache *cache, unsigned slot)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	bool useless = own->sheaf || !own->slab || !sy__slub_serves_strays(cache);
+	bool useless = own->sheaf || !own->slab || !cache->stray_limit;
 	uint64_t pages = useless ? give_strays(cache, slot) : 0;
 
 	sy__spares_anew(cache->cache.heap, slot);

@@ -3,7 +3,7 @@
  * walks it is free all the same, and goes home when it becomes too much, when somebody trims or shrinks, and when the thread
  * ends.
  */
-#include "core/policies/slub.h"
+#include "core/policies/slub_fast.h"
 #include "threads_heap.h"
 
 #define SIZE 256
@@ -340,6 +340,19 @@ static void *frees_small_and_takes(void *nothing)
 	return nothing;
 }
 
+/* What it has freed of another's does not keep it from a slab of its own. */
+static void *frees_one_and_takes(void *nothing)
+{
+	sy_mfree(heap, sy_malloc(heap, 8, 0));
+	free_last(1);
+	for (unsigned i = 0; i < SY__SLUB_STRAYS_FIRST; i++)
+		sy_free(cache, sy_alloc(cache, 0));
+	CHECK(sy__slub_slot_here(sy__slub_cache(cache)->slots, sy__call_here())->slab != NULL);
+	sy_heap_trim(heap);
+	CHECK_EQUAL(strays_with(TAKEN - 1), 0);
+	return nothing;
+}
+
 static void run_without_a_slab(void *(*work)(void *), size_t size)
 {
 	pthread_t thread;
@@ -398,6 +411,7 @@ int main(void)
 	try("slub:max_order=0,strays=16,cpu_partial=8", LARGER, empties_many);
 	run_without_a_slab(only_frees, SIZE);
 	run_without_a_slab(frees_small_and_takes, 48);
+	run_without_a_slab(frees_one_and_takes, SIZE);
 	run_two();
 	return check_result();
 }
