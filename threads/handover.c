@@ -45,11 +45,6 @@ static void wait_for(const uint64_t *count, uint64_t least)
 		wait_a_little(&looks);
 }
 
-static void give_held(struct worker *worker, const struct kind *kind, const struct held *held)
-{
-	give(worker, kind, held->object, held->size);
-}
-
 static void produce(struct worker *worker, struct ring *ring, uint64_t rounds)
 {
 	const struct kind *kind = kind_of(worker);
@@ -85,8 +80,11 @@ static void consume(struct worker *worker, struct ring *ring, uint64_t rounds)
 		struct held *batch = ring->batches[round % RING];
 
 		wait_for(&ring->sent, round + 1);
-		for (size_t i = 0; i < worker->run->batch; i++)
-			give_held(worker, kind, &batch[order ? order[i] : i]);
+		for (size_t i = 0; i < worker->run->batch; i++) {
+			const struct held *held = &batch[order ? order[i] : i];
+
+			give(worker, kind, held->object, held->size);
+		}
 		__atomic_store_n(&ring->received, round + 1, __ATOMIC_RELEASE);
 	}
 }

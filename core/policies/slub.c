@@ -558,7 +558,8 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__SLUB_MOST_OBJECTS, NULL,
 	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
 	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                       "free objects kept in a CPU's partial slabs, with threads those that others filled; 0: none; auto: by size, none with one CPU or threads" },
+	                       "free objects kept in a CPU's partial slabs, with threads those that others filled; 0: none; "
+	                       "auto: by size, none with one CPU or threads" },
 	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, with threads 0" },
 	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },

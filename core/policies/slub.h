@@ -523,10 +523,10 @@ static inline bool sy__slub_serves_strays(const struct sy__slub_cache *cache)
 	return cache->cache.size >= SY_CACHE_LINE;
 }
 
-/* The cache, if the slot's strays serve within a fast call: if it has an active slab. Without one see serving in slub_owned.c. */
-static inline const struct sy__slub_cache *sy__slub_serving(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
+/* The slot's cache, if its strays serve within a fast call: if it has an active slab. Without one see serving in slub_owned.c. */
+static inline const struct sy__slub_cache *sy__slub_serving(const struct sy__slub_slot *own)
 {
-	return own->slab ? cache : NULL;
+	return own->slab ? sy__slub_slab(own->slab)->cache : NULL;
 }
 
 /* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many, and they may serve; or NULL, as

@@ -19,8 +19,8 @@
  * slab is kept, for the slot's next allocations or until there are more than it may keep (slub_strays.c). What is not takes one
  * compare-and-exchange: that pushes the object onto the slab's own list (slub_word.h) without leaving the fast call, which is
  * right whoever owns the slab, on whatever slot; and whether the slab is a slot's, or partial and not about to become empty, is
- * told by the word itself. A full slab that is nobody's becomes the slot's in the same way if it has filled that itself. A slot without a
- * free object takes the list of its active slab, or goes on to the next slab that it owns, still within the fast call. What needs
+ * told by the word itself. A full slab that is nobody's becomes the slot's in the same way if it has filled that itself. A slot
+ * without a free object takes the list of its active slab, or goes on to the next slab that it owns, still within the fast call. What needs
  * the node or the page allocator, one call in hundreds, is a slow call. Filling a cache with 10,000 objects and freeing them in
  * any order costs less than three times as much as hot pairs do.
  *
@@ -65,7 +65,7 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 /* The same of all that it owns, and keeps. */
 static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	void *object = sy__slub_pop_stray(sy__slub_serving(cache, own), own, SY__SLUB_STRAYS_FIRST);
+	void *object = sy__slub_pop_stray(sy__slub_serving(own), own, SY__SLUB_STRAYS_FIRST);
 
 	if (object)
 		return sy__slub_hand_out_stray(own, object);
@@ -358,7 +358,7 @@ static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *hea
 
 SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
-	void *object = sy__slub_pop_stray(own->slab ? sy__slub_slab(own->slab)->cache : NULL, own, SY__SLUB_STRAYS_FIRST);
+	void *object = sy__slub_pop_stray(sy__slub_serving(own), own, SY__SLUB_STRAYS_FIRST);
 
 	if (object)
 		return sy__slub_hand_out_stray(own, object);

@@ -42,8 +42,8 @@
  *
  * Which objects. Not those smaller than a cache line: their neighbours in it belong to others, who would share the line with this
  * thread from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects
- * keep their contents, as a stray is linked at its start. Not those of slabs that are with their node, but for rows: there they gather for
- * whoever takes the slab, whose own it is then, while strays stay others' each time that they are freed again. None at all where
+ * keep their contents, as a stray is linked at its start. Not those of slabs that are with their node, but for rows: there they
+ * gather for whoever takes the slab, whose own it is then, while strays stay others' each time that they are freed again. None at all where
  * the slot has no active slab of the cache, as it has no use for them, but for rows. And not in heaps of several nodes, where a
  * freelist is of one.
  *

@@ -10,6 +10,7 @@ extern const struct sy_policy sy__slub;
 
 static const struct setting small_slabs[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 1 }, { "strays", 0 }, { NULL, 0 } };
 static const struct setting keeps_one[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 1 }, { "cpu_partial", 1 }, { "strays", 0 }, { NULL, 0 } };
+static const struct setting defaults[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { NULL, 0 } }; /* of what slots own and keep */
 static const struct setting adopts_none[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 0 }, { "strays", 0 }, { NULL, 0 } };
 
 /* `own` objects of the first slot's, then `others` of the second's: two are a slab. */
@@ -30,6 +31,11 @@ static void fill(const struct setting *settings, unsigned own, unsigned others, 
 static void two_slabs(void)
 {
 	fill(small_slabs, 4, 0, 1);
+}
+
+static void two_slabs_of_the_first(void)
+{
+	fill(defaults, 4, 0, 1);
 }
 
 static void frees_and_takes(void)
@@ -258,6 +264,7 @@ static const struct setting rows_go[] = { { "min_order", 1 }, { "max_order", 1 }
 static void a_row(void)
 {
 	fill(rows_go, 4, 0, 1);
+	sy__slub_cache(yard.cache)->row = 3;
 	model_on_slot(THIRD);
 	take(4);
 	take(5);
@@ -277,28 +284,12 @@ static void takes_one(void)
 	take(8);
 }
 
-/* As if the row were as long as it may be. */
-static void send_home(void)
-{
-	struct sy__slub_cache *cache = sy__slub_cache(yard.cache);
-	unsigned slot;
-	bool given;
-
-	sy__call_begin();
-	given = sy__slub_give_rows(cache, sy__slub_slot(cache, ROWS));
-	sy__call_end();
-	if (!given && sy__call_enter(&slot)) {
-		sy__slub_give_strays(cache, slot);
-		sy__call_leave();
-	}
-}
-
+/* The fourth is one more than the row may have. */
 static void only_gives(void)
 {
 	give(0);
 	give(1);
 	give(2);
-	send_home();
 	give(4);
 	give(5);
 }
@@ -393,6 +384,7 @@ int main(int argc, char **argv)
 {
 	static const struct model models[] = {
 		{ .name = "two slabs", .set_up = two_slabs, .threads = { frees_and_takes, frees_the_others }, .verify = yard_verify },
+		{ .name = "two slabs, by default", .set_up = two_slabs_of_the_first, .threads = { frees_and_takes, frees_the_others }, .verify = yard_verify },
 		{ .name = "three slabs", .set_up = three_slabs, .threads = { frees_between, frees_into_the_last }, .verify = yard_verify },
 		{ .name = "emptied", .set_up = slab_each, .threads = { empties_first, empties_second }, .verify = yard_verify },
 		{ .name = "node", .set_up = node_list, .threads = { frees_to_node, takes_from_node }, .verify = yard_verify },
