@@ -3,8 +3,8 @@
  *
  *   pipe       a producer takes batches of objects, its consumer gives them: every free is remote (xmalloc-test). The two share a
  *              ring of batches without a lock.
- *   collect    the same with large batches, each given in a random order: what a thread frees that another has built, when no
- *              cache has it any more.
+ *   collect    the same with large batches, each given in a random order: what a thread frees that another has built. With
+ *              batches of some hundred thousand objects no cache has it any more.
  *   hackbench  the message pattern of the scheduler benchmark of that name: in a group, 20 senders each send to 20 receivers. A
  *              message is a header of 224 bytes (the kernel's sk_buff) and a buffer of 512 with a payload of 100, both taken by the
  *              sender and given by the receiver, which verifies the payload's sum. Each receiver has a bounded queue, as a socket
