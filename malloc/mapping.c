@@ -58,7 +58,7 @@ size_t sy__system_page_bytes(void)
 	size_t found = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
 
 	if (!found) {
-		found = (size_t)sysconf(_SC_PAGESIZE);
+		found = (size_t)getpagesize();
 		__atomic_store_n(&bytes, found, __ATOMIC_RELAXED);
 	}
 	return found;

@@ -6,7 +6,8 @@
  * nothing either: pages appear when they are written. Discarding is MADV_DONTNEED, after which the pages read zero again.
  * The operating system's pages may be larger than ours (arm64 has 16 and 64 KiB pages), hence a discarded range is rounded
  * inwards: what shares a page with something that is in use stays. So does memory that the program has locked (mlock). What
- * stays is cleared, as it is taken to be zero.
+ * stays is cleared, as it is taken to be zero. How large they are is asked by getpagesize: the table that sysconf looks into brings
+ * 64 KiB of the C library into a program that has no other use for them.
  *
  * Only this file, among the core's, includes headers of the operating system.
  */
@@ -204,7 +205,7 @@ void *sy__source_reserve(size_t bytes)
 
 int sy__source_commit(void *p, size_t bytes)
 {
-	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t mask = (uintptr_t)getpagesize() - 1;
 	uintptr_t start = (uintptr_t)p & ~mask, end = ((uintptr_t)p + bytes + mask) & ~mask;
 
 	return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE);
@@ -219,7 +220,7 @@ bool sy__source_allows(size_t bytes)
 
 void sy__source_discard(void *p, size_t bytes)
 {
-	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t mask = (uintptr_t)getpagesize() - 1;
 	uintptr_t start = (uintptr_t)p, end = start + bytes, from = (start + mask) & ~mask, to = end & ~mask;
 	int error = errno; /* who frees memory wants to keep it */
 
@@ -234,7 +235,7 @@ void sy__source_discard(void *p, size_t bytes)
  * on to. */
 void sy__source_withdraw(void *p, size_t bytes)
 {
-	uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	uintptr_t mask = (uintptr_t)getpagesize() - 1;
 	uintptr_t from = ((uintptr_t)p + mask) & ~mask, to = ((uintptr_t)p + bytes) & ~mask;
 	int error = errno;
 
@@ -248,7 +249,7 @@ void sy__source_withdraw(void *p, size_t bytes)
 bool sy__source_has(const void *p, size_t bytes, size_t least)
 {
 	unsigned char there[1024];
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), step, found = 0;
+	size_t page = (size_t)getpagesize(), step, found = 0;
 	int error = errno;
 
 	for (size_t at = 0; at < bytes && found < least; at += step) {

@@ -278,7 +278,7 @@ static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own,
 	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
 		;
 	own->freelist = sy__slub_word_first(old, sy__page_address(cache->cache.heap, page));
-	if (cache->cache.heap->threads)
+	if (sy__slub_slots_own(cache))
 		sy__slub_own_active(cache, own, !sy__slub_word_in_use(old));
 }
 
@@ -291,7 +291,7 @@ static void keep_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	old = sy__load64(&slab->word);
 	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
 		;
-	if (cache->cache.heap->threads)
+	if (sy__slub_slots_own(cache))
 		sy__slub_hold_frozen(cache, own, page, NULL, 0);
 	else
 		sy__slub_hold(own, page);
@@ -357,9 +357,9 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	if (own->slab)
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_activate(cache, own, page);
-	if (cache->cache.constructor || !cache->cache.heap->threads)
+	if (cache->cache.constructor || !sy__slub_slots_own(cache))
 		own->freelist = sy__page_address(cache->cache.heap, page);
-	if (cache->cache.heap->threads) {
+	if (sy__slub_slots_own(cache)) {
 		sy__slub_taken(own, page);
 		sy__slub_own_active(cache, own, true);
 	}
@@ -374,7 +374,7 @@ static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int nod
 	void *object;
 
 	sy__local_begin(slot);
-	object = cache->cache.heap->threads ? sy__slub_alloc_owned(cache, slot, node, false) : alloc_from_slot(cache, slot, node);
+	object = sy__slub_slots_own(cache) ? sy__slub_alloc_owned(cache, slot, node, false) : alloc_from_slot(cache, slot, node);
 	if (!object)
 		object = alloc_from_nodes(cache, slot, node);
 	sy__local_end(slot);
@@ -428,7 +428,7 @@ void *sy__slub_alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned 
 	}
 	object = alloc_of_slabs(cache, slot, node);
 	if (!object)
-		object = cache->cache.heap->threads ? alloc_more(cache, slot, flags, node) : alloc_from_pages(cache, slot, flags, node);
+		object = sy__slub_slots_own(cache) ? alloc_more(cache, slot, flags, node) : alloc_from_pages(cache, slot, flags, node);
 	return object && flags & SY_ZERO ? sy__slub_zeroed(cache, object) : object;
 }
 
@@ -440,7 +440,7 @@ static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, c
 {
 	uint64_t new = sy__slub_word_push(old, object, count);
 
-	return sy__slub_word_full(old) && cache->slot_limit && !cache->cache.heap->threads ? new | SY__SLUB_FROZEN : new;
+	return sy__slub_word_full(old) && cache->slot_limit && !sy__slub_slots_own(cache) ? new | SY__SLUB_FROZEN : new;
 }
 
 /* Whether a free that changes the word so puts the slab on its node's list, or may take it off. */

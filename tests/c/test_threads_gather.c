@@ -255,6 +255,16 @@ static void of_others(void)
 	sy_heap_close(heap);
 }
 
+/* Several of these slabs are full, and nobody's: the heap's end puts what was gathered back into them. */
+static void of_others_at_the_end(void)
+{
+	open_with("slub");
+	take();
+	in_thread(frees_others);
+	on_freelists_with(TAKEN / 2 + 1 + rest);
+	sy_heap_close(heap);
+}
+
 static void inherits(void)
 {
 	CHECK(comes(TAKEN - 1) || !gathers());
@@ -284,6 +294,7 @@ int main(void)
 	try("slub:sheaf=3,strays=9", random_work);
 	try("slub:max_order=0", random_work);
 	of_others();
+	of_others_at_the_end();
 	of_a_thread_that_ended();
 	return check_result();
 }

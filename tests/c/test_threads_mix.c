@@ -1,14 +1,14 @@
 /*
  * Everything at once, under every policy: threads that exchange objects, some of them trimming, shrinking, counting, making and
  * destroying caches in between, and forking; threads that live for a few steps; contents verified throughout. The heaps' clock
- * runs fast, so that what is done in each second is done meanwhile.
+ * runs fast, so that what is done in each second is done meanwhile. Once all ends one by one, and once with the heap.
  */
 #include "threads_support.h"
 
 #define WORKERS 4
 #define SPEED 100
-#define STEPS 30000u
-#define SHORT_LIVES 40
+#define STEPS 20000u
+#define SHORT_LIVES 25
 #define SHORT_STEPS 150u
 
 struct worker {
@@ -39,7 +39,7 @@ static void *live_shortly(void *argument)
 	return NULL;
 }
 
-static void mix(const char *policy)
+static void mix(const char *policy, void (*end)(struct yard *))
 {
 	struct yard yard;
 	struct worker workers[WORKERS], brief;
@@ -62,7 +62,7 @@ static void mix(const char *policy)
 	for (unsigned i = 0; i < WORKERS; i++)
 		pthread_join(workers[i].thread, NULL);
 	CHECK_EQUAL(yard.refused, 0);
-	yard_close(&yard);
+	end(&yard);
 }
 
 int main(void)
@@ -72,7 +72,8 @@ int main(void)
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
 
-		mix((*at)->name);
+		mix((*at)->name, yard_close);
+		mix((*at)->name, yard_abandon);
 		if (check_failures != before)
 			fprintf(stderr, "that was %s\n", (*at)->name);
 	}

@@ -268,15 +268,28 @@ static inline void yard_fork(struct yard *yard, uint64_t *random)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static inline void yard_empty(struct yard *yard)
+{
+	for (unsigned i = 0; i < YARD_CELLS; i++)
+		if (yard->cells[i])
+			yard_free(yard, yard->cells[i]);
+	CHECK_EQUAL(yard->wrong, 0);
+}
+
+/* The heap ends with what slots still have in them. */
+static inline void yard_abandon(struct yard *yard)
+{
+	yard_empty(yard);
+	CHECK_FINE(sy_heap_check(yard->heap));
+	sy_heap_close(yard->heap);
+}
+
 /* Everything goes, and nothing may be left or wrong. */
 static inline void yard_close(struct yard *yard)
 {
 	bool reclaims = !yard->heap->policy->never_reclaims;
 
-	for (unsigned i = 0; i < YARD_CELLS; i++)
-		if (yard->cells[i])
-			yard_free(yard, yard->cells[i]);
-	CHECK_EQUAL(yard->wrong, 0);
+	yard_empty(yard);
 	CHECK_FINE(sy_heap_check(yard->heap));
 	for (unsigned i = 0; i < YARD_CACHES; i++)
 		CHECK(sy_cache_destroy(yard->caches[i], NULL));

@@ -171,7 +171,10 @@ static void run(const struct settings *settings, uint64_t seed, double length)
 		pthread_join(workers[i].thread, NULL);
 	printf("%llu steps of %u threads, %u short lives, %u forks, %u requests refused\n", (unsigned long long)round.steps,
 	       settings->workers, lives, forks, (unsigned)round.yard.refused);
-	yard_close(&round.yard);
+	if (check_random(&seed) % 2)
+		yard_close(&round.yard);
+	else
+		yard_abandon(&round.yard);
 	alarm(0);
 }
 
