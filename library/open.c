@@ -15,9 +15,10 @@
 #include <stdio.h>
 #include <sys/sysinfo.h>
 
-#define MOST_USUAL ((uint64_t)1 << 43) /* bytes; slub's threads number pages by 32 bits */
+#define MOST_USUAL ((uint64_t)1 << 43) /* bytes */
 #define LEAST_RESERVE ((size_t)16 << 20)
 #define BLOCK (SY_PAGE_SIZE << SY_MAX_ORDER)
+#define MOST_RESERVE (((uint64_t)SIZE_MAX >> 2 < (uint64_t)1 << 44 ? (uint64_t)SIZE_MAX >> 2 : (uint64_t)1 << 44) - BLOCK) /* pages have numbers of 32 bits */
 #define PAGEBLOCK_ORDER 9
 #define LIST_BATCH 8
 #define LIST_HIGH 32 /* pages on the lists of one thread */
@@ -53,26 +54,29 @@ static uint64_t most(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Whole blocks, as many as the address space may have. */
-static size_t whole_blocks(size_t bytes)
+/* Of bytes up to MOST_RESERVE. */
+static size_t whole_blocks(uint64_t bytes)
 {
-	return bytes < SIZE_MAX / 4 ? (bytes + BLOCK - 1) & ~(BLOCK - 1) : SIZE_MAX / 4 & ~(BLOCK - 1);
+	return (size_t)(bytes + BLOCK - 1) & ~(BLOCK - 1);
+}
+
+/* Bytes, or 0: there is none that any heap could come to. */
+static uint64_t limit_of(const struct sy_heap_options *options)
+{
+	return options->limit <= MOST_RESERVE ? options->limit : 0;
 }
 
 static size_t to_reserve(const struct sy_heap_options *options)
 {
-	size_t usual = (size_t)least(2 * (uint64_t)machine_memory(), least(MOST_USUAL, SIZE_MAX));
-	size_t bytes = options->reserve ? options->reserve : usual;
+	uint64_t usual = least(2 * (uint64_t)machine_memory(), least(MOST_USUAL, MOST_RESERVE));
 
-	if (bytes < options->limit)
-		bytes = options->limit;
-	return whole_blocks(bytes);
+	return whole_blocks(options->reserve ? options->reserve : most(usual, limit_of(options)));
 }
 
 static struct sy_pages_config pages_config(const struct sy_heap_options *options, size_t reserve)
 {
-	uint64_t pages = reserve >> SY_PAGE_SHIFT, limit = most(options->limit >> SY_PAGE_SHIFT, 1);
-	uint64_t managed = options->limit ? least(limit, pages) : pages, low = least(1 + managed / 128, LOW_MOST);
+	uint64_t pages = reserve >> SY_PAGE_SHIFT, limit = limit_of(options) ? most(limit_of(options) >> SY_PAGE_SHIFT, 1) : pages;
+	uint64_t managed = least(limit, pages), low = least(1 + managed / 128, LOW_MOST);
 
 	return (struct sy_pages_config){
 		.zone_count = 1,
@@ -108,7 +112,7 @@ static struct sy_heap *open_within(const struct sy_heap_config *config, const st
 static struct sy_heap *open_where_it_fits(const struct sy_heap_config *config, const struct sy_heap_options *options,
                                           bool *had_pages)
 {
-	size_t reserve = to_reserve(options), least = whole_blocks((size_t)most(options->limit, LEAST_RESERVE));
+	size_t reserve = to_reserve(options), least = whole_blocks(most(limit_of(options), LEAST_RESERVE));
 	struct sy_heap *heap = open_within(config, options, reserve, had_pages);
 
 	while (!heap && !options->reserve && reserve > least) {
@@ -132,6 +136,8 @@ static bool is_in_call(void)
 /* NULL, or what is impossible in the options. */
 static const char *options_error(const struct sy_heap_options *options)
 {
+	if (options->reserve > MOST_RESERVE)
+		return "a heap cannot have so many addresses: reserve can be less than 16 TiB, or, of 32-bit addresses, a quarter";
 	if (options->sizing.align & (options->sizing.align - 1) || options->sizing.align > SY_PAGE_SIZE)
 		return "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page";
 	if (options->sizing.classes > SY_CLASSES_FINE)

@@ -344,9 +344,29 @@ static void use_again(void)
 	free(nodes);
 }
 
+/* Of what is reserved, or of any heap: is none. */
+static void limit_beyond(void)
+{
+	const struct sy_heap_options options[] = {
+		{ .limit = SIZE_MAX, .reserve = 16 * MIB }, { .limit = 64 * MIB, .reserve = 16 * MIB }, { .limit = SIZE_MAX },
+	};
+
+	for (unsigned i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		const char *error = "";
+		struct sy_heap *heap = sy_heap_open("slab", &options[i], &error);
+
+		CHECK_TEXT(error, "");
+		if (!heap)
+			continue;
+		CHECK(sy_malloc(heap, MIB, 0) != NULL);
+		CHECK(!options[i].reserve || !sy_malloc(heap, 20 * MIB, 0));
+		sy_heap_close(heap);
+	}
+}
+
 static void open_wrongly(void)
 {
-	const struct sy_heap_options vast = { .reserve = SIZE_MAX / 8 };
+	const struct sy_heap_options vast = { .reserve = SIZE_MAX / 2 };
 	const char *error = NULL;
 
 	CHECK(!sy_heap_open("slbu", NULL, &error));
@@ -358,7 +378,7 @@ static void open_wrongly(void)
 	CHECK(!sy_heap_open("nobody knows this one", NULL, &error));
 	CHECK(error && strstr(error, "svr4 and sunos4"));
 	CHECK(!sy_heap_open("slub", &vast, &error));
-	CHECK_TEXT(error, "the operating system has no address space for a heap: reserve less, or raise the limit (ulimit -v)");
+	CHECK_TEXT(error, "a heap cannot have so many addresses: reserve can be less than 16 TiB, or, of 32-bit addresses, a quarter");
 	CHECK(!sy_heap_open("slub", &vast, NULL));
 	CHECK(!sy_heap_open(NULL, NULL, &error)); /* a variable of the environment that is not set */
 	CHECK_TEXT(error, "the allocator has no name: write policy or policy:tunable=value");
@@ -413,6 +433,7 @@ static void open_within(const char *policy, const struct sy_heap_options *option
 int main(void)
 {
 	open_wrongly();
+	limit_beyond();
 	for (rlim_t more = 40 * MIB; BOUNDED_ADDRESSES && more < 800 * MIB; more += 6 * MIB)
 		for (unsigned bounded = 0; bounded < 2; bounded++)
 			open_within("slqb", bounded ? &(struct sy_heap_options){ .limit = 8 * MIB } : NULL, more);
