@@ -4,7 +4,8 @@
  * Libraries of C++ have operators of their own, which call malloc and free; these save the call in between. They are C
  * functions under the names that compilers give the operators, as the library must not need a C++ runtime in programs that have
  * none. What they need of one is referred to weakly: the handler that a program installs for the case that there is no
- * memory, and the function that throws std::bad_alloc. The unwinder passes through this file (-fexceptions).
+ * memory, and the function that throws std::bad_alloc. Where the program has opened the runtime itself, the library for
+ * LD_PRELOAD asks for them when they are needed (preload/runtime.c). The unwinder passes through this file (-fexceptions).
  *
  * The forms of new that don't throw are left to the runtime: its own call the throwing ones, here, and catch what comes. So do
  * its forms for size and alignment of delete that are not here, if a later standard should add any.
@@ -26,25 +27,39 @@
 #define ALIGN_CODE "St11align_val_t"
 #define NOTHROW_CODE "RKSt9nothrow_t"
 
+#define GET_NEW_HANDLER "_ZSt15get_new_handlerv"
+#define THROW_BAD_ALLOC "_ZSt17__throw_bad_allocv"
+
 typedef void (*handler)(void);
 
-extern handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
-extern _Noreturn void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
+extern handler get_new_handler(void) __asm__(GET_NEW_HANDLER) __attribute__((weak));
+extern void throw_bad_alloc(void) __asm__(THROW_BAD_ALLOC) __attribute__((weak)); /* does not return */
 
 /* ---- new ---------------------------------------------------------------------------------------------------------- */
+
+static void *of_runtime(const char *name)
+{
+	return sy__runtime_symbol ? sy__runtime_symbol(name) : NULL;
+}
 
 /* Gives the program a chance to free memory; does not return if it has none to take. */
 static void call_handler(void)
 {
 	static const char message[] = "slabyard: operator new: no memory, and no C++ runtime that could throw std::bad_alloc\n";
-	handler called = get_new_handler ? get_new_handler() : NULL;
+	handler (*get)(void) = get_new_handler, called;
+	void (*throw)(void) = throw_bad_alloc;
 
+	if (!get)
+		*(void **)&get = of_runtime(GET_NEW_HANDLER); /* as POSIX has functions from dlsym */
+	called = get ? get() : NULL;
 	if (called) {
 		called();
 		return;
 	}
-	if (throw_bad_alloc)
-		throw_bad_alloc();
+	if (!throw)
+		*(void **)&throw = of_runtime(THROW_BAD_ALLOC);
+	if (throw)
+		throw();
 	sy__file_write(STDERR_FILENO, message, sizeof(message) - 1);
 	abort();
 }

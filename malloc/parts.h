@@ -32,6 +32,11 @@ void sy__process_forked(void); /* in the child */
 /* What the environment sets; NULL: nothing, or the program is another user's. */
 const char *sy__process_setting(const char *name);
 
+/* ---- preload/runtime.c, in the library for LD_PRELOAD alone ------------------------------------------------------ */
+
+/* A symbol of a C++ runtime that the program has opened itself; NULL: there is none. */
+void *sy__runtime_symbol(const char *name) __attribute__((weak));
+
 /* ---- mapping.c: objects that are mappings of their own ------------------------------------------------------------ */
 
 /* Zeroed, aligned to a power of two; NULL: no memory (errno is not set). */

@@ -95,6 +95,22 @@ __attribute__((constructor)) static void start(void) { made = strdup("made by th
 __attribute__((destructor)) static void end(void) { free(made); }
 char *take(void) { return realloc(strdup(made), 100000); }
 """
+CPLUSPLUS_PLUGIN = """
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+static int caught, handled;
+static char *volatile kept;
+extern "C" char *take() {
+    volatile size_t huge = SIZE_MAX / 4;
+    try { kept = new char[huge]; } catch (const std::bad_alloc &) { caught++; }
+    if (!(kept = new (std::nothrow) char[huge])) caught++;
+    std::set_new_handler([] { std::set_new_handler(nullptr); handled++; });
+    try { kept = new char[huge]; } catch (const std::bad_alloc &) { caught++; }
+    return strdup(("caught " + std::to_string(caught) + ", handled " + std::to_string(handled)).c_str());
+}
+"""
 HOST = """
 #include <dlfcn.h>
 #include <stdio.h>
@@ -141,10 +157,10 @@ def _built(folder: Path, name: str, source: str, *options: str) -> str:
     return str(made)
 
 
-@pytest.fixture(scope="module", params=["python", "sqlite3", "perl", "git", "cc", "c++", "plugin", "deepbind"])
+@pytest.fixture(scope="module", params=["python", "sqlite3", "perl", "git", "cc", "c++", "plugin", "deepbind", "c++ plugin"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """A command with a result that depends on nothing but its input."""
-    folder = tmp_path_factory.mktemp(str(request.param).replace("+", "p"))
+    folder = tmp_path_factory.mktemp(str(request.param).replace("+", "p").replace(" ", "-"))
     match request.param:
         case "python":
             return [sys.executable, "-c", PYTHON]
@@ -167,6 +183,9 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             plugin = _built(folder, "plugin.c", PLUGIN, "-shared", "-fPIC")
             options = ["-D_GNU_SOURCE", "-DMODE=RTLD_NOW|RTLD_DEEPBIND", "-Wl,--enable-new-dtags,-rpath,$ORIGIN", "-ldl"]
             return [_built(folder, "host.c", HOST, *options), Path(plugin).name]
+        case "c++ plugin":  # brings the C++ runtime into a program in C, for itself alone
+            plugin = _built(folder, "plugin.cc", CPLUSPLUS_PLUGIN, "-shared", "-fPIC")
+            return [_built(folder, "host.c", HOST, "-ldl"), plugin]
         case _:
             plugin = _built(folder, "plugin.c", PLUGIN, "-shared", "-fPIC")
             return [_built(folder, "host.c", HOST, "-ldl"), plugin]
