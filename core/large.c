@@ -23,6 +23,7 @@
 #include "large.h"
 
 #include "geometry.h"
+#include "here.h"
 #include "rows.h"
 
 #define WHOLE_ORDER 4u /* blocks up to which are not cut */
@@ -183,6 +184,8 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	if (heap->rows && is_kept(head))
 		return;
+	if (heap->threads)
+		sy__tick_sooner(run_pages(head));
 	if (heap->rows && heap->rows_near) {
 		keep(heap, sy__rows_of(heap, slot), sy__rows_make_room(heap, slot, run_pages(head)), head);
 		return;

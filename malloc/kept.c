@@ -80,11 +80,6 @@ static char busy;
 
 #define BUSY (&busy)
 
-static size_t milliseconds(void)
-{
-	return (size_t)(sy__now() / 1000000);
-}
-
 /* ---- Entries ------------------------------------------------------------------------------------------------------ */
 
 static char *start_of(struct entry *entry)
@@ -126,7 +121,7 @@ static bool keep(const struct range *range)
 			continue;
 		__atomic_store_n(&entry->bytes, range->bytes, __ATOMIC_RELAXED);
 		__atomic_store_n(&entry->used, range->used, __ATOMIC_RELAXED);
-		__atomic_store_n(&entry->since, milliseconds(), __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->since, sy__milliseconds(), __ATOMIC_RELAXED);
 		entry->joints = range->joints;
 		__atomic_store_n(&entry->start, range->start, __ATOMIC_RELEASE);
 		return true;
@@ -393,7 +388,7 @@ void sy__kept_give_joined(char *start, size_t bytes, size_t used, const struct k
 /* Gives back what has been here for so long; bytes. */
 static size_t end_older(size_t age)
 {
-	size_t now = milliseconds(), given = 0;
+	size_t now = sy__milliseconds(), given = 0;
 
 	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
 		char *start = start_of(entry);
@@ -444,7 +439,7 @@ void sy__kept_age(void)
 
 	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
 		return;
-	now = milliseconds();
+	now = sy__milliseconds();
 	if (now - __atomic_load_n(&aged, __ATOMIC_RELAXED) < AGE_MS)
 		return;
 	__atomic_store_n(&aged, now, __ATOMIC_RELAXED);

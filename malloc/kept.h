@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/platform.h"
+
 #define KEPT_MOST ((size_t)64 << 20) /* bytes: larger ones are not kept */
 #define KEPT_MS 200u
 
@@ -15,6 +17,11 @@ struct kept_joints {
 	uint32_t count;
 	uint32_t bytes[KEPT_JOINED];
 };
+
+static inline size_t sy__milliseconds(void)
+{
+	return (size_t)(sy__now() / 1000000);
+}
 
 /* Bytes of each of the machine's pages; see mapping.c. */
 size_t sy__system_page_bytes(void);

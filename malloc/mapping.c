@@ -13,9 +13,11 @@
  * its end.
  *
  * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that
- * ends is kept for KEPT_MS (kept.c), and serves the next request, whatever its size. If that is to be zero, the pages that are
- * in memory are filled: a tenth of what it takes to have the system do it, and no page comes that the object's user doesn't
- * touch. What was joined of several can't be moved by one mremap; objects that have grown before are never joined. A mapping
+ * ends is kept for KEPT_MS (kept.c), and serves the next request, whatever its size: if the program has shown that there may be
+ * one, by a request soon after another mapping had ended; WANTED_MS after the last such it has to show it again. So an object
+ * that is used once goes back when it is freed, even if the program does nothing more. If what a request gets is to be zero, the
+ * pages that are in memory are filled: a tenth of what it takes to have the system do it, and no page comes that the object's
+ * user doesn't touch. What was joined of several can't be moved by one mremap; objects that have grown before are never joined. A mapping
  * from there may be larger than its object needs, where the rest is hardly in memory: the object grows into that first.
  *
  * Programs may protect whole pages of an object, or unmap them, and free it so. Before a mapping is kept, its pages are made
@@ -38,6 +40,7 @@
 #include <unistd.h>
 
 #define PAGES_CLEARED 256u /* at once */
+#define WANTED_MS 1000u
 #define MARK 0x736c616279617264u /* "slabyard" */
 
 struct header {
@@ -50,6 +53,7 @@ struct header {
 _Static_assert(sizeof(struct header) == 64, "a cache line");
 
 static struct mapping_counts counts;
+static size_t unkept, wanted; /* when a mapping ended last that was not kept, and when one served last, or would have: relaxed, hints */
 
 /* Asked once: threads that find it unknown at a time store the same. */
 size_t sy__system_page_bytes(void)
@@ -133,6 +137,33 @@ static char *map(size_t bytes)
 	return start;
 }
 
+/* ---- Whether to keep -------------------------------------------------------------------------------------------- */
+
+static void is_wanted(void)
+{
+	__atomic_store_n(&wanted, sy__milliseconds(), __ATOMIC_RELAXED);
+}
+
+/* So many bytes have come from the system that a mapping which ended could have served. */
+static void came(size_t bytes)
+{
+	if (sy__milliseconds() - __atomic_load_n(&unkept, __ATOMIC_RELAXED) < KEPT_MS)
+		is_wanted();
+	sy__kept_make_up(bytes);
+}
+
+static bool is_worth_keeping(void)
+{
+	size_t now = sy__milliseconds();
+
+	if (now - __atomic_load_n(&wanted, __ATOMIC_RELAXED) < WANTED_MS)
+		return true;
+	__atomic_store_n(&unkept, now, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* ---- Mappings ------------------------------------------------------------------------------------------------------ */
+
 static void *reuse(size_t size, struct kept_joints *joints)
 {
 	static const struct kept_joints none;
@@ -147,6 +178,8 @@ static void *reuse(size_t size, struct kept_joints *joints)
 		joints->count = 0;
 	else
 		start = sy__kept_take(&bytes, joints);
+	if (start)
+		is_wanted();
 	return start ? begin(start, bytes, used, joints ? joints : &none) : NULL;
 }
 
@@ -217,7 +250,7 @@ void *sy__mapping_create(size_t size, size_t align)
 	before = (size_t)((char *)header - start) & ~(page - 1);
 	if (before)
 		munmap(start, before);
-	sy__kept_make_up(bytes - before);
+	came(bytes - before);
 	*header = (struct header){ MARK, start + before, bytes - before, bytes - before, { 0 } };
 	count(1, header->used);
 	return object;
@@ -232,6 +265,14 @@ static bool keep_thin(const struct header *ended)
 	return sy__thin_was_mistaken(sy__service.heap) && munmap(ended->start, ended->bytes) == 0;
 }
 
+static void keep_or_end(const struct header *ended)
+{
+	if (is_worth_keeping())
+		sy__kept_give_joined(ended->start, ended->bytes, ended->used, &ended->joints);
+	else
+		munmap(ended->start, ended->bytes);
+}
+
 void sy__mapping_end(void *object)
 {
 	struct header *header = header_of(object);
@@ -243,7 +284,7 @@ void sy__mapping_end(void *object)
 	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
 		munmap(ended.start, ended.bytes);
 	else if (!keep_thin(&ended))
-		sy__kept_give_joined(ended.start, ended.bytes, ended.used, &ended.joints);
+		keep_or_end(&ended);
 	errno = error;
 }
 
@@ -300,7 +341,7 @@ void *sy__mapping_resize(void *object, size_t size)
 		return NULL;
 	header = (struct header *)(void *)(start + offset - sizeof(struct header));
 	if (bytes > header->bytes)
-		sy__kept_make_up(bytes - header->bytes);
+		came(bytes - header->bytes);
 	header->start = start;
 	header->bytes = bytes;
 	use(header, bytes);

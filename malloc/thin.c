@@ -71,11 +71,6 @@ static size_t begun;
 static unsigned mistakes; /* times that the heap was to serve such objects again */
 static size_t all_bytes, aged, ended; /* relaxed: a limit, a time, and what differs from one look to the next */
 
-static size_t milliseconds(void)
-{
-	return (size_t)(sy__now() / 1000000);
-}
-
 /* ---- Words -------------------------------------------------------------------------------------------------------- */
 
 static bool put_at(struct range **word, struct range *range)
@@ -275,7 +270,7 @@ bool sy__thin_give(char *start, size_t bytes)
 		return false;
 	if (__atomic_load_n(&ended, __ATOMIC_RELAXED) % EMPTIED == 0)
 		madvise(start + page, bytes - page, MADV_DONTNEED);
-	*range = (struct range){ bytes, milliseconds() };
+	*range = (struct range){ bytes, sy__milliseconds() };
 	if (put_below(range, bytes / page))
 		return true;
 	__atomic_fetch_sub(&all_bytes, bytes, __ATOMIC_RELAXED);
@@ -317,7 +312,7 @@ void sy__thin_age(void)
 
 	if (!__atomic_load_n(&all_bytes, __ATOMIC_RELAXED))
 		return;
-	now = milliseconds();
+	now = sy__milliseconds();
 	if (now - __atomic_load_n(&aged, __ATOMIC_RELAXED) < AGE_MS)
 		return;
 	__atomic_store_n(&aged, now, __ATOMIC_RELAXED);
@@ -326,5 +321,5 @@ void sy__thin_age(void)
 
 size_t sy__thin_end(void)
 {
-	return __atomic_load_n(&all_bytes, __ATOMIC_RELAXED) ? end_all_older(milliseconds(), 0) : 0;
+	return __atomic_load_n(&all_bytes, __ATOMIC_RELAXED) ? end_all_older(sy__milliseconds(), 0) : 0;
 }

@@ -1,17 +1,21 @@
 /*
- * malloc where programs take large objects and touch little of them; and touch all of them later.
+ * malloc where programs take large objects and touch little of them; and touch all of them later; and what is left of them when
+ * they were freed.
  */
 #define _GNU_SOURCE
 #include "malloc_support.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define OBJECTS 400u
 #define LEAST ((size_t)300 << 10)
 #define SPAN ((size_t)3500 << 10)
 #define WRITTEN ((size_t)160 << 20)
+#define MIB ((size_t)1 << 20)
+#define PATIENCE 10 /* seconds */
 
 static unsigned char *objects[OBJECTS];
 static size_t sizes[OBJECTS];
@@ -137,7 +141,7 @@ static void touched_objects(void)
 		give(i);
 }
 
-/* All of them written to, in a heap of their own. */
+/* All of them written to. */
 static int written_objects(size_t size)
 {
 	size_t before = resident_bytes(), after;
@@ -154,24 +158,60 @@ static int written_objects(size_t size)
 	return check_failures != 0;
 }
 
+/* In a heap that nothing else was done with. */
+static void in_child(int (*work)(size_t size), size_t size)
+{
+	int status = 1;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(work(size));
+	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	CHECK_EQUAL(status, 0);
+}
+
 /* Sizes of which half of a power of two and a little more is touched: the rest is not backed, by large pages of the system's either. */
 static void little_more_than_half(void)
 {
 	static const size_t halves[] = { 33000, 70000, 300000, 2200000 };
 
-	for (unsigned i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
-		int status = 1;
-		pid_t child = fork();
+	for (unsigned i = 0; i < sizeof(halves) / sizeof(halves[0]); i++)
+		in_child(written_objects, halves[i]);
+}
 
-		if (child == 0)
-			_exit(written_objects(halves[i]));
-		CHECK(child > 0 && waitpid(child, &status, 0) == child);
-		CHECK_EQUAL(status, 0);
+static void take_and_give(unsigned count, size_t bytes)
+{
+	unsigned char *taken[20];
+
+	for (unsigned i = 0; i < count; i++) {
+		taken[i] = malloc(bytes);
+		CHECK(taken[i] != NULL);
+		if (taken[i])
+			memset(taken[i], 1, bytes);
 	}
+	for (unsigned i = 0; i < count; i++)
+		free(taken[i]);
+}
+
+/* Of a program that does nothing more, and of one that makes only calls which no other can be faster than. */
+static int used_once(size_t size)
+{
+	size_t before = resident_bytes();
+	time_t end = time(NULL) + PATIENCE;
+
+	take_and_give(5, 10 * size);
+	CHECK(resident_bytes() < before + 2 * MIB);
+	take_and_give(20, size);
+	while (resident_bytes() >= before + 16 * MIB && time(NULL) < end)
+		for (unsigned i = 0; i < 1000; i++)
+			free(malloc(64));
+	CHECK(resident_bytes() < before + 16 * MIB);
+	return check_failures != 0;
 }
 
 int main(void)
 {
+	in_child(used_once, 2 * MIB);
 	little_more_than_half();
 	sparse_objects();
 	odd_requests();

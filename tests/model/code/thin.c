@@ -123,7 +123,7 @@ static void ends_all(void)
 /* Those that are here are not old. */
 static void comes_by(void)
 {
-	end_all_older(milliseconds(), SIZE_MAX);
+	end_all_older(sy__milliseconds(), SIZE_MAX);
 }
 
 static const char *verify(void)
