@@ -103,10 +103,13 @@ bool sy__large_keep(struct sy_heap *heap, struct sy__rows *own, struct sy_page *
 
 /* ---- Slow calls --------------------------------------------------------------------------------------------------- */
 
+/* Slot 0 of a heap of threads is nobody's: any thread may free on it, as grace periods end. */
 static void count(struct sy_heap *heap, unsigned slot, size_t bytes)
 {
-	if (heap->rows)
+	if (heap->rows && slot)
 		count_here(sy__rows_of(heap, slot), bytes);
+	else if (heap->rows)
+		__atomic_fetch_add(&sy__rows_of(heap, slot)->live, bytes, __ATOMIC_RELAXED);
 	else
 		__atomic_fetch_add(&heap->counters.large_live_bytes, bytes, __ATOMIC_RELAXED);
 }
@@ -186,7 +189,7 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 		return;
 	if (heap->threads)
 		sy__tick_sooner(run_pages(head));
-	if (heap->rows && heap->rows_near) {
+	if (heap->rows && heap->rows_near && slot) {
 		keep(heap, sy__rows_of(heap, slot), sy__rows_make_room(heap, slot, run_pages(head)), head);
 		return;
 	}

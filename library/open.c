@@ -18,7 +18,7 @@
 #define MOST_USUAL ((uint64_t)1 << 43) /* bytes */
 #define LEAST_RESERVE ((size_t)16 << 20)
 #define BLOCK (SY_PAGE_SIZE << SY_MAX_ORDER)
-#define MOST_RESERVE (((uint64_t)SIZE_MAX >> 2 < (uint64_t)1 << 44 ? (uint64_t)SIZE_MAX >> 2 : (uint64_t)1 << 44) - BLOCK) /* pages have numbers of 32 bits */
+#define MOST_RESERVE (SY_HEAP_ADDRESSES - BLOCK)
 #define PAGEBLOCK_ORDER 9
 #define LIST_BATCH 8
 #define LIST_HIGH 32 /* pages on the lists of one thread */
@@ -54,21 +54,20 @@ static uint64_t most(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Of bytes up to MOST_RESERVE. */
 static size_t whole_blocks(uint64_t bytes)
 {
-	return (size_t)(bytes + BLOCK - 1) & ~(BLOCK - 1);
+	return (size_t)(least(bytes, MOST_RESERVE) + BLOCK - 1) & ~(BLOCK - 1);
 }
 
 /* Bytes, or 0: there is none that any heap could come to. */
 static uint64_t limit_of(const struct sy_heap_options *options)
 {
-	return options->limit <= MOST_RESERVE ? options->limit : 0;
+	return options->limit < SY_HEAP_ADDRESSES ? options->limit : 0;
 }
 
 static size_t to_reserve(const struct sy_heap_options *options)
 {
-	uint64_t usual = least(2 * (uint64_t)machine_memory(), least(MOST_USUAL, MOST_RESERVE));
+	uint64_t usual = least(2 * (uint64_t)machine_memory(), MOST_USUAL);
 
 	return whole_blocks(options->reserve ? options->reserve : most(usual, limit_of(options)));
 }
@@ -136,7 +135,7 @@ static bool is_in_call(void)
 /* NULL, or what is impossible in the options. */
 static const char *options_error(const struct sy_heap_options *options)
 {
-	if (options->reserve > MOST_RESERVE)
+	if (options->reserve >= SY_HEAP_ADDRESSES)
 		return "a heap cannot have so many addresses: reserve can be less than 16 TiB, or, of 32-bit addresses, a quarter";
 	if (options->sizing.align & (options->sizing.align - 1) || options->sizing.align > SY_PAGE_SIZE)
 		return "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page";

@@ -144,19 +144,25 @@ static void is_wanted(void)
 	__atomic_store_n(&wanted, sy__milliseconds(), __ATOMIC_RELAXED);
 }
 
-/* So many bytes have come from the system that a mapping which ended could have served. */
+/* A mapping has come from the system, in whose place one might have served that ended. */
 static void came(size_t bytes)
 {
-	if (sy__milliseconds() - __atomic_load_n(&unkept, __ATOMIC_RELAXED) < KEPT_MS)
+	size_t before = __atomic_load_n(&unkept, __ATOMIC_RELAXED);
+
+	if (bytes <= KEPT_MOST && sy__milliseconds() - before < KEPT_MS)
 		is_wanted();
 	sy__kept_make_up(bytes);
 }
 
-static bool is_worth_keeping(void)
+/* The time is read last: what others note meanwhile is not later. */
+static bool is_worth_keeping(size_t bytes)
 {
-	size_t now = sy__milliseconds();
+	size_t before = __atomic_load_n(&wanted, __ATOMIC_RELAXED), now;
 
-	if (now - __atomic_load_n(&wanted, __ATOMIC_RELAXED) < WANTED_MS)
+	if (bytes > KEPT_MOST)
+		return false;
+	now = sy__milliseconds();
+	if (now - before < WANTED_MS)
 		return true;
 	__atomic_store_n(&unkept, now, __ATOMIC_RELAXED);
 	return false;
@@ -267,7 +273,7 @@ static bool keep_thin(const struct header *ended)
 
 static void keep_or_end(const struct header *ended)
 {
-	if (is_worth_keeping())
+	if (is_worth_keeping(ended->bytes))
 		sy__kept_give_joined(ended->start, ended->bytes, ended->used, &ended->joints);
 	else
 		munmap(ended->start, ended->bytes);
@@ -341,7 +347,7 @@ void *sy__mapping_resize(void *object, size_t size)
 		return NULL;
 	header = (struct header *)(void *)(start + offset - sizeof(struct header));
 	if (bytes > header->bytes)
-		came(bytes - header->bytes);
+		sy__kept_make_up(bytes - header->bytes);
 	header->start = start;
 	header->bytes = bytes;
 	use(header, bytes);

@@ -64,9 +64,9 @@ static size_t limit_now(__rlimit_resource_t resource)
 /* What it leaves to the heap; 0: as much as there is. */
 static size_t reserve(void)
 {
-	size_t limit = limit_now(RLIMIT_AS);
+	size_t half = limit_now(RLIMIT_AS) / 2;
 
-	return limit == SIZE_MAX ? 0 : limit / 2;
+	return half < SY_HEAP_ADDRESSES ? half : 0;
 }
 
 static size_t less(size_t bytes)
@@ -179,7 +179,7 @@ static size_t others(void)
 		return UNKNOWN;
 	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
 		pages = pages * 10 + (size_t)(*at - '0');
-	all = pages * (size_t)sysconf(_SC_PAGESIZE);
+	all = pages * (size_t)getpagesize();
 	return all > ours ? all - ours : 0;
 }
 

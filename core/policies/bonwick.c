@@ -214,7 +214,7 @@ static inline void free_object(struct sy__bonwick_cache *cache, unsigned slot, v
 {
 	struct sy__bonwick_slot *own;
 
-	if (!cache->magazine) {
+	if (!cache->magazine || (!slot && cache->stride == SY_SLOT_STRIDE)) { /* of a heap of threads: nobody's, on which all end slabs */
 		free_shared(cache, object);
 		return;
 	}

@@ -461,7 +461,7 @@ static void flush(struct sy__slab_cache *cache, struct sy__slab_array *own, stru
 
 	sy__lock(&node->lock);
 	shared = node->shared;
-	if (cache->cache.heap->threads && sy__slab_empty(cache, own, surplus)) {
+	if (sy__slab_for_threads(cache) && sy__slab_empty(cache, own, surplus)) {
 		count = 0;
 	} else if (shared && shared->avail < shared->limit) {
 		if (count > shared->limit - shared->avail)

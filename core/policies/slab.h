@@ -168,6 +168,12 @@ static inline struct sy__slab_array **sy__slab_entry(const struct sy__slab_cache
 	return (struct sy__slab_array **)(void *)((char *)cache->arrays + slot * cache->stride);
 }
 
+/* Whether slots are threads': in a heap of threads, to its end, when it has no threads any more. */
+static inline bool sy__slab_for_threads(const struct sy__slab_cache *cache)
+{
+	return cache->stride == SY_SLOT_STRIDE;
+}
+
 /* A slot's array, or its node's none. */
 static inline struct sy__slab_array *sy__slab_own(const struct sy__slab_cache *cache, unsigned slot)
 {

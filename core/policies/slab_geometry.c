@@ -358,7 +358,7 @@ static void give_slots(struct sy__slab_cache *slab)
 {
 	struct sy_heap *heap = slab->cache.heap;
 
-	if (slab->stride == SY_SLOT_STRIDE)
+	if (sy__slab_for_threads(slab))
 		sy__lines_give(heap, slab->arrays, sizeof(*slab->arrays));
 	else
 		sy__metadata_give(heap, slab->arrays, heap->slots * slab->stride);

@@ -3,7 +3,7 @@
  *
  * A program in C may open a library in C++, and its runtime with it. What malloc/cxx.c refers to weakly was sought when the
  * program began, and not found, so it is asked for when it is needed: in what everybody sees, and then, as plugins are mostly
- * opened for themselves, in the runtimes that there are, by name. Nothing is opened that is not there already, and who needs a
+ * opened for themselves, in the runtimes that there are, by name. Nothing is loaded that is not there already, and who needs a
  * runtime holds it: it stays.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT, RTLD_NOLOAD */

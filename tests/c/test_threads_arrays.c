@@ -1,8 +1,10 @@
 /*
  * What hundreds of threads leave behind that are there at once, use every size class a little, and end: under each policy as
  * much as when the first hundreds had ended, which is little, however often others come; and there is room for as many objects
- * as before, under a limit too. The arrays of `slab` once stayed, and took a heap that was small for good.
+ * as before, under a limit too. The arrays of `slab` once stayed, and took a heap that was small for good. And what the end of a
+ * heap puts into an array that was made short, as many objects had been freed: the freelists of slabs that end.
  */
+#include "core/policies/slab.h"
 #include "threads_support.h"
 
 #define THREADS 300u
@@ -97,8 +99,55 @@ static void leave_nothing(const char *policy)
 	sy_heap_close(heap);
 }
 
+#define PAGE_OBJECTS 1000u
+#define SMALL 32u
+#define SMALLS 100000u
+
+static void construct_page(void *object, size_t size)
+{
+	memset(object, 0, size);
+}
+
+/* The slot's array for SMALL bytes. */
+static const struct sy__slab_array *small_array(void)
+{
+	const struct sy__slab_heap *slab = (const struct sy__slab_heap *)(const void *)heap;
+	const struct sy_cache *small = sy__kmalloc_cache(&slab->kmalloc, SMALL, 0);
+
+	return sy__slab_own((const struct sy__slab_cache *)(const void *)small, sy__self.slot);
+}
+
+static bool is_short_and_full(void)
+{
+	return small_array()->limit < SMALL && small_array()->avail == small_array()->limit;
+}
+
+/* Slabs of one object each, with freelists in the size class whose array is short. */
+static void end_short(void)
+{
+	static void *objects[SMALLS];
+	const struct sy_cache_config pages = { .name = "pages", .size = SY_PAGE_SIZE, .constructor = construct_page };
+	unsigned freed = 0;
+
+	heap = sy_heap_open("slab", NULL, NULL);
+	cache = sy_cache_create(heap, &pages);
+	for (unsigned count = PAGE_OBJECTS; count; count /= 2) {
+		for (unsigned i = 0; i < count; i++)
+			objects[i] = sy_alloc(cache, 0);
+		for (unsigned i = 0; i < count; i++)
+			sy_free(cache, objects[i]);
+	}
+	for (unsigned i = 0; i < SMALLS; i++)
+		objects[i] = sy_malloc(heap, SMALL, 0);
+	while (freed < SMALLS && !is_short_and_full())
+		sy_mfree(heap, objects[freed++]);
+	CHECK(is_short_and_full());
+	sy_heap_close(heap);
+}
+
 int main(void)
 {
+	end_short();
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
 
