@@ -323,7 +323,7 @@ struct mapping {
 
 static void *map(size_t size)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes;
+	size_t page = (size_t)getpagesize(), bytes;
 	struct mapping *mapping;
 
 	if (size > SIZE_MAX / 2)
@@ -338,7 +338,7 @@ static void *map(size_t size)
 
 static struct mapping *mapping_of(const void *object)
 {
-	return (struct mapping *)((uintptr_t)object - (size_t)sysconf(_SC_PAGESIZE));
+	return (struct mapping *)((uintptr_t)object - (size_t)getpagesize());
 }
 
 bool sy__is_mapped(const void *object)
@@ -350,7 +350,7 @@ static size_t kvsize(const void *object)
 {
 	if (ZERO_OR_NULL_PTR(object) || !sy__is_mapped(object))
 		return ksize(object);
-	return mapping_of(object)->bytes - (size_t)sysconf(_SC_PAGESIZE);
+	return mapping_of(object)->bytes - (size_t)getpagesize();
 }
 
 void *sy__vmalloc(size_t size, gfp_t flags)

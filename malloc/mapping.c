@@ -55,17 +55,9 @@ _Static_assert(sizeof(struct header) == 64, "a cache line");
 static struct mapping_counts counts;
 static size_t unkept, wanted; /* when a mapping ended last that was not kept, and when one served last, or would have: relaxed, hints */
 
-/* Asked once: threads that find it unknown at a time store the same. */
 size_t sy__system_page_bytes(void)
 {
-	static size_t bytes;
-	size_t found = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
-
-	if (!found) {
-		found = (size_t)getpagesize();
-		__atomic_store_n(&bytes, found, __ATOMIC_RELAXED);
-	}
-	return found;
+	return (size_t)getpagesize();
 }
 
 static size_t align_up(size_t value, size_t align)
