@@ -7,6 +7,7 @@
 #define SY__ROWS 7u
 #define SY__ROWS_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */
 #define SY__ROWS_TOO_MUCH 8u
+#define SY__SPARES_IN_VAIN 16u
 
 /* What a slot keeps. */
 struct sy__rows {
@@ -16,7 +17,7 @@ struct sy__rows {
 	uint16_t sum;             /* of these pages */
 	uint16_t oldest;          /* is replaced next */
 	bool spares;              /* the slot keeps empty slabs, too, which go like runs when memory is to come; */
-	bool spares_harm;         /* and when they went, it came nevertheless: better none */
+	uint8_t spares_in_vain;   /* how often it came even so, since the heap settled: SY__SPARES_IN_VAIN times, better none */
 };
 sy__static_assert(sizeof(struct sy__rows) <= SY_CACHE_LINE, "a line of each slot");
 
@@ -132,23 +133,26 @@ static inline bool sy__spares_any(const struct sy_heap *heap, unsigned slot)
 void sy__spares_end(struct sy_heap *, unsigned slot);
 
 /* The memory was not there even so. What many kept for a while lies scattered when it comes back: with each time that a program
- * goes through its sizes it would need a little more. */
+ * goes through its sizes it would need a little more. Now and then it just needs more than ever before. */
 static inline void sy__spares_in_vain(const struct sy_heap *heap, unsigned slot)
 {
-	sy__rows_of(heap, slot)->spares_harm = true;
+	struct sy__rows *own = sy__rows_of(heap, slot);
+
+	if (own->spares_in_vain < SY__SPARES_IN_VAIN)
+		own->spares_in_vain++;
 }
 
 static inline void sy__spares_anew(const struct sy_heap *heap, unsigned slot)
 {
 	struct sy__rows *own = sy__rows_of(heap, slot);
 
-	if (own->spares_harm)
-		own->spares_harm = false;
+	if (own->spares_in_vain)
+		own->spares_in_vain = 0;
 }
 
 static inline bool sy__spares_wanted(const struct sy_heap *heap, ptrdiff_t here)
 {
-	return !sy__rows_here(heap, here)->spares_harm;
+	return sy__rows_here(heap, here)->spares_in_vain < SY__SPARES_IN_VAIN;
 }
 
 /* Bytes asked for in large allocations that live, as slots count them. */

@@ -74,7 +74,7 @@ struct sy__slub_slot {
 	};
 	union {
 		uint32_t bytes;      /* of the active slab: what lies within is freed here; 0: there is none; or, in heaps of threads: */
-		uint32_t exchanged;  /* how many strays kfree may keep of exchanged slabs: see slub_strays.c; 0: none, or not yet */
+		uint32_t stray_limit; /* the cache's, so that kfree and malloc need not look there; 0 before the slot's first active slab */
 	};
 	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__slub_number */
 	struct sy_page *slab;    /* the active slab, or NULL */
@@ -523,19 +523,19 @@ static inline bool sy__slub_serves_strays(const struct sy__slub_cache *cache)
 	return cache->cache.size >= SY_CACHE_LINE;
 }
 
-/* The slot's cache, if its strays serve within a fast call: if it has an active slab. Without one see serving in slub_owned.c. */
-static inline const struct sy__slub_cache *sy__slub_serving(const struct sy__slub_slot *own)
+/* Whether strays serve within a fast call: if the slot has an active slab. Without one see serving in slub_owned.c. */
+static inline bool sy__slub_serving(const struct sy__slub_slot *own)
 {
-	return own->slab ? sy__slub_slab(own->slab)->cache : NULL;
+	return own->slab && own->stray_limit;
 }
 
-/* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many, and they may serve; or NULL, as
- * where no cache is given. Writes nothing to a slot that has none. */
-static inline void *sy__slub_pop_stray(const struct sy__slub_cache *cache, struct sy__slub_slot *own, size_t least)
+/* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many, and they may serve; or NULL.
+ * Writes nothing to a slot that has none. */
+static inline void *sy__slub_pop_stray(bool serving, struct sy__slub_slot *own, size_t least)
 {
 	struct sy__slub_stray *stray = own->strays;
 
-	if (sy__likely(own->stray_count < least) || !cache || !sy__slub_serves_strays(cache)) {
+	if (sy__likely(own->stray_count < least) || !serving) {
 		if (sy__unlikely(own->astray))
 			own->astray = false;
 		return NULL;

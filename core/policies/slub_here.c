@@ -492,7 +492,7 @@ static inline bool gather(struct sy__slub_slot *own, void *object)
 /* Of a slab whose objects are exchanged, in a call that ends. The dummy has no slab. */
 static inline void keep_exchanged(struct sy__slub_slot *own, void *object, uintptr_t word, ptrdiff_t here)
 {
-	if (!own->slab || own->stray_count >= own->exchanged) {
+	if (!own->slab || own->stray_count >= own->stray_limit) {
 		put_marked_here(object, word, here, false);
 	} else if (sy__unlikely(!(sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_ONE))) {
 		put_marked_here(object, word, here, true);

@@ -43,10 +43,10 @@
  * Spares. A slot that asks the page allocator for a slab after it gave one back keeps one more empty slab from then on, up to
  * SPARE_BYTES: a program that frees what it has as a whole, and allocates as much again, would have its slabs end and begin
  * each time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot
- * gets pages that had no memory yet (core/rows.c); if it gets such pages even so, it keeps none until the heap settles, which
- * is each second. Then they go as well, and how many are needed is found out anew. Where many are kept, and objects were freed
- * in any order, a slab's list leads the processor through all of it at random: such a slab's objects are linked anew. Of slabs
- * that others have filled it is the node that keeps some (slub_nodes.c).
+ * gets pages that had no memory yet (core/rows.c); if it gets such pages even so, and again and again, it keeps none until the
+ * heap settles, which is each second. Then they go as well, and how many are needed is found out anew. Where many are kept, what is
+ * in them has left the processor's caches, and each allocation would wait for its object's link, which says where the next one is:
+ * such a slab is carved anew. Of slabs that others have filled it is the node that keeps some (slub_nodes.c).
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires
@@ -65,7 +65,7 @@
  * before they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to the
  * end of a page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab of
  * its node's that is empty the list is forgotten, and it is carved anew. One that becomes empty as the slot's own keeps its
- * list: to link its objects again, page by page, takes longer than an order of addresses, which processors foresee, saves.
+ * list, unless it is one of many: to link its objects again, page by page, takes longer where they are still in a cache.
  *
  * All of this is the slot's own state and one word, so it runs inside a fast call, without a lock: refilling a slot is a slow
  * call only when the node's list or the page allocator is needed. tests/model/ tries all interleavings.
@@ -74,7 +74,6 @@
 #include "slub.h"
 
 #define CARVED_AHEAD 8u
-#define LINKS_LOOKED_AT 4u /* of a list of objects, whether it is in order */
 #define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again, */
 #define MOST_SPARE 200u               /* and so many, that all its empty ones can be counted */
 
@@ -225,7 +224,7 @@ void sy__slub_own_active(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
 	own->sheaf = cache->sheaf_limit;
-	own->exchanged = cache->exchanged_mark ? cache->stray_limit : 0;
+	own->stray_limit = cache->stray_limit;
 	if (empty)
 		carve_all(cache, own);
 }
@@ -279,29 +278,12 @@ static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own,
 	}
 }
 
-/* Whether the first objects of a list lie side by side, from either end. */
-static bool is_in_order(const struct sy__slub_cache *cache, char *object)
-{
-	size_t size = cache->cache.size;
-
-	for (unsigned links = 0; links < LINKS_LOOKED_AT; links++) {
-		char *next = *sy__slub_next(cache, object);
-
-		if (!next)
-			return true;
-		if (next != object + size && object != next + size)
-			return false;
-		object = next;
-	}
-	return true;
-}
-
-/* The active slab is one of many that were empty. If all its objects are held, and were freed in any order: as if new. */
-static SY__OUT_OF_LINE void put_in_order(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+/* The active slab is one of many that were empty. If all its objects are held: as if new. */
+static SY__OUT_OF_LINE void begin_anew(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
 
-	if (cache->cache.constructor || slab->held_objects != sy__slub_objects(own->slab) || is_in_order(cache, slab->held.freelist))
+	if (cache->cache.constructor || slab->held_objects != sy__slub_objects(own->slab))
 		return;
 	slab->held.freelist = NULL;
 	slab->held_objects = 0;
@@ -341,7 +323,7 @@ static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_s
 	own->slab = page;
 	own->node = (int16_t)sy__page_node(page);
 	if (sy__unlikely(many))
-		put_in_order(cache, own);
+		begin_anew(cache, own);
 	return true;
 }
 
@@ -371,11 +353,11 @@ void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	return object;
 }
 
-/* The cache, if the slot's strays serve. Of a slot without an active slab they do seven times out of eight: one that allocates what it
+/* Whether the slot's strays serve. Of a slot without an active slab they do seven times out of eight: one that allocates what it
  * has just freed of another's would else never come by a slab of its own. */
-static const struct sy__slub_cache *serving(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
+static bool serving(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	return own->slab || !own->stray_count || sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_FIRST ? cache : NULL;
+	return sy__slub_serves_strays(cache) && (own->slab || !own->stray_count || sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_FIRST);
 }
 
 /* The same on that node, with or without a freelist; of slabs that have not enough, too, if any will do. Slabs of other nodes on
@@ -383,13 +365,13 @@ static const struct sy__slub_cache *serving(const struct sy__slub_cache *cache, 
 void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node, bool any)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	const struct sy__slub_cache *of_strays = serving(cache, own);
+	bool strays = serving(cache, own);
 	void *object;
 
 	if (own->freelist)
 		object = own->astray ? sy__slub_pop(cache, own) : NULL;
 	else
-		object = sy__slub_pop_stray(of_strays, own, SY__SLUB_STRAYS_FIRST);
+		object = sy__slub_pop_stray(strays, own, SY__SLUB_STRAYS_FIRST);
 	any = any || sy__slub_takes_any(own);
 	while (!object && (own->slab || activate_next(cache, own, any))) {
 		if (node != SY_ANY_NODE && node != own->node)
@@ -397,7 +379,7 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 		else
 			object = from_active(cache, own, any);
 	}
-	return object ? object : sy__slub_pop_stray(of_strays, own, 1);
+	return object ? object : sy__slub_pop_stray(strays, own, 1);
 }
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */
