@@ -53,6 +53,8 @@ SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 #define SY__SLUB_MOST_STRAYS 65534u /* that can be asked for: what a slot counts, and one more */
 #define SY__SLUB_ROW 16u /* strays that a slot keeps which has no active slab, of small objects */
 #define SY__SLUB_STRAYS_TO_ONE 32u /* strays that come to one that is looked at, a power of two */
+#define SY__SLUB_STRAYS_NEW 2048u /* that come to a slot since its thread began, before fewer are looked at of exchanged slabs: */
+#define SY__SLUB_STRAYS_TO_RARE 256u /* a power of two; see slub_strays.c */
 #define SY__SLUB_EXCHANGED 64u /* in a page's mark, beside the number of the class: its slab's objects are exchanged, see slub_strays.c */
 #define SY__SLUB_CLASS (SY__SLUB_EXCHANGED - 1)
 #define SY__SLUB_ENOUGH 16u /* a slab is taken up for such a part of its objects; see slub_owned.c */

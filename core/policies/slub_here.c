@@ -489,12 +489,18 @@ static inline bool gather(struct sy__slub_slot *own, void *object)
 	return true;
 }
 
+/* Whether the stray of an exchanged slab is that came last, one in SY__SLUB_STRAYS_TO_ONE. */
+static inline bool is_looked_at(const struct sy__slub_slot *own)
+{
+	return own->came < SY__SLUB_STRAYS_NEW || !(own->came % SY__SLUB_STRAYS_TO_RARE);
+}
+
 /* Of a slab whose objects are exchanged, in a call that ends. The dummy has no slab. */
 static inline void keep_exchanged(struct sy__slub_slot *own, void *object, uintptr_t word, ptrdiff_t here)
 {
 	if (!own->slab || own->stray_count >= own->stray_limit) {
 		put_marked_here(object, word, here, false);
-	} else if (sy__unlikely(!(sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_ONE))) {
+	} else if (sy__unlikely(!(sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_ONE)) && is_looked_at(own)) {
 		put_marked_here(object, word, here, true);
 	} else {
 		sy__slub_push_stray(own, object);

@@ -33,7 +33,9 @@
  * from then on kfree keeps its objects as strays without a look at the slab, whosever it is, its owner's as well. Of them one in
  * SY__SLUB_STRAYS_TO_ONE is looked at too, and all for which there is no room. If that is the owner's, it takes the mark away: of
  * slabs whose objects threads exchange for good most bear it, as most who look are others; slabs that have come to be worked in
- * by their owner alone have none, as it costs twice a branch that nobody foresees where some slabs have it and some have not.
+ * by their owner alone have none, as it costs twice a branch that nobody foresees where some slabs have it and some have not. A
+ * thread to which SY__SLUB_STRAYS_NEW have come of a class is at home by then in slabs of its own, or will never be: it looks at
+ * one in SY__SLUB_STRAYS_TO_RARE of exchanged slabs, since each look waits for the slab, and is a slow call.
  * The mark is a hint: a thread that finds an old one does what was right with it. A new slab has none.
  *
  * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_FIRST or more, one serves before the slot looks at its own
