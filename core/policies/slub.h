@@ -49,9 +49,9 @@ struct sy__slub_slab {
 SY_ASSERT_SLAB_STATE(struct sy__slub_slab, cache);
 
 #define SY__SLUB_NOBODY 0u
-#define SY__SLUB_STRAYS_FIRST 8u /* strays of a slot that serve before its own slabs */
 #define SY__SLUB_MOST_STRAYS 65534u /* that can be asked for: what a slot counts, and one more */
 #define SY__SLUB_ROW 16u /* strays that a slot keeps which has no active slab, of small objects */
+#define SY__SLUB_STRAYS_TO_SLAB 8u /* allocations that find strays and no active slab, to one that gets such; a power of two */
 #define SY__SLUB_STRAYS_TO_ONE 32u /* strays that come to one that is looked at, a power of two */
 #define SY__SLUB_STRAYS_NEW 2048u /* that come to a slot since its thread began, before fewer are looked at of exchanged slabs: */
 #define SY__SLUB_STRAYS_TO_RARE 256u /* a power of two; see slub_strays.c */
@@ -531,13 +531,13 @@ static inline bool sy__slub_serving(const struct sy__slub_slot *own)
 	return own->slab && own->stray_limit;
 }
 
-/* The stray that was kept last, of a slot whose freelist is empty, if there are at least so many, and they may serve; or NULL.
- * Writes nothing to a slot that has none. */
-static inline void *sy__slub_pop_stray(bool serving, struct sy__slub_slot *own, size_t least)
+/* The stray that was kept last, of a slot whose freelist is empty, if there is one, and it may serve; or NULL. Writes nothing to a
+ * slot that has none. */
+static inline void *sy__slub_pop_stray(bool serving, struct sy__slub_slot *own)
 {
 	struct sy__slub_stray *stray = own->strays;
 
-	if (sy__likely(own->stray_count < least) || !serving) {
+	if (sy__likely(!stray) || !serving) {
 		if (sy__unlikely(own->astray))
 			own->astray = false;
 		return NULL;

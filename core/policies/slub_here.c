@@ -65,7 +65,7 @@ static inline void *refilled_more(struct sy__slub_cache *cache, struct sy__slub_
 /* The same of all that it owns, and keeps. */
 static inline void *refilled(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	void *object = sy__slub_pop_stray(sy__slub_serving(own), own, SY__SLUB_STRAYS_FIRST);
+	void *object = sy__slub_pop_stray(sy__slub_serving(own), own);
 
 	if (object)
 		return sy__slub_hand_out_stray(own, object);
@@ -358,7 +358,7 @@ static SY__OUT_OF_LINE void *malloc_carved_here(size_t size, struct sy_heap *hea
 
 SY__OUT_OF_LINE void *sy__slub_malloc_refill(size_t size, struct sy_heap *heap, struct sy__slub_slot *own)
 {
-	void *object = sy__slub_pop_stray(sy__slub_serving(own), own, SY__SLUB_STRAYS_FIRST);
+	void *object = sy__slub_pop_stray(sy__slub_serving(own), own);
 
 	if (object)
 		return sy__slub_hand_out_stray(own, object);

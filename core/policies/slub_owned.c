@@ -353,25 +353,24 @@ void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 	return object;
 }
 
-/* Whether the slot's strays serve. Of a slot without an active slab they do seven times out of eight: one that allocates what it
- * has just freed of another's would else never come by a slab of its own. */
+/* Whether the slot's strays serve. Without an active slab they do but for one time in SY__SLUB_STRAYS_TO_SLAB: a thread that
+ * allocates what it has just freed of another's would else never come by a slab of its own. */
 static bool serving(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
-	return sy__slub_serves_strays(cache) && (own->slab || !own->stray_count || sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_FIRST);
+	return sy__slub_serves_strays(cache) && (own->slab || !own->strays || sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_SLAB);
 }
 
-/* The same on that node, with or without a freelist; of slabs that have not enough, too, if any will do. Slabs of other nodes on
+/* An object of what the slot owns, or keeps, on that node, with or without a freelist; of slabs that have not enough, too, if any will do. Slabs of other nodes on
  * the way are given up; strays there are only in heaps of one node. */
 void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node, bool any)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	bool strays = serving(cache, own);
 	void *object;
 
 	if (own->freelist)
 		object = own->astray ? sy__slub_pop(cache, own) : NULL;
 	else
-		object = sy__slub_pop_stray(strays, own, SY__SLUB_STRAYS_FIRST);
+		object = sy__slub_pop_stray(serving(cache, own), own);
 	any = any || sy__slub_takes_any(own);
 	while (!object && (own->slab || activate_next(cache, own, any))) {
 		if (node != SY_ANY_NODE && node != own->node)
@@ -379,7 +378,7 @@ void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node
 		else
 			object = from_active(cache, own, any);
 	}
-	return object ? object : sy__slub_pop_stray(strays, own, 1);
+	return object;
 }
 
 /* ---- Freeing --------------------------------------------------------------------------------------------------------- */

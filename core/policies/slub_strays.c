@@ -35,12 +35,11 @@
  * slabs whose objects threads exchange for good most bear it, as most who look are others; slabs that have come to be worked in
  * by their owner alone have none, as it costs twice a branch that nobody foresees where some slabs have it and some have not. A
  * thread to which SY__SLUB_STRAYS_NEW have come of a class is at home by then in slabs of its own, or will never be: it looks at
- * one in SY__SLUB_STRAYS_TO_RARE of exchanged slabs, since each look waits for the slab, and is a slow call.
- * The mark is a hint: a thread that finds an old one does what was right with it. A new slab has none.
+ * one in SY__SLUB_STRAYS_TO_RARE of exchanged slabs, since each look waits for the slab, and is a slow call. The mark is a hint: a
+ * thread that finds an old one does what was right with it. A new slab has none.
  *
- * When the slot's freelist is empty, and strays are SY__SLUB_STRAYS_FIRST or more, one serves before the slot looks at its own
- * slabs: it is likely to be in this processor's cache. Any serve before something is asked of the node. They are never noted as
- * handed out last (sy__slub_hand_out_stray says why).
+ * When a slot's freelist is empty, a stray serves before what is in the slot's own slabs: it is likely to be in this processor's
+ * cache. They are never noted as handed out last (sy__slub_hand_out_stray says why).
  *
  * Which objects. Not those smaller than a cache line: their neighbours in it belong to others, who would share the line with this
  * thread from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects

@@ -345,7 +345,7 @@ static void *frees_one_and_takes(void *nothing)
 {
 	sy_mfree(heap, sy_malloc(heap, 8, 0));
 	free_last(1);
-	for (unsigned i = 0; i < SY__SLUB_STRAYS_FIRST; i++)
+	for (unsigned i = 0; i < SY__SLUB_STRAYS_TO_SLAB; i++)
 		sy_free(cache, sy_alloc(cache, 0));
 	CHECK(sy__slub_slot_here(sy__slub_cache(cache)->slots, sy__call_here())->slab != NULL);
 	sy_heap_trim(heap);
