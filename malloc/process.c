@@ -42,6 +42,7 @@
 #define DEFAULT_SPEC "slub"
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
 #define UNKNOWN SIZE_MAX
+#define APART 16u                      /* part of a limit that is left where it is not known what there is beside the heap */
 #define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
 
 static struct sy_heap *the_heap;
@@ -210,17 +211,31 @@ static void end(void)
 	sy__unlock(&starting);
 }
 
-/* Half of what a limit leaves beside all else. Where that is not known the system refuses what is too much. */
-static size_t share(size_t limit)
+/* Half of what a limit leaves, beside so much else. Where that is not known the system refuses what is too much. */
+static size_t share(size_t limit, size_t beside)
 {
-	size_t beside = others();
-
 	return range(minus(limit, beside == UNKNOWN ? 0 : beside) / 2);
+}
+
+/* As far as the system lets it, but for a part of the limit, as a stack that can't grow ends the program. */
+static bool take_most(size_t limit)
+{
+	void *apart = sy__source_reserve(limit / APART);
+	size_t bytes = apart ? share(limit, UNKNOWN) : range(sy__pages_addresses(the_heap));
+	bool reached = sy__pages_reach(the_heap, bytes);
+
+	if (apart)
+		sy__source_release(apart, limit / APART);
+	return reached;
 }
 
 static bool take_share(size_t limit)
 {
-	return sy__pages_reach(the_heap, limit == SIZE_MAX ? limit : share(limit));
+	size_t beside = limit == SIZE_MAX ? 0 : others();
+
+	if (beside == UNKNOWN)
+		return take_most(limit);
+	return sy__pages_reach(the_heap, limit == SIZE_MAX ? limit : share(limit, beside));
 }
 
 void sy__process_limited(size_t bytes)
@@ -320,7 +335,7 @@ bool sy__process_reach_further(void)
 
 	if (limit != SIZE_MAX && begin()) {
 		before = sy__pages_addresses(the_heap);
-		if (share(limit) > range(before))
+		if (share(limit, others()) > range(before))
 			take_share(limit);
 		further = sy__pages_addresses(the_heap) > before;
 		end();

@@ -71,6 +71,15 @@ static void run_thread(void)
 		CHECK_EQUAL(pthread_join(thread, NULL), 0);
 }
 
+/* More of the stack than the program had till now. */
+static __attribute__((noinline)) void use_stack(void)
+{
+	volatile char deep[256 << 10];
+
+	for (size_t at = sizeof(deep); at; at -= 4 << 10)
+		deep[at - 1] = 1;
+}
+
 /* What a program has beside the heap. */
 static void use_rest(size_t bytes)
 {
@@ -96,6 +105,7 @@ static void fill_up(size_t least)
 
 	memset(before, 7, 1000);
 	count = take_pieces();
+	use_stack();
 	CHECK(count < MOST);
 	CHECK(count * PIECE >= least);
 	CHECK_EQUAL(errno, ENOMEM);
