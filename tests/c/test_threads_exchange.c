@@ -36,11 +36,16 @@ static bool is_marked(void)
 }
 
 /* The caller's. */
-static size_t strays(void)
+static struct sy__slub_slot *slot(void)
 {
 	struct sy_page *page = sy__heads_of(&sy__slub_heap(heap)->heads, objects[0]);
 
-	return sy__slub_slot_here(sy__slub_slab(page)->cache->slots, sy__call_here())->stray_count;
+	return sy__slub_slot_here(sy__slub_slab(page)->cache->slots, sy__call_here());
+}
+
+static size_t strays(void)
+{
+	return slot()->stray_count;
 }
 
 static void take(void)
@@ -157,15 +162,16 @@ static void owner_ends_it(void)
 	close_slab(end);
 }
 
-/* By one in some that it keeps. */
-static void owner_looks(void)
+/* By one in some that it keeps, seldom if it has kept many. */
+static void owner_looks(uint16_t came, unsigned one)
 {
 	unsigned at = MARKS + LIMIT - 1;
 
 	open_slab();
 	run(exchanges, MARKS);
+	slot()->came = came;
 	give(MARKS, at);
-	for (unsigned kept = LIMIT - 1; kept < SY__SLUB_STRAYS_TO_ONE - 1; kept++) {
+	for (unsigned kept = LIMIT - 1; kept < one - 1; kept++) {
 		give(at, at + 1);
 		objects[at] = sy_malloc(heap, SIZE, 0);
 	}
@@ -219,7 +225,8 @@ int main(void)
 	others_keep();
 	owner_keeps();
 	owner_ends_it();
-	owner_looks();
+	owner_looks(0, SY__SLUB_STRAYS_TO_ONE);
+	owner_looks(SY__SLUB_STRAYS_NEW, SY__SLUB_STRAYS_TO_RARE);
 	new_slab_is_unmarked();
 	rows_go_home(1);
 	rows_go_home(2);
