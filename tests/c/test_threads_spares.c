@@ -1,8 +1,9 @@
 /*
  * Empty slabs that a thread keeps because it needs them again and again (core/policies/slub_owned.c): they serve it without a
  * request of pages, in order of addresses; and go when it needs memory for something else, when its cache shrinks, after a
- * while, and with the thread.
+ * while, and with the thread. Where again and again memory had to come even so, none is kept for a while.
  */
+#include "core/rows.h"
 #include "threads_heap.h"
 
 #define SIZE 1000
@@ -88,18 +89,53 @@ static void *they_serve(void *nothing)
 	return nothing;
 }
 
+static void give_last_first(void)
+{
+	for (unsigned i = OBJECTS; i--;)
+		sy_mfree(heap, objects[i]);
+}
+
+static unsigned neighbours(void)
+{
+	unsigned count = 0;
+
+	take(SIZE, OBJECTS);
+	for (unsigned i = 1; i < OBJECTS; i++)
+		count += (char *)objects[i] - (char *)objects[i - 1] == 1024;
+	return count;
+}
+
 static void *in_order(void *nothing)
 {
-	unsigned neighbours = 0;
-
 	batches();
 	take(SIZE, OBJECTS);
 	give(OBJECTS, 7);
-	take(SIZE, OBJECTS);
-	for (unsigned i = 1; i < OBJECTS; i++)
-		neighbours += (char *)objects[i] - (char *)objects[i - 1] == 1024;
-	CHECK(neighbours > OBJECTS / 2);
+	CHECK(neighbours() > OBJECTS / 2);
+	give_last_first();
+	CHECK(neighbours() > OBJECTS / 2);
 	give(OBJECTS, 1);
+	return nothing;
+}
+
+/* Each batch is larger than any before. */
+static void *needs_more_each_time(void *nothing)
+{
+	unsigned count = OBJECTS / 5, more = 4 * OBJECTS / 5 / (SY__SPARES_IN_VAIN + BATCHES); /* than a slab */
+
+	for (unsigned vain = 0; vain < SY__SPARES_IN_VAIN - BATCHES; vain++, count += more) {
+		take(SIZE, count);
+		give(count, 1);
+	}
+	CHECK(slabs() > 10);
+	for (; count <= OBJECTS; count += more) {
+		take(SIZE, count);
+		give(count, 1);
+	}
+	CHECK(slabs() <= USUAL);
+	sy__settle_soon(heap);
+	sy__heap_tick(heap);
+	batches();
+	CHECK(slabs() > 10);
 	return nothing;
 }
 
@@ -176,6 +212,7 @@ int main(void)
 	run(they_serve);
 	run(in_order);
 	run(slow_frees);
+	run(needs_more_each_time);
 	run(they_go_for_others);
 	run(they_go_for_large_ones);
 	run(they_go_after_a_while);
