@@ -360,8 +360,8 @@ static bool serving(const struct sy__slub_cache *cache, struct sy__slub_slot *ow
 	return sy__slub_serves_strays(cache) && (own->slab || !own->strays || sy__slub_one_more(&own->came) % SY__SLUB_STRAYS_TO_SLAB);
 }
 
-/* An object of what the slot owns, or keeps, on that node, with or without a freelist; of slabs that have not enough, too, if any will do. Slabs of other nodes on
- * the way are given up; strays there are only in heaps of one node. */
+/* An object of what the slot owns, or keeps, on that node, with or without a freelist; of slabs that have not enough, too, if any
+ * will do. Slabs of other nodes on the way are given up; strays there are only in heaps of one node. */
 void *sy__slub_alloc_owned(struct sy__slub_cache *cache, unsigned slot, int node, bool any)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
