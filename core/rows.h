@@ -7,7 +7,7 @@
 #define SY__ROWS 7u
 #define SY__ROWS_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */
 #define SY__ROWS_TOO_MUCH 8u
-#define SY__SPARES_IN_VAIN 16u
+#define SY__SPARES_IN_VAIN 16u /* times that spares go and memory comes even so, between two times that a heap settles, until none is kept */
 
 /* What a slot keeps. */
 struct sy__rows {
@@ -17,7 +17,7 @@ struct sy__rows {
 	uint16_t sum;             /* of these pages */
 	uint16_t oldest;          /* is replaced next */
 	bool spares;              /* the slot keeps empty slabs, too, which go like runs when memory is to come; */
-	uint8_t spares_in_vain;   /* how often it came even so, since the heap settled: SY__SPARES_IN_VAIN times, better none */
+	uint8_t spares_in_vain;   /* how often it came even so, since the heap settled; at most SY__SPARES_IN_VAIN */
 };
 sy__static_assert(sizeof(struct sy__rows) <= SY_CACHE_LINE, "a line of each slot");
 

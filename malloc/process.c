@@ -229,13 +229,11 @@ static bool take_most(size_t limit)
 	return reached;
 }
 
-static bool take_share(size_t limit)
+static bool take_share(size_t limit, size_t beside)
 {
-	size_t beside = limit == SIZE_MAX ? 0 : others();
-
-	if (beside == UNKNOWN)
-		return take_most(limit);
-	return sy__pages_reach(the_heap, limit == SIZE_MAX ? limit : share(limit, beside));
+	if (limit == SIZE_MAX)
+		return sy__pages_reach(the_heap, limit);
+	return beside == UNKNOWN ? take_most(limit) : sy__pages_reach(the_heap, share(limit, beside));
 }
 
 void sy__process_limited(size_t bytes)
@@ -243,7 +241,7 @@ void sy__process_limited(size_t bytes)
 	int error = errno;
 
 	if (begin()) {
-		take_share(bytes);
+		take_share(bytes, others());
 		end();
 	}
 	errno = error;
@@ -274,7 +272,7 @@ static bool make_room(size_t limit, size_t bytes)
 		sy__pages_reach(the_heap, range(minus(rest, BEFORE_FIRST) / 2));
 		made = beside == UNKNOWN ? has_room(bytes) : sy__pages_addresses(the_heap) <= rest;
 		if (!made)
-			take_share(limit);
+			take_share(limit, beside);
 	}
 	end();
 	return made;
@@ -329,14 +327,15 @@ void sy__process_trimmed(void)
 
 bool sy__process_reach_further(void)
 {
-	size_t limit = limit_now(RLIMIT_AS), before;
+	size_t limit = limit_now(RLIMIT_AS), before, beside;
 	int error = errno;
 	bool further = false;
 
 	if (limit != SIZE_MAX && begin()) {
 		before = sy__pages_addresses(the_heap);
-		if (share(limit, others()) > range(before))
-			take_share(limit);
+		beside = others();
+		if (share(limit, beside) > range(before))
+			take_share(limit, beside);
 		further = sy__pages_addresses(the_heap) > before;
 		end();
 	}

@@ -341,8 +341,8 @@ static inline void *from_active(struct sy__slub_cache *cache, struct sy__slub_sl
 	return more(cache, own, any) ? sy__slub_pop(cache, own) : NULL;
 }
 
-/* An object of what the slot owns, which has no strays or too few, and nothing on its freelist; or NULL, as of the dummy. In its local
- * section, or a call. */
+/* An object of what the slot owns, which has no strays that serve, and nothing on its freelist; or NULL, as of the dummy. In its
+ * local section, or a call. */
 void *sy__slub_refill(struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	bool any = sy__slub_takes_any(own);

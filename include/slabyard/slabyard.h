@@ -253,8 +253,8 @@ void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
 
 /* All zero, or NULL in place of them: what suits most programs. */
 struct sy_heap_options {
-	size_t reserve;     /* bytes of address space, which cost nothing, less than SY_HEAP_ADDRESSES; 0: twice the machine's memory, or less if that is
-	                     * refused, but no less than the limit */
+	size_t reserve;     /* bytes of address space, which cost nothing, less than SY_HEAP_ADDRESSES; 0: twice the machine's memory, or
+	                     * less if that is refused, but no less than the limit */
 	size_t limit;       /* bytes that the heap may hold at most, its own bookkeeping included; 0, or more than is reserved: all that is reserved */
 	void *buffer;       /* all memory for objects is from here, in place of the operating system's; it outlives the heap. What threads have of
 	                     * caches (a page of each thread in 2 MiB of addresses) and slub's table of pages (8 bytes for each) are not. */

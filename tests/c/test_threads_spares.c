@@ -45,12 +45,16 @@ static void give(unsigned count, unsigned step)
 			sy_mfree(heap, objects[i]);
 }
 
+static void batch(unsigned count)
+{
+	take(SIZE, count);
+	give(count, 1);
+}
+
 static void batches(void)
 {
-	for (unsigned batch = 0; batch < BATCHES; batch++) {
-		take(SIZE, OBJECTS);
-		give(OBJECTS, 1);
-	}
+	for (unsigned i = 0; i < BATCHES; i++)
+		batch(OBJECTS);
 }
 
 /* Of the size that batches are of. */
@@ -122,15 +126,11 @@ static void *needs_more_each_time(void *nothing)
 {
 	unsigned count = OBJECTS / 5, more = 4 * OBJECTS / 5 / (SY__SPARES_IN_VAIN + BATCHES); /* than a slab */
 
-	for (unsigned vain = 0; vain < SY__SPARES_IN_VAIN - BATCHES; vain++, count += more) {
-		take(SIZE, count);
-		give(count, 1);
-	}
+	for (unsigned vain = 0; vain < SY__SPARES_IN_VAIN - BATCHES; vain++, count += more)
+		batch(count);
 	CHECK(slabs() > 10);
-	for (; count <= OBJECTS; count += more) {
-		take(SIZE, count);
-		give(count, 1);
-	}
+	for (; count <= OBJECTS; count += more)
+		batch(count);
 	CHECK(slabs() <= USUAL);
 	sy__settle_soon(heap);
 	sy__heap_tick(heap);
