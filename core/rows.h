@@ -7,7 +7,7 @@
 #define SY__ROWS 7u
 #define SY__ROWS_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */
 #define SY__ROWS_TOO_MUCH 8u
-#define SY__SPARES_IN_VAIN 16u /* times that spares go and memory comes even so, between two times that a heap settles, until none is kept */
+#define SY__SPARES_IN_VAIN 16u /* times, since a heap settled, that spares go and memory comes even so, until none is kept */
 
 /* What a slot keeps. */
 struct sy__rows {
