@@ -315,14 +315,14 @@ static struct sy_page *next_worth(const struct sy__slub_cache *cache, struct sy_
 /* Makes the slot's next slab its active one, of which nothing is on its freelist yet, or of a spare one something. */
 static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_slot *own, bool any)
 {
-	bool many = own->empty_slabs > cache->empty_limit && !own->partial;
+	uint32_t empties = own->empty_slabs;
 	struct sy_page *page = any ? sy__slub_next_owned(cache, own) : next_worth(cache, own);
 
 	if (sy__unlikely(!page))
 		return false;
 	own->slab = page;
 	own->node = (int16_t)sy__page_node(page);
-	if (sy__unlikely(many))
+	if (sy__unlikely(own->empty_slabs < empties && empties > cache->empty_limit))
 		begin_anew(cache, own);
 	return true;
 }

@@ -9,11 +9,14 @@
 #define SIZE 1000
 #define OTHER 2000
 #define OBJECTS 1000 /* 1 MiB, of at most 4 */
+#define SMALL 64
+#define SMALLS 8000
+#define STAY 1100 /* of these: more than two slabs have */
 #define BATCHES 4
 #define USUAL 3u /* slabs that a thread keeps of any cache without an object in use: two, and the one it allocates from */
 
 static struct sy_heap *heap;
-static void *objects[OBJECTS];
+static void *objects[SMALLS];
 
 static uint64_t requests(void)
 {
@@ -99,14 +102,13 @@ static void give_last_first(void)
 		sy_mfree(heap, objects[i]);
 }
 
-static unsigned neighbours(void)
+static unsigned neighbours(unsigned count, unsigned size)
 {
-	unsigned count = 0;
+	unsigned found = 0;
 
-	take(SIZE, OBJECTS);
-	for (unsigned i = 1; i < OBJECTS; i++)
-		count += (char *)objects[i] - (char *)objects[i - 1] == 1024;
-	return count;
+	for (unsigned i = 1; i < count; i++)
+		found += (char *)objects[i] - (char *)objects[i - 1] == size;
+	return found;
 }
 
 static void *in_order(void *nothing)
@@ -114,10 +116,35 @@ static void *in_order(void *nothing)
 	batches();
 	take(SIZE, OBJECTS);
 	give(OBJECTS, 7);
-	CHECK(neighbours() > OBJECTS / 2);
+	take(SIZE, OBJECTS);
+	CHECK(neighbours(OBJECTS, 1024) > OBJECTS / 2);
 	give_last_first();
-	CHECK(neighbours() > OBJECTS / 2);
+	take(SIZE, OBJECTS);
+	CHECK(neighbours(OBJECTS, 1024) > OBJECTS / 2);
 	give(OBJECTS, 1);
+	return nothing;
+}
+
+/* While one slab waits, as too few of its objects are free for it to be taken up: it was full, with objects that stay. */
+static void *in_order_beside_one_that_waits(void *nothing)
+{
+	static void *stay[STAY];
+
+	for (unsigned i = 0; i < BATCHES; i++) {
+		take(SMALL, SMALLS);
+		give(SMALLS, 7);
+	}
+	take(SMALL, STAY);
+	memcpy(stay, objects, sizeof stay);
+	take(SMALL, SMALLS);
+	sy_mfree(heap, stay[STAY / 2]);
+	give(SMALLS, 7);
+	take(SMALL, SMALLS);
+	CHECK(neighbours(SMALLS, SMALL) > SMALLS / 2);
+	give(SMALLS, 1);
+	for (unsigned i = 0; i < STAY; i++)
+		if (i != STAY / 2)
+			sy_mfree(heap, stay[i]);
 	return nothing;
 }
 
@@ -211,6 +238,7 @@ int main(void)
 {
 	run(they_serve);
 	run(in_order);
+	run(in_order_beside_one_that_waits);
 	run(slow_frees);
 	run(needs_more_each_time);
 	run(they_go_for_others);
