@@ -95,7 +95,7 @@ bool sy__large_keep(struct sy_heap *heap, struct sy__rows *own, struct sy_page *
 
 	if (sy__unlikely(is_kept(head)))
 		return true;
-	if (sy__unlikely(place == SY__ROWS || !heap->rows_near))
+	if (sy__unlikely(place == SY__ROWS || !heap->rows_near || !sy__rows_serve(own)))
 		return false;
 	keep(heap, own, place, head);
 	return true;
@@ -189,7 +189,7 @@ void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 		return;
 	if (heap->threads)
 		sy__tick_sooner(run_pages(head));
-	if (heap->rows && heap->rows_near && slot) {
+	if (heap->rows && heap->rows_near && slot && sy__rows_keep(heap, slot)) {
 		keep(heap, sy__rows_of(heap, slot), sy__rows_make_room(heap, slot, run_pages(head)), head);
 		return;
 	}

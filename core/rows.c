@@ -18,6 +18,11 @@
  *   - whoever has taken pages whose memory was not there, for whatever use, gives it back as well (core/pages/interface.c), so that at most one
  *     request takes them while others lie here.
  *
+ * In vain. A program whose sizes differ by more than that each time has no use for what is kept: it would get the memory that it
+ * has just written to, which is in the processor's caches, only SY__ROWS frees later, and what lies side by side would not be
+ * joined. A slot in which SY__ROWS_IN_VAIN runs one after the other made room for younger ones before any served keeps no more;
+ * after a while it tries again.
+ *
  * Empty slabs that a policy's slots keep because they need them again and again (spares) go in the same way, before memory
  * comes that was not there: those of the slot that would take it.
  *
@@ -69,6 +74,18 @@ static void forget_taken(struct sy__rows *own)
 			sy__rows_forget(own, place);
 }
 
+bool sy__rows_keep(struct sy_heap *heap, unsigned slot)
+{
+	struct sy__rows *own = sy__rows_of(heap, slot);
+
+	if (sy__rows_serve(own))
+		return true;
+	if (own->sum)
+		sy__rows_end_slot(heap, slot);
+	own->in_vain++;
+	return false;
+}
+
 unsigned sy__rows_make_room(struct sy_heap *heap, unsigned slot, uint32_t pages)
 {
 	struct sy__rows *own = sy__rows_of(heap, slot);
@@ -76,7 +93,8 @@ unsigned sy__rows_make_room(struct sy_heap *heap, unsigned slot, uint32_t pages)
 
 	forget_taken(own);
 	while ((place = sy__rows_place(own, pages)) == SY__ROWS) {
-		end_one(heap, slot, own, own->oldest);
+		if (end_one(heap, slot, own, own->oldest))
+			own->in_vain++;
 		sy__rows_forget(own, own->oldest);
 		own->oldest = (uint16_t)((own->oldest + 1u) % SY__ROWS);
 	}

@@ -7,6 +7,7 @@
 #define SY__ROWS 7u
 #define SY__ROWS_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */
 #define SY__ROWS_TOO_MUCH 8u
+#define SY__ROWS_IN_VAIN 16u /* runs that a slot keeps one after the other for nothing, until it keeps none; of 256 then so many again */
 #define SY__SPARES_IN_VAIN 16u /* times, since a heap settled, that spares go and memory comes even so, until none is kept */
 
 /* What a slot keeps. */
@@ -18,6 +19,7 @@ struct sy__rows {
 	uint16_t oldest;          /* is replaced next */
 	bool spares;              /* the slot keeps empty slabs, too, which go like runs when memory is to come; */
 	uint8_t spares_in_vain;   /* how often it came even so, since the heap settled; at most SY__SPARES_IN_VAIN */
+	uint8_t in_vain;          /* runs since one served that had to make room, or were not kept; wraps */
 };
 sy__static_assert(sizeof(struct sy__rows) <= SY_CACHE_LINE, "a line of each slot");
 
@@ -70,6 +72,12 @@ static inline unsigned sy__rows_best(const struct sy__rows *own, uint32_t pages)
 	return found;
 }
 
+/* Whether runs that the slot frees are worth keeping. */
+static inline bool sy__rows_serve(const struct sy__rows *own)
+{
+	return own->in_vain < SY__ROWS_IN_VAIN;
+}
+
 /* In a call: a kept run of so many pages or hardly more; NULL: there is none. */
 static inline struct sy_page *sy__rows_take(struct sy_heap *heap, struct sy__rows *own, uint32_t pages)
 {
@@ -77,8 +85,10 @@ static inline struct sy_page *sy__rows_take(struct sy_heap *heap, struct sy__row
 		uint32_t number = sy__rows_take_out(own, place);
 
 		sy__rows_forget(own, place);
-		if (sy__likely(number))
+		if (sy__likely(number)) {
+			own->in_vain = 0;
 			return sy__rows_numbered(heap, number);
+		}
 	}
 	return NULL;
 }
@@ -105,7 +115,9 @@ static inline void sy__rows_put(struct sy_heap *heap, struct sy__rows *own, unsi
 		__atomic_store_n(&heap->rows_kept, true, __ATOMIC_RELAXED);
 }
 
-/* In a slow call of that slot: gives back what was kept longest until there is room, and where; everything. */
+/* In a slow call of that slot: whether it keeps the run that it frees; gives back what was kept longest until there is room, and
+ * where; everything. */
+bool sy__rows_keep(struct sy_heap *, unsigned slot);
 unsigned sy__rows_make_room(struct sy_heap *, unsigned slot, uint32_t pages);
 void sy__rows_end_slot(struct sy_heap *, unsigned slot);
 

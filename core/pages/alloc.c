@@ -277,6 +277,8 @@ static void give_to_zone(struct sy__zone *zone, struct sy_page *page, unsigned o
 	zone->used[from_use] -= (int64_t)1 << order;
 	zone->used[SY_USE_FREE] += (int64_t)1 << order;
 	sy__zone_free(zone, page, order, sy__pageblock_type(pages, sy__number(pages, page)));
+	if (order >= SY__RUN_ORDER)
+		zone->recent = sy__number(pages, page);
 	sy__unlock(&zone->lock);
 }
 

@@ -8,10 +8,14 @@
  * fit). The run is the start of it; the rest goes back to the free lists. Whoever asks for a power of two of pages may count on
  * its alignment, hence never comes here.
  *
+ * What was freed last is likely to be in the processor's caches still, and what fits best to be in none: to write to it waits for
+ * memory. So the extent around the large block that was freed last is tried first, and taken if all its memory is there and it
+ * is at most RECENT_TIMES as large as the run; to take it however large it is would leave more holes.
+ *
  * Where to look. An extent of n pages has a free block of a quarter of n at least. The lists of these orders lead to maximal
- * blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks are made, and about as many
- * blocks looked at as the run has pages, MOST_HEADS at most: that costs less than using them. If nothing fits, blocks serve the
- * request.
+ * blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks are made, and behind the first
+ * one about as many blocks looked at as the run has pages, MOST_HEADS at most: that costs less than using them. If nothing
+ * fits, blocks serve the request.
  *
  * A run is a row of blocks, each as large as its number and what is left of the run allow, hence owned and freed like any others.
  *
@@ -21,15 +25,17 @@
 #include "pages.h"
 #include "../rows.h"
 
-#define LEAST_RUN 32u
+#define LEAST_RUN (1u << SY__RUN_ORDER)
 #define MOST_WALKS 16u
 #define MOST_HEADS 512u
 #define GOOD_REST 64u /* one that is larger than the run by less than this share ends the search */
+#define RECENT_TIMES 2u /* so does one that is no more times as large, and was freed last */
 
 struct extent {
 	struct sy_page *start; /* NULL: none */
 	uint64_t pages;
 	uint64_t missing;      /* of those that the run would take, pages without memory */
+	bool recent;           /* has what was freed last, and may be taken for that */
 };
 
 struct search {
@@ -89,19 +95,32 @@ void sy__row_cut_block(const struct sy_pages *pages, struct sy_page *first, uint
 
 /* ---- Searching ---------------------------------------------------------------------------------------------------- */
 
+static bool is_recent(const struct search *search, const struct extent *extent)
+{
+	const struct sy__zone *zone = search->zone;
+
+	return !extent->missing && extent->pages <= RECENT_TIMES * search->wanted &&
+	       zone->recent - sy__number(zone->pages, extent->start) < extent->pages;
+}
+
 static bool better(const struct extent *extent, const struct extent *best)
 {
-	if (!best->start || extent->missing != best->missing)
-		return !best->start || extent->missing < best->missing;
+	if (!best->start || extent->recent != best->recent)
+		return !best->start || extent->recent;
+	if (extent->missing != best->missing)
+		return extent->missing < best->missing;
 	return extent->pages < best->pages;
 }
 
 /* The extent ends. */
 static void consider(struct search *search, struct extent *extent)
 {
-	if (extent->pages >= search->wanted && better(extent, &search->best))
-		search->best = *extent;
-	*extent = (struct extent){ NULL, 0, 0 };
+	if (extent->pages >= search->wanted) {
+		extent->recent = is_recent(search, extent);
+		if (better(extent, &search->best))
+			search->best = *extent;
+	}
+	*extent = (struct extent){ NULL, 0, 0, false };
 }
 
 static void extend(const struct search *search, struct extent *extent, struct sy_page *page, uint64_t pages)
@@ -129,7 +148,7 @@ static bool is_part(const struct sy_page *head)
 static void walk(struct search *search, uint64_t number)
 {
 	const struct sy__zone *zone = search->zone;
-	struct extent extent = { NULL, 0, 0 };
+	struct extent extent = { NULL, 0, 0, false };
 	uint64_t at = number;
 
 	for (; at < number + SY__MAX_BLOCK; search->heads++) {
@@ -168,7 +187,7 @@ static bool goes_on(const struct search *search)
 	const struct extent *best = &search->best;
 	bool good = best->start && !best->missing && best->pages - search->wanted <= search->wanted / GOOD_REST;
 
-	return !good && search->walks < MOST_WALKS && search->heads < most_heads(search);
+	return !good && !best->recent && search->walks < MOST_WALKS && search->heads < most_heads(search);
 }
 
 static void search_list(struct search *search, const struct sy__blocks *list)
@@ -245,6 +264,13 @@ static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned fla
 /* With the zone's lock held. */
 static void search_lists(struct search *search)
 {
+	uint64_t recent = search->zone->recent & ~(SY__MAX_BLOCK - 1);
+
+	if (recent < search->zone->next_ungrown) {
+		search->walked[search->walks++] = recent;
+		walk(search, recent);
+		search->heads = 0;
+	}
 	for (unsigned order = 62u - (unsigned)__builtin_clzll(search->wanted); order <= SY_MAX_ORDER && goes_on(search); order++)
 		search_list(search, &search->zone->free[order][SY_UNMOVABLE]);
 }

@@ -110,6 +110,7 @@ struct sy__zone {
 	struct sy__blocks free[SY_ORDERS][SY_MIGRATE_TYPES];
 	size_t ungrown_blocks;    /* [r] */
 	uint64_t next_ungrown;    /* frame number of the first */
+	uint64_t recent;          /* frame number of the large block that was freed last, see fit.c */
 	uint64_t pageblocks[SY_MIGRATE_TYPES];
 	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
 
@@ -340,6 +341,8 @@ void sy__zone_start(struct sy__zone *); /* pristine: all managed pages free and 
 void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no descriptor written */
 
 /* ---- fit.c ----------------------------------------------------------------------------------------------------- */
+
+#define SY__RUN_ORDER 5u /* of the least run that is placed so */
 
 /* So many pages for that heap, as a row of blocks, where they fit best; NULL: better of a block. Takes the lock. */
 struct sy_page *sy__run_take(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use);

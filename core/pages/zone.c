@@ -261,7 +261,7 @@ void sy__zone_start(struct sy__zone *zone)
 	uint64_t remainder = zone->managed % SY__MAX_BLOCK;
 
 	zone->present = zone->managed;
-	zone->next_ungrown = zone->start;
+	zone->next_ungrown = zone->recent = zone->start;
 	zone->ungrown_blocks = (size_t)(zone->managed / SY__MAX_BLOCK);
 	zone->pageblocks[SY_MOVABLE_TYPE] = (zone->span + sy__pageblock_pages(zone->pages) - 1) >> zone->pages->pageblock_order;
 	if (remainder)

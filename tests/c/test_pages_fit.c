@@ -94,6 +94,28 @@ static void smallest_is_best(void)
 	sy_heap_close(heap);
 }
 
+/* But what was freed last is taken, if all of its memory is there and it is not much too large. The slot keeps nothing whole
+ * meanwhile. */
+static void freed_last_is_better(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *large[3], *small[3], *huge[3];
+
+	fill(heap, large, 3, 100);
+	fill(heap, small, 3, 60);
+	fill(heap, huge, 3, 130);
+	sy_mfree(heap, small[1]);
+	sy_heap_shrink(heap);
+	sy_mfree(heap, large[1]);
+	sy_heap_shrink(heap);
+	CHECK(sy_malloc(heap, 50 * PAGE, 0) == large[1]);
+	sy_mfree(heap, huge[1]);
+	sy_heap_shrink(heap);
+	CHECK(sy_malloc(heap, 51 * PAGE, 0) == small[1]);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
 /* A power of two of pages stays aligned to its size: aligned allocation counts on that. */
 static void powers_stay_aligned(void)
 {
@@ -152,6 +174,7 @@ int main(void)
 {
 	neighbours_are_one_hole();
 	smallest_is_best();
+	freed_last_is_better();
 	powers_stay_aligned();
 	random_runs();
 	return check_result();

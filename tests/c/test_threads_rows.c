@@ -3,6 +3,7 @@
  * gives them back.
  */
 #include "core/large.h"
+#include "core/rows.h"
 #include "threads_support.h"
 
 #define PAGE SY_PAGE_SIZE
@@ -230,6 +231,33 @@ static void given_back(struct sy_heap *heap)
 	CHECK_EQUAL(held(heap), 0);
 }
 
+/* More sizes in turn than a slot keeps have no use for it: none is kept after a while, until some are tried again; and all that
+ * are again once one serves. */
+static void in_vain(const char *policy)
+{
+	static const size_t sizes[] = { 40, 49, 59, 71, 85, 102, 122, 147, 177, 213 };
+	struct sy_heap *heap = open_for(policy, 0);
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < 3; i++)
+		keep(heap, 900);
+	sy_heap_shrink(heap);
+	for (unsigned i = 0; i <= SY__ROWS_IN_VAIN + SY__ROWS; i++) {
+		keep(heap, sizes[i % 10]);
+		CHECK(held(heap) > 0 || i == SY__ROWS_IN_VAIN + SY__ROWS);
+	}
+	for (unsigned i = 0; i < 256; i++) {
+		keep(heap, sizes[i % 10]);
+		kept += held(heap) > 0;
+	}
+	CHECK(kept >= SY__ROWS_IN_VAIN && kept < 128);
+	for (unsigned i = 0; i < 256; i++)
+		keep(heap, 90);
+	CHECK(held(heap) >= 90);
+	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
 /* Memory does not come while there is some: neither for runs nor for slabs. */
 static void before_growth(const char *policy)
 {
@@ -396,6 +424,7 @@ int main(void)
 		freed_twice(heap);
 		CHECK_FINE(sy_pages_check(heap->pages));
 		sy_heap_close(heap);
+		in_vain(policies[i]);
 		before_growth(policies[i]);
 		before_failure(policies[i]);
 		by_threads(policies[i]);

@@ -228,7 +228,8 @@ slabyard_broken(rows_forgotten rows "slot ends" "in execution" core/rows.c [[
 		__atomic_store_n(&own->first[place], 0u, __ATOMIC_RELAXED);
 		sy__rows_forget(own, place);]])
 slabyard_broken(rows_room_lost rows "room" "in execution" core/rows.c [[
-		end_one(heap, slot, own, own->oldest);
+		if (end_one(heap, slot, own, own->oldest))
+			own->in_vain++;
 ]] [[
 ]])
 
