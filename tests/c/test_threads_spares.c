@@ -102,7 +102,7 @@ static void give_last_first(void)
 		sy_mfree(heap, objects[i]);
 }
 
-static unsigned neighbours(unsigned count, unsigned size)
+static unsigned neighbours(unsigned count, ptrdiff_t size)
 {
 	unsigned found = 0;
 
