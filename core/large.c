@@ -185,15 +185,18 @@ void sy__large_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
+	unsigned place = SY__ROWS;
+
 	if (heap->rows && is_kept(head))
 		return;
 	if (heap->threads)
 		sy__tick_sooner(run_pages(head));
-	if (heap->rows && heap->rows_near && slot && sy__rows_keep(heap, slot)) {
-		keep(heap, sy__rows_of(heap, slot), sy__rows_make_room(heap, slot, run_pages(head)), head);
-		return;
-	}
-	sy__large_give(heap, slot, head);
+	if (heap->rows && heap->rows_near && slot)
+		place = sy__rows_make_room(heap, slot, run_pages(head));
+	if (place != SY__ROWS)
+		keep(heap, sy__rows_of(heap, slot), place, head);
+	else
+		sy__large_give(heap, slot, head);
 }
 
 size_t sy__large_live(const struct sy_heap *heap)

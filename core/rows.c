@@ -74,23 +74,16 @@ static void forget_taken(struct sy__rows *own)
 			sy__rows_forget(own, place);
 }
 
-bool sy__rows_keep(struct sy_heap *heap, unsigned slot)
-{
-	struct sy__rows *own = sy__rows_of(heap, slot);
-
-	if (sy__rows_serve(own))
-		return true;
-	if (own->sum)
-		sy__rows_end_slot(heap, slot);
-	own->in_vain++;
-	return false;
-}
-
 unsigned sy__rows_make_room(struct sy_heap *heap, unsigned slot, uint32_t pages)
 {
 	struct sy__rows *own = sy__rows_of(heap, slot);
 	unsigned place;
 
+	if (!sy__rows_serve(own)) {
+		sy__rows_end_slot(heap, slot);
+		own->in_vain++;
+		return SY__ROWS;
+	}
 	forget_taken(own);
 	while ((place = sy__rows_place(own, pages)) == SY__ROWS) {
 		if (end_one(heap, slot, own, own->oldest))

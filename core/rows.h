@@ -115,9 +115,8 @@ static inline void sy__rows_put(struct sy_heap *heap, struct sy__rows *own, unsi
 		__atomic_store_n(&heap->rows_kept, true, __ATOMIC_RELAXED);
 }
 
-/* In a slow call of that slot: whether it keeps the run that it frees; gives back what was kept longest until there is room, and
- * where; everything. */
-bool sy__rows_keep(struct sy_heap *, unsigned slot);
+/* In a slow call of that slot: gives back what was kept longest until there is room for a run, and where; or everything, and the
+ * run is not worth keeping: SY__ROWS. The next gives back everything. */
 unsigned sy__rows_make_room(struct sy_heap *, unsigned slot, uint32_t pages);
 void sy__rows_end_slot(struct sy_heap *, unsigned slot);
 

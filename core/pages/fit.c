@@ -35,7 +35,6 @@ struct extent {
 	struct sy_page *start; /* NULL: none */
 	uint64_t pages;
 	uint64_t missing;      /* of those that the run would take, pages without memory */
-	bool recent;           /* has what was freed last, and may be taken for that */
 };
 
 struct search {
@@ -95,6 +94,7 @@ void sy__row_cut_block(const struct sy_pages *pages, struct sy_page *first, uint
 
 /* ---- Searching ---------------------------------------------------------------------------------------------------- */
 
+/* Whether an extent that suffices has what was freed last, and is to be taken for that. */
 static bool is_recent(const struct search *search, const struct extent *extent)
 {
 	const struct sy__zone *zone = search->zone;
@@ -103,10 +103,13 @@ static bool is_recent(const struct search *search, const struct extent *extent)
 	       zone->recent - sy__number(zone->pages, extent->start) < extent->pages;
 }
 
-static bool better(const struct extent *extent, const struct extent *best)
+static bool better(const struct search *search, const struct extent *extent)
 {
-	if (!best->start || extent->recent != best->recent)
-		return !best->start || extent->recent;
+	const struct extent *best = &search->best;
+	bool recent = is_recent(search, extent);
+
+	if (!best->start || recent != is_recent(search, best))
+		return !best->start || recent;
 	if (extent->missing != best->missing)
 		return extent->missing < best->missing;
 	return extent->pages < best->pages;
@@ -115,12 +118,9 @@ static bool better(const struct extent *extent, const struct extent *best)
 /* The extent ends. */
 static void consider(struct search *search, struct extent *extent)
 {
-	if (extent->pages >= search->wanted) {
-		extent->recent = is_recent(search, extent);
-		if (better(extent, &search->best))
-			search->best = *extent;
-	}
-	*extent = (struct extent){ NULL, 0, 0, false };
+	if (extent->pages >= search->wanted && better(search, extent))
+		search->best = *extent;
+	*extent = (struct extent){ NULL, 0, 0 };
 }
 
 static void extend(const struct search *search, struct extent *extent, struct sy_page *page, uint64_t pages)
@@ -144,13 +144,25 @@ static bool is_part(const struct sy_page *head)
 	return sy__use(head) == SY_USE_FREE && sy__migrate(head) == SY_UNMOVABLE;
 }
 
-/* All extents that begin in a maximal block. */
-static void walk(struct search *search, uint64_t number)
+static bool was_walked(const struct search *search, uint64_t number)
 {
+	for (unsigned i = 0; i < search->walks; i++)
+		if (search->walked[i] == number)
+			return true;
+	return false;
+}
+
+/* All extents that begin in the maximal block of that page. */
+static void walk(struct search *search, uint64_t within)
+{
+	uint64_t number = within & ~(SY__MAX_BLOCK - 1);
 	const struct sy__zone *zone = search->zone;
-	struct extent extent = { NULL, 0, 0, false };
+	struct extent extent = { NULL, 0, 0 };
 	uint64_t at = number;
 
+	if (was_walked(search, number))
+		return;
+	search->walked[search->walks++] = number;
 	for (; at < number + SY__MAX_BLOCK; search->heads++) {
 		struct sy_page *page = sy__page(zone->pages, at);
 
@@ -169,14 +181,6 @@ static void walk(struct search *search, uint64_t number)
 	consider(search, &extent);
 }
 
-static bool was_walked(const struct search *search, uint64_t number)
-{
-	for (unsigned i = 0; i < search->walks; i++)
-		if (search->walked[i] == number)
-			return true;
-	return false;
-}
-
 static unsigned most_heads(const struct search *search)
 {
 	return search->wanted < MOST_HEADS ? (unsigned)search->wanted : MOST_HEADS;
@@ -185,21 +189,16 @@ static unsigned most_heads(const struct search *search)
 static bool goes_on(const struct search *search)
 {
 	const struct extent *best = &search->best;
-	bool good = best->start && !best->missing && best->pages - search->wanted <= search->wanted / GOOD_REST;
+	bool fits = !best->missing && best->pages - search->wanted <= search->wanted / GOOD_REST;
+	bool good = best->start && (fits || is_recent(search, best));
 
-	return !good && !best->recent && search->walks < MOST_WALKS && search->heads < most_heads(search);
+	return !good && search->walks < MOST_WALKS && search->heads < most_heads(search);
 }
 
 static void search_list(struct search *search, const struct sy__blocks *list)
 {
-	for (struct sy_page *page = list->first; page && goes_on(search); page = page->free.next) {
-		uint64_t number = sy__number(search->zone->pages, page) & ~(SY__MAX_BLOCK - 1);
-
-		if (was_walked(search, number))
-			continue;
-		search->walked[search->walks++] = number;
-		walk(search, number);
-	}
+	for (struct sy_page *page = list->first; page && goes_on(search); page = page->free.next)
+		walk(search, sy__number(search->zone->pages, page));
 }
 
 /* ---- Taking ------------------------------------------------------------------------------------------------------- */
@@ -264,13 +263,9 @@ static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned fla
 /* With the zone's lock held. */
 static void search_lists(struct search *search)
 {
-	uint64_t recent = search->zone->recent & ~(SY__MAX_BLOCK - 1);
-
-	if (recent < search->zone->next_ungrown) {
-		search->walked[search->walks++] = recent;
-		walk(search, recent);
-		search->heads = 0;
-	}
+	if (search->zone->recent < search->zone->next_ungrown)
+		walk(search, search->zone->recent);
+	search->heads = 0;
 	for (unsigned order = 62u - (unsigned)__builtin_clzll(search->wanted); order <= SY_MAX_ORDER && goes_on(search); order++)
 		search_list(search, &search->zone->free[order][SY_UNMOVABLE]);
 }

@@ -1,6 +1,6 @@
 /*
- * Runs that slots keep (core/rows.c): what is served by them and what is not, how much they are at most, and everybody who
- * gives them back.
+ * Runs that slots keep (core/rows.c): what is served by them and what is not, how much they are at most, when none is kept, and
+ * everybody who gives them back.
  */
 #include "core/large.h"
 #include "core/rows.h"
