@@ -50,8 +50,9 @@ static void *takes(void *nothing)
 enum { BEGINS, WAITS, FREES, ENDS };
 
 static atomic_uint third;
+static pthread_t third_thread;
 
-/* A third thread, which has a slot before the other one ends, frees a slab's objects when it is told to. */
+/* A third thread, which has a slot before the other one ends, frees a slab's objects if it is told to, and ends. */
 static void *frees_a_slab(void *nothing)
 {
 	unsigned of_a_slab = SY_PAGE_SIZE / SIZE;
@@ -62,8 +63,15 @@ static void *frees_a_slab(void *nothing)
 		sched_yield();
 	for (unsigned i = of_a_slab + 1; third == FREES && i < 2 * of_a_slab; i++)
 		free_one(i);
-	third = WAITS;
 	return nothing;
+}
+
+static void end_third(unsigned told)
+{
+	if (third == WAITS) {
+		third = told;
+		pthread_join(third_thread, NULL);
+	}
 }
 
 /* ---- What is seen of it ---------------------------------------------------------------------------------------------- */
@@ -116,14 +124,14 @@ static size_t slabs_here(void)
 
 static void run(bool lives, unsigned count, unsigned each, void (*work)(bool lives))
 {
-	pthread_t thread, helper;
+	pthread_t thread;
 
 	wanted = count;
 	freed_each = each;
 	taken = false;
 	may_end = !lives;
 	third = BEGINS;
-	CHECK_EQUAL(pthread_create(&helper, NULL, frees_a_slab, NULL), 0);
+	CHECK_EQUAL(pthread_create(&third_thread, NULL, frees_a_slab, NULL), 0);
 	while (third != WAITS)
 		sched_yield();
 	CHECK_EQUAL(pthread_create(&thread, NULL, takes, NULL), 0);
@@ -138,8 +146,7 @@ static void run(bool lives, unsigned count, unsigned each, void (*work)(bool liv
 	may_end = true;
 	if (lives)
 		pthread_join(thread, NULL);
-	third = ENDS;
-	pthread_join(helper, NULL);
+	end_third(ENDS);
 	sy_free(cache, own);
 	sy_heap_trim(heap);
 	CHECK(sy_cache_destroy(cache, NULL));
@@ -184,14 +191,12 @@ static void frees_into_full(bool lives)
 	CHECK_EQUAL(look().strays, BEFORE);
 }
 
-/* A third one frees all that is in use of a partial slab, and nobody notices. */
+/* A third one frees all that is in use of a partial slab, and nobody notices; what it kept of it has gone home at its end. */
 static void frees_beside_empty(bool lives)
 {
 	unsigned at = 2 * SY_PAGE_SIZE / SIZE;
 
-	third = FREES;
-	while (third != WAITS)
-		sched_yield();
+	end_third(FREES);
 	CHECK_EQUAL(look().strays, 0);
 	for (unsigned freed = 0; freed <= BEFORE; at++)
 		if (objects[at]) {
