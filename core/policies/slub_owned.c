@@ -44,9 +44,10 @@
  * SPARE_BYTES: a program that frees what it has as a whole, and allocates as much again, would have its slabs end and begin
  * each time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot
  * gets pages that had no memory yet (core/rows.c); if it gets such pages even so, and again and again, it keeps none until the
- * heap settles, which is each second. Then they go as well, and how many are needed is found out anew. Where many are kept, what is
- * in them has left the processor's caches, and each allocation would wait for its object's link, which says where the next one is:
- * such a slab is carved anew. Of slabs that others have filled it is the node that keeps some (slub_nodes.c).
+ * heap settles, which is each second. Then they go as well, and how many are needed is found out anew. What is in the empty
+ * slabs of a slot that keeps spares has left the processor's caches, and each allocation would wait for its object's link, which
+ * says where the next one is: there each of them is carved anew. Of slabs that others have filled it is the node that keeps some
+ * (slub_nodes.c).
  *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires
@@ -65,7 +66,7 @@
  * before they are used. The active slab's `uncarved` last objects are on no list; they are linked as they are needed, up to the
  * end of a page at a time, or a few large ones. Objects of caches with constructors are linked as they are made. Of a slab of
  * its node's that is empty the list is forgotten, and it is carved anew. One that becomes empty as the slot's own keeps its
- * list, unless it is one of many: to link its objects again, page by page, takes longer where they are still in a cache.
+ * list, unless the slot keeps spares: to link its objects again, page by page, takes longer where they are still in a cache.
  *
  * All of this is the slot's own state and one word, so it runs inside a fast call, without a lock: refilling a slot is a slow
  * call only when the node's list or the page allocator is needed. tests/model/ tries all interleavings.
@@ -278,7 +279,7 @@ static inline bool more(struct sy__slub_cache *cache, struct sy__slub_slot *own,
 	}
 }
 
-/* The active slab is one of many that were empty. If all its objects are held: as if new. */
+/* The active slab was empty, of a slot that keeps spares. If all its objects are held: as if new. */
 static SY__OUT_OF_LINE void begin_anew(const struct sy__slub_cache *cache, struct sy__slub_slot *own)
 {
 	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
@@ -322,7 +323,7 @@ static inline bool activate_next(struct sy__slub_cache *cache, struct sy__slub_s
 		return false;
 	own->slab = page;
 	own->node = (int16_t)sy__page_node(page);
-	if (sy__unlikely(own->empty_slabs < empties && empties > cache->empty_limit))
+	if (sy__unlikely(own->empty_slabs < empties && own->spare))
 		begin_anew(cache, own);
 	return true;
 }

@@ -125,15 +125,30 @@ static void *in_order(void *nothing)
 	return nothing;
 }
 
+static void smalls(void)
+{
+	for (unsigned i = 0; i < BATCHES; i++) {
+		take(SMALL, SMALLS);
+		give(SMALLS, 7);
+	}
+}
+
+/* Those as well of which no more are left than a thread would keep in any case. */
+static void *in_order_to_the_last(void *nothing)
+{
+	smalls();
+	take(SMALL, SMALLS);
+	CHECK(neighbours(SMALLS, SMALL) > SMALLS / 10 * 9);
+	give(SMALLS, 1);
+	return nothing;
+}
+
 /* While one slab waits, as too few of its objects are free for it to be taken up: it was full, with objects that stay. */
 static void *in_order_beside_one_that_waits(void *nothing)
 {
 	static void *stay[STAY];
 
-	for (unsigned i = 0; i < BATCHES; i++) {
-		take(SMALL, SMALLS);
-		give(SMALLS, 7);
-	}
+	smalls();
 	take(SMALL, STAY);
 	memcpy(stay, objects, sizeof stay);
 	take(SMALL, SMALLS);
@@ -238,6 +253,7 @@ int main(void)
 {
 	run(they_serve);
 	run(in_order);
+	run(in_order_to_the_last);
 	run(in_order_beside_one_that_waits);
 	run(slow_frees);
 	run(needs_more_each_time);
