@@ -54,10 +54,17 @@ static void batch(unsigned count)
 	give(count, 1);
 }
 
+static void batches_of(size_t size, unsigned count, unsigned step)
+{
+	for (unsigned i = 0; i < BATCHES; i++) {
+		take(size, count);
+		give(count, step);
+	}
+}
+
 static void batches(void)
 {
-	for (unsigned i = 0; i < BATCHES; i++)
-		batch(OBJECTS);
+	batches_of(SIZE, OBJECTS, 1);
 }
 
 /* Of the size that batches are of. */
@@ -125,18 +132,10 @@ static void *in_order(void *nothing)
 	return nothing;
 }
 
-static void smalls(void)
-{
-	for (unsigned i = 0; i < BATCHES; i++) {
-		take(SMALL, SMALLS);
-		give(SMALLS, 7);
-	}
-}
-
 /* Those as well of which no more are left than a thread would keep in any case. */
 static void *in_order_to_the_last(void *nothing)
 {
-	smalls();
+	batches_of(SMALL, SMALLS, 7);
 	take(SMALL, SMALLS);
 	CHECK(neighbours(SMALLS, SMALL) > SMALLS / 10 * 9);
 	give(SMALLS, 1);
@@ -148,7 +147,7 @@ static void *in_order_beside_one_that_waits(void *nothing)
 {
 	static void *stay[STAY];
 
-	smalls();
+	batches_of(SMALL, SMALLS, 7);
 	take(SMALL, STAY);
 	memcpy(stay, objects, sizeof stay);
 	take(SMALL, SMALLS);
