@@ -112,6 +112,17 @@ def test_statistics_count_what_was_asked_for(tmp_path: Path) -> None:
     assert "resident" in done.stderr and max(map(len, done.stderr.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("allocator", ["slub", "slab"])
+def test_statistics_count_what_is_freed_at_once(allocator: str, tmp_path: Path) -> None:
+    export = tmp_path / "reports.json"
+    program = "for _ in range(20000): bytearray(700)"
+    run("--allocator", allocator, "--export-json", str(export), "--", sys.executable, "-c", program)
+    (report,) = json.loads(export.read_text())
+    (item,) = (item for item in report["classes"] if item["bytes"] == 768)
+    assert item["allocations"] >= 20000
+    assert item["allocations"] - item["frees"] < 1000
+
+
 def test_a_program_that_writes_over_its_environment_reports() -> None:
     done = run("--stats", "--", "perl", "-e", '$0 = "title" x 2000')
     assert done.returncode == 0 and "up to bytes" in done.stderr
