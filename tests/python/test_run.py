@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from slabyard.run import library
@@ -19,6 +20,14 @@ WITNESS = "print('libslabyard-malloc' in open('/proc/self/maps').read())"
 
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*SLABYARD, "run", *arguments], capture_output=True, text=True, timeout=120, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def run_for_report(directory: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """What the command did, and what the one process that it is said of itself."""
+    export = directory / "reports.json"
+    done = run("--export-json", str(export), *arguments)
+    (report,) = json.loads(export.read_text(encoding="utf-8"))
+    return done, report
 
 
 @pytest.mark.parametrize("stats", [[], ["--stats"]])
@@ -97,10 +106,8 @@ def test_a_script_that_cannot_be_run_is_one_line(first_line: str, says: str, tmp
 
 
 def test_statistics_count_what_was_asked_for(tmp_path: Path) -> None:
-    export = tmp_path / "reports.json"
     program = "x = [bytearray(3000) for _ in range(5000)]; del x; y = [bytearray(100000) for _ in range(50)]"
-    done = run("--allocator", "slub", "--export-json", str(export), "--", sys.executable, "-c", program)
-    (report,) = json.loads(export.read_text())
+    done, report = run_for_report(tmp_path, "--allocator", "slub", "--", sys.executable, "-c", program)
     sizes = {item["bytes"]: item for item in report["classes"]}
     assert sizes[3072]["allocations"] >= 5000
     assert sizes[3072]["allocations"] - sizes[3072]["frees"] < 1000
@@ -114,10 +121,8 @@ def test_statistics_count_what_was_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("allocator", ["slub", "slab"])
 def test_statistics_count_what_is_freed_at_once(allocator: str, tmp_path: Path) -> None:
-    export = tmp_path / "reports.json"
     program = "for _ in range(20000): bytearray(700)"
-    run("--allocator", allocator, "--export-json", str(export), "--", sys.executable, "-c", program)
-    (report,) = json.loads(export.read_text())
+    _, report = run_for_report(tmp_path, "--allocator", allocator, "--", sys.executable, "-c", program)
     (item,) = (item for item in report["classes"] if item["bytes"] == 768)
     assert item["allocations"] >= 20000
     assert item["allocations"] - item["frees"] < 1000
@@ -139,10 +144,8 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "shown"), NAMES)
 def test_a_program_may_have_any_name(name: bytes, shown: str, tmp_path: Path) -> None:
-    export = tmp_path / "reports.json"
-    done = run("--export-json", str(export), "--", "bash", "-c", 'exec -a "$1" ls /dev/null', "bash", os.fsdecode(name))
+    done, report = run_for_report(tmp_path, "--", "bash", "-c", 'exec -a "$1" ls /dev/null', "bash", os.fsdecode(name))
     assert done.returncode == 0 and "Traceback" not in done.stderr
-    (report,) = json.loads(export.read_text(encoding="utf-8"))
     assert report["program"] == shown
 
 
