@@ -2,8 +2,8 @@
 
 Every program runs once under each allocator as a warm-up, in which it is verified that the allocator serves it (witness.c, preloaded too,
 tells where malloc comes from) and that its output is right. Then come the counted rounds, interleaved: each program under each
-allocator in turn, so that whatever slows the machine for a while slows all of them. Reported are medians and their intervals,
-each program's ratio to glibc, geometric means of these, and ranks.
+allocator in turn, so that whatever slows the machine for a while slows all of them. Reported are medians of each round's ratio to glibc
+and their intervals, geometric means of these, and ranks.
 
 Time is the wall clock's; with --time cpu the processor time of all its threads, which says less of waiting but is worth more
 on a machine that others use too. Memory is the peak of resident memory, of the largest process where a program is several.

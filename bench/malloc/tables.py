@@ -1,8 +1,10 @@
-"""What bench-malloc tells of its samples: medians with intervals, ratios to the first allocator, geometric means, ranks.
+"""What bench-malloc tells of its samples: ratios to the first allocator with intervals, geometric means, ranks.
 
-A ratio is of medians. The interval of a median is that of slabyard.measures where there are samples enough for 95%; of five, the least and
-the most, which hold the true median with 94%. A program that failed under an allocator counts for none of that allocator's
-means, and is told beside it. Ranks are by geometric mean over the programs that all allocators completed.
+A ratio is the median of those of each round, in which the runs follow each other: what slows the machine for minutes slows both, while
+medians of two allocators' runs alone may fall to either side of such a change. The interval of a median is that of slabyard.measures
+where there are samples enough for 95%; of five, the least and the most, which hold the true median with 94%. A program that failed
+under an allocator counts for none of that allocator's means, and is told beside it. Ranks are by geometric mean over the programs that
+all allocators completed.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import platform
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from slabyard import measures, records
 from slabyard.output import whole_file
@@ -57,50 +59,71 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     return measures.interval(values) or (min(values), max(values))
 
 
-def medians(found: dict[str, Any], key: str) -> dict[str, dict[str, float]]:
-    """By program and allocator; what failed is not there."""
+def pairs(found: dict[str, Any], key: str, program: str, allocator: str, other: str) -> list[float]:
+    """How many times the other's value an allocator's is, by round, as far as both completed it."""
+    values, others = _values(found, program, allocator, key), _values(found, program, other, key)
+    return [value / one for value, one in zip(values, others, strict=False)]
+
+
+def ratios(found: dict[str, Any], key: str) -> dict[str, dict[str, float]]:
+    """By program and allocator, to the first allocator; what failed is not there."""
+    names = list(found["allocators"])
     out: dict[str, dict[str, float]] = {}
     for program in found["programs"]:
-        out[program] = {}
-        for allocator in found["allocators"]:
-            values = _values(found, program, allocator, key)
-            if values:
-                out[program][allocator] = statistics.median(values)
+        by = {name: pairs(found, key, program, name, names[0]) for name in names}
+        out[program] = {name: statistics.median(values) for name, values in by.items() if values}
     return out
 
 
 def geometric_means(found: dict[str, Any], key: str) -> dict[str, float]:
     """Of the ratios to the first allocator, over the programs that all completed."""
-    middle = medians(found, key)
     names = list(found["allocators"])
-    complete = [by for by in middle.values() if len(by) == len(names)]
+    complete = [by for by in ratios(found, key).values() if len(by) == len(names)]
     if not complete:
         return {}
-    return {name: math.exp(statistics.fmean(math.log(by[name] / by[names[0]]) for by in complete)) for name in names}
+    return {name: math.exp(statistics.fmean(math.log(by[name]) for by in complete)) for name in names}
 
 
-def losses(found: dict[str, Any], key: str) -> list[tuple[str, str, float, str]]:
-    """Where one of ours is behind the best peer: program, allocator, how many times the peer's, peer. Worst first."""
+class Loss(NamedTuple):
+    """One of ours behind a peer: how many times the peer's value its own is, with the interval of that."""
+
+    program: str
+    ours: str
+    peer: str
+    ratio: float
+    interval: tuple[float, float]
+
+
+def losses(found: dict[str, Any], key: str) -> list[Loss]:
+    """Each of ours with the peer that is most ahead of it, by program. Worst first."""
+    ours = [name for name in found["allocators"] if name.startswith("slabyard")]
+    peers = [name for name in found["allocators"] if name not in ours]
     out = []
-    for program, by in medians(found, key).items():
-        peers = {name: value for name, value in by.items() if not name.startswith("slabyard")}
-        best = min(peers, key=lambda name: peers[name], default=None)
-        if best is not None:
-            out += [(program, name, value / peers[best], best) for name, value in by.items() if name.startswith("slabyard")]
-    return sorted(out, key=lambda row: -row[2])
+    for program in found["programs"]:
+        for name in ours:
+            behind = {peer: pairs(found, key, program, name, peer) for peer in peers}
+            all_peers = [Loss(program, name, peer, statistics.median(v), _interval(v)) for peer, v in behind.items() if v]
+            out += [max(all_peers, key=lambda loss: loss.ratio)] if all_peers else []
+    return sorted(out, key=lambda loss: -loss.ratio)
+
+
+def _told(found: dict[str, Any], key: str, mark: str) -> list[str]:
+    """Of losses by more than LOSS, a line each; `mark` stands around the name of ours."""
+    return [
+        f"{mark}{loss.ours}{mark} on {loss.program}: {loss.ratio:.2f} times {loss.peer} ({loss.interval[0]:.2f} to {loss.interval[1]:.2f})"
+        for loss in losses(found, key)
+        if loss.ratio > LOSS
+    ]
 
 
 def _grid(found: dict[str, Any], key: str) -> tuple[list[str], list[list[str]]]:
     names = list(found["allocators"])
-    middle = medians(found, key)
     rows = []
-    for program in found["programs"]:
-        base = middle[program].get(names[0])
-        row = [program]
-        for name in names:
-            value = middle[program].get(name)
-            row.append("failed" if value is None else f"{value / base:.2f}" if base and name != names[0] else _figure(value, key))
-        rows.append(row)
+    for program, by in ratios(found, key).items():
+        cells = [f"{by[name]:.2f}" if name in by else "failed" for name in names]
+        if names[0] in by:
+            cells[0] = _figure(statistics.median(_values(found, program, names[0], key)), key)
+        rows.append([program, *cells])
     means = geometric_means(found, key)
     ranks = {name: 1 + sum(other < value - 1e-9 for other in means.values()) for name, value in means.items()}
     rows.append(["geom. mean", *(f"{means[name]:.3f}" if name in means else "-" for name in names)])
@@ -113,19 +136,20 @@ def _figure(value: float, key: str) -> str:
 
 
 def _spread(found: dict[str, Any], key: str) -> list[list[str]]:
-    """Intervals, as percent of the median."""
+    """Intervals, as percent of the median: of the first allocator's values, and of the others' ratios."""
+    names = list(found["allocators"])
     rows = []
     for program in found["programs"]:
-        row = [program]
-        for name in found["allocators"]:
-            values = _values(found, program, name, key)
-            if not values:
-                row.append("-")
-                continue
-            middle, (low, high) = statistics.median(values), _interval(values)
-            row.append(f"{100 * (low / middle - 1):+.0f}..{100 * (high / middle - 1):+.0f}")
-        rows.append(row)
+        spreads = [_values(found, program, names[0], key), *(pairs(found, key, program, name, names[0]) for name in names[1:])]
+        rows.append([program, *(_percent(values) for values in spreads)])
     return rows
+
+
+def _percent(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    middle, (low, high) = statistics.median(values), _interval(values)
+    return f"{100 * (low / middle - 1):+.0f}..{100 * (high / middle - 1):+.0f}"
 
 
 def _titles(found: dict[str, Any], clock: str) -> list[tuple[str, str]]:
@@ -151,7 +175,7 @@ def text(found: dict[str, Any], clock: str) -> str:
     parts = []
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
-        behind = [f"  {name} on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > LOSS]
+        behind = [f"  {line}" for line in _told(found, key, "")]
         lines = [title, "", *_aligned([columns, *rows])]
         parts.append("\n".join(lines + (["", f"More than {LOSS:.2f} times the best peer:", *behind] if behind else [])))
     if found["faults"]:
@@ -173,10 +197,10 @@ def markdown(found: dict[str, Any], clock: str) -> str:
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
         parts.append(f"### {title}\n\n{_markdown_table(columns, rows)}")
-        behind = [f"- `{name}` on {program}: {ratio:.2f} times {peer}" for program, name, ratio, peer in losses(found, key) if ratio > LOSS]
+        behind = [f"- {line}" for line in _told(found, key, "`")]
         if behind:
             parts.append(f"More than {LOSS:.2f} times the best peer:\n\n" + "\n".join(behind))
-        parts.append(f"Intervals of these medians, in percent of them:\n\n{_markdown_table(columns, _spread(found, key))}")
+        parts.append(f"Intervals, in percent of what stands above:\n\n{_markdown_table(columns, _spread(found, key))}")
     if found["faults"]:
         parts.append("Failed:\n\n" + "\n".join(f"- {fault}" for fault in found["faults"]))
     return "\n\n".join(parts)

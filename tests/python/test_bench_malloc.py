@@ -57,12 +57,29 @@ def test_means_ranks_and_losses(tables: Any) -> None:
     )
     # Over the two programs that all completed: sqrt(1/2 * 8) and sqrt(2 * 1).
     assert tables.geometric_means(found, "seconds") == pytest.approx({"glibc": 1.0, "peer": 2.0, "slabyard:slub": 2**0.5})
-    assert tables.losses(found, "seconds")[0] == ("one", "slabyard:slub", 4.0, "peer")
+    assert tables.losses(found, "seconds")[0] == ("one", "slabyard:slub", "peer", 4.0, (4.0, 4.0))
     text = tables.text(found, "wall")
-    assert "FAILED: half under slabyard:slub" in text and "slabyard:slub on one: 4.00 times peer" in text
+    assert "FAILED: half under slabyard:slub" in text and "slabyard:slub on one: 4.00 times peer (4.00 to 4.00)" in text
     rank = next(line for line in text.splitlines() if line.startswith("rank")).split()
     assert rank == ["rank", "1", "3", "2"]
     assert "| half | 1.00 s | 1.00 | failed |" in tables.markdown(found, "wall")
+
+
+def test_ratios_are_of_runs_of_one_round(tables: Any) -> None:
+    """A machine that takes twice the time in some rounds, and the allocator that failed in the last."""
+    found = made(
+        {
+            "slowed": {"glibc": [1.0, 1.0, 1.0, 2.0, 2.0], "peer": [0.9, 0.9, 1.8, 1.8, 1.8], "slabyard:slub": [0.8, 1.6, 0.8, 1.6, 1.6]},
+            "failing": {"glibc": [1.0, 1.0, 2.0], "peer": [2.0, 2.0, 4.0], "slabyard:slub": [1.5, 1.5]},
+        }
+    )
+    by = tables.ratios(found, "seconds")
+    assert by["slowed"] == pytest.approx({"glibc": 1.0, "peer": 0.9, "slabyard:slub": 0.8})  # of medians: 1.8 and 1.6
+    assert by["failing"] == pytest.approx({"glibc": 1.0, "peer": 2.0, "slabyard:slub": 1.5})
+    assert {loss.program: (loss.peer, round(loss.ratio, 3)) for loss in tables.losses(found, "seconds")} == {
+        "slowed": ("peer", 0.889), "failing": ("glibc", 1.5),
+    }  # fmt: skip
+    assert "| failing | +0..+100 | +0..+0 | +0..+0 |" in tables.markdown(found, "wall")
 
 
 def test_docs_keep_what_stands_around_the_markers(tables: Any, tmp_path: Path) -> None:
