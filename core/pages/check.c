@@ -57,6 +57,8 @@ static const char *check_block(const struct sy__zone *zone, uint64_t number, uin
 		return "a block in use belongs to another zone";
 	if ((use == SY_USE_ENVIRONMENT) != (page->heap == NULL) && use > SY_USE_CPU_LIST)
 		return "a block in use has no heap, or one of the environment has one";
+	if (zone->mapped && !sy__free_map_agrees(zone, number, order, use == SY_USE_FREE))
+		return "the map of free pages disagrees with a block";
 	found->used[use] += (uint64_t)1 << order;
 	if (use != SY_USE_FREE)
 		return NULL;
@@ -70,7 +72,7 @@ static const char *check_range(const struct sy__zone *zone, uint64_t number, uin
 	const char *error = NULL;
 
 	while (number < end && !error) {
-		if (zone->populated && number % 64 == 0 && end - number >= 64 && !pages->older_gone[number / 64]) {
+		if (zone->populated && number % 64 == 0 && end - number >= 64 && !pages->page_bits[number / 64]) {
 			found->used[SY_USE_OLDER] += 64;
 			number += 64;
 		} else if (zone->populated && !sy__older_gone(pages, number)) {

@@ -131,7 +131,7 @@ bool sy__cpu_give(struct sy__zone *zone, unsigned slot, struct sy_page *page, un
 	sy__lock(&cpu->lock);
 	sy__set_migrate(page, migrate);
 	sy__set_use(page, SY_USE_CPU_LIST);
-	__atomic_store_n(&page->order, (uint8_t)order, __ATOMIC_RELAXED); /* what it is already, where searches (fit.c) may be reading it */
+	__atomic_store_n(&page->order, (uint8_t)order, __ATOMIC_RELAXED); /* as it is; a map that begins (free_map.c) may be reading it */
 	account(cpu, from_use, SY_USE_CPU_LIST, order);
 	sy__blocks_add_first(&cpu->lists[index], page);
 	given = cpu->pages += 1u << order;

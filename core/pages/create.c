@@ -6,7 +6,7 @@
  *
  *   memory    one page per frame, reserved; committed per maximal block when a heap first gets a page of it
  *   table     one descriptor per frame, reserved; committed per maximal block when it grows, or per zone when populated
- *   self      struct sy_pages, pageblock types, older pages, states of maximal blocks and the per-CPU lists: committed at once, and
+ *   self      struct sy_pages, pageblock types, bits of pages, states of maximal blocks and the per-CPU lists: committed at once, and
  *             never touched beyond what is used. What a small heap uses is on two pages: the structure with the types of the first
  *             pageblocks behind it; and the first per-CPU lists, with the states of the first blocks in front, from their end down
  *
@@ -265,7 +265,7 @@ static size_t page_end(size_t bytes)
 /* Where the tables of struct sy_pages start, from its own start, and where they end. `committed` is where its last byte is, the
  * first block's. */
 struct layout {
-	size_t pageblock_types, older_limit, older_gone, committed, cpu_lists, end;
+	size_t pageblock_types, older_limit, page_bits, committed, cpu_lists, end;
 };
 
 static struct layout lay_out(const struct sy_pages_config *config, uint64_t page_count)
@@ -275,8 +275,8 @@ static struct layout lay_out(const struct sy_pages_config *config, uint64_t page
 
 	at.pageblock_types = cache_lines(offsetof(struct sy_pages, zones) + zones);
 	at.older_limit = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
-	at.older_gone = at.older_limit + blocks;
-	at.cpu_lists = at.older_gone + cache_lines(page_count / 8) + blocks;
+	at.page_bits = at.older_limit + blocks;
+	at.cpu_lists = at.page_bits + cache_lines(page_count / 8) + blocks;
 	if (config->cpu_lists)
 		at.cpu_lists = page_end(at.cpu_lists) + BLOCKS_BESIDE;
 	at.committed = at.cpu_lists - 1;
@@ -368,7 +368,7 @@ static struct sy_pages *create_self(const struct sy_pages_config *config, uint64
 	pages->pageblock_types = (uint8_t *)self + at.pageblock_types;
 	pages->committed = (uint8_t *)self + at.committed;
 	pages->older_limit = (uint8_t *)self + at.older_limit;
-	pages->older_gone = (uint64_t *)(void *)(self + at.older_gone);
+	pages->page_bits = (uint64_t *)(void *)(self + at.page_bits);
 	for (i = 0; config->cpu_lists && i < config->zone_count; i++)
 		pages->zones[i].cpu = (struct sy__cpu_list *)(void *)(self + at.cpu_lists) + (size_t)i * config->slots;
 	return pages;

@@ -89,7 +89,7 @@ static void gather(struct sy__zone *zone, unsigned order, unsigned type, uint64_
 		if (batch->count == BLOCKS || batch->pages + ((size_t)1 << order) > most)
 			return;
 		sy__blocks_remove(&zone->free[order][type], page);
-		sy__subtract(&zone->free_pages, (size_t)1 << order);
+		sy__zone_loses(zone, page, order);
 		sy__set_use(page, SY_USE_CPU_LIST);
 		page->order = (uint8_t)order;
 		batch->blocks[batch->count++] = page;

@@ -211,7 +211,7 @@ static void unreserve_pageblock(struct sy__zone *zone, struct sy_page *page, uns
 	set_pageblock_types(zone, page, migrate);
 	if (order >= zone->pages->pageblock_order) {
 		sy__blocks_remove(&zone->free[order][SY_HIGHATOMIC_TYPE], page);
-		sy__subtract(&zone->free_pages, (size_t)1 << order);
+		sy__zone_loses(zone, page, order);
 		sy__zone_free(zone, page, order, migrate);
 	} else if (!move_pageblock(zone, sy__number(zone->pages, page), migrate).free) {
 		sy__zone_move_last(zone, page, migrate);

@@ -12,37 +12,36 @@
  * memory. So the extent around the large block that was freed last is tried first, and taken if all its memory is there and it
  * is at most RECENT_TIMES as large as the run; to take it however large it is would leave more holes.
  *
- * Where to look. An extent of n pages has a free block of a quarter of n at least. The lists of these orders lead to maximal
- * blocks, and a walk from block to block through each tells its extents. At most MOST_WALKS walks are made, and behind the first
- * one about as many blocks looked at as the run has pages, MOST_HEADS at most: that costs less than using them. If nothing
- * fits, blocks serve the request.
+ * Where to look. The zone's map (free_map.c) tells extents at hardly any cost, so all are considered that lie within WINDOW pages
+ * around what was freed last: the whole of most heaps. Whether memory is there the blocks of an extent tell, each a cache line
+ * that may be missing; only those are asked that are smaller than the best one that has all, and about as many as the run has
+ * pages, MOST_HEADS at most: that costs less than using them. If nothing fits, blocks serve the request.
  *
  * A run is a row of blocks, each as large as its number and what is left of the run allow, hence owned and freed like any others.
  *
- * Locks. All of this runs with the zone's lock held. Blocks in use change hands meanwhile, but not their orders, which a walk
- * goes by: who cuts one into a row without the lock writes the order of its first page last (sy__row_cut_block).
+ * Locks. All of this runs with the zone's lock held, and looks at free blocks alone.
  */
 #include "pages.h"
 #include "../rows.h"
 
 #define LEAST_RUN (1u << SY__RUN_ORDER)
-#define MOST_WALKS 16u
+#define WINDOW ((uint64_t)1 << 16) /* pages: 256 MiB */
 #define MOST_HEADS 512u
 #define GOOD_REST 64u /* one that is larger than the run by less than this share ends the search */
 #define RECENT_TIMES 2u /* so does one that is no more times as large, and was freed last */
 
 struct extent {
-	struct sy_page *start; /* NULL: none */
-	uint64_t pages;
-	uint64_t missing;      /* of those that the run would take, pages without memory */
+	uint64_t start;
+	uint64_t pages;   /* 0: there is none */
+	uint64_t missing; /* of those that the run would take, pages without memory */
 };
 
 struct search {
 	struct sy__zone *zone;
 	uint64_t wanted; /* pages */
+	uint64_t from, to;
 	struct extent best;
-	unsigned walks, heads;
-	uint64_t walked[MOST_WALKS]; /* maximal blocks, by the number of their first page */
+	unsigned heads;  /* looked at */
 };
 
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
@@ -97,88 +96,35 @@ void sy__row_cut_block(const struct sy_pages *pages, struct sy_page *first, uint
 /* Whether an extent that suffices has what was freed last, and is to be taken for that. */
 static bool is_recent(const struct search *search, const struct extent *extent)
 {
-	const struct sy__zone *zone = search->zone;
-
-	return !extent->missing && extent->pages <= RECENT_TIMES * search->wanted &&
-	       zone->recent - sy__number(zone->pages, extent->start) < extent->pages;
+	return !extent->missing && extent->pages <= RECENT_TIMES * search->wanted && search->zone->recent - extent->start < extent->pages;
 }
 
-static bool better(const struct search *search, const struct extent *extent)
+/* Asks the blocks that the run would take whether they have memory; false: one is of another kind than the run. An extent starts
+ * with a block, as do the pages that it is looked for in. */
+static bool ask_blocks(struct search *search, struct extent *extent)
+{
+	for (uint64_t at = 0, pages; at < search->wanted; at += pages, search->heads++) {
+		const struct sy_page *head = sy__page(search->zone->pages, extent->start + at);
+
+		pages = (uint64_t)1 << head->order;
+		if (sy__migrate(head) != SY_UNMOVABLE)
+			return false;
+		if (!head->bytes)
+			extent->missing += pages < search->wanted - at ? pages : search->wanted - at;
+	}
+	return true;
+}
+
+static void consider(struct search *search, struct extent extent)
 {
 	const struct extent *best = &search->best;
-	bool recent = is_recent(search, extent);
 
-	if (!best->start || recent != is_recent(search, best))
-		return !best->start || recent;
-	if (extent->missing != best->missing)
-		return extent->missing < best->missing;
-	return extent->pages < best->pages;
-}
-
-/* The extent ends. */
-static void consider(struct search *search, struct extent *extent)
-{
-	if (extent->pages >= search->wanted && better(search, extent))
-		search->best = *extent;
-	*extent = (struct extent){ NULL, 0, 0 };
-}
-
-static void extend(const struct search *search, struct extent *extent, struct sy_page *page, uint64_t pages)
-{
-	uint64_t left = search->wanted > extent->pages ? search->wanted - extent->pages : 0;
-
-	if (!extent->start)
-		extent->start = page;
-	extent->pages += pages;
-	if (!page->bytes)
-		extent->missing += pages < left ? pages : left;
-}
-
-static uint64_t pages_of(const struct sy_page *head)
-{
-	return (uint64_t)1 << __atomic_load_n(&head->order, __ATOMIC_ACQUIRE);
-}
-
-static bool is_part(const struct sy_page *head)
-{
-	return sy__use(head) == SY_USE_FREE && sy__migrate(head) == SY_UNMOVABLE;
-}
-
-static bool was_walked(const struct search *search, uint64_t number)
-{
-	for (unsigned i = 0; i < search->walks; i++)
-		if (search->walked[i] == number)
-			return true;
-	return false;
-}
-
-/* All extents that begin in the maximal block of that page. */
-static void walk(struct search *search, uint64_t within)
-{
-	uint64_t number = within & ~(SY__MAX_BLOCK - 1);
-	const struct sy__zone *zone = search->zone;
-	struct extent extent = { NULL, 0, 0 };
-	uint64_t at = number;
-
-	if (was_walked(search, number))
+	if (extent.pages < search->wanted || (best->pages && !best->missing && best->pages <= extent.pages))
 		return;
-	search->walked[search->walks++] = number;
-	for (; at < number + SY__MAX_BLOCK; search->heads++) {
-		struct sy_page *page = sy__page(zone->pages, at);
-
-		at += pages_of(page);
-		if (is_part(page))
-			extend(search, &extent, page, pages_of(page));
-		else
-			consider(search, &extent);
-	}
-	for (; extent.start && at < zone->next_ungrown && is_part(sy__page(zone->pages, at)); search->heads++) {
-		struct sy_page *page = sy__page(zone->pages, at);
-
-		at += pages_of(page);
-		extend(search, &extent, page, pages_of(page));
-	}
-	consider(search, &extent);
+	if (!ask_blocks(search, &extent))
+		return;
+	if (!best->pages || extent.missing < best->missing || (extent.missing == best->missing && extent.pages < best->pages))
+		search->best = extent;
 }
 
 static unsigned most_heads(const struct search *search)
@@ -190,15 +136,20 @@ static bool goes_on(const struct search *search)
 {
 	const struct extent *best = &search->best;
 	bool fits = !best->missing && best->pages - search->wanted <= search->wanted / GOOD_REST;
-	bool good = best->start && (fits || is_recent(search, best));
+	bool good = best->pages && (fits || is_recent(search, best));
 
-	return !good && search->walks < MOST_WALKS && search->heads < most_heads(search);
+	return !good && search->heads < most_heads(search);
 }
 
-static void search_list(struct search *search, const struct sy__blocks *list)
+/* Begins with a maximal block. */
+static void set_window(struct search *search)
 {
-	for (struct sy_page *page = list->first; page && goes_on(search); page = page->free.next)
-		walk(search, sy__number(search->zone->pages, page));
+	const struct sy__zone *zone = search->zone;
+	uint64_t end = zone->ungrown_blocks ? zone->next_ungrown : zone->start + zone->present;
+	uint64_t centre = zone->recent < end ? zone->recent : zone->start;
+
+	search->to = end - centre < WINDOW / 2 ? end : centre + WINDOW / 2;
+	search->from = search->to - zone->start < WINDOW ? zone->start : (search->to - WINDOW) & ~(SY__MAX_BLOCK - 1);
 }
 
 /* ---- Taking ------------------------------------------------------------------------------------------------------- */
@@ -215,7 +166,7 @@ static void keep_rest(struct sy__zone *zone, struct sy_page *rest, const struct 
 			sy__zone_add_first(zone, rest, order, SY_UNMOVABLE);
 		else
 			sy__zone_add_last(zone, rest, order, SY_UNMOVABLE);
-		sy__add(&zone->free_pages, (size_t)1 << order);
+		sy__zone_gains(zone, rest, order);
 		rest += (size_t)1 << order;
 	}
 }
@@ -228,7 +179,7 @@ static void take_blocks(struct sy__zone *zone, struct sy_page *start, uint64_t c
 	for (struct sy_page *page = start; page < end; page = next) {
 		next = page + ((size_t)1 << page->order);
 		sy__blocks_remove(&zone->free[page->order][SY_UNMOVABLE], page);
-		sy__subtract(&zone->free_pages, (size_t)1 << page->order);
+		sy__zone_loses(zone, page, page->order);
 		if (next > end)
 			keep_rest(zone, end, next, page->bytes);
 	}
@@ -261,13 +212,21 @@ static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned fla
 }
 
 /* With the zone's lock held. */
-static void search_lists(struct search *search)
+static void search_map(struct search *search)
 {
-	if (search->zone->recent < search->zone->next_ungrown)
-		walk(search, search->zone->recent);
+	struct extent extent = { 0, 0, 0 };
+
+	if (!search->zone->mapped)
+		sy__free_map_start(search->zone);
+	set_window(search);
+	extent.pages = sy__free_map_around(search->zone, search->from, search->to, search->zone->recent, &extent.start);
+	consider(search, extent);
 	search->heads = 0;
-	for (unsigned order = 62u - (unsigned)__builtin_clzll(search->wanted); order <= SY_MAX_ORDER && goes_on(search); order++)
-		search_list(search, &search->zone->free[order][SY_UNMOVABLE]);
+	for (extent.start = search->from, extent.pages = 0; goes_on(search); consider(search, extent)) {
+		extent.pages = sy__free_map_next(search->zone, search->from, search->to, extent.start + extent.pages, &extent.start);
+		if (!extent.pages)
+			return;
+	}
 }
 
 /* What slots keep goes back before memory is to come that isn't there. */
@@ -279,7 +238,7 @@ static void search_again(struct search *search, struct sy_heap *heap, unsigned s
 		sy__spares_end(heap, slot);
 	*search = (struct search){ .zone = search->zone, .wanted = search->wanted };
 	sy__lock(&search->zone->lock);
-	search_lists(search);
+	search_map(search);
 }
 
 struct sy_page *sy__run_take(struct sy_heap *heap, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use use)
@@ -290,11 +249,11 @@ struct sy_page *sy__run_take(struct sy_heap *heap, unsigned slot, uint64_t count
 	if (!may_serve(heap->pages, count, flags))
 		return NULL;
 	sy__lock(&search.zone->lock);
-	search_lists(&search);
-	if ((!search.best.start || search.best.missing) && (sy__rows_any(heap) || sy__spares_any(heap, slot)))
+	search_map(&search);
+	if ((!search.best.pages || search.best.missing) && (sy__rows_any(heap) || sy__spares_any(heap, slot)))
 		search_again(&search, heap, slot);
-	if (search.best.start)
-		page = take(search.zone, search.best.start, count, use);
+	if (search.best.pages)
+		page = take(search.zone, sy__page(heap->pages, search.best.start), count, use);
 	sy__unlock(&search.zone->lock);
 	return page;
 }

@@ -38,7 +38,8 @@ static inline void set_up_page(struct sy_page *page, struct sy_heap *heap, unsig
 	page->to_head = (uint16_t)to_head;
 }
 
-/* Sets up the descriptors of a block for a heap. The head's order is right already, and searches (fit.c) may be reading it. */
+/* Sets up the descriptors of a block for a heap. The head's order is right already, and a map that begins (free_map.c) may be
+ * reading it. */
 static inline void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, struct fresh *fresh)
 {
 	sy__fill(head->state, 0, sizeof(head->state));

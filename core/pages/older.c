@@ -20,12 +20,12 @@
 
 void sy__older_remove(struct sy__zone *zone, uint64_t number, uint64_t count)
 {
-	uint64_t *word = &zone->pages->older_gone[number / 64];
+	uint64_t *word = &zone->pages->page_bits[number / 64];
 
 	for (; count >= 64 && number % 64 == 0; count -= 64, number += 64)
 		*word++ = UINT64_MAX;
 	for (; count; count--, number++)
-		zone->pages->older_gone[number / 64] |= (uint64_t)1 << (number % 64);
+		zone->pages->page_bits[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
 /* Bits at the starts of aligned runs of 2^order older pages, order at most 6, given which pages of 64 are gone. */
@@ -76,7 +76,7 @@ static uint64_t nearest_of_word(uint64_t starts, uint64_t base, uint64_t near)
 /* The run of a maximal block that is nearest to a page; lowers the block's limit when there is none. */
 static uint64_t search_block(struct sy_pages *pages, uint64_t block, unsigned order, uint64_t near)
 {
-	const uint64_t *words = &pages->older_gone[block * WORDS];
+	const uint64_t *words = &pages->page_bits[block * WORDS];
 	uint64_t step = order > 6 ? (uint64_t)1 << (order - 6) : 1;
 	uint64_t found = NOWHERE, at;
 

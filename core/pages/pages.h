@@ -24,7 +24,8 @@
  *   - every page of a zone is in exactly one block, or older, or ungrown, or unmanaged; the counters by use add up;
  *   - the first page of a maximal block that has grown, and every page after a block, heads a block or is older;
  *   - a block and its buddy are never both free unless they are in pageblocks whose types must not mix (HighAtomic);
- *   - a free block is on the list of its order and migrate type, once; a block on a per-CPU list likewise.
+ *   - a free block is on the list of its order and migrate type, once; a block on a per-CPU list likewise;
+ *   - the map of free pages (free_map.c), where there is one, has all pages of the free blocks and no other that has grown.
  *
  * Locks, in the order of types.h: sy_pages.heaps_lock (above everything: held while heaps are asked for memory), then per-CPU
  * list, zone, source; account_lock is taken alone. Fields marked [r] are written under their lock and read without
@@ -111,6 +112,7 @@ struct sy__zone {
 	size_t ungrown_blocks;    /* [r] */
 	uint64_t next_ungrown;    /* frame number of the first */
 	uint64_t recent;          /* frame number of the large block that was freed last, see fit.c */
+	bool mapped;              /* page_bits are those of free pages, see free_map.c */
 	uint64_t pageblocks[SY_MIGRATE_TYPES];
 	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
 
@@ -159,7 +161,7 @@ struct sy_pages {
 	/* tables over the whole range; zero where nothing happened */
 	uint8_t *pageblock_types; /* [r] migrate type ^ SY_MOVABLE_TYPE, so that zero is movable; zone lock */
 	uint8_t *committed;       /* [r] of maximal blocks, from the first one's down: enum sy__committed; source_lock */
-	uint64_t *older_gone;     /* a bit per page: not older any more; zone lock */
+	uint64_t *page_bits;      /* a bit per page: of populated zones, not older any more; of those with a map, free; zone lock */
 	uint8_t *older_limit;     /* of maximal blocks: no aligned older block above SY_MAX_ORDER - this; zone lock */
 
 	void (*on_fallback)(void *context, const struct sy_fallback_event *);
@@ -285,7 +287,7 @@ static inline unsigned sy__pageblock_type(const struct sy_pages *pages, uint64_t
 
 static inline bool sy__older_gone(const struct sy_pages *pages, uint64_t number)
 {
-	return (pages->older_gone[number / 64] >> (number % 64)) & 1;
+	return (pages->page_bits[number / 64] >> (number % 64)) & 1;
 }
 
 static inline void sy__blocks_add_first(struct sy__blocks *list, struct sy_page *page)
@@ -325,6 +327,34 @@ static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *pa
 	sy__subtract(&list->count, 1);
 }
 
+/* ---- free_map.c; all with the zone's lock held -------------------------------------------------------------------- */
+
+#define SY__FREE_MAP_LEAST 32u /* pages; shorter extents are not found for sure */
+
+void sy__free_map_start(struct sy__zone *); /* the zone is mapped from now on */
+void sy__free_map_note(struct sy__zone *, uint64_t number, unsigned order, bool is_free);
+bool sy__free_map_agrees(const struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* all of a block */
+
+/* Pages of the extent of free pages within a range, where *start says: around that page, or the first one that has a row from that
+ * page on; 0: none. */
+uint64_t sy__free_map_around(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t number, uint64_t *start);
+uint64_t sy__free_map_next(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t at, uint64_t *start);
+
+/* A block is free from now on, or no more. */
+static inline void sy__zone_gains(struct sy__zone *zone, const struct sy_page *page, unsigned order)
+{
+	sy__add(&zone->free_pages, (size_t)1 << order);
+	if (sy__unlikely(zone->mapped))
+		sy__free_map_note(zone, sy__number(zone->pages, page), order, true);
+}
+
+static inline void sy__zone_loses(struct sy__zone *zone, const struct sy_page *page, unsigned order)
+{
+	sy__subtract(&zone->free_pages, (size_t)1 << order);
+	if (sy__unlikely(zone->mapped))
+		sy__free_map_note(zone, sy__number(zone->pages, page), order, false);
+}
+
 /* ---- zone.c: buddies; all with the zone's lock held ------------------------------------------------------------ */
 
 void sy__zone_add_first(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
@@ -342,7 +372,9 @@ void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no 
 
 /* ---- fit.c ----------------------------------------------------------------------------------------------------- */
 
-#define SY__RUN_ORDER 5u /* of the least run that is placed so */
+#define SY__RUN_ORDER 5u /* of the least run that is placed so; the map must find it */
+
+_Static_assert(1u << SY__RUN_ORDER >= SY__FREE_MAP_LEAST, "runs are found");
 
 /* So many pages for that heap, as a row of blocks, where they fit best; NULL: better of a block. Takes the lock. */
 struct sy_page *sy__run_take(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use);

@@ -73,7 +73,7 @@ static struct sy_page *take_at(struct sy__zone *zone, uint64_t frame, unsigned o
 	if (!head)
 		return NULL;
 	sy__blocks_remove(&zone->free[head->order][sy__migrate(head)], head);
-	sy__subtract(&zone->free_pages, (size_t)1 << order);
+	sy__zone_loses(zone, sy__page(zone->pages, frame), order);
 	return halve(zone, head, sy__page(zone->pages, frame), order);
 }
 

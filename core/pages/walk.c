@@ -28,7 +28,7 @@ static uint64_t older_pages(const struct sy__zone *zone, uint64_t number)
 {
 	if (!zone->populated)
 		return 0;
-	if (number % BITMAP_PAGES == 0 && !zone->pages->older_gone[number / BITMAP_PAGES])
+	if (number % BITMAP_PAGES == 0 && !zone->pages->page_bits[number / BITMAP_PAGES])
 		return BITMAP_PAGES;
 	return sy__older_gone(zone->pages, number) ? 0 : 1;
 }

@@ -121,6 +121,8 @@ bool sy__zone_grow(struct sy__zone *zone)
 	zone->next_ungrown += SY__MAX_BLOCK;
 	zone->used[SY_USE_FREE] += (int64_t)SY__MAX_BLOCK;
 	sy__zone_add_last(zone, sy__page(zone->pages, number), SY_MAX_ORDER, SY_MOVABLE_TYPE);
+	if (sy__unlikely(zone->mapped))
+		sy__free_map_note(zone, number, SY_MAX_ORDER, true);
 	return true;
 }
 
@@ -171,7 +173,7 @@ struct sy_page *sy__zone_smallest(struct sy__zone *zone, unsigned order, unsigne
 		sy__zone_add_first(zone, page + ((size_t)1 << at), at, migrate);
 	}
 	page->order = (uint8_t)order;
-	sy__subtract(&zone->free_pages, (size_t)1 << order);
+	sy__zone_loses(zone, page, order);
 	return page;
 }
 
@@ -212,7 +214,7 @@ void sy__zone_free_aged(struct sy__zone *zone, struct sy_page *page, unsigned or
 	uint64_t number = sy__number(pages, page);
 	struct sy_page *buddy;
 
-	sy__add(&zone->free_pages, (size_t)1 << order);
+	sy__zone_gains(zone, page, order);
 	while (order < SY_MAX_ORDER) {
 		buddy = free_buddy(pages, number, order);
 		if (!buddy || !may_join(pages, buddy, order, migrate))
@@ -286,7 +288,7 @@ void sy__zone_clear(struct sy__zone *zone)
 				sy__fill(page, 0, sizeof(*page));
 			}
 	sy__fill(&pages->pageblock_types[first], 0, (size_t)(last - first + 1));
-	sy__fill(&pages->older_gone[zone->start / 64], 0, (size_t)((end - zone->start + 63) / 64) * sizeof(uint64_t));
+	sy__fill(&pages->page_bits[zone->start / 64], 0, (size_t)((end - zone->start + 63) / 64) * sizeof(uint64_t));
 	sy__fill(zone->pageblocks, 0, sizeof(zone->pageblocks));
 	sy__fill(zone->used, 0, sizeof(zone->used));
 	zone->free_pages = 0;

@@ -3,31 +3,11 @@
  * comes and goes. Holes are made of neighbours that no block could join, so that a run in one can only have been found as an
  * extent.
  */
-#include <slabyard/slabyard.h>
-
-#include "check.h"
+#include "runs_support.h"
 
 #include <string.h>
 
-#define PAGE SY_PAGE_SIZE
 #define BLOCK ((size_t)4 << 20)
-
-static struct sy_heap *open_exact(size_t limit)
-{
-	const struct sy_heap_options options = { .limit = limit, .sizing = { .align = 16, .exact_runs = true } };
-	const char *error = NULL;
-	struct sy_heap *heap = sy_heap_open("slub", &options, &error);
-
-	CHECK(heap != NULL);
-	return heap;
-}
-
-static bool is_sound(struct sy_heap *heap)
-{
-	const char *wrong = sy_heap_check(heap);
-
-	return !wrong && !(wrong = sy_pages_check(heap->pages));
-}
 
 static size_t committed(struct sy_heap *heap)
 {

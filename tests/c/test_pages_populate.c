@@ -157,7 +157,7 @@ static void test_older(void)
 		static uint64_t before[8192 / 64];
 
 		nearest = nearest_run(pages, order, clamped, 8192);
-		memcpy(before, pages->older_gone, sizeof(before));
+		memcpy(before, pages->page_bits, sizeof(before));
 		CHECK_EQUAL(sy_pages_free_older(pages, 0, order, near), left >= (uint64_t)1 << order);
 		for (i = 0; i < 8192; i++)
 			if (sy__older_gone(pages, i) && !(before[i / 64] >> i % 64 & 1)) {

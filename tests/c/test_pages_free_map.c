@@ -1,0 +1,200 @@
+/*
+ * The map of free pages (core/pages/free_map.c): it finds the extents that a look at each page finds, from wherever it begins; it
+ * follows whatever a heap does; and the check of the page allocator notices where it does not.
+ */
+#include "runs_support.h"
+
+#include "../../core/pages/pages.h"
+
+#include <string.h>
+
+#define OBJECTS 400u
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t draw(uint64_t below)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (random_state >> 33) % below;
+}
+
+static bool is_free(const struct sy__zone *zone, uint64_t number)
+{
+	return zone->pages->page_bits[number / 64] >> number % 64 & 1;
+}
+
+/* Pages from there on that are free, one by one. */
+static uint64_t run_at(const struct sy__zone *zone, uint64_t number, uint64_t to)
+{
+	uint64_t count = 0;
+
+	while (number + count < to && is_free(zone, number + count))
+		count++;
+	return count;
+}
+
+/* Each that is found is an extent as it is, and no long one is left out. */
+static void finds_all_extents(const struct sy__zone *zone, uint64_t from, uint64_t to)
+{
+	uint64_t start = 0, pages, found, expected = 0;
+
+	for (uint64_t number = from; number < to; number += pages ? pages : 1) {
+		pages = run_at(zone, number, to);
+		expected += pages >= SY__FREE_MAP_LEAST;
+		found = sy__free_map_around(zone, from, to, number + draw(pages ? pages : 1), &start);
+		CHECK(found == pages && (!pages || start == number));
+	}
+	for (uint64_t at = from; (found = sy__free_map_next(zone, from, to, at, &start)); at = start + found) {
+		CHECK(start >= at && found == run_at(zone, start, to) && (start == from || !is_free(zone, start - 1)));
+		expected -= found >= SY__FREE_MAP_LEAST;
+	}
+	CHECK(expected == 0);
+}
+
+/* Objects of a page and less, and runs of up to 3 MiB, of which each round replaces some. */
+static void follows_a_heap(size_t limit, uint64_t most_pages, unsigned rounds)
+{
+	struct sy_heap *heap = open_exact(limit);
+	const struct sy__zone *zone = heap->pages->zones;
+	void *objects[OBJECTS] = { NULL };
+
+	for (unsigned round = 0; round < rounds; round++) {
+		for (unsigned i = 0; i < 100; i++) {
+			unsigned at = (unsigned)draw(OBJECTS);
+
+			sy_mfree(heap, objects[at]);
+			objects[at] = sy_malloc(heap, at % 3 ? 16 + draw(2 * PAGE) : PAGE * (1 + draw(most_pages)), 0);
+		}
+		if (round % 8 == 5)
+			sy_heap_trim(heap);
+		if (round % 8 == 7)
+			sy_heap_shrink(heap);
+		CHECK(is_sound(heap));
+		if (zone->mapped) {
+			uint64_t end = zone->next_ungrown > zone->start ? zone->next_ungrown : zone->start + zone->present;
+
+			finds_all_extents(zone, zone->start, end);
+			finds_all_extents(zone, zone->start, end - draw(end - zone->start));
+		}
+	}
+	CHECK(zone->mapped);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		sy_mfree(heap, objects[i]);
+	sy_heap_trim(heap);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* Who has no large run has no map, so that it costs him nothing. */
+static void begins_with_a_search(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	void *small = sy_malloc(heap, 100, 0), *large;
+
+	CHECK(small && !heap->pages->zones->mapped);
+	large = sy_malloc(heap, 50 * PAGE, 0);
+	CHECK(large && heap->pages->zones->mapped);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+static void wrong_bits_are_noticed(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *run = sy_malloc(heap, 50 * PAGE, 0);
+	uint64_t number = (uint64_t)(run - heap->pages->base.memory) >> SY_PAGE_SHIFT, last = heap->pages->zones->next_ungrown - 1;
+
+	CHECK(is_sound(heap) && is_free(heap->pages->zones, last));
+	heap->pages->page_bits[number / 64] ^= (uint64_t)1 << number % 64;
+	CHECK_TEXT(sy_pages_check(heap->pages), "the map of free pages disagrees with a block");
+	heap->pages->page_bits[number / 64] ^= (uint64_t)1 << number % 64;
+	heap->pages->page_bits[last / 64] ^= (uint64_t)1 << last % 64;
+	CHECK_TEXT(sy_pages_check(heap->pages), "the map of free pages disagrees with a block");
+	heap->pages->page_bits[last / 64] ^= (uint64_t)1 << last % 64;
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* The smallest hole that suffices is found among 200 of 40 to 119 pages, 80 MiB of them, wherever it is. */
+static void best_of_many(void)
+{
+	enum { HOLES = 200 };
+	struct sy_heap *heap = open_exact(0);
+	char *holes[HOLES], *walls[HOLES];
+
+	for (unsigned i = 0; i < HOLES; i++) {
+		holes[i] = sy_malloc(heap, (40 + (i * 37) % 80) * PAGE, 0);
+		walls[i] = sy_malloc(heap, (i ? 35 : 200) * PAGE, 0);
+		CHECK(holes[i] && walls[i]);
+		memset(holes[i], 1, (40 + (i * 37) % 80) * PAGE);
+	}
+	for (unsigned i = 0; i < HOLES; i++)
+		sy_mfree(heap, holes[i]);
+	sy_heap_shrink(heap);
+	sy_mfree(heap, walls[0]); /* what was freed last is too large to be taken for that */
+	sy_heap_shrink(heap);
+	for (unsigned pages = 41; pages < 60; pages += 6) {
+		char *run = sy_malloc(heap, pages * PAGE, 0);
+		unsigned at = 0;
+
+		while (at < HOLES && holes[at] != run)
+			at++;
+		CHECK(at < HOLES && 40 + (at * 37) % 80 == pages);
+	}
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* A hole whose memory is there comes before a smaller one from which it has gone. */
+static void memory_comes_first(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *objects[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		objects[i] = sy_malloc(heap, (i == 2 ? 120 : 50) * PAGE, 0);
+		CHECK(objects[i] != NULL);
+	}
+	sy_mfree(heap, objects[0]);
+	sy_heap_trim(heap);
+	sy_mfree(heap, objects[2]);
+	sy_heap_shrink(heap);
+	CHECK(sy_malloc(heap, 45 * PAGE, 0) == objects[2]);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* What was freed last may lie where the heap has not grown any more. */
+static void the_end_comes_nearer(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	struct sy__zone *zone = heap->pages->zones;
+	void *runs[20];
+	uint64_t grown;
+
+	for (unsigned i = 0; i < 20; i++)
+		runs[i] = sy_malloc(heap, 700 * PAGE, 0);
+	grown = zone->next_ungrown;
+	for (unsigned i = 0; i < 20; i++)
+		sy_mfree(heap, runs[i]);
+	sy_heap_shrink(heap);
+	sy_heap_trim(heap);
+	CHECK(sy__pages_withdraw(heap) && zone->next_ungrown < grown);
+	zone->recent = grown - 1;
+	CHECK(sy_malloc(heap, 300 * PAGE, 0) && sy_malloc(heap, 800 * PAGE, 0));
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+int main(void)
+{
+	begins_with_a_search();
+	wrong_bits_are_noticed();
+	follows_a_heap(0, 800, 60);
+	follows_a_heap((size_t)48 << 20, 800, 40);
+	follows_a_heap((size_t)3 << 20, 90, 40);
+	best_of_many();
+	memory_comes_first();
+	the_end_comes_nearer();
+	return check_result();
+}
