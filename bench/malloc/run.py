@@ -171,7 +171,6 @@ def compare(bench: Bench, chosen: list[Program], among: list[Allocator], rounds:
             _note(f"{'warm-up' if turn == 0 else f'round {turn} of {rounds}'}: {program.name}")
     return {
         "machine": tables.machine(),
-        "rounds": rounds,
         "allocators": {one.name: one.version for one in among},
         "programs": {program.name: program.what for program in chosen},
         "samples": samples,

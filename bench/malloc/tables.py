@@ -43,7 +43,6 @@ def merged(paths: Sequence[Path]) -> dict[str, Any]:
             found["samples"].setdefault(program, {}).update(by_allocator)
         again = tuple(f"{program} under {name}:" for program, by in later["samples"].items() for name in by)
         found["faults"] = [fault for fault in found["faults"] if not fault.startswith(again)] + later["faults"]
-        found["rounds"] = min(found["rounds"], later["rounds"])
     return found
 
 
@@ -183,6 +182,13 @@ def text(found: dict[str, Any], clock: str) -> str:
     return "\n\n".join(parts)
 
 
+def _rounds(found: dict[str, Any]) -> str:
+    """As many as there are; where results were merged that may differ by program."""
+    counts = [max(map(len, by.values()), default=0) for by in found["samples"].values()]
+    least, most = min(counts, default=0), max(counts, default=0)
+    return str(most) if least == most else f"{least} to {most}"
+
+
 def _markdown_table(columns: list[str], rows: list[list[str]]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "| --- |" + " ---: |" * (len(columns) - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
@@ -193,7 +199,7 @@ def markdown(found: dict[str, Any], clock: str) -> str:
     where = found["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in found["allocators"].items())
     hardware = f"{where['cpu']}, {where['cpus']} CPUs, {where['memory_gib']} GiB, Linux {where['kernel']}"
-    parts = [f"{hardware}; {found['rounds']} counted rounds.\n{versions}."]
+    parts = [f"{hardware}; {_rounds(found)} counted rounds.\n{versions}."]
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
         parts.append(f"### {title}\n\n{_markdown_table(columns, rows)}")

@@ -35,7 +35,6 @@ def made(samples: dict[str, dict[str, list[float]]], faults: tuple[str, ...] = (
     names = list(dict.fromkeys(name for by in samples.values() for name in by))
     return {
         "machine": {"cpu": "a processor", "cpus": 2, "memory_gib": 4, "kernel": "6.1", "arch": "x86_64", "libc": "2.36"},
-        "rounds": 5,
         "allocators": dict.fromkeys(names, "1.0"),
         "programs": dict.fromkeys(samples, "a program"),
         "samples": {
@@ -79,7 +78,8 @@ def test_ratios_are_of_runs_of_one_round(tables: Any) -> None:
     assert {loss.program: (loss.peer, round(loss.ratio, 3)) for loss in tables.losses(found, "seconds")} == {
         "slowed": ("peer", 0.889), "failing": ("glibc", 1.5),
     }  # fmt: skip
-    assert "| failing | +0..+100 | +0..+0 | +0..+0 |" in tables.markdown(found, "wall")
+    markdown = tables.markdown(found, "wall")
+    assert "| failing | +0..+100 | +0..+0 | +0..+0 |" in markdown and "; 3 to 5 counted rounds." in markdown
 
 
 def test_docs_keep_what_stands_around_the_markers(tables: Any, tmp_path: Path) -> None:
