@@ -206,7 +206,7 @@ static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned fla
 {
 	const struct sy__zone *zone = pages->zones;
 
-	return count >= LEAST_RUN && pages->commits_growth && pages->zone_count == 1 && !zone->populated && !sy__read(&pages->fail_after) &&
+	return count >= LEAST_RUN && sy__runs_are_placed(pages) && !sy__read(&pages->fail_after) &&
 	       !(flags & (SY_MOVABLE | SY_RECLAIMABLE | SY_DMA | SY_DMA32)) &&
 	       sy__read(&zone->free_pages) > count + zone->marks[SY__MARK_LOW];
 }

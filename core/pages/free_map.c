@@ -5,8 +5,9 @@
  * all blocks in use between them, and a program that writes to large objects has none of these in its caches: of what it spent
  * on them, half or more was to wait there. The bits of 256 MiB take 8 KiB.
  *
- * How. A zone begins its map at the first search, from the descriptors, so that heaps without large objects neither have the
- * memory nor the work. From then on whoever adds to the free pages or takes of them says which (sy__zone_gains, sy__zone_loses),
+ * How. A zone begins its map at the first search, from the descriptors, so that small heaps without large objects neither have the
+ * memory nor the work; and when it has grown to MOST_UNMAPPED pages, as to read the descriptors of more would take long with the
+ * lock held. From then on whoever adds to the free pages or takes of them says which (sy__zone_gains, sy__zone_loses),
  * and so does a maximal block that grows; of what has not grown the map says nothing. A page that a CPU's list has is not free
  * here. All with the zone's lock held.
  *
@@ -15,6 +16,7 @@
 #include "pages.h"
 
 #define WORD 64u
+#define MOST_UNMAPPED (16 * SY__MAX_BLOCK)
 
 void sy__free_map_note(struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
 {
@@ -48,6 +50,14 @@ void sy__free_map_start(struct sy__zone *zone)
 	map_range(zone, zone->start, zone->next_ungrown);
 	map_range(zone, zone->start + (zone->managed & ~(SY__MAX_BLOCK - 1)), zone->start + zone->present);
 	zone->mapped = true;
+}
+
+void sy__free_map_grown(struct sy__zone *zone, uint64_t number)
+{
+	if (zone->mapped)
+		sy__free_map_note(zone, number, SY_MAX_ORDER, true);
+	else if (sy__runs_are_placed(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
+		sy__free_map_start(zone);
 }
 
 /* The first page from there on that is free, or where `invert` has all bits: that is not; or the end. */

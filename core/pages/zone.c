@@ -121,8 +121,7 @@ bool sy__zone_grow(struct sy__zone *zone)
 	zone->next_ungrown += SY__MAX_BLOCK;
 	zone->used[SY_USE_FREE] += (int64_t)SY__MAX_BLOCK;
 	sy__zone_add_last(zone, sy__page(zone->pages, number), SY_MAX_ORDER, SY_MOVABLE_TYPE);
-	if (sy__unlikely(zone->mapped))
-		sy__free_map_note(zone, number, SY_MAX_ORDER, true);
+	sy__free_map_grown(zone, number);
 	return true;
 }
 

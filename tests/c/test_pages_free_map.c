@@ -85,6 +85,25 @@ static void follows_a_heap(size_t limit, uint64_t most_pages, unsigned rounds)
 	sy_heap_close(heap);
 }
 
+/* A large heap has one before it is searched, as it would take long to begin then. */
+static void begins_before_a_heap_is_large(void)
+{
+	enum { COUNT = 10000 };
+	static void *small[COUNT];
+	struct sy_heap *heap = open_exact(0);
+	const struct sy__zone *zone = heap->pages->zones;
+
+	for (unsigned i = 0; i < COUNT; i++)
+		small[i] = sy_malloc(heap, 8000, 0);
+	CHECK(zone->mapped && zone->next_ungrown > 16 * 1024);
+	CHECK(is_sound(heap));
+	for (unsigned i = 0; i < COUNT; i += 2)
+		sy_mfree(heap, small[i]);
+	CHECK(is_sound(heap));
+	finds_all_extents(zone, zone->start, zone->next_ungrown);
+	sy_heap_close(heap);
+}
+
 /* Who has no large run has no map, so that it costs him nothing. */
 static void begins_with_a_search(void)
 {
@@ -189,6 +208,7 @@ static void the_end_comes_nearer(void)
 int main(void)
 {
 	begins_with_a_search();
+	begins_before_a_heap_is_large();
 	wrong_bits_are_noticed();
 	follows_a_heap(0, 800, 60);
 	follows_a_heap((size_t)48 << 20, 800, 40);
