@@ -19,7 +19,7 @@
  *
  * A run is a row of blocks, each as large as its number and what is left of the run allow, hence owned and freed like any others.
  *
- * Locks. All of this runs with the zone's lock held, and looks at free blocks alone.
+ * Locks. Searches run with the zone's lock held, and look at free blocks alone.
  */
 #include "pages.h"
 #include "../rows.h"
@@ -99,37 +99,50 @@ static bool is_recent(const struct search *search, const struct extent *extent)
 	return !extent->missing && extent->pages <= RECENT_TIMES * search->wanted && search->zone->recent - extent->start < extent->pages;
 }
 
-/* Asks the blocks that the run would take whether they have memory; false: one is of another kind than the run. An extent starts
- * with a block, as do the pages that it is looked for in. */
+/* Asks the blocks that the run would take whether they have memory. One is of another kind than the run: false, and the extent is
+ * what lies behind that. It starts with a block, as do the pages that it is looked for in. */
 static bool ask_blocks(struct search *search, struct extent *extent)
 {
-	for (uint64_t at = 0, pages; at < search->wanted; at += pages, search->heads++) {
+	extent->missing = 0;
+	for (uint64_t at = 0, pages; at < search->wanted; at += pages) {
 		const struct sy_page *head = sy__page(search->zone->pages, extent->start + at);
 
+		search->heads++;
 		pages = (uint64_t)1 << head->order;
-		if (sy__migrate(head) != SY_UNMOVABLE)
+		if (sy__migrate(head) != SY_UNMOVABLE) {
+			extent->start += at + pages;
+			extent->pages -= at + pages < extent->pages ? at + pages : extent->pages;
 			return false;
+		}
 		if (!head->bytes)
 			extent->missing += pages < search->wanted - at ? pages : search->wanted - at;
 	}
 	return true;
 }
 
+static unsigned most_heads(const struct search *search)
+{
+	return search->wanted < MOST_HEADS ? (unsigned)search->wanted : MOST_HEADS;
+}
+
+/* Whether an extent suffices, and may be better than the best so far. */
+static bool is_worth_asking(const struct search *search, const struct extent *extent)
+{
+	const struct extent *best = &search->best;
+
+	return extent->pages >= search->wanted && !(best->pages && !best->missing && best->pages <= extent->pages);
+}
+
 static void consider(struct search *search, struct extent extent)
 {
 	const struct extent *best = &search->best;
 
-	if (extent.pages < search->wanted || (best->pages && !best->missing && best->pages <= extent.pages))
-		return;
-	if (!ask_blocks(search, &extent))
-		return;
+	do {
+		if (!is_worth_asking(search, &extent) || search->heads >= most_heads(search))
+			return;
+	} while (!ask_blocks(search, &extent));
 	if (!best->pages || extent.missing < best->missing || (extent.missing == best->missing && extent.pages < best->pages))
 		search->best = extent;
-}
-
-static unsigned most_heads(const struct search *search)
-{
-	return search->wanted < MOST_HEADS ? (unsigned)search->wanted : MOST_HEADS;
 }
 
 static bool goes_on(const struct search *search)
@@ -150,6 +163,7 @@ static void set_window(struct search *search)
 
 	search->to = end - centre < WINDOW / 2 ? end : centre + WINDOW / 2;
 	search->from = search->to - zone->start < WINDOW ? zone->start : (search->to - WINDOW) & ~(SY__MAX_BLOCK - 1);
+	search->to = end - search->from < WINDOW ? end : search->from + WINDOW;
 }
 
 /* ---- Taking ------------------------------------------------------------------------------------------------------- */

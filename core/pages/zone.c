@@ -295,4 +295,5 @@ void sy__zone_clear(struct sy__zone *zone)
 	zone->ungrown_blocks = 0;
 	zone->older = 0;
 	zone->populated = false;
+	zone->mapped = false;
 }

@@ -104,7 +104,7 @@ static void begins_before_a_heap_is_large(void)
 	sy_heap_close(heap);
 }
 
-/* Who has no large run has no map, so that it costs him nothing. */
+/* A small heap without a large run has no map, so that it costs nothing. */
 static void begins_with_a_search(void)
 {
 	struct sy_heap *heap = open_exact(0);
@@ -183,6 +183,25 @@ static void memory_comes_first(void)
 	sy_heap_close(heap);
 }
 
+/* The rest of a hole serves that begins with pages of another kind. */
+static void another_kind_is_passed_over(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *objects[3];
+	struct sy_page *head;
+
+	for (unsigned i = 0; i < 3; i++)
+		objects[i] = sy_malloc(heap, (i == 1 ? 200 : 50) * PAGE, 0);
+	CHECK(objects[0] && objects[1] && objects[2]);
+	sy_mfree(heap, objects[1]);
+	sy_heap_shrink(heap);
+	head = sy__page(heap->pages, (uint64_t)(objects[1] - heap->pages->base.memory) >> SY_PAGE_SHIFT);
+	sy__zone_move_last(heap->pages->zones, head, SY_RECLAIMABLE_TYPE);
+	CHECK(sy_malloc(heap, 60 * PAGE, 0) == objects[1] + (PAGE << head->order));
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
 /* What was freed last may lie where the heap has not grown any more. */
 static void the_end_comes_nearer(void)
 {
@@ -215,6 +234,7 @@ int main(void)
 	follows_a_heap((size_t)3 << 20, 90, 40);
 	best_of_many();
 	memory_comes_first();
+	another_kind_is_passed_over();
 	the_end_comes_nearer();
 	return check_result();
 }
