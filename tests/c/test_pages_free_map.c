@@ -63,7 +63,7 @@ static void follows_a_heap(size_t limit, uint64_t most_pages, unsigned rounds)
 			unsigned at = (unsigned)draw(OBJECTS);
 
 			sy_mfree(heap, objects[at]);
-			objects[at] = sy_malloc(heap, at % 3 ? 16 + draw(2 * PAGE) : PAGE * (1 + draw(most_pages)), 0);
+			objects[at] = sy_malloc(heap, (size_t)(at % 3 ? 16 + draw(2 * PAGE) : PAGE * (1 + draw(most_pages))), 0);
 		}
 		if (round % 8 == 5)
 			sy_heap_trim(heap);
