@@ -5,6 +5,8 @@
  */
 #include "runs_support.h"
 
+#include "../../core/pages/pages.h"
+
 #include <string.h>
 
 #define BLOCK ((size_t)4 << 20)
@@ -96,6 +98,94 @@ static void freed_last_is_better(void)
 	sy_heap_close(heap);
 }
 
+/* The smallest hole that suffices is found among 200 of 40 to 119 pages, 80 MiB of them, wherever it is. */
+static void best_of_many(void)
+{
+	enum { HOLES = 200 };
+	struct sy_heap *heap = open_exact(0);
+	char *holes[HOLES], *walls[HOLES];
+
+	for (unsigned i = 0; i < HOLES; i++) {
+		holes[i] = sy_malloc(heap, (40 + (i * 37) % 80) * PAGE, 0);
+		walls[i] = sy_malloc(heap, (i ? 35 : 200) * PAGE, 0);
+		CHECK(holes[i] && walls[i]);
+		memset(holes[i], 1, (40 + (i * 37) % 80) * PAGE);
+	}
+	for (unsigned i = 0; i < HOLES; i++)
+		sy_mfree(heap, holes[i]);
+	sy_heap_shrink(heap);
+	sy_mfree(heap, walls[0]); /* what was freed last is too large to be taken for that */
+	sy_heap_shrink(heap);
+	for (unsigned pages = 41; pages < 60; pages += 6) {
+		char *run = sy_malloc(heap, pages * PAGE, 0);
+		unsigned at = 0;
+
+		while (at < HOLES && holes[at] != run)
+			at++;
+		CHECK(at < HOLES && 40 + (at * 37) % 80 == pages);
+	}
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* A hole whose memory is there comes before a smaller one from which it has gone. */
+static void memory_comes_first(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *objects[4];
+
+	fill(heap, objects, 2, 50);
+	fill(heap, objects + 2, 1, 120);
+	fill(heap, objects + 3, 1, 50);
+	sy_mfree(heap, objects[0]);
+	sy_heap_trim(heap);
+	sy_mfree(heap, objects[2]);
+	sy_heap_shrink(heap);
+	CHECK(sy_malloc(heap, 45 * PAGE, 0) == objects[2]);
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* The rest of a hole serves that begins with pages of another kind. */
+static void another_kind_is_passed_over(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	char *objects[3];
+	struct sy_page *head;
+
+	fill(heap, objects, 1, 50);
+	fill(heap, objects + 1, 1, 200);
+	fill(heap, objects + 2, 1, 50);
+	sy_mfree(heap, objects[1]);
+	sy_heap_shrink(heap);
+	head = sy__page(heap->pages, (uint64_t)(objects[1] - heap->pages->base.memory) >> SY_PAGE_SHIFT);
+	sy__zone_move_last(heap->pages->zones, head, SY_RECLAIMABLE_TYPE);
+	CHECK(sy_malloc(heap, 60 * PAGE, 0) == objects[1] + (PAGE << head->order));
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
+/* What was freed last may lie where the heap has not grown any more. */
+static void the_end_comes_nearer(void)
+{
+	struct sy_heap *heap = open_exact(0);
+	struct sy__zone *zone = heap->pages->zones;
+	char *runs[20];
+	uint64_t grown;
+
+	fill(heap, runs, 20, 700);
+	grown = zone->next_ungrown;
+	for (unsigned i = 0; i < 20; i++)
+		sy_mfree(heap, runs[i]);
+	sy_heap_shrink(heap);
+	sy_heap_trim(heap);
+	CHECK(sy__pages_withdraw(heap) && zone->next_ungrown < grown);
+	zone->recent = grown - 1;
+	CHECK(sy_malloc(heap, 300 * PAGE, 0) && sy_malloc(heap, 800 * PAGE, 0));
+	CHECK(is_sound(heap));
+	sy_heap_close(heap);
+}
+
 /* A power of two of pages stays aligned to its size: aligned allocation counts on that. */
 static void powers_stay_aligned(void)
 {
@@ -155,6 +245,10 @@ int main(void)
 	neighbours_are_one_hole();
 	smallest_is_best();
 	freed_last_is_better();
+	best_of_many();
+	memory_comes_first();
+	another_kind_is_passed_over();
+	the_end_comes_nearer();
 	powers_stay_aligned();
 	random_runs();
 	return check_result();
