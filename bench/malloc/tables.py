@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from slabyard import measures, records
+from slabyard.errors import UserError
 from slabyard.output import whole_file
 
 BEGIN, END = "<!-- bench-malloc begins -->", "<!-- bench-malloc ends -->"
@@ -31,12 +32,23 @@ def machine() -> dict[str, Any]:
     return {**records.machine(), "libc": platform.libc_ver()[1], "memory_gib": round(memory / 2**30)}
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """What --json wrote. UserError when it is something else, or not all of it."""
+    try:
+        found = json.loads(path.read_text())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not found.keys() >= {"machine", "allocators", "programs", "samples", "faults"}:
+        raise UserError(f"{path}: not what --json of bench-malloc wrote, or cut off")
+    return found
+
+
 def merged(paths: Sequence[Path]) -> dict[str, Any]:
     """One result of several that were written with --json: what a later file has of a program and allocator replaces the earlier. Ratios
     mean something where all samples of a program are of one file."""
-    found: dict[str, Any] = json.loads(paths[0].read_text())
+    found = _read(paths[0])
     for path in paths[1:]:
-        later = json.loads(path.read_text())
+        later = _read(path)
         for name in ("allocators", "programs"):
             found[name].update(later[name])
         for program, by_allocator in later["samples"].items():

@@ -97,6 +97,15 @@ def test_merging(tables: Any, tmp_path: Path) -> None:
     assert set(merged["programs"]) == {"one", "p0", "p1"} and merged["samples"]["one"]["glibc"][0]["seconds"] == 2.0
 
 
+def test_merging_what_is_cut_off_or_something_else_is_one_line(tmp_path: Path) -> None:
+    whole = json.dumps(made({"one": {"glibc": [1.0]}}))
+    for number, content in enumerate((whole[: len(whole) // 2], "[]", "{}", "\xff")):
+        path = tmp_path / f"{number}.json"
+        path.write_bytes(content.encode("latin-1"))
+        done = bench("--merge", path)
+        assert (done.returncode, done.stderr) == (2, f"bench-malloc: {path}: not what --json of bench-malloc wrote, or cut off\n")
+
+
 def test_a_run_of_two_programs(tmp_path: Path) -> None:
     done = bench("--work", tmp_path / "work", "--programs", "scratch,awk" if shutil.which("gawk") else "scratch", "--allocators", "glibc",
                  "--rounds", "1", "--json", tmp_path / "out.json")  # fmt: skip
