@@ -6,7 +6,7 @@
  * of the heap holds a stand-in whose one function opens it and tries again. So the first kmalloc takes the slow way by itself.
  * The policies take the heap as their last argument, hence nothing is moved between registers.
  *
- * Opening. Whoever comes first opens it under a lock: with the spec in SLABYARD, with slub when that is unset or makes no sense
+ * Opening. Whoever comes first opens it under a lock: with the spec in SLABYARD, with the default policy when that is unset or makes no sense
  * (a line on standard error then says why). It is never closed: others may still free after main has returned. Without memory
  * for a heap the stand-in stays, and every request is refused.
  *
@@ -157,14 +157,12 @@ static struct sy_heap *open_as_told(void)
 	char shown[SY__SPEC_SHOWN];
 	struct sy_heap *opened;
 
-	if (!spec || !*spec)
-		spec = "slub";
 	opened = sy_heap_open(spec, NULL, &error);
 	if (opened)
 		return opened;
 	sy__spec_show(shown, sizeof(shown), spec);
-	fprintf(stderr, "slabyard: SLABYARD=%s: %s; using slub\n", shown, error);
-	return sy_heap_open("slub", NULL, &error);
+	fprintf(stderr, "slabyard: SLABYARD=%s: %s; using %s\n", shown, error, sy_policies[0]->name);
+	return sy_heap_open(NULL, NULL, &error);
 }
 
 /* Of several threads that open one at once, the first to be done has made everybody's. */

@@ -12,7 +12,7 @@
  *
  * The fast path. malloc and free jump through a pointer each to what serves them now: at first to functions that make the
  * heap; then to the policy's own, if it has a path for one heap that all threads share (struct sy_here in types.h), or to
- * generic ones below. So whether the library is ready is not a question that each call asks. SLUB's path they have themselves
+ * generic ones below. So whether the library is ready is not a question that each call asks. The default policy's path they have themselves
  * (fast.c). Everything else in the family is made of those two, as their costs are in the memory that they touch; but for how
  * large an object is, which realloc and malloc_usable_size find as free finds its slab, without a call.
  *
@@ -39,7 +39,7 @@
 
 #include "core/kmalloc.h"
 #include "core/page_interface.h"
-#include "core/policies/slub_fast.h"
+#include "core/policies/default.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define MOVED_FROM ((size_t)1 << 19)    /* bytes: objects that grow so large are mappings */
@@ -176,7 +176,7 @@ static inline size_t room_at_hand(const void *object)
 {
 	struct sy_heap *heap = sy__service.fast;
 
-	return sy__likely(heap) ? sy__slub_room_here(object, heap) : 0;
+	return sy__likely(heap) ? sy__default_room(object, heap) : 0;
 }
 
 static inline bool stays(size_t room, size_t size)

@@ -1,14 +1,14 @@
 /*
  * malloc and free, up to where they leave what a thread has at hand.
  *
- * Of the policy that most programs run on they contain the fast paths (core/policies/slub_fast.h), instead of a jump through a
+ * Of the policy that most programs run on they contain the fast paths (core/policies/default.h), instead of a jump through a
  * pointer to them: on paths so short processors wait for where the next instruction is more than for anything else. One pointer
  * says that it is so, and which heap that is. It stays empty under other policies, while there is no heap, and where calls are
  * counted; then they go by the pointers of entries.c. malloc does not ask for it: to it no size is small then.
  */
 #include "parts.h"
 
-#include "core/policies/slub_fast.h"
+#include "core/policies/default.h"
 
 #define EXPORT __attribute__((visibility("default"), aligned(32))) /* so that they are decoded at the same pace in every build */
 #define QUOTED(name) #name
@@ -19,7 +19,7 @@ EXPORT void free(void *object);
 
 void sy__fast_path_set(struct service *by)
 {
-	bool serves = by->malloc == sy__slub_here.malloc && by->free == sy__slub_here.free;
+	bool serves = sy__default_serves(by->malloc, by->free);
 
 	by->fast = serves ? by->heap : NULL;
 	by->small = serves ? SY__KMALLOC_SMALL : 0;
@@ -30,7 +30,7 @@ static SY__OUT_OF_LINE void *malloc_other(size_t size)
 {
 	struct sy_heap *heap = sy__service.fast;
 
-	return heap ? sy__slub_malloc_other(size, heap) : sy__service.malloc(size, sy__service.heap);
+	return heap ? sy__default_malloc_other(size, heap) : sy__service.malloc(size, sy__service.heap);
 }
 
 static SY__OUT_OF_LINE void free_by_pointer(void *object)
@@ -40,7 +40,7 @@ static SY__OUT_OF_LINE void free_by_pointer(void *object)
 
 void *malloc(size_t size)
 {
-	return sy__likely(size - 1 < sy__service.small) ? sy__slub_malloc_small(size, sy__service.fast) : malloc_other(size);
+	return sy__likely(size - 1 < sy__service.small) ? sy__default_malloc_small(size, sy__service.fast) : malloc_other(size);
 }
 
 void free(void *object)
@@ -48,7 +48,7 @@ void free(void *object)
 	struct sy_heap *heap = sy__service.fast;
 
 	if (sy__likely(heap))
-		sy__slub_free_here(object, heap);
+		sy__default_free(object, heap);
 	else
 		free_by_pointer(object);
 }

@@ -1,7 +1,8 @@
 /*
  * The heap behind malloc: one for the program, made at its first request.
  *
- * The environment variable SLABYARD says which policy with which tunables ("slub:cpu_partial=8"); without it, DEFAULT_SPEC. A
+ * The environment variable SLABYARD says which policy with which tunables ("slub:cpu_partial=8"); without it,
+ * the default policy serves. A
  * spec that makes no sense ends the program with one line and status 2: a program that goes on under another allocator than
  * the one that was asked for would give figures for the wrong one. Programs with more rights than their user (set-user-ID)
  * don't look at the environment.
@@ -39,14 +40,13 @@
 #include "core/page_interface.h"
 #include "library/spec.h"
 
-#define DEFAULT_SPEC "slub"
 #define LEAST_RESERVE ((size_t)4 << 20) /* bytes: a maximal block */
 #define UNKNOWN SIZE_MAX
 #define APART 16u                      /* part of a limit that is left where it is not known what there is beside the heap */
 #define BEFORE_FIRST LEAST_RESERVE      /* bytes at most in front of the first block of the range, which is aligned */
 
 static struct sy_heap *the_heap;
-static const char *spec = DEFAULT_SPEC;
+static const char *spec; /* NULL before the first request */
 static sy__lock_t starting = SY__LOCK_INIT;
 static pid_t process; /* whose memory it is */
 
@@ -137,8 +137,8 @@ static struct sy_heap *make(void)
 
 	asked = true;
 	process = getpid();
-	if (wanted)
-		spec = wanted;
+	if (!spec)
+		spec = wanted ? wanted : sy_policies[0]->name;
 	if (!sy_spec_parse(&parsed, spec, &fault))
 		refuse(fault.text);
 	return open_or_tell(&options);
@@ -352,5 +352,5 @@ void sy__process_forked(void)
 
 const char *sy__process_spec(void)
 {
-	return spec;
+	return spec ? spec : sy_policies[0]->name;
 }

@@ -24,7 +24,7 @@ from slabyard.output import describe_os_error, whole_file
 
 BUILD = ROOT / "build" / "bench" / "c"
 DOCUMENT = ROOT / "docs" / "cost.md"
-POLICIES = ("slub", "slab", "slqb", "bonwick", "bsd44", "slob", "sunos4", "svr4")
+POLICIES = ("yard", "slub", "slab", "slqb", "bonwick", "bsd44", "slob", "sunos4", "svr4")
 ORDERS = ("in", "reverse", "shuffled")
 OBJECTS = 10_000
 KERNEL, MALLOC = BUILD / "libslabyard.so", BUILD / "libslabyard-malloc.so"

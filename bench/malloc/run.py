@@ -193,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--time", choices=("wall", "cpu"), default="wall", help="which time the tables show (default: wall)")
     parser.add_argument("--ours", type=Path, metavar="PATH", help="libslabyard-malloc.so (default: of build/bench)")
     parser.add_argument("--generator", type=Path, metavar="PATH", help="slabyard-threads (default: of build/bench)")
-    parser.add_argument("--specs", default="slub", metavar="A;B;...", help="what SLABYARD says to ours (default: slub)")
+    parser.add_argument("--specs", default="yard", metavar="A;B;...", help="what SLABYARD says to ours (default: yard)")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench", metavar="FOLDER", help="for what is built and made")
     parser.add_argument("--only-found", action="store_true", help="go on without what is missing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample")

@@ -1,14 +1,15 @@
 /*
- * The policies that this build offers, in the order in which they are listed to users.
+ * The policies that this build offers, in the order in which they are listed to users; the first is the default.
  *
  * Adding an allocator takes a file beside this one that defines a struct sy_policy, and here its declaration and its entry.
  * Nothing else in the tree names a policy.
  */
 #include <slabyard/slabyard.h>
 
-extern const struct sy_policy sy__slub, sy__slob, sy__slab, sy__slqb, sy__bonwick, sy__bsd44, sy__svr4, sy__sunos4;
+extern const struct sy_policy sy__yard, sy__slub, sy__slob, sy__slab, sy__slqb, sy__bonwick, sy__bsd44, sy__svr4, sy__sunos4;
 
 const struct sy_policy *const sy_policies[] = {
+	&sy__yard,
 	&sy__slub,
 	&sy__slob,
 	&sy__slab,

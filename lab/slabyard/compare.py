@@ -28,7 +28,7 @@ from .report_model import Workload as Section
 from .report_model import memory_unit, page_bytes, workloads
 from .trace import events_lost
 
-ALLOCATORS = ("slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4")
+ALLOCATORS = ("slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4", "yard")
 
 
 @dataclass(frozen=True)

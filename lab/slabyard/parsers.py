@@ -212,7 +212,7 @@ def _run(parent: Any) -> None:
         "Its exit status and signals are passed through; SIGINT and SIGQUIT go to the command from the terminal alone. "
         "Statistics go to standard error.",
     )  # fmt: skip
-    verb.add_argument("--allocator", default="slub", metavar="SPEC", help="policy[:tunable=value,...] (default: slub)")
+    verb.add_argument("--allocator", default="yard", metavar="SPEC", help="policy[:tunable=value,...] (default: yard)")
     verb.add_argument("--stats", action="store_true", help="tell at the end what each of the command's processes asked malloc for")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the statistics (implies --stats)")
     verb.usage = "slabyard run [options] -- CMD..."

@@ -145,7 +145,7 @@ static bool see_no_part(void *context, const struct sy_slab *slab, const struct 
 static void test_a_thread_that_vanishes_while_claimed(void)
 {
 	struct sy_heap_options small = { .reserve = (size_t)256 << 20 };
-	struct sy_heap *heap = sy_heap_open("slub", &small, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", &small, NULL);
 	struct victim victim = { .stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
 	const struct sy_visitor visitor = { .slab = let_it_end, .part = see_no_part, .context = &victim };
 	void *object = heap ? sy_malloc(heap, 100, 0) : NULL;

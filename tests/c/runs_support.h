@@ -12,7 +12,7 @@ static inline struct sy_heap *open_exact(size_t limit)
 {
 	const struct sy_heap_options options = { .limit = limit, .sizing = { .align = 16, .exact_runs = true } };
 	const char *error = NULL;
-	struct sy_heap *heap = sy_heap_open("slub", &options, &error);
+	struct sy_heap *heap = sy_heap_open("yard", &options, &error);
 
 	CHECK(heap != NULL);
 	return heap;

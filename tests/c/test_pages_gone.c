@@ -71,7 +71,7 @@ static bool has_residency(void)
 
 static void trimmed(void)
 {
-	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .keep = true }, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", &(struct sy_heap_options){ .keep = true }, NULL);
 	unsigned char *objects[COUNT];
 
 	for (unsigned round = 0; round < 3; round++) {
@@ -88,7 +88,7 @@ static void trimmed(void)
 /* By itself, after a while, but for the block that the program goes on with; taking it again so soon is what decay.c regrets. */
 static void decayed(void)
 {
-	struct sy_heap *heap = sy_heap_open("slub", NULL, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", NULL, NULL);
 	unsigned char *objects[COUNT];
 	size_t regretted;
 
@@ -113,7 +113,7 @@ static void decayed(void)
 /* Memory that is locked does not go; nobody must see what was in it. */
 static void locked(void)
 {
-	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .reserve = 4 * SIZE, .keep = true }, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", &(struct sy_heap_options){ .reserve = 4 * SIZE, .keep = true }, NULL);
 	const size_t bytes = 4 * SY_PAGE_SIZE;
 	unsigned char *object = sy_malloc(heap, bytes, 0);
 
@@ -177,7 +177,7 @@ static size_t resident_memory(void *start, size_t bytes)
 static void large_pages(void)
 {
 	const struct sy_heap_options options = { .keep = true, .sizing = { .exact_runs = true } };
-	struct sy_heap *heap = sy_heap_open("slub", &options, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", &options, NULL);
 	unsigned char *objects[COUNT], *beside_tables, *block;
 
 	take(heap, objects, 0);
@@ -203,7 +203,7 @@ static void large_pages(void)
 /* A program that takes much and writes little of it: large pages would be nearly all unused. */
 static void sparse(void)
 {
-	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .keep = true }, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", &(struct sy_heap_options){ .keep = true }, NULL);
 	unsigned char *objects[COUNT], *dense[COUNT], *later[4 * COUNT];
 	unsigned huge = 0;
 
@@ -232,7 +232,7 @@ static void sparse(void)
 /* Who asked for them himself has them everywhere and for good. */
 static void asked_for(void)
 {
-	struct sy_heap *heap = sy_heap_open("slub", &(struct sy_heap_options){ .keep = true, .huge_pages = true }, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", &(struct sy_heap_options){ .keep = true, .huge_pages = true }, NULL);
 	unsigned char *objects[COUNT];
 
 	take(heap, objects, 0);

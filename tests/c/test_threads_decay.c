@@ -73,7 +73,7 @@ static struct sy_heap *open_driven(uint64_t pages, uint64_t decay_ns)
 	struct sy_heap_config of_heap;
 
 	of_pages.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = pages };
-	sy_heap_defaults(sy_policy_find("slub"), &of_heap);
+	sy_heap_defaults(sy_policy_find("yard"), &of_heap);
 	return sy_heap_create(sy_pages_create(&of_pages), &of_heap);
 }
 
@@ -118,7 +118,7 @@ static void few_slabs(void)
 {
 	const struct sy_cache_config config = { .name = "few", .size = 4 * SY_PAGE_SIZE };
 	const unsigned turns = 2000;
-	struct sy_heap *heap = sy_heap_open("slub:min_order=4,max_order=4", NULL, NULL);
+	struct sy_heap *heap = sy_heap_open("yard:min_order=4,max_order=4", NULL, NULL);
 	struct sy_cache *cache = sy_cache_create(heap, &config);
 	void *objects[20];
 
@@ -222,7 +222,7 @@ int main(void)
 	descriptors();
 	released();
 	few_slabs();
-	heap = sy_heap_open("slub", NULL, NULL);
+	heap = sy_heap_open("yard", NULL, NULL);
 
 	/* Never all that is free, as it is not free all the time. */
 	breathe_for(heap, 200, 50);

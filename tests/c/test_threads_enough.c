@@ -1,15 +1,15 @@
 /*
- * Slabs of which few objects are free (core/policies/slub_owned.c): they wait until there are more, the active one too, and the
+ * Slabs of which few objects are free (core/policies/yard/owned.c): they wait until there are more, the active one too, and the
  * slot takes a new slab instead; but not where three wait already, and not where there are no pages, when all that is free
  * serves. What other threads gave back counts as what the owner did.
  */
-#include "core/policies/slub.h"
+#include "core/policies/yard/yard.h"
 #include "threads_heap.h"
 
 #define SIZE 64
 #define OF_A_SLAB ((SY_PAGE_SIZE << 2) / SIZE)
-#define SPEC "slub:min_order=2,max_order=2"
-#define ENOUGH (OF_A_SLAB / SY__SLUB_ENOUGH)
+#define SPEC "yard:min_order=2,max_order=2"
+#define ENOUGH (OF_A_SLAB / SY__YARD_ENOUGH)
 #define LIMIT ((size_t)4 << 20) /* of a heap without pages */
 
 static struct sy_heap *heap;
@@ -100,11 +100,11 @@ static void active_has_enough(void)
 
 static void any_where_many_wait(void)
 {
-	open_full(SY__SLUB_WAITING + 1);
-	for (unsigned slab = 0; slab < SY__SLUB_WAITING; slab++)
+	open_full(SY__YARD_WAITING + 1);
+	for (unsigned slab = 0; slab < SY__YARD_WAITING; slab++)
 		give(slab, 1);
 	CHECK(take(1) && is_of(0));
-	CHECK_EQUAL(slabs(), SY__SLUB_WAITING + 1);
+	CHECK_EQUAL(slabs(), SY__YARD_WAITING + 1);
 	sy_heap_close(heap);
 }
 

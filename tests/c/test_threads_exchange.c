@@ -1,18 +1,18 @@
 /*
- * Slabs whose objects threads exchange (core/policies/slub_strays.c): by one in some of those that a thread gives back of
+ * Slabs whose objects threads exchange (core/policies/yard/strays.c): by one in some of those that a thread gives back of
  * another's the slab's pages are marked, and from then on whoever frees its objects keeps them, the slab's owner too, without a
  * look at the slab. The owner takes the mark away when it has no room for them, and by one in some of those that it keeps; a new
  * slab bears none. And rows: what a thread that allocates none gives back of one slab goes home together.
  */
-#include "core/policies/slub_fast.h"
+#include "core/policies/yard/fast.h"
 #include "threads_heap.h"
 
 #define SIZE 64
 #define SLAB ((size_t)16 << 10) /* bytes: a class's first one */
 #define TAKEN (SLAB / SIZE)
 #define LIMIT 8u /* strays at most */
-#define SPEC "slub:strays=8"
-#define MARKS SY__SLUB_STRAYS_TO_ONE
+#define SPEC "yard:strays=8"
+#define MARKS SY__YARD_STRAYS_TO_ONE
 
 static struct sy_heap *heap;
 static void *objects[TAKEN];
@@ -26,7 +26,7 @@ static bool marks(void)
 /* Whether the slab that the objects are of is marked, as all its pages say. */
 static bool is_marked(void)
 {
-	const struct sy__heads *heads = &sy__slub_heap(heap)->heads;
+	const struct sy__heads *heads = &sy__yard_heap(heap)->heads;
 	size_t marked = 0;
 
 	for (const char *page = objects[0]; page < (const char *)objects[0] + SLAB; page += SY_PAGE_SIZE)
@@ -36,11 +36,11 @@ static bool is_marked(void)
 }
 
 /* The caller's. */
-static struct sy__slub_slot *slot(void)
+static struct sy__yard_slot *slot(void)
 {
-	struct sy_page *page = sy__heads_of(&sy__slub_heap(heap)->heads, objects[0]);
+	struct sy_page *page = sy__heads_of(&sy__yard_heap(heap)->heads, objects[0]);
 
-	return sy__slub_slot_here(sy__slub_slab(page)->cache->slots, sy__call_here());
+	return sy__yard_slot_here(sy__yard_slab(page)->cache->slots, sy__call_here());
 }
 
 static size_t strays(void)
@@ -198,7 +198,7 @@ static void *only_gives(void *count)
 {
 	sy_mfree(heap, sy_malloc(heap, 8, 0)); /* a thread's first call is slow */
 	give(0, *(unsigned *)count);
-	CHECK_EQUAL(strays(), (*(unsigned *)count - 1) % SY__SLUB_ROW + 1);
+	CHECK_EQUAL(strays(), (*(unsigned *)count - 1) % SY__YARD_ROW + 1);
 	CHECK(!is_marked());
 	return NULL;
 }
@@ -209,9 +209,9 @@ static void rows_go_home(unsigned count)
 
 	open_slab();
 	run(only_gives, count);
-	word = sy__slub_look(sy__heads_of(&sy__slub_heap(heap)->heads, objects[0]));
-	CHECK_EQUAL(sy__slub_word_objects(word) - sy__slub_word_in_use(word), count);
-	for (unsigned i = 0; i < count && sy__slub_is_enough(word, count); i++) { /* else the slab waits for more */
+	word = sy__yard_look(sy__heads_of(&sy__yard_heap(heap)->heads, objects[0]));
+	CHECK_EQUAL(sy__yard_word_objects(word) - sy__yard_word_in_use(word), count);
+	for (unsigned i = 0; i < count && sy__yard_is_enough(word, count); i++) { /* else the slab waits for more */
 		void *again = sy_malloc(heap, SIZE, 0);
 
 		CHECK((char *)again >= (char *)objects[0] && (char *)again < (char *)objects[count]);
@@ -225,12 +225,12 @@ int main(void)
 	others_keep();
 	owner_keeps();
 	owner_ends_it();
-	owner_looks(0, SY__SLUB_STRAYS_TO_ONE);
-	owner_looks(SY__SLUB_STRAYS_NEW, SY__SLUB_STRAYS_TO_RARE);
+	owner_looks(0, SY__YARD_STRAYS_TO_ONE);
+	owner_looks(SY__YARD_STRAYS_NEW, SY__YARD_STRAYS_TO_RARE);
 	new_slab_is_unmarked();
 	rows_go_home(1);
 	rows_go_home(2);
-	rows_go_home(SY__SLUB_ROW);
-	rows_go_home(3 * SY__SLUB_ROW + 5);
+	rows_go_home(SY__YARD_ROW);
+	rows_go_home(3 * SY__YARD_ROW + 5);
 	return check_result();
 }

@@ -137,7 +137,7 @@ static void fall_alone(const char *spec, size_t (*size)(uint64_t *))
 
 int main(void)
 {
-	static const char *const specs[] = { "slub", "slab", "slqb", "slob" };
+	static const char *const specs[] = { "yard", "slub", "slab", "slqb", "slob" };
 
 	sy_platform_set_clock(clock_of_test);
 	pthread_barrier_init(&turn, NULL, 2);

@@ -1,5 +1,5 @@
 /*
- * What a thread frees of large size classes (core/policies/slub_strays.c): it gathers, of whosever slabs it is, and is what the
+ * What a thread frees of large size classes (core/policies/yard/strays.c): it gathers, of whosever slabs it is, and is what the
  * thread gets next; up to a limit, beyond which it goes to its slab. It goes home when somebody trims or shrinks, when the heap
  * settles, and when the thread needs pages; a thread's successor gets it.
  */
@@ -246,7 +246,7 @@ static void frees_others(void)
 /* Of the main thread's slabs, which has half of the objects still. */
 static void of_others(void)
 {
-	open_with("slub");
+	open_with("yard");
 	take();
 	in_thread(frees_others);
 	on_freelists_with(TAKEN / 2 + 1 + rest);
@@ -258,7 +258,7 @@ static void of_others(void)
 /* Several of these slabs are full, and nobody's: the heap's end puts what was gathered back into them. */
 static void of_others_at_the_end(void)
 {
-	open_with("slub");
+	open_with("yard");
 	take();
 	in_thread(frees_others);
 	on_freelists_with(TAKEN / 2 + 1 + rest);
@@ -273,7 +273,7 @@ static void inherits(void)
 /* The next thread gets the slot. */
 static void of_a_thread_that_ended(void)
 {
-	open_with("slub");
+	open_with("yard");
 	in_thread(take_and_give);
 	on_freelists_with(rest);
 	in_thread(inherits);
@@ -282,17 +282,17 @@ static void of_a_thread_that_ended(void)
 
 int main(void)
 {
-	try("slub", serves_them);
-	try("slub:sheaf=4", knows_a_limit);
-	try("slub", counts_them);
-	try("slub:sheaf=0", gathers_none);
-	try("slub", trims);
-	try("slub", shrinks);
-	try("slub", settles);
-	try("slub", gives_way);
-	try("slub", random_work);
-	try("slub:sheaf=3,strays=9", random_work);
-	try("slub:max_order=0", random_work);
+	try("yard", serves_them);
+	try("yard:sheaf=4", knows_a_limit);
+	try("yard", counts_them);
+	try("yard:sheaf=0", gathers_none);
+	try("yard", trims);
+	try("yard", shrinks);
+	try("yard", settles);
+	try("yard", gives_way);
+	try("yard", random_work);
+	try("yard:sheaf=3,strays=9", random_work);
+	try("yard:max_order=0", random_work);
 	of_others();
 	of_others_at_the_end();
 	of_a_thread_that_ended();

@@ -1,16 +1,16 @@
 /*
- * What a thread that ended has left in its slot (core/policies/slub_strays.c): another one that frees its objects, and allocates
+ * What a thread that ended has left in its slot (core/policies/yard/strays.c): another one that frees its objects, and allocates
  * such itself, takes its slabs over, partial ones by their slot and full ones as it comes upon them, and so does one that needs
  * a slab; not those of a thread that lives. And the memory of servers that hand all they have on to a thread which they create
  * stays what they have in use.
  */
-#include "core/policies/slub.h"
+#include "core/policies/yard/yard.h"
 #include "threads_heap.h"
 
 #define MOST 200u
 #define SIZE 256
 #define LARGER 1024
-#define BEFORE (SY__SLUB_STRAYS_TO_ONE - 1) /* that are kept */
+#define BEFORE (SY__YARD_STRAYS_TO_ONE - 1) /* that are kept */
 
 static struct sy_heap *heap;
 static struct sy_cache *cache;
@@ -298,7 +298,7 @@ static void *serves(void *argument)
 
 static void serve(void)
 {
-	heap = open_unsettled("slub");
+	heap = open_unsettled("yard");
 	for (unsigned i = 0; i < LANES; i++) {
 		lanes[i].random = i + 1;
 		begin(&lanes[i]);
@@ -317,13 +317,13 @@ static void serve(void)
 int main(void)
 {
 	for (unsigned lives = 0; lives < 2; lives++) {
-		open_with("slub:max_order=0", SIZE);
+		open_with("yard:max_order=0", SIZE);
 		run(lives, 6 * SY_PAGE_SIZE / SIZE + 1, SY_PAGE_SIZE / SIZE, frees_into_partial);
-		open_with("slub:max_order=0", LARGER);
+		open_with("yard:max_order=0", LARGER);
 		run(lives, 40 * SY_PAGE_SIZE / LARGER, 0, frees_into_full);
-		open_with("slub:max_order=0", SIZE);
+		open_with("yard:max_order=0", SIZE);
 		run(lives, 6 * SY_PAGE_SIZE / SIZE + 1, SY_PAGE_SIZE / SIZE, frees_beside_empty);
-		open_with("slub:max_order=0", SIZE);
+		open_with("yard:max_order=0", SIZE);
 		run(lives, 6 * SY_PAGE_SIZE / SIZE + 1, SY_PAGE_SIZE / SIZE, needs_a_slab);
 	}
 	serve();

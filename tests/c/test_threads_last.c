@@ -8,7 +8,7 @@
 #define BUFFER_BYTES ((size_t)64 << 20)
 #define MOST_TRIES 20000
 
-static struct yard yard;
+static struct world world;
 static const struct sy_heap_options small = { .reserve = SMALL_RESERVE };
 
 /* ---- A thread that does what it is told --------------------------------------------------------------------------- */
@@ -24,14 +24,14 @@ static struct {
 /* By a fast call: what a slow one got is not noted. */
 static void *get(bool constructed)
 {
-	struct sy_cache *cache = yard.caches[CONSTRUCTED];
+	struct sy_cache *cache = world.caches[CONSTRUCTED];
 
 	if (constructed) {
 		sy_free(cache, sy_alloc(cache, 0));
 		return sy_alloc(cache, 0);
 	}
-	sy_mfree(yard.heap, sy_malloc(yard.heap, 100, 0));
-	return sy_malloc(yard.heap, 100, 0);
+	sy_mfree(world.heap, sy_malloc(world.heap, 100, 0));
+	return sy_malloc(world.heap, 100, 0);
 }
 
 static void *obey(void *argument)
@@ -44,13 +44,13 @@ static void *obey(void *argument)
 			other.object = get(false);
 			break;
 		case GIVE:
-			sy_mfree(yard.heap, other.object);
+			sy_mfree(world.heap, other.object);
 			break;
 		case GET_CONSTRUCTED:
 			other.object = get(true);
 			break;
 		case GIVE_CONSTRUCTED:
-			sy_free(yard.caches[CONSTRUCTED], other.object);
+			sy_free(world.caches[CONSTRUCTED], other.object);
 			break;
 		case GO:
 			return NULL;
@@ -71,22 +71,22 @@ static void tell(enum order order)
 
 static void trim(void)
 {
-	sy_heap_trim(yard.heap);
+	sy_heap_trim(world.heap);
 }
 
 static void shrink(void)
 {
-	sy_heap_shrink(yard.heap);
+	sy_heap_shrink(world.heap);
 }
 
 static void check_heap(void)
 {
-	CHECK_FINE(sy_heap_check(yard.heap));
+	CHECK_FINE(sy_heap_check(world.heap));
 }
 
 static void make_and_destroy_a_cache(void)
 {
-	yard_own_cache(&yard, 1);
+	yard_own_cache(&world, 1);
 }
 
 static void use_all(void)
@@ -94,7 +94,7 @@ static void use_all(void)
 	uint64_t random = 5;
 
 	for (unsigned i = 0; i < 400; i++)
-		yard_step(&yard, &random);
+		world_step(&world, &random);
 }
 
 static void (*const events[])(void) = { trim, shrink, check_heap, make_and_destroy_a_cache, use_all };
@@ -105,10 +105,10 @@ static void by_oneself(void (*event)(void), bool constructed)
 
 	event();
 	if (constructed)
-		sy_free(yard.caches[CONSTRUCTED], object);
+		sy_free(world.caches[CONSTRUCTED], object);
 	else
-		sy_mfree(yard.heap, object);
-	CHECK_FINE(sy_heap_check(yard.heap));
+		sy_mfree(world.heap, object);
+	CHECK_FINE(sy_heap_check(world.heap));
 }
 
 static void by_another(void (*event)(void), bool constructed)
@@ -116,19 +116,19 @@ static void by_another(void (*event)(void), bool constructed)
 	tell(constructed ? GET_CONSTRUCTED : GET);
 	event();
 	tell(constructed ? GIVE_CONSTRUCTED : GIVE);
-	CHECK_FINE(sy_heap_check(yard.heap));
+	CHECK_FINE(sy_heap_check(world.heap));
 }
 
 static void in_between(const char *policy)
 {
-	if (!yard_open(&yard, policy, &small))
+	if (!world_open(&world, policy, &small))
 		return;
 	for (unsigned i = 0; i < sizeof(events) / sizeof(*events); i++)
 		for (unsigned constructed = 0; constructed < 2; constructed++) {
 			by_oneself(events[i], constructed);
 			by_another(events[i], constructed);
 		}
-	yard_close(&yard);
+	world_close(&world);
 }
 
 /* ---- Another thread's, and by another call ------------------------------------------------------------------------ */
@@ -136,20 +136,20 @@ static void in_between(const char *policy)
 /* What the other thread got last is freed here, comes back to it, or to this one. */
 static void to_and_fro(const char *policy)
 {
-	if (!yard_open(&yard, policy, &small))
+	if (!world_open(&world, policy, &small))
 		return;
 	for (unsigned i = 0; i < 200; i++) {
 		tell(GET);
-		sy_mfree(yard.heap, other.object);
+		sy_mfree(world.heap, other.object);
 		if (i % 3)
-			other.object = sy_malloc(yard.heap, 100, 0);
+			other.object = sy_malloc(world.heap, 100, 0);
 		else
 			tell(GET);
 		tell(GIVE);
 		if (i % 50 == 0)
-			CHECK_FINE(sy_heap_check(yard.heap));
+			CHECK_FINE(sy_heap_check(world.heap));
 	}
-	yard_close(&yard);
+	world_close(&world);
 }
 
 /* Of a cache with a constructor, by kfree, under a policy that tells caches by their pages: what was constructed must last. */
@@ -157,16 +157,16 @@ static void constructed_by_kfree(const char *policy)
 {
 	unsigned char *object;
 
-	if (strcmp(policy, "slub") && strcmp(policy, "slab") && strcmp(policy, "slqb"))
+	if (strcmp(policy, "yard") && strcmp(policy, "slub") && strcmp(policy, "slab") && strcmp(policy, "slqb"))
 		return;
-	if (!yard_open(&yard, policy, &small))
+	if (!world_open(&world, policy, &small))
 		return;
 	for (unsigned i = 0; i < 100; i++) {
-		object = sy_alloc(yard.caches[CONSTRUCTED], 0);
+		object = sy_alloc(world.caches[CONSTRUCTED], 0);
 		CHECK(filled(object, yard_sizes[CONSTRUCTED], CONSTRUCTED_BYTE));
-		sy_mfree(yard.heap, object);
+		sy_mfree(world.heap, object);
 	}
-	yard_close(&yard);
+	world_close(&world);
 }
 
 /* ---- Another cache, another heap, and the same address -------------------------------------------------------------- */
@@ -178,11 +178,11 @@ static bool get_at(const void *address)
 	unsigned count = 0;
 	bool found = false;
 
-	while (!found && count < MOST_TRIES && (objects[count] = sy_malloc(yard.heap, 100, 0)))
+	while (!found && count < MOST_TRIES && (objects[count] = sy_malloc(world.heap, 100, 0)))
 		found = objects[count++] == address;
 	for (unsigned i = 0; i < count; i++)
 		if (objects[i] != address)
-			sy_mfree(yard.heap, objects[i]);
+			sy_mfree(world.heap, objects[i]);
 	return found;
 }
 
@@ -195,18 +195,18 @@ static void other_heap(const char *policy)
 	if (!buffer)
 		buffer = malloc(BUFFER_BYTES);
 	options.buffer = buffer;
-	if (!yard_open(&yard, policy, &options))
+	if (!world_open(&world, policy, &options))
 		return;
 	tell(GET);
 	before = other.object;
-	sy_heap_close(yard.heap); /* with all that is in it */
-	if (!yard_open(&yard, policy, &options))
+	sy_heap_close(world.heap); /* with all that is in it */
+	if (!world_open(&world, policy, &options))
 		return;
 	CHECK(get_at(before));
 	other.object = before;
 	tell(GIVE);
-	CHECK_FINE(sy_heap_check(yard.heap));
-	yard_close(&yard);
+	CHECK_FINE(sy_heap_check(world.heap));
+	world_close(&world);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 #define SHORT_LIVES 10000
 #define AT_ONCE (SY_MAX_SLOTS + 40)
 
-static struct yard yard;
+static struct world world;
 
 /* ---- Short lives -------------------------------------------------------------------------------------------------- */
 
@@ -20,9 +20,9 @@ static void *live_shortly(void *argument)
 
 	(void)argument;
 	for (unsigned i = 0; i < 64; i++)
-		objects[i] = sy_malloc(yard.heap, 16 + 8 * i, 0);
+		objects[i] = sy_malloc(world.heap, 16 + 8 * i, 0);
 	for (unsigned i = 0; i < 64; i++)
-		sy_mfree(yard.heap, objects[i]);
+		sy_mfree(world.heap, objects[i]);
 	return NULL;
 }
 
@@ -40,25 +40,25 @@ static void short_lives(const char *policy)
 {
 	uint64_t before;
 
-	if (!yard_open(&yard, policy, NULL))
+	if (!world_open(&world, policy, NULL))
 		return;
 	live_and_end(50);
-	before = yard.heap->counters.slab_pages + yard.heap->counters.metadata_pages;
+	before = world.heap->counters.slab_pages + world.heap->counters.metadata_pages;
 	live_and_end(SHORT_LIVES / 8);
-	CHECK(yard.heap->counters.slab_pages + yard.heap->counters.metadata_pages <= before + 2);
-	yard_close(&yard);
+	CHECK(world.heap->counters.slab_pages + world.heap->counters.metadata_pages <= before + 2);
+	world_close(&world);
 }
 
 /* ---- From one thread to the next ---------------------------------------------------------------------------------- */
 
 static void *use_one(void *kept)
 {
-	void *object = sy_malloc(yard.heap, 48, 0);
+	void *object = sy_malloc(world.heap, 48, 0);
 
 	if (kept)
 		*(void **)kept = object;
 	else
-		sy_mfree(yard.heap, object);
+		sy_mfree(world.heap, object);
 	return NULL;
 }
 
@@ -76,29 +76,29 @@ static void left_for_the_next(void)
 	uint64_t pages;
 	void *object;
 
-	if (!yard_open(&yard, "slub", NULL))
+	if (!world_open(&world, "yard", NULL))
 		return;
 	use_and_end(NULL);
-	pages = yard.heap->counters.slab_pages;
+	pages = world.heap->counters.slab_pages;
 	CHECK(pages > 0);
 	use_and_end(&object);
-	CHECK(yard.heap->counters.slab_pages == pages);
+	CHECK(world.heap->counters.slab_pages == pages);
 	use_and_end(NULL);
-	CHECK(yard.heap->counters.slab_pages == pages);
-	sy__settle_soon(yard.heap);
-	sy__heap_tick(yard.heap);
-	sy_mfree(yard.heap, sy_malloc(yard.heap, 48, 0)); /* by another thread, that has the slab now */
-	CHECK(yard.heap->counters.slab_pages == pages);
-	sy_mfree(yard.heap, object);
-	sy_heap_trim(yard.heap);
-	CHECK(!yard.heap->counters.slab_pages);
+	CHECK(world.heap->counters.slab_pages == pages);
+	sy__settle_soon(world.heap);
+	sy__heap_tick(world.heap);
+	sy_mfree(world.heap, sy_malloc(world.heap, 48, 0)); /* by another thread, that has the slab now */
+	CHECK(world.heap->counters.slab_pages == pages);
+	sy_mfree(world.heap, object);
+	sy_heap_trim(world.heap);
+	CHECK(!world.heap->counters.slab_pages);
 	use_and_end(&object);
-	sy_mfree(yard.heap, object);
-	CHECK(yard.heap->counters.slab_pages == pages);
-	sy__settle_soon(yard.heap);
-	sy__heap_tick(yard.heap);
-	CHECK(!yard.heap->counters.slab_pages);
-	yard_close(&yard);
+	sy_mfree(world.heap, object);
+	CHECK(world.heap->counters.slab_pages == pages);
+	sy__settle_soon(world.heap);
+	sy__heap_tick(world.heap);
+	CHECK(!world.heap->counters.slab_pages);
+	world_close(&world);
 }
 
 #define STACK_BYTES ((size_t)1 << 20)
@@ -114,7 +114,7 @@ static void *tell_slot(void *argument)
 {
 	struct place *place = argument;
 
-	sy_mfree(yard.heap, sy_malloc(yard.heap, 48, 0));
+	sy_mfree(world.heap, sy_malloc(world.heap, 48, 0));
 	place->slot = sy__self.slot;
 	if (place->both)
 		pthread_barrier_wait(place->both);
@@ -147,7 +147,7 @@ static void each_its_own_successor(void)
 	struct place places[3];
 	unsigned slots[2];
 
-	if (!yard_open(&yard, "slub", NULL))
+	if (!world_open(&world, "yard", NULL))
 		return;
 	CHECK(!pthread_barrier_init(&both, NULL, 2));
 	for (unsigned i = 0; i < 3; i++)
@@ -165,7 +165,7 @@ static void each_its_own_successor(void)
 	for (unsigned i = 0; i < 3; i++)
 		free(places[i].stack);
 	pthread_barrier_destroy(&both);
-	yard_close(&yard);
+	world_close(&world);
 }
 
 /* ---- Crowds ------------------------------------------------------------------------------------------------------- */
@@ -176,10 +176,10 @@ static void *live_in_a_crowd(void *argument)
 {
 	uint64_t random = (uintptr_t)argument;
 
-	yard_step(&yard, &random);
+	world_step(&world, &random);
 	pthread_barrier_wait(&barrier); /* now everybody has a slot who ever gets one */
 	for (unsigned i = 0; i < 40; i++)
-		yard_step(&yard, &random);
+		world_step(&world, &random);
 	return NULL;
 }
 
@@ -188,7 +188,7 @@ static void crowd(const char *policy)
 	static pthread_t threads[AT_ONCE];
 	pthread_attr_t small;
 
-	if (!yard_open(&yard, policy, NULL))
+	if (!world_open(&world, policy, NULL))
 		return;
 	pthread_barrier_init(&barrier, NULL, AT_ONCE);
 	pthread_attr_init(&small);
@@ -199,7 +199,7 @@ static void crowd(const char *policy)
 		pthread_join(threads[i], NULL);
 	pthread_attr_destroy(&small);
 	pthread_barrier_destroy(&barrier);
-	yard_close(&yard);
+	world_close(&world);
 }
 
 /* ---- After the end ------------------------------------------------------------------------------------------------ */
@@ -211,21 +211,21 @@ static void destroy_late(void *object)
 {
 	static atomic_uint rounds;
 
-	sy_mfree(yard.heap, object);
+	sy_mfree(world.heap, object);
 	if (atomic_fetch_add(&rounds, 1) % 4)
-		pthread_setspecific(last_words, sy_malloc(yard.heap, 100, 0));
+		pthread_setspecific(last_words, sy_malloc(world.heap, 100, 0));
 }
 
 static void *say_last_words(void *argument)
 {
 	(void)argument;
-	pthread_setspecific(last_words, sy_malloc(yard.heap, 100, 0));
+	pthread_setspecific(last_words, sy_malloc(world.heap, 100, 0));
 	return NULL;
 }
 
 static void after_the_end(const char *policy)
 {
-	if (!yard_open(&yard, policy, NULL))
+	if (!world_open(&world, policy, NULL))
 		return;
 	for (unsigned i = 0; i < 20; i++) {
 		pthread_t thread;
@@ -233,7 +233,7 @@ static void after_the_end(const char *policy)
 		CHECK(!pthread_create(&thread, NULL, say_last_words, NULL));
 		pthread_join(thread, NULL);
 	}
-	yard_close(&yard);
+	world_close(&world);
 }
 
 /* ---- Calls from constructors ---------------------------------------------------------------------------------------- */
@@ -247,13 +247,13 @@ static void call_back(void *object, size_t size)
 {
 	memset(object, 0, size);
 	got += sy_alloc(other, 0) != NULL;
-	got += sy_malloc(yard.heap, 64, 0) != NULL;
-	got += sy_heap_trim(yard.heap) != 0;
+	got += sy_malloc(world.heap, 64, 0) != NULL;
+	got += sy_heap_trim(world.heap) != 0;
 	got += sy_alloc_bulk(other, 0, 1, &object);
-	got += sy_cache_create(yard.heap, &(struct sy_cache_config){ .size = 24 }) != NULL;
-	got += sy_heap_open("slub", NULL, &refusal) != NULL;
-	got += sy_heap_destroy(yard.heap);
-	sy_heap_close(yard.heap);
+	got += sy_cache_create(world.heap, &(struct sy_cache_config){ .size = 24 }) != NULL;
+	got += sy_heap_open("yard", NULL, &refusal) != NULL;
+	got += sy_heap_destroy(world.heap);
+	sy_heap_close(world.heap);
 	sy_free(other, kept); /* left alone */
 }
 
@@ -263,13 +263,13 @@ static void call_from_constructor(const char *policy)
 	struct sy_cache *cache;
 	void *object;
 
-	if (!yard_open(&yard, policy, NULL))
+	if (!world_open(&world, policy, NULL))
 		return;
 	got = 0;
-	other = yard.caches[PLAIN];
+	other = world.caches[PLAIN];
 	kept = sy_alloc(other, 0);
 	sy_free(other, sy_alloc(other, 0)); /* there is one to be had, were it not for the constructor */
-	cache = sy_cache_create(yard.heap, &config);
+	cache = sy_cache_create(world.heap, &config);
 	object = sy_alloc(cache, 0);
 	CHECK(object != NULL);
 	CHECK_EQUAL(got, 0);
@@ -278,7 +278,7 @@ static void call_from_constructor(const char *policy)
 	sy_free(cache, object);
 	kept = NULL;
 	CHECK(sy_cache_destroy(cache, NULL));
-	yard_close(&yard);
+	world_close(&world);
 }
 
 int main(void)

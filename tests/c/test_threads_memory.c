@@ -20,7 +20,7 @@ static uint64_t backed_pages(const struct sy_heap *heap)
 /* ---- Running out -------------------------------------------------------------------------------------------------- */
 
 struct hoard {
-	struct yard *yard;
+	struct world *world;
 	pthread_t thread;
 	struct mark *first; /* chained by words behind the marks */
 	uint64_t random;
@@ -35,12 +35,12 @@ static void **link_of(struct mark *mark)
 static void *hoard_all(void *argument)
 {
 	struct hoard *hoard = argument;
-	struct yard *yard = hoard->yard;
+	struct world *world = hoard->world;
 
 	for (unsigned round = 0; round < 4; round++) {
 		for (unsigned failures = 0; failures < 3;) {
 			size_t bytes = 64 + (size_t)(check_random(&hoard->random) % 1000);
-			struct mark *mark = sy_malloc(yard->heap, bytes, 0);
+			struct mark *mark = sy_malloc(world->heap, bytes, 0);
 
 			if (!mark) {
 				failures++;
@@ -61,7 +61,7 @@ static void *hoard_all(void *argument)
 			}
 			*at = next;
 			memset(link_of(mark), mark->fill, sizeof(void *));
-			yard_free(yard, mark);
+			world_free(world, mark);
 		}
 	}
 	return NULL;
@@ -71,20 +71,20 @@ static void run_out(const char *policy)
 {
 	struct sy_heap_options options = { .limit = 12 * MIB };
 	struct hoard hoards[WORKERS];
-	struct yard yard;
+	struct world world;
 
-	if (!yard_open(&yard, policy, &options))
+	if (!world_open(&world, policy, &options))
 		return;
 	for (unsigned i = 0; i < WORKERS; i++) {
-		hoards[i] = (struct hoard){ .yard = &yard, .random = i + 1 };
+		hoards[i] = (struct hoard){ .world = &world, .random = i + 1 };
 		CHECK(!pthread_create(&hoards[i].thread, NULL, hoard_all, &hoards[i]));
 	}
 	for (unsigned i = 0; i < WORKERS; i++)
 		pthread_join(hoards[i].thread, NULL);
-	CHECK(yard.heap->counters.held_peak >= 4 * MIB / SY_PAGE_SIZE);
-	CHECK(yard.heap->counters.held_peak <= 12 * MIB / SY_PAGE_SIZE);
-	CHECK(yard.heap->counters.page_failures > 0);
-	yard_close(&yard);
+	CHECK(world.heap->counters.held_peak >= 4 * MIB / SY_PAGE_SIZE);
+	CHECK(world.heap->counters.held_peak <= 12 * MIB / SY_PAGE_SIZE);
+	CHECK(world.heap->counters.page_failures > 0);
+	world_close(&world);
 }
 
 /* ---- A buffer ----------------------------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static void refuse_buffers(void)
 	struct sy_heap_options small = { .buffer = buffer, .buffer_bytes = 1000 };
 	const char *error = NULL;
 
-	CHECK(!sy_heap_open("slub", &small, &error));
+	CHECK(!sy_heap_open("yard", &small, &error));
 	CHECK_TEXT(error, "the buffer is too small for a heap: give it some megabytes");
 }
 
@@ -323,7 +323,7 @@ static uint64_t breathe(struct sy_heap *heap, void **nodes, unsigned count)
  * never was used; and goes, and joins with that. */
 static void use_again(void)
 {
-	struct sy_heap *heap = sy_heap_open("slub", NULL, NULL);
+	struct sy_heap *heap = sy_heap_open("yard", NULL, NULL);
 	void **nodes = malloc((NODES + 1) * sizeof(*nodes));
 	uint64_t most = 0, held;
 
@@ -371,26 +371,26 @@ static void open_wrongly(void)
 
 	CHECK(!sy_heap_open("slbu", NULL, &error));
 	CHECK_TEXT(error, "no allocator is named slbu: did you mean slub?");
-	CHECK(!sy_heap_open("slub:cpu_partial=x", NULL, &error));
-	CHECK_TEXT(error, "slub: cpu_partial cannot be x: it can be 0 to 65535 or auto");
+	CHECK(!sy_heap_open("yard:cpu_partial=x", NULL, &error));
+	CHECK_TEXT(error, "yard: cpu_partial cannot be x: it can be 0 to 65535 or auto");
 	CHECK(!sy_heap_open("", NULL, &error));
 	CHECK_TEXT(error, "the allocator has no name: write policy or policy:tunable=value");
 	CHECK(!sy_heap_open("nobody knows this one", NULL, &error));
 	CHECK(error && strstr(error, "svr4 and sunos4"));
-	CHECK(!sy_heap_open("slub", &vast, &error));
+	CHECK(!sy_heap_open("yard", &vast, &error));
 	CHECK_TEXT(error, "a heap cannot have so many addresses: reserve can be less than 16 TiB, or, of 32-bit addresses, a quarter");
-	CHECK(!sy_heap_open("slub", &vast, NULL));
+	CHECK(!sy_heap_open("yard", &vast, NULL));
 	CHECK(!sy_heap_open(NULL, NULL, &error)); /* a variable of the environment that is not set */
 	CHECK_TEXT(error, "the allocator has no name: write policy or policy:tunable=value");
-	CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .limit = 1 }, &error));
+	CHECK(!sy_heap_open("yard", &(struct sy_heap_options){ .limit = 1 }, &error));
 	CHECK_TEXT(error, "there is no memory for a heap: raise its limit, or the process's (ulimit -d), or enlarge its buffer");
 	for (uint32_t align = 3; align <= 2 * SY_PAGE_SIZE; align = 2 * SY_PAGE_SIZE + (align == 2 * SY_PAGE_SIZE)) {
-		CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .sizing = { .align = align } }, &error));
+		CHECK(!sy_heap_open("yard", &(struct sy_heap_options){ .sizing = { .align = align } }, &error));
 		CHECK_TEXT(error, "objects cannot be aligned so: sizing.align can be 0 or a power of two up to a page");
 	}
-	CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .sizing = { .classes = SY_CLASSES_FINE + 1 } }, &error));
+	CHECK(!sy_heap_open("yard", &(struct sy_heap_options){ .sizing = { .classes = SY_CLASSES_FINE + 1 } }, &error));
 	CHECK_TEXT(error, "there are no such size classes: sizing.classes can be SY_CLASSES_LINUX or SY_CLASSES_FINE");
-	CHECK(!sy_heap_open("slub", &(struct sy_heap_options){ .buffer = &error, .buffer_bytes = SIZE_MAX }, &error));
+	CHECK(!sy_heap_open("yard", &(struct sy_heap_options){ .buffer = &error, .buffer_bytes = SIZE_MAX }, &error));
 	CHECK_TEXT(error, "the buffer would end beyond the last address: buffer_bytes can be what there is of it");
 	sy_heap_close(NULL);
 }

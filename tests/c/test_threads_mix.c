@@ -12,7 +12,7 @@
 #define SHORT_STEPS 150u
 
 struct worker {
-	struct yard *yard;
+	struct world *world;
 	const atomic_bool *forks_done; /* workers go on until then: one that ended unjoined is a leak to a child's thread sanitizer */
 	pthread_t thread;
 	uint64_t random;
@@ -23,9 +23,9 @@ static void *work(void *argument)
 	struct worker *worker = argument;
 
 	for (unsigned i = 0; i < STEPS || !atomic_load(worker->forks_done); i++) {
-		yard_step(worker->yard, &worker->random);
+		world_step(worker->world, &worker->random);
 		if (check_random(&worker->random) % 500 == 0)
-			yard_event(worker->yard, check_random(&worker->random));
+			world_event(worker->world, check_random(&worker->random));
 	}
 	return NULL;
 }
@@ -35,39 +35,39 @@ static void *live_shortly(void *argument)
 	struct worker *worker = argument;
 
 	for (unsigned i = 0; i < SHORT_STEPS; i++)
-		yard_step(worker->yard, &worker->random);
+		world_step(worker->world, &worker->random);
 	return NULL;
 }
 
-static void mix(const char *policy, void (*end)(struct yard *))
+static void mix(const char *policy, void (*end)(struct world *))
 {
-	struct yard yard;
+	struct world world;
 	struct worker workers[WORKERS], brief;
 	atomic_bool forks_done = false;
 
-	if (!yard_open(&yard, policy, NULL))
+	if (!world_open(&world, policy, NULL))
 		return;
 	for (unsigned i = 0; i < WORKERS; i++) {
-		workers[i] = (struct worker){ .yard = &yard, .forks_done = &forks_done, .random = 88172645463325252u + i };
+		workers[i] = (struct worker){ .world = &world, .forks_done = &forks_done, .random = 88172645463325252u + i };
 		CHECK(!pthread_create(&workers[i].thread, NULL, work, &workers[i]));
 	}
-	brief = (struct worker){ .yard = &yard, .random = 4711 };
+	brief = (struct worker){ .world = &world, .random = 4711 };
 	for (unsigned i = 0; i < SHORT_LIVES; i++) {
 		CHECK(!pthread_create(&brief.thread, NULL, live_shortly, &brief));
 		pthread_join(brief.thread, NULL);
 		if (i % 4 == 0)
-			yard_fork(&yard, &brief.random);
+			world_fork(&world, &brief.random);
 	}
 	atomic_store(&forks_done, true);
 	for (unsigned i = 0; i < WORKERS; i++)
 		pthread_join(workers[i].thread, NULL);
-	CHECK_EQUAL(yard.refused, 0);
-	end(&yard);
+	CHECK_EQUAL(world.refused, 0);
+	end(&world);
 }
 
 int main(void)
 {
-	sy_platform_set_clock(yard_clock);
+	sy_platform_set_clock(world_clock);
 	yard_speed = SPEED;
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;

@@ -1,9 +1,9 @@
 /*
  * Empty slabs that a node keeps because one thread fills them again and again and another one empties them
- * (core/policies/slub_nodes.c): they serve without a request of pages; and go when a thread needs memory for something else,
+ * (core/policies/yard/nodes.c): they serve without a request of pages; and go when a thread needs memory for something else,
  * when the heap shrinks, and after a while.
  */
-#include "core/policies/slub.h"
+#include "core/policies/yard/yard.h"
 #include "threads_heap.h"
 
 #define SIZE 1024
@@ -170,7 +170,7 @@ static struct sy_cache *cache;
 
 static size_t sparing(void)
 {
-	return __atomic_load_n(&sy__slub_heap(heap)->sparing, __ATOMIC_RELAXED);
+	return __atomic_load_n(&sy__yard_heap(heap)->sparing, __ATOMIC_RELAXED);
 }
 
 static void give_to_cache(void)
@@ -205,7 +205,7 @@ static void run(void (*work)(void))
 {
 	pthread_t thread;
 
-	heap = open_unsettled("slub:max_order=0");
+	heap = open_unsettled("yard:max_order=0");
 	turn = 0;
 	CHECK_EQUAL(pthread_create(&thread, NULL, other_thread, NULL), 0);
 	work();

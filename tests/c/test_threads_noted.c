@@ -1,6 +1,6 @@
 /*
  * The object that a thread got last is freed without a look at what is there (sy__call_note). So that must be what it was, though
- * others may have had it meanwhile: a stray (core/policies/slub_strays.c) whose slab ended, and whose page is another size's.
+ * others may have had it meanwhile: a stray (core/policies/yard/strays.c) whose slab ended, and whose page is another size's.
  */
 #include "threads_heap.h"
 
@@ -54,7 +54,7 @@ int main(void)
 {
 	pthread_t thread;
 
-	heap = open_unsettled("slub:max_order=0");
+	heap = open_unsettled("yard:max_order=0");
 	turn = OTHERS_AGAIN;
 	CHECK_EQUAL(pthread_create(&thread, NULL, take_strays, NULL), 0);
 	wait_for(MAIN);

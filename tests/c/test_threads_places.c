@@ -13,16 +13,16 @@
 #define EVENT_STEPS 4000u
 #define BYTES ((size_t)24 << 20)
 
-static struct yard yard;
+static struct world world;
 
 static void *work(void *number)
 {
 	uint64_t random = 1 + 2 * (uint64_t)(uintptr_t)number;
 
 	for (unsigned step = 1; step <= STEPS; step++) {
-		yard_step(&yard, &random);
+		world_step(&world, &random);
 		if (step % EVENT_STEPS == 0)
-			yard_event(&yard, check_random(&random));
+			world_event(&world, check_random(&random));
 	}
 	return NULL;
 }
@@ -32,13 +32,13 @@ static void use(const char *spec, char *buffer, size_t bytes)
 	const struct sy_heap_options options = { .buffer = buffer, .buffer_bytes = bytes };
 	pthread_t threads[THREADS];
 
-	if (!yard_open(&yard, spec, &options))
+	if (!world_open(&world, spec, &options))
 		return;
 	for (unsigned i = 0; i < THREADS; i++)
 		CHECK_EQUAL(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)i), 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	yard_close(&yard);
+	world_close(&world);
 }
 
 /* Memory with a multiple of 4 GiB in its middle; or NULL, where everything is below the first. */
@@ -58,7 +58,7 @@ static char *across(void)
 
 int main(void)
 {
-	static const char *const specs[] = { "slub", "slub:min_order=4", "slub:min_order=8", "slab", "slqb", "bonwick", "slob" };
+	static const char *const specs[] = { "yard", "yard:min_order=4", "yard:min_order=8", "slub", "slab", "slqb", "bonwick", "slob" };
 	char *anywhere = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *memory = across();
 
 	CHECK(anywhere != MAP_FAILED);

@@ -408,7 +408,7 @@ static void by_threads(const char *policy)
 
 int main(void)
 {
-	static const char *const policies[] = { "slub", "slab", "slqb", "bonwick" };
+	static const char *const policies[] = { "yard", "slub", "slab", "slqb", "bonwick" };
 
 	sy_platform_set_clock(clock_of_test);
 	for (unsigned i = 0; i < 4; i++) {

@@ -1,5 +1,5 @@
 /*
- * Empty slabs that a thread keeps because it needs them again and again (core/policies/slub_owned.c): they serve it without a
+ * Empty slabs that a thread keeps because it needs them again and again (core/policies/yard/owned.c): they serve it without a
  * request of pages, in order of addresses; and go when it needs memory for something else, when its cache shrinks, after a
  * while, and with the thread. Where again and again memory had to come even so, none is kept for a while.
  */
@@ -241,7 +241,7 @@ static void run(void *(*work)(void *))
 {
 	pthread_t thread;
 
-	heap = open_unsettled("slub");
+	heap = open_unsettled("yard");
 	CHECK_EQUAL(pthread_create(&thread, NULL, work, NULL), 0);
 	pthread_join(thread, NULL);
 	CHECK_EQUAL(slabs(), 0);

@@ -1,9 +1,9 @@
 /*
- * What a thread frees of another thread's slabs (core/policies/slub_strays.c): it keeps that for itself, in counts, checks and
+ * What a thread frees of another thread's slabs (core/policies/yard/strays.c): it keeps that for itself, in counts, checks and
  * walks it is free all the same, and goes home when it becomes too much, when somebody trims or shrinks, and when the thread
  * ends.
  */
-#include "core/policies/slub_fast.h"
+#include "core/policies/yard/fast.h"
 #include "threads_heap.h"
 
 #define SIZE 256
@@ -278,14 +278,14 @@ static void written_over(void)
 	before = *link;
 	CHECK(before.next == objects[TAKEN - 1]);
 	link->next = link;
-	CHECK_TEXT(sy_heap_check(heap), "slub: strays of a slot are no objects in use of their cache, or too many");
+	CHECK_TEXT(sy_heap_check(heap), "yard: strays of a slot are no objects in use of their cache, or too many");
 	sy_cache_count(cache, &counts);
 	look();
 	link->next = NULL;
-	CHECK_TEXT(sy_heap_check(heap), "slub: a slot's strays are not as many as it says");
+	CHECK_TEXT(sy_heap_check(heap), "yard: a slot's strays are not as many as it says");
 	*others = before;
 	((struct link *)objects[TAKEN - 3])->next = others;
-	CHECK_TEXT(sy_heap_check(heap), "slub: strays of a slot are no objects in use of their cache, or too many");
+	CHECK_TEXT(sy_heap_check(heap), "yard: strays of a slot are no objects in use of their cache, or too many");
 	((struct link *)objects[TAKEN - 3])->next = link;
 	*link = before;
 	sy_free(other, others);
@@ -316,7 +316,7 @@ static void *only_frees(void *nothing)
 {
 	sy_mfree(heap, sy_malloc(heap, 8, 0)); /* a thread's first call is slow, and keeps nothing either */
 	free_last(20);
-	CHECK_EQUAL(strays_with(TAKEN - 20), (20 - 1) % SY__SLUB_ROW + 1);
+	CHECK_EQUAL(strays_with(TAKEN - 20), (20 - 1) % SY__YARD_ROW + 1);
 	return nothing;
 }
 
@@ -345,9 +345,9 @@ static void *frees_one_and_takes(void *nothing)
 {
 	sy_mfree(heap, sy_malloc(heap, 8, 0));
 	free_last(1);
-	for (unsigned i = 0; i < SY__SLUB_STRAYS_TO_SLAB; i++)
+	for (unsigned i = 0; i < SY__YARD_STRAYS_TO_SLAB; i++)
 		sy_free(cache, sy_alloc(cache, 0));
-	CHECK(sy__slub_slot_here(sy__slub_cache(cache)->slots, sy__call_here())->slab != NULL);
+	CHECK(sy__yard_slot_here(sy__yard_cache(cache)->slots, sy__call_here())->slab != NULL);
 	sy_heap_trim(heap);
 	CHECK_EQUAL(strays_with(TAKEN - 1), 0);
 	return nothing;
@@ -357,7 +357,7 @@ static void run_without_a_slab(void *(*work)(void *), size_t size)
 {
 	pthread_t thread;
 
-	open_with("slub", size);
+	open_with("yard", size);
 	CHECK_EQUAL(pthread_create(&thread, NULL, work, NULL), 0);
 	pthread_join(thread, NULL);
 	sy_heap_close(heap);
@@ -365,20 +365,20 @@ static void run_without_a_slab(void *(*work)(void *), size_t size)
 
 static void frees_many(void)
 {
-	free_last(SY__SLUB_STRAYS_TO_ONE - 1);
-	CHECK_EQUAL(look().strays, SY__SLUB_STRAYS_TO_ONE - 1);
+	free_last(SY__YARD_STRAYS_TO_ONE - 1);
+	CHECK_EQUAL(look().strays, SY__YARD_STRAYS_TO_ONE - 1);
 }
 
 static void frees_one_more(void)
 {
-	sy_free(cache, objects[TAKEN - SY__SLUB_STRAYS_TO_ONE]);
+	sy_free(cache, objects[TAKEN - SY__YARD_STRAYS_TO_ONE]);
 	CHECK_EQUAL(look().strays, 1);
 }
 
 /* The slot's next owner begins to count anew which of them is looked at. */
 static void run_two(void)
 {
-	open_with("slub", SIZE);
+	open_with("yard", SIZE);
 	run(frees_many);
 	run(frees_one_more);
 	sy_heap_close(heap);
@@ -394,21 +394,21 @@ static void try(const char *spec, size_t size, void (*work)(void))
 
 int main(void)
 {
-	try("slub", SIZE, keeps);
-	try("slub:strays=4", SIZE, keeps_few);
-	try("slub:strays=0", SIZE, keeps_none);
-	try("slub", 48, keeps_none); /* less than a cache line */
-	try("slub", SIZE, trims);
-	try("slub", SIZE, shrinks);
-	try("slub", SIZE, ends);
-	try("slub", SIZE, ends_with_a_slab_unused);
-	try("slub", SIZE, frees_all);
-	try("slub", SIZE, counts_pages);
-	try("slub:cpu_partial=0", SIZE, counts_pages); /* nobody adopts full slabs */
-	try("slub", SIZE, written_over);
-	try("slub:max_order=0,min_partial=3", LARGER, leaves_empty_slabs);
-	try("slub:max_order=0,strays=4,cpu_partial=1", SIZE, become_its_own);
-	try("slub:max_order=0,strays=16,cpu_partial=8", LARGER, empties_many);
+	try("yard", SIZE, keeps);
+	try("yard:strays=4", SIZE, keeps_few);
+	try("yard:strays=0", SIZE, keeps_none);
+	try("yard", 48, keeps_none); /* less than a cache line */
+	try("yard", SIZE, trims);
+	try("yard", SIZE, shrinks);
+	try("yard", SIZE, ends);
+	try("yard", SIZE, ends_with_a_slab_unused);
+	try("yard", SIZE, frees_all);
+	try("yard", SIZE, counts_pages);
+	try("yard:cpu_partial=0", SIZE, counts_pages); /* nobody adopts full slabs */
+	try("yard", SIZE, written_over);
+	try("yard:max_order=0,min_partial=3", LARGER, leaves_empty_slabs);
+	try("yard:max_order=0,strays=4,cpu_partial=1", SIZE, become_its_own);
+	try("yard:max_order=0,strays=16,cpu_partial=8", LARGER, empties_many);
 	run_without_a_slab(only_frees, SIZE);
 	run_without_a_slab(frees_small_and_takes, 48);
 	run_without_a_slab(frees_one_and_takes, SIZE);

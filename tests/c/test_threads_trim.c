@@ -9,7 +9,7 @@
 #define ROUNDS 4u
 #define SURVIVORS 100u /* one in so many */
 
-static const char *const sizings[] = { "slub", "slub:classes=fine", "slub:max_order=4,min_order=2,classes=fine", "slub:min_order=7,max_order=7" };
+static const char *const sizings[] = { "yard", "yard:classes=fine", "yard:max_order=4,min_order=2,classes=fine", "yard:min_order=7,max_order=7" };
 
 struct scatter {
 	struct sy_heap *heap;
@@ -164,7 +164,7 @@ static unsigned char *objects[OF_A_SLAB + 1];
 /* All of one slab; and one of another, which the thread allocates from. */
 static void fill_slab(const struct sy_cache_config *config)
 {
-	heap = sy_heap_open("slub:min_order=2,max_order=2", &(struct sy_heap_options){ .keep = true }, NULL);
+	heap = sy_heap_open("yard:min_order=2,max_order=2", &(struct sy_heap_options){ .keep = true }, NULL);
 	CHECK(heap != NULL);
 	cache = sy_cache_create(heap, config);
 	CHECK(cache != NULL);

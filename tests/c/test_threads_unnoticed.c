@@ -1,6 +1,6 @@
 /*
  * What a thread has without a use for it: slabs that it owns and others emptied, and objects of others that it keeps. Both are
- * found when that thread needs pages for another size (core/policies/slub_slabs.c): the slabs serve that one, the objects go
+ * found when that thread needs pages for another size (core/policies/yard/slabs.c): the slabs serve that one, the objects go
  * home. And what a thread has emptied itself serves all sizes when it ends, none is kept for its own; what is free in the other
  * slabs then stays for the next thread, or goes to their nodes when the heap settles, by a look at few of it.
  */
@@ -85,7 +85,7 @@ static void run(void *(*work)(void *))
 
 static void open_with_objects(void)
 {
-	heap = open_small("slub");
+	heap = open_small("yard");
 	for (unsigned i = 0; i < OBJECTS; i++)
 		objects[i] = sy_malloc(heap, SMALL, 0);
 }
@@ -144,7 +144,7 @@ static void *uses_and_ends(void *nothing)
 
 static void none_is_left(void)
 {
-	heap = open_small("slub");
+	heap = open_small("yard");
 	run(uses_and_ends);
 	CHECK_EQUAL(look().slabs, 0);
 	sy_heap_close(heap);
@@ -175,7 +175,7 @@ static void few_are_in_front(void)
 {
 	const struct sy_cache_config config = { .name = "in front", .size = SMALL, .flags = SY_CACHE_NO_MERGE };
 
-	heap = open_small("slub");
+	heap = open_small("yard");
 	cache = sy_cache_create(heap, &config);
 	CHECK(cache != NULL);
 	run(frees_half);
@@ -209,7 +209,7 @@ static void empties_serve_again(void)
 {
 	const struct sy_cache_config config = { .name = "large", .size = SY_PAGE_SIZE, .flags = SY_CACHE_NO_MERGE };
 
-	heap = open_small("slub:max_order=2,min_objects=4");
+	heap = open_small("yard:max_order=2,min_objects=4");
 	cache = sy_cache_create(heap, &config);
 	CHECK(cache != NULL);
 	run(batches_of_large_ones);

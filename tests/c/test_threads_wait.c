@@ -16,7 +16,7 @@
 #define LOOKS 20000u
 #define LEAST_SLEEP 80000000u /* nanoseconds of all those looks; were no sleep longer than 100 microseconds, it would be nine million */
 
-static struct yard yard;
+static struct world world;
 static sem_t arrived, over, goes_on;
 
 static long switches(void)
@@ -81,7 +81,7 @@ static void those_far_behind_look_seldom(void)
 
 static bool has_slot(void)
 {
-	sy_mfree(yard.heap, sy_malloc(yard.heap, 100, 0));
+	sy_mfree(world.heap, sy_malloc(world.heap, 100, 0));
 	return sy__self.slot < SY_THREAD_SLOTS;
 }
 
@@ -105,7 +105,7 @@ static void *get_one_late(void *none)
 static void *do_without(void *none)
 {
 	for (unsigned i = 0; i < CALLS; i++)
-		sy_mfree(yard.heap, sy_malloc(yard.heap, 16 + i % 900, 0));
+		sy_mfree(world.heap, sy_malloc(world.heap, 16 + i % 900, 0));
 	return none;
 }
 
@@ -125,7 +125,7 @@ static void beyond_the_slots(void)
 	static sem_t first_over;
 	long before;
 
-	if (!yard_open(&yard, "slub", NULL))
+	if (!world_open(&world, "yard", NULL))
 		return;
 	sem_init(&first_over, 0, 0);
 	for (unsigned i = 0; i < OWNERS; i++)
@@ -149,7 +149,7 @@ static void beyond_the_slots(void)
 		sem_post(&over);
 	for (unsigned i = 1; i < OWNERS; i++)
 		pthread_join(owners[i], NULL);
-	yard_close(&yard);
+	world_close(&world);
 }
 
 int main(void)

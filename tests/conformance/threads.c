@@ -33,7 +33,7 @@ struct mark {
 	uint32_t kind, bytes;
 };
 
-struct yard {
+struct world {
 	struct sy_heap *heap;
 	struct sy_cache *caches[CACHES];
 	struct mark *cells[CELLS]; /* exchanged atomically */
@@ -42,7 +42,7 @@ struct yard {
 };
 
 struct worker {
-	struct yard *yard;
+	struct world *world;
 	pthread_t thread;
 	unsigned index;
 	uint64_t random;
@@ -69,87 +69,87 @@ static void construct(void *object, size_t size)
 	memset(object, CONSTRUCTED_BYTE, size);
 }
 
-static void complain(struct yard *yard, const char *what)
+static void complain(struct world *world, const char *what)
 {
-	__atomic_store_n(&yard->wrong, what, __ATOMIC_RELAXED);
+	__atomic_store_n(&world->wrong, what, __ATOMIC_RELAXED);
 }
 
 /* NULL: no memory, which is a complaint. */
 static struct mark *allocate(struct worker *worker)
 {
-	struct yard *yard = worker->yard;
+	struct world *world = worker->world;
 	uint32_t kind = below(worker, KMALLOC + 2);
 	size_t bytes = kind < CACHES ? cache_sizes[kind] : sizeof(struct mark) + 1 + below(worker, 1u << below(worker, 15));
-	struct mark *mark = kind < CACHES ? sy_alloc(yard->caches[kind], 0) : sy_malloc(yard->heap, bytes, 0);
+	struct mark *mark = kind < CACHES ? sy_alloc(world->caches[kind], 0) : sy_malloc(world->heap, bytes, 0);
 
 	if (!mark) {
-		complain(yard, "NULL, though there is memory");
+		complain(world, "NULL, though there is memory");
 		return NULL;
 	}
 	if (kind == CONSTRUCTED && !filled_with((unsigned char *)mark, bytes, CONSTRUCTED_BYTE))
-		complain(yard, "an object is not in constructed state");
+		complain(world, "an object is not in constructed state");
 	*mark = (struct mark){ kind, (uint32_t)bytes };
 	memset(mark + 1, pattern_of(mark), bytes - sizeof(*mark));
 	return mark;
 }
 
-static void give_back(struct yard *yard, struct mark *mark)
+static void give_back(struct world *world, struct mark *mark)
 {
 	uint32_t kind = mark->kind, bytes = mark->bytes;
 
 	if (!filled_with((unsigned char *)(mark + 1), bytes - sizeof(*mark), pattern_of(mark)))
-		complain(yard, "an object's contents changed");
+		complain(world, "an object's contents changed");
 	if (kind == CONSTRUCTED)
 		memset(mark, CONSTRUCTED_BYTE, bytes);
 	if (kind < CACHES)
-		sy_free(yard->caches[kind], mark);
+		sy_free(world->caches[kind], mark);
 	else
-		sy_mfree(yard->heap, mark);
+		sy_mfree(world->heap, mark);
 }
 
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
-	struct yard *yard = worker->yard;
+	struct world *world = worker->world;
 
-	for (uint64_t i = 0; i < yard->operations && !__atomic_load_n(&yard->wrong, __ATOMIC_RELAXED); i++) {
+	for (uint64_t i = 0; i < world->operations && !__atomic_load_n(&world->wrong, __ATOMIC_RELAXED); i++) {
 		struct mark *mine = below(worker, 3) ? allocate(worker) : NULL;
-		struct mark *theirs = __atomic_exchange_n(&yard->cells[below(worker, CELLS)], mine, __ATOMIC_ACQ_REL);
+		struct mark *theirs = __atomic_exchange_n(&world->cells[below(worker, CELLS)], mine, __ATOMIC_ACQ_REL);
 
 		if (theirs)
-			give_back(yard, theirs);
+			give_back(world, theirs);
 		if (worker->index == 0 && i % 64 == 0)
-			sy_heap_tick(yard->heap);
+			sy_heap_tick(world->heap);
 	}
 	return NULL;
 }
 
-static bool make_yard(struct yard *yard, struct sy_pages *pages, const struct sy_policy *policy)
+static bool make_yard(struct world *world, struct sy_pages *pages, const struct sy_policy *policy)
 {
 	struct sy_heap_config config;
 
 	sy_heap_defaults(policy, &config);
 	config.threads = true;
 	config.grace_ns = 100000;
-	yard->heap = sy_heap_create(pages, &config);
-	for (unsigned i = 0; yard->heap && i < CACHES; i++) {
+	world->heap = sy_heap_create(pages, &config);
+	for (unsigned i = 0; world->heap && i < CACHES; i++) {
 		struct sy_cache_config cache = { .name = "threads", .size = cache_sizes[i],
 			                         .flags = i == TYPESAFE ? SY_CACHE_TYPESAFE_BY_RCU : 0,
 			                         .constructor = i == CONSTRUCTED ? construct : NULL };
 
-		yard->caches[i] = sy_cache_create(yard->heap, &cache);
-		if (!yard->caches[i])
+		world->caches[i] = sy_cache_create(world->heap, &cache);
+		if (!world->caches[i])
 			return false;
 	}
-	return yard->heap != NULL;
+	return world->heap != NULL;
 }
 
-static void run_workers(struct yard *yard)
+static void run_workers(struct world *world)
 {
 	struct worker workers[THREADS];
 
 	for (unsigned i = 0; i < THREADS; i++) {
-		workers[i] = (struct worker){ .yard = yard, .index = i, .random = i + 1 };
+		workers[i] = (struct worker){ .world = world, .index = i, .random = i + 1 };
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i])) {
 			fputs("conformance-threads: no thread could be started\n", stderr);
 			exit(2);
@@ -160,39 +160,39 @@ static void run_workers(struct yard *yard)
 }
 
 /* Frees what still lies in the table and destroys the caches. */
-static const char *clean_up(struct yard *yard)
+static const char *clean_up(struct world *world)
 {
-	const char *wrong = sy_heap_check(yard->heap);
+	const char *wrong = sy_heap_check(world->heap);
 
 	for (unsigned i = 0; i < CELLS; i++)
-		if (yard->cells[i])
-			give_back(yard, yard->cells[i]);
+		if (world->cells[i])
+			give_back(world, world->cells[i]);
 	for (unsigned i = 0; i < CACHES && !wrong; i++)
-		if (!sy_cache_destroy(yard->caches[i], NULL))
+		if (!sy_cache_destroy(world->caches[i], NULL))
 			wrong = "a cache without objects in use could not be destroyed";
-	sy_heap_shrink(yard->heap);
-	if (!wrong && !yard->heap->policy->never_reclaims && yard->heap->counters.slab_pages)
+	sy_heap_shrink(world->heap);
+	if (!wrong && !world->heap->policy->never_reclaims && world->heap->counters.slab_pages)
 		wrong = "slabs are left after everything was freed and the heap has shrunk";
-	if (!wrong && yard->heap->counters.large_pages)
+	if (!wrong && world->heap->counters.large_pages)
 		wrong = "large allocations are left after everything was freed";
-	return wrong ? wrong : yard->wrong;
+	return wrong ? wrong : world->wrong;
 }
 
 static bool run(const struct sy_policy *policy, uint64_t operations)
 {
 	struct sy_pages_config config = { .zone_count = 1, .slots = THREADS + 2, .pageblock_order = 9, .cpu_lists = true };
-	struct yard yard = { .operations = operations };
+	struct world world = { .operations = operations };
 	struct sy_pages *pages;
 	const char *wrong = "no memory for the test itself";
 
 	config.zones[0] = (struct sy_zone_config){ .name = "Normal", .pages = 1u << 16 };
 	pages = sy_pages_create(&config);
-	if (pages && make_yard(&yard, pages, policy)) {
-		run_workers(&yard);
-		wrong = clean_up(&yard);
+	if (pages && make_yard(&world, pages, policy)) {
+		run_workers(&world);
+		wrong = clean_up(&world);
 		if (!wrong)
-			wrong = sy_heap_check(yard.heap);
-		sy_heap_destroy(yard.heap);
+			wrong = sy_heap_check(world.heap);
+		sy_heap_destroy(world.heap);
 		if (!wrong)
 			wrong = sy_pages_check(pages);
 		sy_pages_destroy(pages);

@@ -1,6 +1,6 @@
 /*
  * What the threads of owned.c do to one slab: the steps of the code, one function for each kind of call, on a state that is a value.
- * The names are those of core/policies/slub_owned.c and slub_slabs.c.
+ * The names are those of core/policies/yard/owned.c and slabs.c.
  */
 #ifndef MODEL_OWNED_STEPS_H
 #define MODEL_OWNED_STEPS_H
@@ -164,7 +164,7 @@ static void push_held(struct state *state, struct thread *thread)
 	store(state, thread, HELD, thread->object);
 }
 
-/* sy__slub_push_owned, and sy__slub_emptied. */
+/* sy__yard_push_owned, and sy__yard_emptied. */
 static void push_owned(struct model *model, struct state *state, struct thread *thread, struct slot *slot)
 {
 	unsigned count = load(state, thread, COUNT) + 1;
@@ -321,7 +321,7 @@ static bool take_step(struct model *model, struct state *state, unsigned index, 
 		slot->freelist = NONE;
 		thread->at = MORE;
 		return true;
-	case MORE: /* sy__slub_pop_held */
+	case MORE: /* sy__yard_pop_held */
 		slot->freelist = (uint8_t)load(state, thread, HELD);
 		store(state, thread, HELD, NONE);
 		store(state, thread, COUNT, 0);

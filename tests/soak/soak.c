@@ -36,7 +36,7 @@ struct settings {
 };
 
 struct round {
-	struct yard yard;
+	struct world world;
 	atomic_bool over;
 	atomic_ullong steps;
 };
@@ -87,15 +87,15 @@ static void draw(const struct sy_policy *policy, struct settings *settings, uint
 /* ---- Work --------------------------------------------------------------------------------------------------------- */
 
 /* Takes objects until there is no memory, or very many, and gives them back. */
-static void hoard(struct yard *yard, uint64_t *random)
+static void hoard(struct world *world, uint64_t *random)
 {
 	struct mark *objects[HOARD];
 	unsigned count = 0;
 
-	while (count < HOARD && (objects[count] = yard_get(yard, check_random(random))))
+	while (count < HOARD && (objects[count] = world_get(world, check_random(random))))
 		count++;
 	while (count)
-		yard_free(yard, objects[--count]);
+		world_free(world, objects[--count]);
 }
 
 static void *work(void *argument)
@@ -107,12 +107,12 @@ static void *work(void *argument)
 		uint64_t steps = 1 + below(&worker->random, 2 * BETWEEN_EVENTS);
 
 		for (uint64_t i = 0; i < steps; i++)
-			yard_step(&round->yard, &worker->random);
+			world_step(&round->world, &worker->random);
 		atomic_fetch_add(&round->steps, steps);
 		if (below(&worker->random, 8))
-			yard_event(&round->yard, check_random(&worker->random));
+			world_event(&round->world, check_random(&worker->random));
 		else
-			hoard(&round->yard, &worker->random);
+			hoard(&round->world, &worker->random);
 	}
 	return NULL;
 }
@@ -122,7 +122,7 @@ static void *live_shortly(void *argument)
 	struct worker *worker = argument;
 
 	for (unsigned i = 0; i < SHORT_STEPS; i++)
-		yard_step(&worker->round->yard, &worker->random);
+		world_step(&worker->round->world, &worker->random);
 	return NULL;
 }
 
@@ -137,14 +137,14 @@ static double seconds(void)
 /* Threads that come and go, and forks, until the round's time is over. */
 static void come_and_go(struct round *round, double until, uint64_t *random, unsigned *lives, unsigned *forks)
 {
-	while (seconds() < until && !round->yard.wrong && !check_failures) {
+	while (seconds() < until && !round->world.wrong && !check_failures) {
 		struct worker brief = { .round = round, .random = check_random(random) | 1 };
 
 		CHECK(!pthread_create(&brief.thread, NULL, live_shortly, &brief));
 		pthread_join(brief.thread, NULL);
 		++*lives;
 		if (*lives % 8 == 1) {
-			yard_fork(&round->yard, random);
+			world_fork(&round->world, random);
 			++*forks;
 		}
 	}
@@ -159,7 +159,7 @@ static void run(const struct settings *settings, uint64_t seed, double length)
 	memset(&round, 0, sizeof(round));
 	alarm((unsigned)length + STUCK_AFTER);
 	yard_speed = settings->speed;
-	if (!yard_open(&round.yard, settings->spec, &settings->options))
+	if (!world_open(&round.world, settings->spec, &settings->options))
 		return;
 	for (unsigned i = 0; i < settings->workers; i++) {
 		workers[i] = (struct worker){ .round = &round, .random = seed * 31 + i + 1 };
@@ -170,11 +170,11 @@ static void run(const struct settings *settings, uint64_t seed, double length)
 	for (unsigned i = 0; i < settings->workers; i++)
 		pthread_join(workers[i].thread, NULL);
 	printf("%llu steps of %u threads, %u short lives, %u forks, %u requests refused\n", (unsigned long long)round.steps,
-	       settings->workers, lives, forks, (unsigned)round.yard.refused);
+	       settings->workers, lives, forks, (unsigned)round.world.refused);
 	if (check_random(&seed) % 2)
-		yard_close(&round.yard);
+		world_close(&round.world);
 	else
-		yard_abandon(&round.yard);
+		world_abandon(&round.world);
 	alarm(0);
 }
 
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 	unsigned count = choose_policies(argv + 3, argc > 3 ? (unsigned)argc - 3 : 0, policies);
 
 	signal(SIGALRM, stuck);
-	sy_platform_set_clock(yard_clock);
+	sy_platform_set_clock(world_clock);
 	round = length / count < SHORTEST_ROUND ? SHORTEST_ROUND : length / count > LONGEST_ROUND ? LONGEST_ROUND : length / count;
 	for (unsigned i = 0; i < count || seconds() < end; i++, seed++) {
 		uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;

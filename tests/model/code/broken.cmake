@@ -2,29 +2,29 @@
 # MODEL VERDICT SOURCE FROM TO: see slabyard_broken.
 
 # The word is exchanged without a release, and without an acquire.
-slabyard_broken(no_release slub "hand over" "a race.*in execution" core/policies/slub_owned.c [[
-#include "slub.h"
+slabyard_broken(no_release owned "hand over" "a race.*in execution" core/policies/yard/owned.c [[
+#include "yard.h"
 ]] [[
-#include "slub.h"
+#include "yard.h"
 #define sy__swap64(word, guess, value) \
 	__atomic_compare_exchange_n(word, guess, value, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
 ]])
-slabyard_broken(no_acquire slub "hand over" "a race.*in execution" core/policies/slub_owned.c [[
-#include "slub.h"
+slabyard_broken(no_acquire owned "hand over" "a race.*in execution" core/policies/yard/owned.c [[
+#include "yard.h"
 ]] [[
-#include "slub.h"
+#include "yard.h"
 #define sy__swap64(word, guess, value) \
 	__atomic_compare_exchange_n(word, guess, value, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
 ]])
 
 # A full slab that is given up keeps its mark.
-slabyard_broken(mark_stays slub "two slabs" "a race.*in execution" core/policies/slub_owned.c [[
-	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
-	sy__slub_set_filler(slab, own);]] [[
-	sy__slub_set_filler(slab, own);]])
+slabyard_broken(mark_stays owned "two slabs" "a race.*in execution" core/policies/yard/owned.c [[
+	sy__yard_set_owner(slab, SY__YARD_NOBODY);
+	sy__yard_set_filler(slab, own);]] [[
+	sy__yard_set_filler(slab, own);]])
 
 # What an ended thread has left is taken over without a claim; and bears that thread's mark.
-slabyard_broken(inherited_unclaimed slub "inherited" "in execution" core/policies/slub_strays.c [[
+slabyard_broken(inherited_unclaimed owned "inherited" "in execution" core/policies/yard/remote.c [[
 	if (!sy__slot_claim(from))
 		return false;
 ]] [[
@@ -32,100 +32,100 @@ slabyard_broken(inherited_unclaimed slub "inherited" "in execution" core/policie
 		return false;
 	sy__slot_release(from);
 ]])
-slabyard_broken(inherited_with_mark slub "inherited" "in execution" core/policies/slub_strays.c [[
-	sy__slub_set_owner(slab, sy__slub_mark(cache, own));
-	sy__slub_set_filler]] [[
-	sy__slub_set_filler]])
+slabyard_broken(inherited_with_mark owned "inherited" "in execution" core/policies/yard/remote.c [[
+	sy__yard_set_owner(slab, sy__yard_mark(cache, own));
+	sy__yard_set_filler]] [[
+	sy__yard_set_filler]])
 
 # A row that could not be given by one exchange leads on to what others freed.
-slabyard_broken(row_leads_on slub "row" "in execution" core/policies/slub_strays.c [[
-			*sy__slub_next(cache, row.objects.last) = strays; /* which an exchange that failed has changed */
+slabyard_broken(row_leads_on owned "row" "in execution" core/policies/yard/remote.c [[
+			*sy__yard_next(cache, row.objects.last) = strays; /* which an exchange that failed has changed */
 ]] [[
 ]])
 
 # It is given up by a store, not by an exchange; likewise what others gave back is taken.
-slabyard_broken(left_by_store slub "hand over" "a slab is left.*in execution" core/policies/slub_owned.c [[
-if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__SLUB_FROZEN))) {]] [[
-__atomic_store_n(&slab->word, *old & ~SY__SLUB_FROZEN, __ATOMIC_RELEASE);
+slabyard_broken(left_by_store owned "hand over" "a slab is left.*in execution" core/policies/yard/owned.c [[
+if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__YARD_FROZEN))) {]] [[
+__atomic_store_n(&slab->word, *old & ~SY__YARD_FROZEN, __ATOMIC_RELEASE);
 	{]])
-slabyard_broken(taken_by_store slub "hand over" "a race.*in execution" core/policies/slub_owned.c [[
-			if (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
+slabyard_broken(taken_by_store owned "hand over" "a race.*in execution" core/policies/yard/owned.c [[
+			if (!sy__swap64(&slab->word, &old, sy__yard_word_take(old)))
 				continue;]] [[
-			__atomic_store_n(&slab->word, sy__slub_word_take(old), __ATOMIC_RELEASE);]])
+			__atomic_store_n(&slab->word, sy__yard_word_take(old), __ATOMIC_RELEASE);]])
 
 # A slot takes a slab that it has filled back by a store.
-slabyard_broken(adopted_by_store slub "two slabs" "in execution" core/policies/slub_here.c [[
-!sy__swap64(&slab->word, &word, word | SY__SLUB_FROZEN))) {]] [[
-(__atomic_store_n(&slab->word, word | SY__SLUB_FROZEN, __ATOMIC_RELEASE), false))) {]])
+slabyard_broken(adopted_by_store owned "two slabs" "in execution" core/policies/yard/here.c [[
+!sy__swap64(&slab->word, &word, word | SY__YARD_FROZEN))) {]] [[
+(__atomic_store_n(&slab->word, word | SY__YARD_FROZEN, __ATOMIC_RELEASE), false))) {]])
 
 # An object of another slot's slab is pushed by a store.
-slabyard_broken(pushed_by_store slub "pushes" "in execution" core/policies/slub_here.c [[
-	return sy__swap64(&slab->word, &word, sy__slub_word_push(word, object, 1));]] [[
-	__atomic_store_n(&slab->word, sy__slub_word_push(word, object, 1), __ATOMIC_RELEASE);
+slabyard_broken(pushed_by_store owned "pushes" "in execution" core/policies/yard/here.c [[
+	return sy__swap64(&slab->word, &word, sy__yard_word_push(word, object, 1));]] [[
+	__atomic_store_n(&slab->word, sy__yard_word_push(word, object, 1), __ATOMIC_RELEASE);
 	return true;]])
 
 # A slab leaves the slot's list, and the next one still links to it.
-slabyard_broken(next_unlinked slub "three slabs" "list is broken.*in execution" core/policies/slub_owned.c [[
+slabyard_broken(next_unlinked owned "three slabs" "list is broken.*in execution" core/policies/yard/owned.c [[
 	if (next)
-		sy__slub_slab(next)->held.prev = held->prev;
+		sy__yard_slab(next)->held.prev = held->prev;
 	else
 ]] [[
 	if (!next)
 ]])
 
 # A slab counts as empty with another object in use.
-slabyard_broken(emptied_early slub "two slabs" "in execution" core/policies/slub_owned.c [[
-if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) == count))]] [[
-if (sy__unlikely(sy__slub_in_use_now(sy__slub_slab(page)) <= count + 1))]])
+slabyard_broken(emptied_early owned "two slabs" "in execution" core/policies/yard/owned.c [[
+if (sy__unlikely(sy__yard_in_use_now(sy__yard_slab(page)) == count))]] [[
+if (sy__unlikely(sy__yard_in_use_now(sy__yard_slab(page)) <= count + 1))]])
 
 # A push is tried again with the old link; likewise what a slot gives up.
-slabyard_broken(stale_link slub "pushes" "in execution" core/policies/slub_owned.c [[
+slabyard_broken(stale_link owned "pushes" "in execution" core/policies/yard/owned.c [[
 	for (;;) {
-		if (sy__slub_word_stays(old, count)) {
-			*sy__slub_next(cache, last) = sy__slub_word_first(old, last);]] [[
-	*sy__slub_next(cache, last) = sy__slub_word_first(old, last);
+		if (sy__yard_word_stays(old, count)) {
+			*sy__yard_next(cache, last) = sy__yard_word_first(old, last);]] [[
+	*sy__yard_next(cache, last) = sy__yard_word_first(old, last);
 	for (;;) {
-		if (sy__slub_word_stays(old, count)) {]])
-slabyard_broken(stale_join slub "end, one left" "in execution" core/policies/slub_slabs.c [[
+		if (sy__yard_word_stays(old, count)) {]])
+slabyard_broken(stale_join owned "end, one left" "in execution" core/policies/yard/slabs.c [[
 	do {
-		new = old & ~SY__SLUB_FROZEN;
+		new = old & ~SY__YARD_FROZEN;
 		if (chain.first) {
 			join(cache, &chain, old);]] [[
 	if (chain.first)
 		join(cache, &chain, old);
 	do {
-		new = old & ~SY__SLUB_FROZEN;
+		new = old & ~SY__YARD_FROZEN;
 		if (chain.first) {]])
 
 # What others gave back to such a slab is taken by a store.
-slabyard_broken(in_front_by_store slub "end" "in execution" core/policies/slub_slabs.c [[
-	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old)))
+slabyard_broken(in_front_by_store owned "end" "in execution" core/policies/yard/slabs.c [[
+	while (!sy__swap64(&slab->word, &old, sy__yard_word_take(old)))
 		;
 	others =]] [[
-	__atomic_store_n(&slab->word, sy__slub_word_take(old), __ATOMIC_RELEASE);
+	__atomic_store_n(&slab->word, sy__yard_word_take(old), __ATOMIC_RELEASE);
 	others =]])
 
 # A slot's end leaves the mark, or forgets what the slab holds.
-slabyard_broken(drain_keeps_mark slub "claim" "a crash.*in execution" core/policies/slub_slabs.c [[
+slabyard_broken(drain_keeps_mark owned "claim" "a crash.*in execution" core/policies/yard/slabs.c [[
 	bool others_first = is_longer(&chain, old);
 
-	sy__slub_set_owner(slab, SY__SLUB_NOBODY);
+	sy__yard_set_owner(slab, SY__YARD_NOBODY);
 	slab->emptied_pages]] [[
 	bool others_first = is_longer(&chain, old);
 
 	slab->emptied_pages]])
-slabyard_broken(drain_forgets slub "end" "in execution" core/policies/slub_slabs.c [[
-return (struct sy__slub_chain){ slab->held.freelist, NULL, slab->held_objects };]] [[
+slabyard_broken(drain_forgets owned "end" "in execution" core/policies/yard/slabs.c [[
+return (struct sy__yard_chain){ slab->held.freelist, NULL, slab->held_objects };]] [[
 (void)slab;
-	return (struct sy__slub_chain){ NULL, NULL, 0 };]])
+	return (struct sy__yard_chain){ NULL, NULL, 0 };]])
 
 # A slab becomes nobody's before its node's lock is taken; and its place is changed after that was given back.
-slabyard_broken(listed_late slub "end" "in execution" core/policies/slub_slabs.c [[
+slabyard_broken(listed_late owned "end" "in execution" core/policies/yard/slabs.c [[
 	sy__lock(&node->lock);
 	released = release(cache, page, objects);]] [[
 	released = release(cache, page, objects);
 	sy__lock(&node->lock);]])
-slabyard_broken(settled_unlocked slub "node" "a race.*in execution" core/policies/slub.c [[
+slabyard_broken(settled_unlocked owned "node" "a race.*in execution" core/policies/yard/yard.c [[
 	discard = settle(cache, node, page, old, new);
 	sy__unlock(&node->lock);
 ]] [[
@@ -134,25 +134,25 @@ slabyard_broken(settled_unlocked slub "node" "a race.*in execution" core/policie
 ]])
 
 # A row of strays goes home as one; or without a look at what its slab's list became meanwhile; and a slot's end keeps them.
-slabyard_broken(row_as_one slub "strays" "in execution" core/policies/slub_strays.c [[
+slabyard_broken(row_as_one owned "strays" "in execution" core/policies/yard/remote.c [[
 		row.objects.count++;]] [[
 ]])
-slabyard_broken(row_cut_late slub "strays" "in execution" core/policies/slub_strays.c [[
+slabyard_broken(row_cut_late owned "strays" "in execution" core/policies/yard/remote.c [[
 		row.objects.last = at;
 ]] [[
 ]])
-slabyard_broken(strays_stay slub "strays, end" "in execution" core/policies/slub_slabs.c [[
-	pages = sy__slub_give_strays(cache, slot);
-	return pages + sy__slub_end_strays(cache, slot);]] [[
+slabyard_broken(strays_stay owned "strays, end" "in execution" core/policies/yard/slabs.c [[
+	pages = sy__yard_give_strays(cache, slot);
+	return pages + sy__yard_end_strays(cache, slot);]] [[
 	pages = 0;
 	return pages + slot - slot;]])
 
 # A trim puts a list back in front of what was free before.
-slabyard_broken(trim_stale slub "trim" "in execution" core/policies/slub_trim.c [[
+slabyard_broken(trim_stale owned "trim" "in execution" core/policies/yard/trim.c [[
 	do
-		*sy__slub_next(cache, kept.last) = sy__slub_word_first(old, kept.last);
+		*sy__yard_next(cache, kept.last) = sy__yard_word_first(old, kept.last);
 	while (]] [[
-	*sy__slub_next(cache, kept.last) = sy__slub_word_first(old, kept.last);
+	*sy__yard_next(cache, kept.last) = sy__yard_word_first(old, kept.last);
 	while (]])
 
 # Of a kernel: a quick push is tried again with the old link, or made into any slab; and a full slab is given up by a store.

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE /* mremap */
 #include <sys/mman.h>
 
-#include "yard.h"
+#include "world.h"
 
 #define PAGE ((size_t)64 << 10) /* as good as any: half of the least rest */
 #define PAGES 32u
@@ -19,11 +19,11 @@ enum { UNMAPPED, KEPT, HELD };
 static struct {
 	uint8_t pages[PAGES];
 	char memory[PAGES * PAGE];
-} world;
+} mapped;
 
 static uint8_t *page_at(const char *start)
 {
-	return &world.pages[(size_t)(start - world.memory) / PAGE];
+	return &mapped.pages[(size_t)(start - mapped.memory) / PAGE];
 }
 
 static void become(const char *start, size_t bytes, uint8_t from, uint8_t to, const char *wrong)
@@ -66,7 +66,7 @@ size_t sy__system_page_bytes(void)
 
 static void keep_range(unsigned first, unsigned pages)
 {
-	char *start = world.memory + first * PAGE;
+	char *start = mapped.memory + first * PAGE;
 
 	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
 	sy__kept_give(start, pages * PAGE, pages * PAGE);
@@ -84,10 +84,10 @@ static void take_range(unsigned pages)
 /* Two ranges are kept, of 4 and 6 pages; and others are held. */
 static void set_up(void)
 {
-	model_share(&world, sizeof(world));
+	model_share(&mapped, sizeof(mapped));
 	model_share(entries, sizeof(entries));
 	model_share(&all_bytes, sizeof(all_bytes));
-	memset(world.pages, HELD, PAGES);
+	memset(mapped.pages, HELD, PAGES);
 	keep_range(0, 4);
 	keep_range(4, 6);
 }
@@ -132,7 +132,7 @@ static void ends_all(void)
 
 static void takes_behind(void)
 {
-	char *end = world.memory + 4 * PAGE;
+	char *end = mapped.memory + 4 * PAGE;
 
 	become(end, sy__kept_take_behind(end, 3 * PAGE), KEPT, HELD, "pages behind a range are taken that somebody has");
 }
@@ -172,7 +172,7 @@ static const char *verify(void)
 		become(entries[i].start, entries[i].bytes, KEPT, UNMAPPED, "a page is in two ranges");
 	}
 	for (unsigned i = 0; i < PAGES; i++)
-		if (world.pages[i] == KEPT)
+		if (mapped.pages[i] == KEPT)
 			return "a range is lost";
 	return sum == all_bytes ? forked(sum) : "the sum is wrong";
 }

@@ -8,7 +8,7 @@
  * It was seen to find, for each of them: a quick call that does not say that it is within, and an interrupt that takes the same
  * slot.
  */
-#include "yard.h"
+#include "world.h"
 
 extern const struct sy_policy sy__slab, sy__slqb, sy__slub;
 
@@ -16,21 +16,21 @@ extern const struct sy_policy sy__slab, sy__slqb, sy__slub;
 
 static bool enter(unsigned cpu)
 {
-	if (yard.within[cpu])
+	if (world.within[cpu])
 		return false;
-	yard.within[cpu] = true;
+	world.within[cpu] = true;
 	return true;
 }
 
 static void leave(unsigned cpu)
 {
-	yard.within[cpu] = false;
+	world.within[cpu] = false;
 }
 
 static unsigned begin(unsigned cpu)
 {
 	model_interrupts(false);
-	return cpu + (yard.within[cpu] ? YARD_CPUS : 0);
+	return cpu + (world.within[cpu] ? WORLD_CPUS : 0);
 }
 
 static void end(void)
@@ -43,29 +43,29 @@ static void take_on(unsigned cpu, unsigned at)
 	void *object = NULL;
 
 	if (enter(cpu)) {
-		object = yard.cache->policy->quick->cache_alloc(yard.cache, cpu);
+		object = world.cache->policy->quick->cache_alloc(world.cache, cpu);
 		leave(cpu);
 	}
 	if (!object) {
-		object = yard.cache->policy->cache_alloc(yard.cache, begin(cpu), 0, SY_ANY_NODE);
+		object = world.cache->policy->cache_alloc(world.cache, begin(cpu), 0, SY_ANY_NODE);
 		end();
 	}
-	yard.objects[at] = yard_got(object);
+	world.objects[at] = world_got(object);
 }
 
 static void give_on(unsigned cpu, unsigned at)
 {
-	void *object = yard_gone(yard.objects[at]);
+	void *object = world_gone(world.objects[at]);
 	bool done = false;
 
-	yard.objects[at] = NULL;
+	world.objects[at] = NULL;
 	if (enter(cpu)) {
-		done = yard.cache->policy->quick->cache_free(yard.cache, cpu, object);
+		done = world.cache->policy->quick->cache_free(world.cache, cpu, object);
 		leave(cpu);
 	}
 	if (done)
 		return;
-	yard.cache->policy->cache_free(yard.cache, begin(cpu), object);
+	world.cache->policy->cache_free(world.cache, begin(cpu), object);
 	end();
 }
 
@@ -77,7 +77,7 @@ static const struct setting slab_settings[] = { { "limit", 1 }, { "batchcount", 
 
 static void fill(const struct sy_policy *policy, const struct setting *settings)
 {
-	yard_open(policy, false, settings);
+	world_open(policy, false, settings);
 	for (unsigned i = 0; i < 4; i++)
 		take_on(0, i);
 	for (unsigned i = 4; i < 6; i++)
@@ -141,15 +141,15 @@ static void longer_other_cpu(void)
 /* Slots empty, and everything freed: no slab is left. */
 static const char *verify(void)
 {
-	const char *wrong = sy_heap_check(yard.heap);
+	const char *wrong = sy_heap_check(world.heap);
 	struct sy_cache_counts counts;
 
-	for (unsigned i = 0; i < YARD_OBJECTS && !wrong; i++)
-		if (yard.objects[i])
+	for (unsigned i = 0; i < WORLD_OBJECTS && !wrong; i++)
+		if (world.objects[i])
 			give_on(0, i);
-	sy_cache_shrink(yard.cache);
-	sy_cache_count(yard.cache, &counts);
-	wrong = wrong ? wrong : sy_heap_check(yard.heap);
+	sy_cache_shrink(world.cache);
+	sy_cache_count(world.cache, &counts);
+	wrong = wrong ? wrong : sy_heap_check(world.heap);
 	return wrong ? wrong : counts.slabs ? "a slab is left though nothing is in use" : NULL;
 }
 

@@ -2,13 +2,13 @@
  * Policies with queues in heaps of threads, at all interleavings: SLQB, whose slots send objects home in batches, and say by a
  * word without a lock that there are some; and SLAB, whose arrays are the slots' own. With claimers, who drain both.
  */
-#include "yard.h"
+#include "world.h"
 
 extern const struct sy_policy sy__slab, sy__slqb;
 
 static void fill(const struct sy_policy *policy, const struct setting *settings)
 {
-	yard_open(policy, true, settings);
+	world_open(policy, true, settings);
 	model_on_slot(1);
 	for (unsigned i = 0; i < 4; i++)
 		take(i);
@@ -57,11 +57,11 @@ static void less(void)
 
 static void claims(void)
 {
-	sy_cache_shrink(yard.cache);
+	sy_cache_shrink(world.cache);
 }
 
-#define WORK .threads = { first, second }, .verify = yard_verify
-#define CLAIM .threads = { less, claims }, .claims = true, .verify = yard_verify
+#define WORK .threads = { first, second }, .verify = world_verify
+#define CLAIM .threads = { less, claims }, .claims = true, .verify = world_verify
 
 int main(int argc, char **argv)
 {

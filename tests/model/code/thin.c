@@ -8,7 +8,7 @@
 #define _GNU_SOURCE /* madvise */
 #include <sys/mman.h>
 
-#include "yard.h"
+#include "world.h"
 
 #define PAGE ((size_t)4096)
 #define PAGES 60u
@@ -18,11 +18,11 @@ enum { UNMAPPED, KEPT, HELD };
 static struct {
 	uint8_t pages[PAGES];
 	_Alignas(16) char memory[PAGES * PAGE];
-} world;
+} mapped;
 
 static void become(const char *start, size_t bytes, uint8_t from, uint8_t to, const char *wrong)
 {
-	uint8_t *pages = &world.pages[(size_t)(start - world.memory) / PAGE];
+	uint8_t *pages = &mapped.pages[(size_t)(start - mapped.memory) / PAGE];
 
 	for (size_t i = 0; i < bytes / PAGE; i++) {
 		if (pages[i] != from)
@@ -61,7 +61,7 @@ size_t sy__system_page_bytes(void)
 
 static void keep_range(unsigned first, unsigned pages)
 {
-	char *start = world.memory + first * PAGE;
+	char *start = mapped.memory + first * PAGE;
 
 	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
 	if (!sy__thin_give(start, pages * PAGE))
@@ -85,10 +85,10 @@ static bool take_range(unsigned pages)
 /* Two ranges of 8 and 9 pages are kept, and others held. */
 static void set_up(void)
 {
-	model_share(&world, sizeof(world));
+	model_share(&mapped, sizeof(mapped));
 	model_share(bins, sizeof(bins));
 	model_share(&all_bytes, sizeof(all_bytes));
-	memset(world.pages, HELD, PAGES);
+	memset(mapped.pages, HELD, PAGES);
 	keep_range(0, 8);
 	keep_range(10, 9);
 }
@@ -140,7 +140,7 @@ static const char *verify(void)
 			become((const char *)range, range->bytes, KEPT, UNMAPPED, "a page is in two ranges");
 		}
 	for (unsigned i = 0; i < PAGES; i++)
-		if (world.pages[i] == KEPT)
+		if (mapped.pages[i] == KEPT)
 			return "a range is lost";
 	return sum == all_bytes ? NULL : "the sum is wrong";
 }

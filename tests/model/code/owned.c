@@ -1,12 +1,12 @@
 /*
  * SLUB in heaps of threads, at all interleavings: slabs of two objects, of which threads own some, adopt others, find them
- * emptied, give them up and have them drained. See schedule.h; what the code means is in core/policies/slub_owned.c and
- * slub_word.h.
+ * emptied, give them up and have them drained. See schedule.h; what the code means is in core/policies/yard/owned.c and
+ * yard/word.h.
  */
-#include "core/policies/slub.h"
-#include "yard.h"
+#include "core/policies/yard/yard.h"
+#include "world.h"
 
-extern const struct sy_policy sy__slub;
+extern const struct sy_policy sy__yard;
 
 static const struct setting small_slabs[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 0 }, { "cpu_partial", 1 }, { "strays", 0 }, { NULL, 0 } };
 static const struct setting keeps_one[] = { { "min_order", 0 }, { "max_order", 0 }, { "min_partial", 1 }, { "cpu_partial", 1 }, { "strays", 0 }, { NULL, 0 } };
@@ -16,8 +16,8 @@ static const struct setting adopts_none[] = { { "min_order", 0 }, { "max_order",
 /* `own` objects of the first slot's, then `others` of the second's: two are a slab. */
 static void fill(const struct setting *settings, unsigned own, unsigned others, unsigned empty_limit)
 {
-	yard_open(&sy__slub, true, settings);
-	sy__slub_cache(yard.cache)->empty_limit = empty_limit;
+	world_open(&sy__yard, true, settings);
+	sy__yard_cache(world.cache)->empty_limit = empty_limit;
 	model_on_slot(1);
 	for (unsigned i = 0; i < own; i++)
 		take(i);
@@ -138,7 +138,7 @@ static void ends(void)
 
 	give(0);
 	if (sy__call_enter(&slot)) {
-		sy__slub_drain(yard.heap, slot);
+		sy__yard_drain(world.heap, slot);
 		sy__call_leave();
 	}
 }
@@ -182,7 +182,7 @@ static void pushes_too(void)
 
 static void claims(void)
 {
-	sy_cache_shrink(yard.cache);
+	sy_cache_shrink(world.cache);
 }
 
 static void works(void)
@@ -248,7 +248,7 @@ static void ends_with_strays(void)
 	give(0);
 	give(1);
 	if (sy__call_enter(&slot)) {
-		sy__slub_drain(yard.heap, slot);
+		sy__yard_drain(world.heap, slot);
 		sy__call_leave();
 	}
 }
@@ -264,11 +264,11 @@ static const struct setting rows_go[] = { { "min_order", 1 }, { "max_order", 1 }
 static void a_row(void)
 {
 	fill(rows_go, 4, 0, 1);
-	sy__slub_cache(yard.cache)->row = 3;
+	sy__yard_cache(world.cache)->row = 3;
 	model_on_slot(THIRD);
 	take(4);
 	take(5);
-	sy__slub_slot(sy__slub_cache(yard.cache), THIRD)->came = SY__SLUB_STRAYS_TO_ONE - 1; /* the next goes home */
+	sy__yard_slot(sy__yard_cache(world.cache), THIRD)->came = SY__YARD_STRAYS_TO_ONE - 1; /* the next goes home */
 	give(3);
 }
 
@@ -316,7 +316,7 @@ static void slabs_of_one_who_ended(void)
 		take(i);
 	give(5);
 	for (unsigned slot = 1; slot <= 2; slot++)
-		sy__slub_slot(sy__slub_cache(yard.cache), slot)->came = SY__SLUB_STRAYS_TO_ONE - 1;
+		sy__yard_slot(sy__yard_cache(world.cache), slot)->came = SY__YARD_STRAYS_TO_ONE - 1;
 }
 
 static void inherits(void)
@@ -368,7 +368,7 @@ static void trims(void)
 	unsigned slot;
 
 	if (sy__call_enter(&slot)) {
-		sy__slub_trim(yard.cache);
+		sy__yard_trim(world.cache);
 		sy__call_leave();
 	}
 }
@@ -383,24 +383,24 @@ static void frees_into_them(void)
 int main(int argc, char **argv)
 {
 	static const struct model models[] = {
-		{ .name = "two slabs", .set_up = two_slabs, .threads = { frees_and_takes, frees_the_others }, .verify = yard_verify },
-		{ .name = "two slabs, by default", .set_up = two_slabs_of_the_first, .threads = { frees_and_takes, frees_the_others }, .verify = yard_verify },
-		{ .name = "three slabs", .set_up = three_slabs, .threads = { frees_between, frees_into_the_last }, .verify = yard_verify },
-		{ .name = "emptied", .set_up = slab_each, .threads = { empties_first, empties_second }, .verify = yard_verify },
-		{ .name = "node", .set_up = node_list, .threads = { frees_to_node, takes_from_node }, .verify = yard_verify },
-		{ .name = "end", .set_up = slab_of_four, .threads = { ends, frees_all }, .verify = yard_verify },
-		{ .name = "end, one left", .set_up = slab_of_four, .threads = { ends, frees_one }, .verify = yard_verify },
-		{ .name = "pushes", .set_up = one_slab, .threads = { takes, pushes, pushes_too }, .verify = yard_verify },
-		{ .name = "claim", .set_up = two_slabs, .threads = { works, works_too, claims }, .claims = true, .verify = yard_verify },
-		{ .name = "strays", .set_up = others_go, .threads = { allocates, gives_strays }, .verify = yard_verify },
-		{ .name = "strays, taken", .set_up = others_kept, .threads = { allocates, takes_strays }, .verify = yard_verify },
-		{ .name = "strays, end", .set_up = others_kept, .threads = { allocates, ends_with_strays }, .verify = yard_verify },
-		{ .name = "strays, claim", .set_up = others_kept, .threads = { pushes_too, takes_strays_again, claims }, .claims = true, .verify = yard_verify },
-		{ .name = "row", .set_up = a_row, .threads = { leaves, only_gives }, .verify = yard_verify },
-		{ .name = "row, claim", .set_up = a_row, .threads = { takes_one, gives_a_row, claims }, .claims = true, .verify = yard_verify },
-		{ .name = "inherited", .set_up = slabs_of_one_who_ended, .threads = { inherits, inherits_too }, .verify = yard_verify },
-		{ .name = "hand over", .set_up = nothing, .threads = { makes, ends_them }, .verify = yard_verify },
-		{ .name = "trim", .set_up = slab_of_two_pages, .threads = { trims, frees_into_them }, .verify = yard_verify },
+		{ .name = "two slabs", .set_up = two_slabs, .threads = { frees_and_takes, frees_the_others }, .verify = world_verify },
+		{ .name = "two slabs, by default", .set_up = two_slabs_of_the_first, .threads = { frees_and_takes, frees_the_others }, .verify = world_verify },
+		{ .name = "three slabs", .set_up = three_slabs, .threads = { frees_between, frees_into_the_last }, .verify = world_verify },
+		{ .name = "emptied", .set_up = slab_each, .threads = { empties_first, empties_second }, .verify = world_verify },
+		{ .name = "node", .set_up = node_list, .threads = { frees_to_node, takes_from_node }, .verify = world_verify },
+		{ .name = "end", .set_up = slab_of_four, .threads = { ends, frees_all }, .verify = world_verify },
+		{ .name = "end, one left", .set_up = slab_of_four, .threads = { ends, frees_one }, .verify = world_verify },
+		{ .name = "pushes", .set_up = one_slab, .threads = { takes, pushes, pushes_too }, .verify = world_verify },
+		{ .name = "claim", .set_up = two_slabs, .threads = { works, works_too, claims }, .claims = true, .verify = world_verify },
+		{ .name = "strays", .set_up = others_go, .threads = { allocates, gives_strays }, .verify = world_verify },
+		{ .name = "strays, taken", .set_up = others_kept, .threads = { allocates, takes_strays }, .verify = world_verify },
+		{ .name = "strays, end", .set_up = others_kept, .threads = { allocates, ends_with_strays }, .verify = world_verify },
+		{ .name = "strays, claim", .set_up = others_kept, .threads = { pushes_too, takes_strays_again, claims }, .claims = true, .verify = world_verify },
+		{ .name = "row", .set_up = a_row, .threads = { leaves, only_gives }, .verify = world_verify },
+		{ .name = "row, claim", .set_up = a_row, .threads = { takes_one, gives_a_row, claims }, .claims = true, .verify = world_verify },
+		{ .name = "inherited", .set_up = slabs_of_one_who_ended, .threads = { inherits, inherits_too }, .verify = world_verify },
+		{ .name = "hand over", .set_up = nothing, .threads = { makes, ends_them }, .verify = world_verify },
+		{ .name = "trim", .set_up = slab_of_two_pages, .threads = { trims, frees_into_them }, .verify = world_verify },
 		{ .name = NULL },
 	};
 
