@@ -54,29 +54,29 @@ static void *take_bytes(struct world *world, uint32_t bytes)
  *     bytes   48   16   80   16   64   16   208  16   96   16   3520
  *             free      free      free      free      free      free
  */
-struct world {
+struct yard {
 	char *page;
 	void *blocks[5], *between[5];
 };
 
 static const uint32_t yard_sizes[5] = { 48, 80, 64, 208, 96 };
 
-static struct world make_yard(struct world *world)
+static struct yard make_yard(struct world *world)
 {
 	static const unsigned order[5] = { 3, 0, 4, 2, 1 };
-	struct world world;
+	struct yard yard;
 
 	for (unsigned i = 0; i < 5; i++) {
-		world.blocks[i] = kget(world, yard_sizes[i] - 1); /* no power of two: at any multiple of 16 */
-		world.between[i] = kget(world, 16);
+		yard.blocks[i] = kget(world, yard_sizes[i] - 1); /* no power of two: at any multiple of 16 */
+		yard.between[i] = kget(world, 16);
 	}
-	world.page = world.blocks[0];
-	CHECK_EQUAL(offset(world.page), 0);
-	CHECK_EQUAL(offset(world.between[4]), 560);
+	yard.page = yard.blocks[0];
+	CHECK_EQUAL(offset(yard.page), 0);
+	CHECK_EQUAL(offset(yard.between[4]), 560);
 	check_tree(world, "(576:3520)");
 	for (unsigned i = 0; i < 5; i++)
-		kput(world, world.blocks[order[i]]);
-	return world;
+		kput(world, yard.blocks[order[i]]);
+	return yard;
 }
 
 static void test_the_tree(void)
@@ -92,22 +92,22 @@ static void test_the_tree(void)
 static void test_leftmost_fit(void)
 {
 	struct world world = make_world("sunos4", LEFTMOST, 0, 1);
-	struct world world = make_yard(&world);
+	struct yard yard = make_yard(&world);
 
 	/* 48 is too small; of the block of 80, 16 are left. */
-	CHECK((char *)take_bytes(&world, 64) == world.page + 64);
+	CHECK((char *)take_bytes(&world, 64) == yard.page + 64);
 	check_tree(&world, "((((0:48(128:16))160:64)240:208(464:96))576:3520)");
 	/* The first exactly. */
-	CHECK((char *)take_bytes(&world, 48) == world.page);
+	CHECK((char *)take_bytes(&world, 48) == yard.page);
 	check_tree(&world, "((((128:16)160:64)240:208(464:96))576:3520)");
 	/* 16 and 64 are too small, 208 is before 96; what is left of it is still above its sons. */
-	CHECK((char *)take_bytes(&world, 96) == world.page + 240);
+	CHECK((char *)take_bytes(&world, 96) == yard.page + 240);
 	check_tree(&world, "((((128:16)160:64)336:112(464:96))576:3520)");
 	/* Now what is left is below them. */
-	CHECK((char *)take_bytes(&world, 80) == world.page + 336);
+	CHECK((char *)take_bytes(&world, 80) == yard.page + 336);
 	check_tree(&world, "((((128:16)160:64(416:32))464:96)576:3520)");
 	/* Only the root is large enough. */
-	CHECK((char *)take_bytes(&world, 112) == world.page + 576);
+	CHECK((char *)take_bytes(&world, 112) == yard.page + 576);
 	check_tree(&world, "((((128:16)160:64(416:32))464:96)688:3408)");
 	end(&world);
 }
@@ -115,18 +115,18 @@ static void test_leftmost_fit(void)
 static void test_better_fit(void)
 {
 	struct world world = make_world("sunos4", BETTER, 0, 1);
-	struct world world = make_yard(&world);
+	struct yard yard = make_yard(&world);
 
 	/* From 208 to the smaller of 80 and 96, and from 80 to its right son, which fits exactly. */
-	CHECK((char *)take_bytes(&world, 64) == world.page + 160);
+	CHECK((char *)take_bytes(&world, 64) == yard.page + 160);
 	check_tree(&world, "((((0:48)64:80)240:208(464:96))576:3520)");
 	/* From 208 to the right, as 80 is too small. */
-	CHECK((char *)take_bytes(&world, 96) == world.page + 464);
+	CHECK((char *)take_bytes(&world, 96) == yard.page + 464);
 	check_tree(&world, "((((0:48)64:80)240:208)576:3520)");
 	/* 80 has no son that is large enough: 16 are left of it. */
-	CHECK((char *)take_bytes(&world, 64) == world.page + 64);
+	CHECK((char *)take_bytes(&world, 64) == yard.page + 64);
 	check_tree(&world, "(((0:48(128:16))240:208)576:3520)");
-	CHECK((char *)take_bytes(&world, 16) == world.page + 128);
+	CHECK((char *)take_bytes(&world, 16) == yard.page + 128);
 	check_tree(&world, "(((0:48)240:208)576:3520)");
 	end(&world);
 }
@@ -337,11 +337,11 @@ static void test_a_tree_as_deep_as_it_can_be(void)
 static void test_the_check_finds_damage(void)
 {
 	struct world world = make_world("sunos4", LEFTMOST, 0, 1);
-	struct world world = make_yard(&world);
+	struct yard yard = make_yard(&world);
 	struct sy__general_heap *general = (struct sy__general_heap *)(void *)world.heap;
 	struct sy__tree *tree = tree_of(&world);
-	uint32_t *starts = SY_SLAB_STATE(struct sy__general_page, sy__head_of(world.heap, world.page))->map;
-	struct sy__tree_node *of_208 = world.blocks[3], *of_96 = world.blocks[4], was = *of_208;
+	uint32_t *starts = SY_SLAB_STATE(struct sy__general_page, sy__head_of(world.heap, yard.page))->map;
+	struct sy__tree_node *of_208 = yard.blocks[3], *of_96 = yard.blocks[4], was = *of_208;
 	uint64_t right = of_96->right;
 
 	CHECK_FINDS(&world, tree->blocks++, tree->blocks--,

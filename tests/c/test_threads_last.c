@@ -86,7 +86,7 @@ static void check_heap(void)
 
 static void make_and_destroy_a_cache(void)
 {
-	yard_own_cache(&world, 1);
+	world_own_cache(&world, 1);
 }
 
 static void use_all(void)
@@ -163,7 +163,7 @@ static void constructed_by_kfree(const char *policy)
 		return;
 	for (unsigned i = 0; i < 100; i++) {
 		object = sy_alloc(world.caches[CONSTRUCTED], 0);
-		CHECK(filled(object, yard_sizes[CONSTRUCTED], CONSTRUCTED_BYTE));
+		CHECK(filled(object, world_sizes[CONSTRUCTED], CONSTRUCTED_BYTE));
 		sy_mfree(world.heap, object);
 	}
 	world_close(&world);

@@ -68,7 +68,7 @@ static void mix(const char *policy, void (*end)(struct world *))
 int main(void)
 {
 	sy_platform_set_clock(world_clock);
-	yard_speed = SPEED;
+	world_speed = SPEED;
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
 

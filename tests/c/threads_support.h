@@ -19,14 +19,14 @@
 
 #include "check.h"
 
-#define YARD_CELLS 256
-#define YARD_CACHES 3
+#define WORLD_CELLS 256
+#define WORLD_CACHES 3
 #define CONSTRUCTED_BYTE 0x3c
 #define SMALL_RESERVE ((size_t)256 << 20) /* an emulator takes memory for all that is reserved */
 
 enum { CONSTRUCTED, TYPESAFE, PLAIN, KMALLOC };
 
-static const size_t yard_sizes[YARD_CACHES] = { 72, 200, 1100 };
+static const size_t world_sizes[WORLD_CACHES] = { 72, 200, 1100 };
 
 struct mark {
 	uint32_t kind, bytes; /* of all the object */
@@ -34,20 +34,20 @@ struct mark {
 };
 
 /* The heap's clock, so many times as fast as it is; nobody uses the library when that changes. */
-static unsigned yard_speed = 1;
+static unsigned world_speed = 1;
 
 static inline uint64_t world_clock(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * yard_speed;
+	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * world_speed;
 }
 
 struct world {
 	struct sy_heap *heap;
-	struct sy_cache *caches[YARD_CACHES];
-	struct mark *cells[YARD_CELLS]; /* exchanged atomically */
+	struct sy_cache *caches[WORLD_CACHES];
+	struct mark *cells[WORLD_CELLS]; /* exchanged atomically */
 	atomic_uint wrong;
 	atomic_uint refused; /* requests for which there was no memory */
 };
@@ -65,10 +65,10 @@ static inline bool filled(const unsigned char *memory, size_t bytes, unsigned ch
 /* Whether the program can go on; a policy that makes no caches with constructors makes one without. */
 static inline bool world_open(struct world *world, const char *spec, const struct sy_heap_options *options)
 {
-	struct sy_cache_config configs[YARD_CACHES] = {
-		{ .name = "constructed", .size = yard_sizes[0], .constructor = construct },
-		{ .name = "typesafe", .size = yard_sizes[1], .flags = SY_CACHE_TYPESAFE_BY_RCU },
-		{ .name = "plain", .size = yard_sizes[2], .flags = SY_CACHE_NO_MERGE },
+	struct sy_cache_config configs[WORLD_CACHES] = {
+		{ .name = "constructed", .size = world_sizes[0], .constructor = construct },
+		{ .name = "typesafe", .size = world_sizes[1], .flags = SY_CACHE_TYPESAFE_BY_RCU },
+		{ .name = "plain", .size = world_sizes[2], .flags = SY_CACHE_NO_MERGE },
 	};
 	const char *error = "";
 
@@ -78,7 +78,7 @@ static inline bool world_open(struct world *world, const char *spec, const struc
 		CHECK_TEXT(error, NULL);
 		return false;
 	}
-	for (unsigned i = 0; i < YARD_CACHES; i++) {
+	for (unsigned i = 0; i < WORLD_CACHES; i++) {
 		world->caches[i] = sy_cache_create(world->heap, &configs[i]);
 		CHECK(world->caches[i] != NULL);
 		if (!world->caches[i])
@@ -118,7 +118,7 @@ static inline struct mark *world_get(struct world *world, uint64_t random)
 
 	if (kind > KMALLOC)
 		kind = KMALLOC;
-	bytes = kind == KMALLOC ? world_size(random >> 8) : (uint32_t)yard_sizes[kind];
+	bytes = kind == KMALLOC ? world_size(random >> 8) : (uint32_t)world_sizes[kind];
 	mark = kind == KMALLOC ? sy_malloc(world->heap, bytes, 0) : sy_alloc(world->caches[kind], 0);
 	if (!mark) {
 		atomic_fetch_add(&world->refused, 1);
@@ -135,7 +135,7 @@ static inline void world_step(struct world *world, uint64_t *random)
 {
 	struct mark *mark = world_get(world, check_random(random));
 
-	mark = __atomic_exchange_n(&world->cells[check_random(random) % YARD_CELLS], mark, __ATOMIC_ACQ_REL);
+	mark = __atomic_exchange_n(&world->cells[check_random(random) % WORLD_CELLS], mark, __ATOMIC_ACQ_REL);
 	if (mark)
 		world_free(world, mark);
 }
@@ -148,7 +148,7 @@ static inline void world_check(struct world *world)
 		fprintf(stderr, "%s\n", wrong);
 }
 
-static inline void yard_own_cache(struct world *world, uint64_t random)
+static inline void world_own_cache(struct world *world, uint64_t random)
 {
 	struct sy_cache_config config = { .name = "own", .size = 64 + random % 512, .flags = SY_CACHE_NO_MERGE };
 	struct sy_cache *cache = sy_cache_create(world->heap, &config);
@@ -173,12 +173,12 @@ static inline void world_bulk(struct world *world, uint64_t random)
 	unsigned kind = PLAIN, count = sy_alloc_bulk(world->caches[kind], 0, (unsigned)(random % 40), objects);
 
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t bytes = (uint32_t)yard_sizes[kind];
+		uint32_t bytes = (uint32_t)world_sizes[kind];
 		struct mark *mark = objects[i];
 
 		memset(mark, (unsigned char)i, bytes);
 		*mark = (struct mark){ kind, bytes, (unsigned char)i };
-		objects[i] = __atomic_exchange_n(&world->cells[(random >> 8) % YARD_CELLS], mark, __ATOMIC_ACQ_REL);
+		objects[i] = __atomic_exchange_n(&world->cells[(random >> 8) % WORLD_CELLS], mark, __ATOMIC_ACQ_REL);
 		random = check_random(&random);
 	}
 	for (unsigned i = 0; i < count; i++)
@@ -232,16 +232,16 @@ static inline void world_event(struct world *world, uint64_t random)
 		sy_heap_shrink(world->heap);
 		break;
 	case 2:
-		sy_cache_count(world->caches[(random >> 8) % YARD_CACHES], &counts);
+		sy_cache_count(world->caches[(random >> 8) % WORLD_CACHES], &counts);
 		break;
 	case 3:
-		yard_own_cache(world, random >> 8);
+		world_own_cache(world, random >> 8);
 		break;
 	case 4:
 		world_bulk(world, random >> 8);
 		break;
 	case 5:
-		sy_cache_shrink(world->caches[(random >> 8) % YARD_CACHES]);
+		sy_cache_shrink(world->caches[(random >> 8) % WORLD_CACHES]);
 		break;
 	case 6:
 		world_walk(world);
@@ -270,7 +270,7 @@ static inline void world_fork(struct world *world, uint64_t *random)
 
 static inline void world_empty(struct world *world)
 {
-	for (unsigned i = 0; i < YARD_CELLS; i++)
+	for (unsigned i = 0; i < WORLD_CELLS; i++)
 		if (world->cells[i])
 			world_free(world, world->cells[i]);
 	CHECK_EQUAL(world->wrong, 0);
@@ -291,7 +291,7 @@ static inline void world_close(struct world *world)
 
 	world_empty(world);
 	CHECK_FINE(sy_heap_check(world->heap));
-	for (unsigned i = 0; i < YARD_CACHES; i++)
+	for (unsigned i = 0; i < WORLD_CACHES; i++)
 		CHECK(sy_cache_destroy(world->caches[i], NULL));
 	sy_heap_shrink(world->heap);
 	CHECK_FINE(sy_heap_check(world->heap));

@@ -158,7 +158,7 @@ static void run(const struct settings *settings, uint64_t seed, double length)
 
 	memset(&round, 0, sizeof(round));
 	alarm((unsigned)length + STUCK_AFTER);
-	yard_speed = settings->speed;
+	world_speed = settings->speed;
 	if (!world_open(&round.world, settings->spec, &settings->options))
 		return;
 	for (unsigned i = 0; i < settings->workers; i++) {
