@@ -37,7 +37,7 @@
 #include "list.h"
 #include "metadata.h"
 #include "page_interface.h"
-#include "rows.h"
+#include "backend/run_cache.h"
 
 static bool tunable_fits(const struct sy_tunable *tunable, int64_t value)
 {
@@ -185,7 +185,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	heap = house(&draft);
 	if (!heap)
 		return NULL;
-	if ((heap->threads && !sy__rows_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
+	if ((heap->threads && !sy__run_cache_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
 		heap->threads = heap->apart = false;
 		tear_down(heap);
 		return NULL;
@@ -406,7 +406,7 @@ static uint64_t give_by_cache(struct sy_heap *heap, sy__giver giver)
 static uint64_t give(struct sy_heap *heap, sy__giver giver)
 {
 	struct sy_cache any = { .heap = heap, .policy = heap->policy };
-	uint64_t pages = heap->rows ? sy__rows_end(heap) : 0;
+	uint64_t pages = heap->run_cache ? sy__run_cache_end(heap) : 0;
 
 	if (!giver)
 		return pages;
@@ -571,7 +571,7 @@ static const char *check(struct sy_heap *heap)
 	if (!wrong)
 		wrong = check_accounting(heap);
 	if (!wrong)
-		wrong = sy__rows_check(heap);
+		wrong = sy__run_cache_check(heap);
 	if (!wrong)
 		wrong = sy__metadata_check(heap);
 	if (!wrong)

@@ -166,7 +166,7 @@ struct sy_cache;
 struct sy_pages;
 struct sy__walk;
 struct sy__plane;
-struct sy__rows;
+struct sy__run_cache;
 
 /*
  * The functions without slots: as their namesakes in struct sy_policy, on the slot of the thread (or CPU) that calls. Each
@@ -387,14 +387,14 @@ struct sy_heap {
 	struct sy_metadata metadata;
 	sy__lock_t planes_lock;
 	struct sy__plane *planes; /* of heaps of threads; see core/lines.c */
-	struct sy__rows *rows;    /* of heaps of threads: slot 0's, see core/rows.c; NULL in others */
+	struct sy__run_cache *run_cache;    /* of heaps of threads: slot 0's, see core/backend/run_cache.c; NULL in others */
 	/* Address and descriptor of page 0; here as they are nearer so, and not at the start of a page, whose place in the
 	 * processor's cache the first line of every large object has as well. */
-	char *rows_memory;
-	struct sy_page *rows_table;
-	bool rows_near;           /* all pages are as near as any, and have numbers of 32 bits: they may be kept */
-	bool rows_kept;           /* whether some may be kept; anyone's */
-	struct sy_time rows_due;  /* when they go; anyone's */
+	char *run_cache_memory;
+	struct sy_page *run_cache_table;
+	bool run_cache_near;           /* all pages are as near as any, and have numbers of 32 bits: they may be kept */
+	bool run_cache_kept;           /* whether some may be kept; anyone's */
+	struct sy_time run_cache_due;  /* when they go; anyone's */
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
 	void *log_context;

@@ -36,7 +36,7 @@ PARTS = {
     "locks": r"\S+ sy__(un)?lock",
     "page of": r"core/pages/descriptor",
     "policy": r"core/policies/|core/list|core/geometry",
-    "pages": r"core/pages/|core/rows",
+    "pages": r"core/pages/|core/backend/run_cache",
     "bookkeeping": r"core/metadata|\S+ sy__fill",
     "system": r"core/platform/user|elsewhere",
 }

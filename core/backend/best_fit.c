@@ -22,7 +22,7 @@
  * Locks. Searches run with the zone's lock held, and look at free blocks alone.
  */
 #include "pages.h"
-#include "../rows.h"
+#include "../backend/run_cache.h"
 
 #define LEAST_RUN (1u << SY__RUN_ORDER)
 #define WINDOW ((uint64_t)1 << 16) /* pages: 256 MiB */
@@ -247,7 +247,7 @@ static void search_map(struct search *search)
 static void search_again(struct search *search, struct sy_heap *heap, unsigned slot)
 {
 	sy__unlock(&search->zone->lock);
-	sy__rows_end(heap);
+	sy__run_cache_end(heap);
 	if (sy__spares_any(heap, slot))
 		sy__spares_end(heap, slot);
 	*search = (struct search){ .zone = search->zone, .wanted = search->wanted };
@@ -264,7 +264,7 @@ struct sy_page *sy__run_take(struct sy_heap *heap, unsigned slot, uint64_t count
 		return NULL;
 	sy__lock(&search.zone->lock);
 	search_map(&search);
-	if ((!search.best.pages || search.best.missing) && (sy__rows_any(heap) || sy__spares_any(heap, slot)))
+	if ((!search.best.pages || search.best.missing) && (sy__run_cache_any(heap) || sy__spares_any(heap, slot)))
 		search_again(&search, heap, slot);
 	if (search.best.pages)
 		page = take(search.zone, sy__page(heap->pages, search.best.start), count, use);

@@ -15,7 +15,7 @@
  */
 #include "pages.h"
 #include "place.h"
-#include "../rows.h"
+#include "../backend/run_cache.h"
 
 /* Pages of a run whose memory was not there: no heap had it before, or it was discarded. */
 struct fresh {
@@ -186,8 +186,8 @@ static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned 
 		missing += fresh.pages;
 	}
 	count_taken(heap, use, count, discarded);
-	if (sy__unlikely(missing && sy__rows_any(heap)))
-		sy__rows_end(heap);
+	if (sy__unlikely(missing && sy__run_cache_any(heap)))
+		sy__run_cache_end(heap);
 }
 
 struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,

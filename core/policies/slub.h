@@ -7,7 +7,7 @@
 #include "../lines.h"
 #include "../list.h"
 #include "../page_interface.h"
-#include "../rows.h"
+#include "../backend/run_cache.h"
 #include "slub_word.h"
 
 enum sy__slub_tunable {

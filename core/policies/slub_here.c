@@ -27,14 +27,14 @@
  * These frees find the slab by one look at the page's word (core/heads.h), without the descriptors of the slab's other pages,
  * and the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects
  * or a large allocation, bears no mark that it takes for its own. Large ones are kept, and served again, within the fast call
- * (core/rows.h). Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever found.
+ * (core/backend/run_cache.h). Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever found.
  *
  * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path; no slab
  * bears its mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the
  * dummy. So nothing is ever written to it.
  */
 #include "../metadata.h"
-#include "../rows.h"
+#include "../backend/run_cache.h"
 #include "slub_fast.h"
 
 /* Objects from the node or from new pages. */
@@ -399,7 +399,7 @@ static SY__OUT_OF_LINE void *large_here(size_t size, struct sy_heap *heap)
 	void *object = NULL;
 
 	if (sy__likely(size && here != SY__DUMMY_HERE) && !sy__tick_is_due())
-		object = sy__large_again(heap, sy__rows_here(heap, here), size);
+		object = sy__large_again(heap, sy__run_cache_here(heap, here), size);
 	if (sy__unlikely(!object))
 		return sy__here_malloc(size, heap);
 	sy__call_end();
@@ -427,7 +427,7 @@ static void *malloc_here(size_t size, struct sy_heap *heap)
 
 static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
-	if (sy__likely(here != SY__DUMMY_HERE && sy__large_keep(heap, sy__rows_here(heap, here), page)))
+	if (sy__likely(here != SY__DUMMY_HERE && sy__large_keep(heap, sy__run_cache_here(heap, here), page)))
 		sy__call_end();
 	else
 		sy__here_kfree(object, heap);

@@ -1,9 +1,9 @@
 /*
- * Runs that slots keep (core/rows.c): what is served by them and what is not, how much they are at most, when none is kept, and
+ * Runs that slots keep (core/backend/run_cache.c): what is served by them and what is not, how much they are at most, when none is kept, and
  * everybody who gives them back.
  */
 #include "core/large.h"
-#include "core/rows.h"
+#include "core/backend/run_cache.h"
 #include "threads_support.h"
 
 #define PAGE SY_PAGE_SIZE
@@ -242,15 +242,15 @@ static void in_vain(const char *policy)
 	for (unsigned i = 0; i < 3; i++)
 		keep(heap, 900);
 	sy_heap_shrink(heap);
-	for (unsigned i = 0; i <= SY__ROWS_IN_VAIN + SY__ROWS; i++) {
+	for (unsigned i = 0; i <= SY__RUN_CACHE_IN_VAIN + SY__RUN_CACHE_RUNS; i++) {
 		keep(heap, sizes[i % 10]);
-		CHECK(held(heap) > 0 || i == SY__ROWS_IN_VAIN + SY__ROWS);
+		CHECK(held(heap) > 0 || i == SY__RUN_CACHE_IN_VAIN + SY__RUN_CACHE_RUNS);
 	}
 	for (unsigned i = 0; i < 256; i++) {
 		keep(heap, sizes[i % 10]);
 		kept += held(heap) > 0;
 	}
-	CHECK(kept >= SY__ROWS_IN_VAIN && kept < 128);
+	CHECK(kept >= SY__RUN_CACHE_IN_VAIN && kept < 128);
 	for (unsigned i = 0; i < 256; i++)
 		keep(heap, 90);
 	CHECK(held(heap) >= 90);
