@@ -238,7 +238,7 @@ static uint32_t sheaf_limit(const struct sy__slub_cache *slub)
 	uint32_t most = (uint32_t)(SHEAF_BYTES / slub->cache.size);
 
 	if (!may_keep_strays(slub) || !(slub->cache.flags & SY_CACHE_KMALLOC) || slub->cache.size <= SY__KMALLOC_SMALL ||
-	    SY__HEADS_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
+	    SY__PAGE_MAP_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
 		return 0;
 	if (heap->tunables[SLUB_SHEAF] != SY_TUNABLE_AUTO)
 		return (uint32_t)heap->tunables[SLUB_SHEAF];

@@ -112,7 +112,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
-	if (cache->cache.heap->threads && !sy__slub_set_heads(cache, page, cache->sheaf_mark)) {
+	if (cache->cache.heap->threads && !sy__slub_set_page_map(cache, page, cache->sheaf_mark)) {
 		sy__pages_give(cache->cache.heap, slot, page);
 		return NULL;
 	}
