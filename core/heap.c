@@ -33,7 +33,7 @@
 #include "geometry.h"
 #include "here.h"
 #include "large.h"
-#include "lines.h"
+#include "backend/slot_areas.h"
 #include "list.h"
 #include "metadata.h"
 #include "page_interface.h"
@@ -90,7 +90,7 @@ static struct sy_heap *house(struct sy_heap *draft)
 	sy__list_init(&heap->caches);
 	sy__list_init(&heap->link);
 	sy__metadata_init(heap);
-	heap->planes_lock = (sy__lock_t)SY__LOCK_INIT;
+	heap->slot_areas_lock = (sy__lock_t)SY__LOCK_INIT;
 	sy__here_heap(heap);
 	return heap;
 }
@@ -134,7 +134,7 @@ static void tear_down(struct sy_heap *heap)
 {
 	free_caches(heap);
 	sy__pages_walk(heap, sweep, heap);
-	sy__lines_fini(heap);
+	sy__slot_areas_fini(heap);
 	sy__metadata_fini(heap);
 	give_up_house(heap);
 }

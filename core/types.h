@@ -21,7 +21,7 @@
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
  *   3. sy_heap.deferred_lock  the deferred queue
  *      sy_heap.metadata.lock  the free lists of heap metadata
- *      sy_heap.planes_lock    lines of slots (core/lines.c)
+ *      sy_heap.slot_areas_lock    lines of slots (core/backend/slot_areas.c)
  *   4. per-CPU page list      one for each zone and slot (core/pages/)
  *      decay                  giving memory back after a while (core/pages/decay.c): one thread at a time
  *   5. zone                   free lists and counters of one zone (core/pages/)
@@ -49,7 +49,7 @@
 #define SY_MAX_NODES 16
 #define SY_MAX_TUNABLES 16
 #define SY_CACHE_LINE 64
-#define SY_SLOT_STRIDE ((size_t)4096) /* bytes from one slot's state to the next one's, in heaps of threads; see core/lines.c */
+#define SY_SLOT_STRIDE ((size_t)4096) /* bytes from one slot's state to the next one's, in heaps of threads; see core/backend/slot_areas.c */
 #define SY_ANY_NODE (-1)
 #define SY_NAME_BYTES 48
 
@@ -165,7 +165,7 @@ struct sy_heap;
 struct sy_cache;
 struct sy_pages;
 struct sy__walk;
-struct sy__plane;
+struct sy__slot_area;
 struct sy__run_cache;
 
 /*
@@ -174,7 +174,7 @@ struct sy__run_cache;
  * generic entry of the same name (core/here.h), which does all the rest: it resolves the dummy slot, and goes through the
  * policy's function with slots. Sizes are not zero-checked and objects never NULL, as for those.
  *
- * The dummy slot. What a cache has of each slot (core/lines.h) is there once more in front of slot 0, and nothing is ever found
+ * The dummy slot. What a cache has of each slot (core/backend/slot_areas.h) is there once more in front of slot 0, and nothing is ever found
  * in that: no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on
  * it, hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy's.
  */
@@ -385,8 +385,8 @@ struct sy_heap {
 	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_time settle_due; /* of a heap of threads: when policy->settle or reap runs next; anyone's */
 	struct sy_metadata metadata;
-	sy__lock_t planes_lock;
-	struct sy__plane *planes; /* of heaps of threads; see core/lines.c */
+	sy__lock_t slot_areas_lock;
+	struct sy__slot_area *slot_areas; /* of heaps of threads; see core/backend/slot_areas.c */
 	struct sy__run_cache *run_cache;    /* of heaps of threads: slot 0's, see core/backend/run_cache.c; NULL in others */
 	/* Address and descriptor of page 0; here as they are nearer so, and not at the start of a page, whose place in the
 	 * processor's cache the first line of every large object has as well. */

@@ -44,7 +44,7 @@
 
 #include "here.h"
 #include "large.h"
-#include "lines.h"
+#include "backend/slot_areas.h"
 
 bool sy__run_cache_create(struct sy_heap *heap)
 {
@@ -53,7 +53,7 @@ bool sy__run_cache_create(struct sy_heap *heap)
 	heap->run_cache_memory = base->memory;
 	heap->run_cache_table = base->table;
 	heap->run_cache_near = heap->nodes == 1 && base->page_count < UINT32_MAX;
-	heap->run_cache = sy__lines_take(heap, sizeof(struct sy__run_cache));
+	heap->run_cache = sy__slot_areas_take(heap, sizeof(struct sy__run_cache));
 	return heap->run_cache != NULL;
 }
 

@@ -411,5 +411,5 @@ void sy__slqb_cache_fini(struct sy_cache *common)
 	sy__deferred_finish(common->heap, belongs_to, common);
 	sy__metadata_give(common->heap, cache->state, cache->state_bytes);
 	if (cache->stride == SY_SLOT_STRIDE)
-		sy__lines_give(common->heap, cache->slots, sizeof(*cache->slots));
+		sy__slot_areas_give(common->heap, cache->slots, sizeof(*cache->slots));
 }

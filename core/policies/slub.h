@@ -4,7 +4,7 @@
 
 #include "../backend/page_map.h"
 #include "../kmalloc.h"
-#include "../lines.h"
+#include "../backend/slot_areas.h"
 #include "../list.h"
 #include "../page_interface.h"
 #include "../backend/run_cache.h"
@@ -120,7 +120,7 @@ struct sy__slub_node {
 struct sy__slub_cache {
 	struct sy_cache cache;
 	struct sy__slub_slot *slots; /* slot 0's; the others' follow, */
-	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
+	size_t stride;         /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none, and in heaps of threads own no full
 	                        * slab that they free into; there of other slabs: */

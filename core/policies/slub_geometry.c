@@ -258,7 +258,7 @@ static char *make_slots(struct sy__slub_cache *slub)
 	if (state && !heap->threads)
 		slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes);
 	else if (state)
-		slub->slots = sy__lines_take(heap, sizeof(struct sy__slub_slot));
+		slub->slots = sy__slot_areas_take(heap, sizeof(struct sy__slub_slot));
 	if (!slub->slots)
 		sy__metadata_give(heap, state, slub->state_bytes);
 	return slub->slots ? state : NULL;

@@ -586,7 +586,7 @@ bool sy__slub_here_init(struct sy__slub_heap *slub)
 {
 	struct sy_heap *heap = &slub->heap;
 
-	if (has_gap(slub) && !(slub->nowhere = sy__lines_take(heap, sizeof(*slub->nowhere))))
+	if (has_gap(slub) && !(slub->nowhere = sy__slot_areas_take(heap, sizeof(*slub->nowhere))))
 		return false;
 	if (!sy__page_map_create(&slub->heads, heap))
 		return false;

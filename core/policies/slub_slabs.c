@@ -624,5 +624,5 @@ void sy__slub_cache_fini(struct sy_cache *cache)
 	sy__deferred_finish(cache->heap, belongs_to, cache);
 	sy__metadata_give(cache->heap, slub->nodes, slub->state_bytes);
 	if (sy__slub_slots_own(slub))
-		sy__lines_give(cache->heap, slub->slots, sizeof(*slub->slots));
+		sy__slot_areas_give(cache->heap, slub->slots, sizeof(*slub->slots));
 }
