@@ -32,10 +32,10 @@
 #include "deferred.h"
 #include "geometry.h"
 #include "here.h"
-#include "large.h"
+#include "backend/large.h"
 #include "backend/slot_areas.h"
 #include "list.h"
-#include "metadata.h"
+#include "backend/metadata.h"
 #include "page_interface.h"
 #include "backend/run_cache.h"
 

@@ -23,7 +23,7 @@
  *      sy_heap.metadata.lock  the free lists of heap metadata
  *      sy_heap.slot_areas_lock    lines of slots (core/backend/slot_areas.c)
  *   4. per-CPU page list      one for each zone and slot (core/pages/)
- *      decay                  giving memory back after a while (core/pages/decay.c): one thread at a time
+ *      decay                  giving memory back after a while (core/backend/decay.c): one thread at a time
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
  *
@@ -336,7 +336,7 @@ static inline void sy__time_set(struct sy_time *time, uint64_t value)
 
 struct sy_metadata {
 	sy__lock_t lock;
-	void *free_lists[8]; /* by power of two from 64 bytes; see core/metadata.c */
+	void *free_lists[8]; /* by power of two from 64 bytes; see core/backend/metadata.c */
 	char *bump, *bump_end; /* of the page being cut into blocks, what was not yet handed out */
 	struct sy_list pages;  /* every block of pages taken, linked through its state */
 	size_t cut, idle;      /* of these, pages cut into blocks; and such of which no block is in use */

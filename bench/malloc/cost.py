@@ -37,7 +37,7 @@ PARTS = {
     "page of": r"core/pages/descriptor",
     "policy": r"core/policies/|core/list|core/geometry",
     "pages": r"core/pages/|core/backend/run_cache",
-    "bookkeeping": r"core/metadata|\S+ sy__fill",
+    "bookkeeping": r"core/backend/metadata|\S+ sy__fill",
     "system": r"core/platform/user|elsewhere",
 }
 LINE = re.compile(r"\S+ ([\d.]+) \S+ ([\d.]+) sum ([\d.]+)")

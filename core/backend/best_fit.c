@@ -231,13 +231,13 @@ static void search_map(struct search *search)
 	struct extent extent = { 0, 0, 0 };
 
 	if (!search->zone->mapped)
-		sy__free_map_start(search->zone);
+		sy__free_page_map_start(search->zone);
 	set_window(search);
-	extent.pages = sy__free_map_around(search->zone, search->from, search->to, search->zone->recent, &extent.start);
+	extent.pages = sy__free_page_map_around(search->zone, search->from, search->to, search->zone->recent, &extent.start);
 	consider(search, extent);
 	search->heads = 0;
 	for (extent.start = search->from, extent.pages = 0; goes_on(search); consider(search, extent)) {
-		extent.pages = sy__free_map_next(search->zone, search->from, search->to, extent.start + extent.pages, &extent.start);
+		extent.pages = sy__free_page_map_next(search->zone, search->from, search->to, extent.start + extent.pages, &extent.start);
 		if (!extent.pages)
 			return;
 	}
@@ -255,7 +255,7 @@ static void search_again(struct search *search, struct sy_heap *heap, unsigned s
 	search_map(search);
 }
 
-struct sy_page *sy__run_take(struct sy_heap *heap, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use use)
+struct sy_page *sy__best_fit_take(struct sy_heap *heap, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use use)
 {
 	struct search search = { .zone = heap->pages->zones, .wanted = count };
 	struct sy_page *page = NULL;

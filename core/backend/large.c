@@ -6,7 +6,7 @@
  *
  * Where the heap asks for exact runs (sy_sizing.exact_runs) what the request leaves of a block of more than 64 KiB goes back at
  * once, in steps of a sixty-fourth of it; of smaller blocks it is untouched memory mostly, and to cut and join them costs more
- * than the rest of the request. Or the run comes from where it fits best (core/pages/fit.c). It is then a row of blocks, each a
+ * than the rest of the request. Or the run comes from where it fits best (core/backend/best_fit.c). It is then a row of blocks, each a
  * large allocation of its own to the page allocator; the first one's descriptor says how many pages the row has, and how many
  * bytes were asked for; the others' say 0.
  *
@@ -20,7 +20,7 @@
  *
  * Bytes that live are counted by the heap, or by each slot of a heap of threads, so that to count takes no atomic operation.
  */
-#include "large.h"
+#include "backend/large.h"
 
 #include "geometry.h"
 #include "here.h"

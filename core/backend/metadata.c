@@ -22,7 +22,7 @@
  * is on two lists; as many pages as `idle` says have no block in use. Lock: sy_heap.metadata.lock protects all of struct
  * sy_metadata. Pages are taken and given back without it, since taking pages may ask this very heap for memory.
  */
-#include "metadata.h"
+#include "backend/metadata.h"
 
 #include "geometry.h"
 #include "list.h"

@@ -14,7 +14,7 @@
  * How much. At most the largest block by each slot: the oldest go when a younger one comes. That is the memory that a heap
  * could have more of than it would without, and it hardly ever has:
  *
- *   - a run is not placed where memory would have to come for it before all that slots keep was given back and looked at (core/pages/fit.c);
+ *   - a run is not placed where memory would have to come for it before all that slots keep was given back and looked at (core/backend/best_fit.c);
  *   - whoever has taken pages whose memory was not there, for whatever use, gives it back as well (core/pages/interface.c), so that at most one
  *     request takes them while others lie here.
  *
@@ -27,7 +27,7 @@
  * comes that was not there: those of the slot that would take it.
  *
  * How long. The clock (here.c) ends all of it every RUN_CACHE_PERIOD, so that what is not used goes on to the free lists, and from
- * there back to the system in due time (core/pages/decay.c); so do shrink, trim, memory that becomes short, and a slot's end.
+ * there back to the system in due time (core/backend/decay.c); so do shrink, trim, memory that becomes short, and a slot's end.
  * In the counters and walks of a heap kept pages are held, with no object in them.
  *
  * Who may do what. A slot's owner alone puts runs there, and keeps the account of what it has put where. Everybody may take a
@@ -43,7 +43,7 @@
 #include "backend/run_cache.h"
 
 #include "here.h"
-#include "large.h"
+#include "backend/large.h"
 #include "backend/slot_areas.h"
 
 bool sy__run_cache_create(struct sy_heap *heap)

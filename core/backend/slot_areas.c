@@ -23,7 +23,7 @@
  */
 #include "backend/slot_areas.h"
 
-#include "metadata.h"
+#include "backend/metadata.h"
 
 struct sy__slot_area {
 	struct sy__slot_area *next;

@@ -222,7 +222,7 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 	if (count == 1u << order)
 		return sy__pages_take(heap, slot, order, flags, node, use);
 	if (heap->threads)
-		head = sy__run_take(heap, slot, count, flags, use);
+		head = sy__best_fit_take(heap, slot, count, flags, use);
 	if (!head)
 		return take_of_block(heap, slot, order, count, flags, node, use);
 	own_row(heap, head, count, flags, use);

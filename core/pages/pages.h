@@ -329,31 +329,31 @@ static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *pa
 
 /* ---- free_map.c; all with the zone's lock held -------------------------------------------------------------------- */
 
-#define SY__FREE_MAP_LEAST 32u /* pages; shorter extents are not found for sure */
+#define SY__FREE_PAGE_MAP_LEAST 32u /* pages; shorter extents are not found for sure */
 
-void sy__free_map_start(struct sy__zone *); /* the zone is mapped from now on */
-void sy__free_map_grown(struct sy__zone *, uint64_t number); /* by that maximal block */
-void sy__free_map_note(struct sy__zone *, uint64_t number, unsigned order, bool is_free);
-bool sy__free_map_agrees(const struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* all of a block */
+void sy__free_page_map_start(struct sy__zone *); /* the zone is mapped from now on */
+void sy__free_page_map_grown(struct sy__zone *, uint64_t number); /* by that maximal block */
+void sy__free_page_map_note(struct sy__zone *, uint64_t number, unsigned order, bool is_free);
+bool sy__free_page_map_agrees(const struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* all of a block */
 
 /* Pages of the extent of free pages within a range, which begins with a maximal block, where *start says: around that page, or the
  * first one that has a row from that page on; 0: none. */
-uint64_t sy__free_map_around(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t number, uint64_t *start);
-uint64_t sy__free_map_next(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t at, uint64_t *start);
+uint64_t sy__free_page_map_around(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t number, uint64_t *start);
+uint64_t sy__free_page_map_next(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t at, uint64_t *start);
 
 /* A block is free from now on, or no more. */
 static inline void sy__zone_gains(struct sy__zone *zone, const struct sy_page *page, unsigned order)
 {
 	sy__add(&zone->free_pages, (size_t)1 << order);
 	if (sy__unlikely(zone->mapped))
-		sy__free_map_note(zone, sy__number(zone->pages, page), order, true);
+		sy__free_page_map_note(zone, sy__number(zone->pages, page), order, true);
 }
 
 static inline void sy__zone_loses(struct sy__zone *zone, const struct sy_page *page, unsigned order)
 {
 	sy__subtract(&zone->free_pages, (size_t)1 << order);
 	if (sy__unlikely(zone->mapped))
-		sy__free_map_note(zone, sy__number(zone->pages, page), order, false);
+		sy__free_page_map_note(zone, sy__number(zone->pages, page), order, false);
 }
 
 /* ---- zone.c: buddies; all with the zone's lock held ------------------------------------------------------------ */
@@ -375,7 +375,7 @@ void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no 
 
 #define SY__RUN_ORDER 5u /* of the least run that is placed so; the map must find it */
 
-_Static_assert(1u << SY__RUN_ORDER >= SY__FREE_MAP_LEAST, "runs are found");
+_Static_assert(1u << SY__RUN_ORDER >= SY__FREE_PAGE_MAP_LEAST, "runs are found");
 
 /* Whether large runs are placed where they fit best, as long as nothing else forbids it. */
 static inline bool sy__runs_are_placed(const struct sy_pages *pages)
@@ -384,7 +384,7 @@ static inline bool sy__runs_are_placed(const struct sy_pages *pages)
 }
 
 /* So many pages for that heap, as a row of blocks, where they fit best; NULL: better of a block. Takes the lock. */
-struct sy_page *sy__run_take(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use);
+struct sy_page *sy__best_fit_take(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use);
 
 /* Makes a row of a taken block: of its first pages, and of the others, which are to be given back. */
 void sy__row_cut_block(const struct sy_pages *, struct sy_page *first, uint64_t count, unsigned order);

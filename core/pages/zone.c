@@ -121,7 +121,7 @@ bool sy__zone_grow(struct sy__zone *zone)
 	zone->next_ungrown += SY__MAX_BLOCK;
 	zone->used[SY_USE_FREE] += (int64_t)SY__MAX_BLOCK;
 	sy__zone_add_last(zone, sy__page(zone->pages, number), SY_MAX_ORDER, SY_MOVABLE_TYPE);
-	sy__free_map_grown(zone, number);
+	sy__free_page_map_grown(zone, number);
 	return true;
 }
 

@@ -26,7 +26,7 @@
 #include <slabyard/slabyard.h>
 
 #include "../geometry.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "bonwick.h"
 
 #define WORD sizeof(void *)

@@ -25,7 +25,7 @@
 #include "../geometry.h"
 #include "../here.h"
 #include "../merge.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slab.h"
 
 #define WORD sizeof(void *)

@@ -15,7 +15,7 @@
  * objects are taken over when they are a batch (remote_free_check).
  */
 #include "../geometry.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slqb.h"
 
 #define WORD sizeof(void *)

@@ -18,7 +18,7 @@
  */
 #include "../deferred.h"
 #include "../here.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slqb.h"
 
 #define SETTLE_SENT 16u /* batches of objects that others freed, which wait for a slot that does not come for them */

@@ -21,7 +21,7 @@
  */
 #include "../geometry.h"
 #include "../merge.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slub.h"
 
 #define WORD sizeof(void *)

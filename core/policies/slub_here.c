@@ -33,7 +33,7 @@
  * bears its mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the
  * dummy. So nothing is ever written to it.
  */
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "../backend/run_cache.h"
 #include "slub_fast.h"
 

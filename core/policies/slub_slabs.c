@@ -26,7 +26,7 @@
 #include "../deferred.h"
 #include "../geometry.h"
 #include "../here.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slub.h"
 
 #define WARM_BYTES ((size_t)16 << 10) /* of a slab without an object in use, that a thread leaves when it ends, at most */

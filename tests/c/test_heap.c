@@ -7,7 +7,7 @@
 #include <slabyard/slabyard.h>
 
 #include "core/deferred.h"
-#include "core/metadata.h"
+#include "core/backend/metadata.h"
 #include "core/pages/pages.h"
 
 #define ZONE_PAGES 16384u

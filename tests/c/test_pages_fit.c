@@ -1,5 +1,5 @@
 /*
- * Large runs of heaps of threads (core/pages/fit.c): where they are placed, and that the page allocator stays sound whatever
+ * Large runs of heaps of threads (core/backend/best_fit.c): where they are placed, and that the page allocator stays sound whatever
  * comes and goes. Holes are made of neighbours that no block could join, so that a run in one can only have been found as an
  * extent.
  */

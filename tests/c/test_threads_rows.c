@@ -2,7 +2,7 @@
  * Runs that slots keep (core/backend/run_cache.c): what is served by them and what is not, how much they are at most, when none is kept, and
  * everybody who gives them back.
  */
-#include "core/large.h"
+#include "core/backend/large.h"
 #include "core/backend/run_cache.h"
 #include "threads_support.h"
 

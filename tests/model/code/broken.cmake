@@ -186,13 +186,13 @@ slabyard_broken(sent_unlocked queues "slqb" "a race.*in execution" core/policies
 	before]])
 
 # A kept run is put there without a release; its owner takes it by a load and a store. The same of others, without an acquire.
-slabyard_broken(rows_no_release rows "ends" "a race.*in execution" core/large.c [[
+slabyard_broken(rows_no_release rows "ends" "a race.*in execution" core/backend/large.c [[
 #include "backend/run_cache.h"
 ]] [[
 #define __atomic_store_n(word, value, order) __atomic_store_n(word, value, __ATOMIC_RELAXED)
 #include "backend/run_cache.h"
 ]])
-slabyard_broken(rows_taken_by_store rows "ends" "in execution" core/large.c [[
+slabyard_broken(rows_taken_by_store rows "ends" "in execution" core/backend/large.c [[
 #include "backend/run_cache.h"
 ]] [[
 static inline uint32_t by_store(uint32_t *word)
@@ -249,12 +249,12 @@ slabyard_broken(rows_said_late rows "ends twice" "nobody would look.*in executio
 			pages += end_one(heap, slot, sy__run_cache_of(heap, slot), place);
 	__atomic_store_n(&heap->run_cache_kept, false, __ATOMIC_RELAXED);
 ]])
-slabyard_broken(rows_plain_sum rows "counts" "a race.*in execution" core/large.c [[
+slabyard_broken(rows_plain_sum rows "counts" "a race.*in execution" core/backend/large.c [[
 	__atomic_store_n(&own->live, own->live + bytes, __ATOMIC_RELAXED);
 ]] [[
 	own->live += bytes;
 ]])
-slabyard_broken(rows_kept_twice rows "given twice" "in execution" core/large.c [[
+slabyard_broken(rows_kept_twice rows "given twice" "in execution" core/backend/large.c [[
 	if (sy__unlikely(is_kept(head)))
 		return true;
 ]] [[

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/here.h"
-#include "core/large.h"
+#include "core/backend/large.h"
 #include "core/backend/run_cache.h"
 #include "schedule.h"
 
