@@ -69,14 +69,14 @@ struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
 /* Has the addresses that are reserved for a heap's own pages end after so many bytes, or after what is in use or has memory, if
  * that is more; or reach further again, up to what they were at first or to where somebody else has addresses by now. Of a heap
  * that is alone (sy__alone_begin). False: nothing has changed, as these are not a heap's own, or it can't. */
-bool sy__pages_reach(struct sy_heap *, size_t bytes);
+bool sy__reservation_resize(struct sy_heap *, size_t bytes);
 
 /* Has free blocks at the end of what a heap's own pages have used be as if they had never been, so that neither their memory
  * nor what it took to use it counts as the program's. Of a heap that is alone, after sy_heap_trim; false: there are none. */
-bool sy__pages_withdraw(struct sy_heap *);
+bool sy__reservation_withdraw(struct sy_heap *);
 
 /* Bytes of addresses that these pages have, with those of their descriptors. */
-size_t sy__pages_addresses(const struct sy_heap *);
+size_t sy__reservation_bytes(const struct sy_heap *);
 
 /* Memory nodes that pages may come from: sy__page_node is below this. */
 unsigned sy__pages_nodes(const struct sy_pages *);

@@ -245,7 +245,7 @@ struct sy_policy {
 	uint64_t (*trim)(struct sy_cache *);           /* after shrink: gives back the memory of pages inside slabs in which nothing
 	                                                * is used, and keeps the pages; how many. NULL: there are none */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
-	bool (*reach)(struct sy_heap *, size_t pages); /* the range of pages ends after so many: before it reaches further, or has
+	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* the range of pages ends after so many: before it reaches further, or has
 	                                                * come to an end; false: no room for what is kept of each. NULL: nothing is */
 	void (*grace_passed)(struct sy_heap *, struct sy_deferred *); /* an entry of the deferred queue is due */
 	void (*tick)(struct sy_heap *);                /* sy_heap.tick_due has come: does what is due and sets the next time */

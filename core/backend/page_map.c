@@ -69,7 +69,7 @@ void sy__page_map_destroy(struct sy__page_map *heads)
 	heads->there = NULL;
 }
 
-bool sy__page_map_reach(struct sy__page_map *heads, size_t pages)
+bool sy__page_map_resize(struct sy__page_map *heads, size_t pages)
 {
 	size_t bytes = needed((size_t)((uint8_t *)heads->table - heads->there), pages);
 	uint8_t *end = heads->there + heads->reserved;

@@ -17,7 +17,7 @@ bool sy__page_map_create(struct sy__page_map *, const struct sy_heap *);
 void sy__page_map_destroy(struct sy__page_map *);
 
 /* The range has so many pages from now on, at most as many as at first. False: there are no addresses for that. */
-bool sy__page_map_reach(struct sy__page_map *, size_t pages);
+bool sy__page_map_resize(struct sy__page_map *, size_t pages);
 
 /* A mark stands in the highest byte of a word, where no address has anything; there is none in words of 32 bits. It is 0, or
  * SY__PAGE_MAP_MARKED and a number up to SY__PAGE_MAP_MOST_MARK. */

@@ -557,7 +557,7 @@ SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *, void *object);
 extern const struct sy_here sy__slub_here;
 bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
-bool sy__slub_reach(struct sy_heap *, size_t pages);
+bool sy__slub_reservation(struct sy_heap *, size_t pages);
 void sy__slub_choose_here(struct sy__slub_cache *);
 bool sy__slub_set_page_map(const struct sy__slub_cache *, struct sy_page *, unsigned mark);
 

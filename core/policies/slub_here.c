@@ -600,9 +600,9 @@ void sy__slub_here_fini(struct sy_heap *heap)
 }
 
 /* Of a heap without threads there are no heads. */
-bool sy__slub_reach(struct sy_heap *heap, size_t pages)
+bool sy__slub_reservation(struct sy_heap *heap, size_t pages)
 {
-	return !heap->threads || sy__page_map_reach(&sy__slub_heap(heap)->heads, pages);
+	return !heap->threads || sy__page_map_resize(&sy__slub_heap(heap)->heads, pages);
 }
 
 /* What is said of a slab's pages. False: no memory; never where it was said before. */
