@@ -372,7 +372,7 @@ struct sy_heap {
 	void (*comes)(struct sy_heap *, const void *pages, size_t bytes);  /* with a large allocation of new pages */
 	void (*leaves)(struct sy_heap *, const void *pages, size_t bytes); /* with one that was freed, before its pages go on */
 	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
-	size_t elsewhere;  /* larger requests are for `refused` to serve, unless the slot keeps what serves them; 0: none. Anyone's */
+	size_t mmap_threshold;  /* larger requests are for `refused` to serve, unless the slot keeps what serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	const struct sy_grace *grace; /* who knows when readers have done; NULL: time does */
 	sy__lock_t lock;   /* caches */

@@ -16,7 +16,7 @@
  * A run that nobody writes takes more than one that is written: its descriptors, a sixty-fourth of it, and pages that it leaves
  * in memory wherever a buffer began or ended, of which nobody knows. So who serves what a heap refuses is told of runs that
  * come from the free lists and go back there (sy_heap.comes, leaves), and may have the larger requests for himself
- * (sy_heap.elsewhere).
+ * (sy_heap.mmap_threshold).
  *
  * Bytes that live are counted by the heap, or by each slot of a heap of threads, so that to count takes no atomic operation.
  */
@@ -135,9 +135,9 @@ static struct sy_page *new_run(struct sy_heap *heap, unsigned slot, unsigned ord
 }
 
 /* Relaxed: a preference. */
-static bool is_elsewhere(const struct sy_heap *heap, size_t size)
+static bool is_beyond_threshold(const struct sy_heap *heap, size_t size)
 {
-	size_t elsewhere = __atomic_load_n(&heap->elsewhere, __ATOMIC_RELAXED);
+	size_t elsewhere = __atomic_load_n(&heap->mmap_threshold, __ATOMIC_RELAXED);
 
 	return sy__unlikely(elsewhere) && size > elsewhere;
 }
@@ -154,7 +154,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 	page = kept_run(heap, slot, pages, flags, node);
 	if (page && flags & SY_ZERO)
 		sy__fill(sy__page_address(heap, page), 0, sy__large_usable(page));
-	if (!page && !is_elsewhere(heap, size))
+	if (!page && !is_beyond_threshold(heap, size))
 		page = new_run(heap, slot, order, pages, flags, node);
 	if (!page)
 		return NULL;

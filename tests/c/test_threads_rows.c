@@ -325,7 +325,7 @@ static void served_elsewhere(struct sy_heap *heap)
 	heap->leaves = leaves;
 	sy_mfree(heap, object);
 	CHECK_EQUAL(left.times, 0);
-	heap->elsewhere = 64 * PAGE;
+	heap->mmap_threshold = 64 * PAGE;
 	CHECK(sy_malloc(heap, 65 * PAGE, 0) == NULL && sy_malloc(heap, 65 * PAGE, SY_ZERO) == NULL);
 	CHECK(get(heap, 300) == object);
 	CHECK(sy_malloc(heap, 300 * PAGE, 0) == NULL);
@@ -335,7 +335,7 @@ static void served_elsewhere(struct sy_heap *heap)
 	CHECK_EQUAL(left.times, 2);
 	CHECK(left.pages == object || left.bytes == 64 * PAGE);
 	CHECK_EQUAL(held(heap), 0);
-	heap->elsewhere = 0;
+	heap->mmap_threshold = 0;
 	heap->comes = heap->leaves;
 	heap->leaves = NULL;
 	left.times = 0;
