@@ -172,7 +172,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
 	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
 	                         .cpus = cpus_of(config, slots), .threads = config->threads,
-	                         .apart = config->apart || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
+	                         .concurrent = config->concurrent || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
 
 	if (!config_fits(config, slots, nodes))
@@ -186,12 +186,12 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	if (!heap)
 		return NULL;
 	if ((heap->threads && !sy__run_cache_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
-		heap->threads = heap->apart = false;
+		heap->threads = heap->concurrent = false;
 		tear_down(heap);
 		return NULL;
 	}
 	if (heap->threads && !sy__here_attach(heap)) {
-		heap->threads = heap->apart = false;
+		heap->threads = heap->concurrent = false;
 		unmake(heap);
 		return NULL;
 	}
@@ -208,7 +208,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 		return false;
 	if (threads)
 		sy__here_detach(heap);
-	heap->threads = heap->apart = false; /* nobody uses it any more, so the caller drives all its slots */
+	heap->threads = heap->concurrent = false; /* nobody uses it any more, so the caller drives all its slots */
 	sy__pages_detach(heap->pages, heap);
 	unmake(heap);
 	if (threads)

@@ -70,12 +70,12 @@ static inline void sy__here_unlock(sy__lock_t *lock)
 }
 
 /* Whether the caller may touch what a slot has of a cache: in every loop over slots but where a cache is made. In a
- * replay the caller drives all slots. Elsewhere (sy_heap.apart) these are the caller's own slot and those that are claimed, which
+ * replay the caller drives all slots. Elsewhere (sy_heap.concurrent) these are the caller's own slot and those that are claimed, which
  * the core has done in heaps of threads around shrink, reap, counts, tick, check and cache_fini as far as that was possible; and
  * all of a cache that nobody uses any more, as far as there is anything. */
 static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
 {
-	if (!cache->heap->apart)
+	if (!cache->heap->concurrent)
 		return true;
 	return cache->ending ? slot < sy__slots_high() : sy__slot_mine(slot);
 }
@@ -96,7 +96,7 @@ static inline unsigned sy__slots_used(const struct sy_heap *heap)
  * write to that one word. Relaxed, as all counters: it orders nothing. */
 static inline void sy__count_slow(const struct sy_heap *heap, size_t *counter)
 {
-	if (!heap->apart)
+	if (!heap->concurrent)
 		__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 

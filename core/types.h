@@ -358,7 +358,7 @@ struct sy_heap {
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
 	unsigned cpus;   /* present CPUs, for order calculation; a kernel's may have several slots each, threads have others */
 	bool threads;    /* its slots are threads' (the platform's), reached by claims: see core/here.h */
-	bool apart;      /* its slots are driven by several processors at once, threads' or a kernel's: whoever is on one touches
+	bool concurrent;      /* its slots are driven by several processors at once, threads' or a kernel's: whoever is on one touches
 	                  * what another has only where the platform says so (sy__slot_mine) */
 	unsigned tick_slot; /* whose visit tick_due announces, see visits.c; as tick_due */
 	unsigned nodes;  /* memory nodes: 1 to SY_MAX_NODES */

@@ -188,7 +188,7 @@ static void test_a_heap_of_slots_apart_ends(const struct sy_policy *policy)
 
 	sy_heap_defaults(policy, &config);
 	config.slots = 4;
-	config.apart = true;
+	config.concurrent = true;
 	heap = sy_heap_create(pages, &config);
 	CHECK(heap);
 	if (!heap)

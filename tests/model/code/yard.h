@@ -42,7 +42,7 @@ static inline void yard_open(const struct sy_policy *policy, bool threads, const
 	model_share(&yard, sizeof(yard));
 	sy_heap_defaults(policy, &config);
 	config.threads = threads;
-	config.apart = true;
+	config.concurrent = true;
 	config.slots = 2 * YARD_CPUS;
 	config.cpus = YARD_CPUS;
 	for (; settings->tunable; settings++)
