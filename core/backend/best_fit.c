@@ -21,8 +21,8 @@
  *
  * Locks. Searches run with the zone's lock held, and look at free blocks alone.
  */
-#include "pages.h"
-#include "../backend/run_cache.h"
+#include "../pages/pages.h"
+#include "run_cache.h"
 
 #define LEAST_RUN (1u << SY__RUN_ORDER)
 #define WINDOW ((uint64_t)1 << 16) /* pages: 256 MiB */

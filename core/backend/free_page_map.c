@@ -13,7 +13,7 @@
  *
  * The table is that in which populated zones keep their older pages (older.c): those never search.
  */
-#include "pages.h"
+#include "../pages/pages.h"
 
 #define WORD 64u
 #define MOST_UNMAPPED (16 * SY__MAX_BLOCK)

@@ -20,11 +20,11 @@
  *
  * Bytes that live are counted by the heap, or by each slot of a heap of threads, so that to count takes no atomic operation.
  */
-#include "backend/large.h"
+#include "large.h"
 
-#include "geometry.h"
-#include "here.h"
-#include "backend/run_cache.h"
+#include "../geometry.h"
+#include "../here.h"
+#include "run_cache.h"
 
 #define WHOLE_ORDER 4u /* blocks up to which are not cut */
 #define STEPS_ORDER 6u /* larger ones are cut into 2^this at most */

@@ -2,7 +2,7 @@
 #ifndef SY_LARGE_H
 #define SY_LARGE_H
 
-#include "types.h"
+#include "../types.h"
 
 struct sy__run_cache;
 

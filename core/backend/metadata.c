@@ -22,11 +22,11 @@
  * is on two lists; as many pages as `idle` says have no block in use. Lock: sy_heap.metadata.lock protects all of struct
  * sy_metadata. Pages are taken and given back without it, since taking pages may ask this very heap for memory.
  */
-#include "backend/metadata.h"
+#include "metadata.h"
 
-#include "geometry.h"
-#include "list.h"
-#include "page_interface.h"
+#include "../geometry.h"
+#include "../list.h"
+#include "../page_interface.h"
 
 #define SMALLEST_SHIFT 6
 #define IDLE_PAGES 64u

@@ -20,9 +20,9 @@
  * frees an object got it from somebody who got it after the word was written. Its mark may change while the block is in use, by
  * whoever holds an object of it; of two marks that a free may find either is right.
  */
-#include "backend/page_map.h"
+#include "page_map.h"
 
-#include "page_interface.h"
+#include "../page_interface.h"
 
 #define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages: their heads are as much memory as the largest pages of machines are */
 #define CHUNK_BYTES (CHUNK * sizeof(uintptr_t))

@@ -2,7 +2,7 @@
 #ifndef SY_PAGE_MAP_H
 #define SY_PAGE_MAP_H
 
-#include "page_interface.h"
+#include "../page_interface.h"
 
 struct sy__page_map {
 	uintptr_t memory;       /* address of the first page */

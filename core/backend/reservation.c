@@ -17,7 +17,7 @@
  * So the number of pages falls before the addresses go, and rises after they are back. The heap is alone meanwhile: threads
  * that could not be claimed, at most, go on in a fast call, with addresses that they had before.
  */
-#include "pages.h"
+#include "../pages/pages.h"
 
 #define BLOCK_BYTES (SY_PAGE_SIZE << SY_MAX_ORDER)
 

@@ -40,11 +40,11 @@
  * puts a run there may find it set while his store is still on its way, and who clears it looks in vain; the run is then kept,
  * and nobody told so. The clock looks without asking, and finds that one a moment later.
  */
-#include "backend/run_cache.h"
+#include "run_cache.h"
 
-#include "here.h"
-#include "backend/large.h"
-#include "backend/slot_areas.h"
+#include "../here.h"
+#include "large.h"
+#include "slot_areas.h"
 
 bool sy__run_cache_create(struct sy_heap *heap)
 {

@@ -2,7 +2,7 @@
 #ifndef SY_RUN_CACHE_H
 #define SY_RUN_CACHE_H
 
-#include "page_interface.h"
+#include "../page_interface.h"
 
 #define SY__RUN_CACHE_RUNS 7u
 #define SY__RUN_CACHE_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */

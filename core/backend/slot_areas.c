@@ -21,9 +21,9 @@
  *
  * Lock (level 3 of types.h): sy_heap.slot_areas_lock, for the list of planes and which of their lines are taken.
  */
-#include "backend/slot_areas.h"
+#include "slot_areas.h"
 
-#include "backend/metadata.h"
+#include "metadata.h"
 
 struct sy__slot_area {
 	struct sy__slot_area *next;

@@ -2,7 +2,7 @@
 #ifndef SY_SLOT_AREAS_H
 #define SY_SLOT_AREAS_H
 
-#include "types.h"
+#include "../types.h"
 
 /* Cache lines of every slot that a cache may have at most, one after the other. */
 #define SY__MOST_LINES (SY_SLOT_STRIDE / SY_CACHE_LINE)

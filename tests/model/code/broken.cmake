@@ -187,13 +187,13 @@ slabyard_broken(sent_unlocked queues "slqb" "a race.*in execution" core/policies
 
 # A kept run is put there without a release; its owner takes it by a load and a store. The same of others, without an acquire.
 slabyard_broken(rows_no_release rows "ends" "a race.*in execution" core/backend/large.c [[
-#include "backend/run_cache.h"
+#include "run_cache.h"
 ]] [[
 #define __atomic_store_n(word, value, order) __atomic_store_n(word, value, __ATOMIC_RELAXED)
-#include "backend/run_cache.h"
+#include "run_cache.h"
 ]])
 slabyard_broken(rows_taken_by_store rows "ends" "in execution" core/backend/large.c [[
-#include "backend/run_cache.h"
+#include "run_cache.h"
 ]] [[
 static inline uint32_t by_store(uint32_t *word)
 {
@@ -203,7 +203,7 @@ static inline uint32_t by_store(uint32_t *word)
 	return old;
 }
 #define __atomic_exchange_n(word, value, order) by_store(word)
-#include "backend/run_cache.h"
+#include "run_cache.h"
 #undef __atomic_exchange_n
 ]])
 slabyard_broken(rows_no_acquire rows "ends" "a race.*in execution" core/backend/run_cache.c [[
