@@ -39,6 +39,8 @@
 #include "page_interface.h"
 #include "backend/run_cache.h"
 
+static const struct sy__heap_hooks hooks;
+
 static bool tunable_fits(const struct sy_tunable *tunable, int64_t value)
 {
 	if (value == SY_TUNABLE_AUTO)
@@ -170,7 +172,7 @@ static unsigned cpus_of(const struct sy_heap_config *config, unsigned slots)
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
-	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
+	struct sy_heap draft = { .policy = config->policy, .pages = pages, .hooks = &hooks, .slots = slots, .nodes = nodes,
 	                         .cpus = cpus_of(config, slots), .threads = config->threads,
 	                         .concurrent = config->concurrent || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
@@ -426,6 +428,18 @@ uint64_t sy__heap_give(struct sy_heap *heap, sy__giver giver)
 		sy__slots_release();
 	return pages;
 }
+
+static uint64_t reclaim(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, heap->policy->reap ? heap->policy->reap : heap->policy->shrink);
+}
+
+static uint64_t reclaim_urgently(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, heap->policy->shrink);
+}
+
+static const struct sy__heap_hooks hooks = { reclaim, reclaim_urgently, sy__run_cache_before_growth };
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)
 {

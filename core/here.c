@@ -317,6 +317,21 @@ static struct {
 	struct sy_list list; /* through sy_heap.threads_link */
 } heaps = { SY__LOCK_INIT, { &heaps.list, &heaps.list } };
 
+/* A thread gives up what it has in each of them. */
+static void slot_ends(unsigned slot)
+{
+	sy__lock(&heaps.lock);
+	for (struct sy_list *at = heaps.list.next; at != &heaps.list; at = at->next) {
+		struct sy_heap *heap = sy__entry(at, struct sy_heap, threads_link);
+
+		if (heap->policy->drain)
+			heap->policy->drain(heap, slot);
+		sy__run_cache_end_slot(heap, slot);
+		sy_pages_drain(heap->pages, slot);
+	}
+	sy__unlock(&heaps.lock);
+}
+
 /* In calls of their own: see above. Threads in a call have what they need to go on, so this never waits for long. */
 bool sy__here_attach(struct sy_heap *heap)
 {
@@ -324,6 +339,7 @@ bool sy__here_attach(struct sy_heap *heap)
 
 	if (!sy__call_enter(&slot))
 		return false;
+	sy__on_slot_end(slot_ends);
 	sy__lock(&heaps.lock);
 	sy__list_add_tail(&heaps.list, &heap->threads_link);
 	sy__unlock(&heaps.lock);
@@ -335,19 +351,5 @@ void sy__here_detach(struct sy_heap *heap)
 {
 	sy__lock(&heaps.lock);
 	sy__list_remove(&heap->threads_link);
-	sy__unlock(&heaps.lock);
-}
-
-void sy__here_slot_ends(unsigned slot)
-{
-	sy__lock(&heaps.lock);
-	for (struct sy_list *at = heaps.list.next; at != &heaps.list; at = at->next) {
-		struct sy_heap *heap = sy__entry(at, struct sy_heap, threads_link);
-
-		if (heap->policy->drain)
-			heap->policy->drain(heap, slot);
-		sy__run_cache_end_slot(heap, slot);
-		sy_pages_drain(heap->pages, slot);
-	}
 	sy__unlock(&heaps.lock);
 }

@@ -19,6 +19,7 @@
 #ifndef SY_HERE_H
 #define SY_HERE_H
 
+#include "ticks.h"
 #include "types.h"
 
 SY__COLD void *sy__here_cache_alloc(struct sy_cache *, unsigned flags);
@@ -34,23 +35,6 @@ void sy__here_free(void *object, struct sy_heap *); /* of any address; may be ca
 static inline unsigned sy__here_slot(ptrdiff_t here)
 {
 	return (unsigned)(here / (ptrdiff_t)SY_SLOT_STRIDE);
-}
-
-#define SY__TICK_PAGES 16u /* of large allocations that a slow call frees are as much as another */
-#define SY__TICK_CALLS 64u /* slow calls of a thread from one look at the clock to the next; a power of two */
-
-/* Counts a call that is not slow for a slow one. True: the next slow call looks at the clock, and this had better be it. */
-static inline bool sy__tick_is_due(void)
-{
-	return !((sy__calls_more() + 1) & (SY__TICK_CALLS - 1));
-}
-
-/* Counts what a slow call gave up as so many more, though not beyond the one that looks at the clock: a program that gives up all
- * that is large in few calls may never make others. */
-static inline void sy__tick_sooner(size_t pages)
-{
-	for (size_t more = pages / SY__TICK_PAGES; more && sy__calls() & (SY__TICK_CALLS - 1); more--)
-		sy__calls_more();
 }
 
 /* Begins a call that needs nothing but a lock, on the caller's slot: the fast path of policies whose slots have nothing of
@@ -113,6 +97,12 @@ static inline void sy__alone_end(struct sy_heap *heap)
 	if (heap->threads)
 		sy__claim_leave();
 }
+
+/* How a policy gives memory back; NULL: it can't. */
+typedef uint64_t (*sy__giver)(struct sy_cache *);
+
+/* Every cache of a heap gives memory back, from inside some call; how many pages. */
+uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 
 /* For heap.c: the entries of a new heap or cache; a heap of threads comes (false: from inside a call) and goes. */
 void sy__here_heap(struct sy_heap *);

@@ -36,16 +36,10 @@ static inline uint32_t sy__page_flags(uint32_t cache_flags)
 /* Gives back what sy__pages_take returned. Any slot. */
 void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 
-/* Puts a heap into the list of those that are asked for memory when it becomes short (through heap->link), and takes it
+/* Puts a heap into the list of those that are asked for memory when it becomes short (through heap->link, by heap->hooks), and takes it
  * out again. A detached heap is not being asked any more when the call returns. */
 void sy__pages_attach(struct sy_pages *, struct sy_heap *);
 void sy__pages_detach(struct sy_pages *, struct sy_heap *);
-
-/* How a policy gives memory back; NULL: it can't. */
-typedef uint64_t (*sy__giver)(struct sy_cache *);
-
-/* What the implementation asks an attached heap for: every cache gives memory back; how many pages. */
-uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 
 /* Gives memory that has been free for a while back to where it came from. Any lock above level 4 may be held. Some loads
  * when there is nothing to do, or the implementation never does. True: more would go if somebody came by again in a moment. */

@@ -348,6 +348,16 @@ struct sy_grace {
 	uint64_t (*passed)(void); /* the last that has; lets the next one go on, as nobody else may */
 };
 
+/* What a heap registers with the layers below, which know nothing of it. */
+struct sy__heap_hooks {
+	/* Memory becomes short (reclaim_urgently: or a request fails): the heap gives back what it can; pages. */
+	uint64_t (*reclaim)(struct sy_heap *);
+	uint64_t (*reclaim_urgently)(struct sy_heap *);
+	/* Of a heap of threads, with no lock held: what was found for a request of that slot costs new memory. Gives back what is
+	 * kept for later; true: enough to look again. `tries`: how often that was so for this request. */
+	bool (*before_growth)(struct sy_heap *, unsigned slot, unsigned tries);
+};
+
 struct sy_heap {
 	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *); /* of policy->here, or generic: what sy_malloc, */
 	void *(*malloc_here)(size_t size, struct sy_heap *);                  /* malloc, */
@@ -355,6 +365,7 @@ struct sy_heap {
 	void (*free_here)(void *object, struct sy_heap *);                    /* and free jump to */
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
+	const struct sy__heap_hooks *hooks;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
 	unsigned cpus;   /* present CPUs, for order calculation; a kernel's may have several slots each, threads have others */
 	bool threads;    /* its slots are threads' (the platform's), reached by claims: see core/here.h */

@@ -1,5 +1,5 @@
 /*
- * Which pages of a zone are free: a bit for each, in heaps that place large runs where they fit best (fit.c).
+ * Which pages of a zone are free: a bit for each, in heaps that place large runs where they fit best (best_fit.c).
  *
  * Why. Such a search asks where free blocks lie side by side. Their descriptors tell, but the way from one to the next leads over
  * all blocks in use between them, and a program that writes to large objects has none of these in its caches: of what it spent
@@ -13,7 +13,7 @@
  *
  * The table is that in which populated zones keep their older pages (older.c): those never search.
  */
-#include "../pages/pages.h"
+#include "best_fit.h"
 
 #define WORD 64u
 #define MOST_UNMAPPED (16 * SY__MAX_BLOCK)
@@ -32,7 +32,7 @@ void sy__free_page_map_note(struct sy__zone *zone, uint64_t number, unsigned ord
 }
 
 /* Blocks change hands meanwhile, but not their orders: who cuts one into a row without the lock writes the order of its first page
- * last (sy__row_cut_block). */
+ * last (run.c). */
 static void map_range(struct sy__zone *zone, uint64_t number, uint64_t end)
 {
 	while (number < end) {

@@ -23,7 +23,7 @@
 #include "large.h"
 
 #include "../geometry.h"
-#include "../here.h"
+#include "../ticks.h"
 #include "run_cache.h"
 
 #define WHOLE_ORDER 4u /* blocks up to which are not cut */

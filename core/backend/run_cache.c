@@ -15,7 +15,7 @@
  * could have more of than it would without, and it hardly ever has:
  *
  *   - a run is not placed where memory would have to come for it before all that slots keep was given back and looked at (core/backend/best_fit.c);
- *   - whoever has taken pages whose memory was not there, for whatever use, gives it back as well (core/pages/interface.c), so that at most one
+ *   - who gets pages whose memory is not there, for whatever use, gives it back as well (sy__run_cache_before_growth), so that at most one
  *     request takes them while others lie here.
  *
  * In vain. A program whose sizes differ by more than that each time has no use for what is kept: it would get the memory that it
@@ -42,7 +42,6 @@
  */
 #include "run_cache.h"
 
-#include "../here.h"
 #include "large.h"
 #include "slot_areas.h"
 
@@ -119,6 +118,19 @@ void sy__spares_end(struct sy_heap *heap, unsigned slot)
 {
 	sy__run_cache_of(heap, slot)->spares = false;
 	heap->policy->end_spares(heap, slot);
+}
+
+bool sy__run_cache_before_growth(struct sy_heap *heap, unsigned slot, unsigned tries)
+{
+	if (!tries && sy__spares_any(heap, slot)) {
+		sy__spares_end(heap, slot);
+		return true;
+	}
+	if (tries)
+		sy__spares_in_vain(heap, slot);
+	if (sy__run_cache_any(heap))
+		sy__run_cache_end(heap);
+	return false;
 }
 
 /* ---- What is there ------------------------------------------------------------------------------------------------ */

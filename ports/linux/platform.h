@@ -174,6 +174,10 @@ static inline void sy__slot_release(unsigned slot)
 {
 }
 
+static inline void sy__on_slot_end(void (*function)(unsigned slot))
+{
+}
+
 static inline unsigned sy__slots_high(void)
 {
 	return 2 * nr_cpu_ids;

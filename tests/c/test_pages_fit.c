@@ -5,7 +5,7 @@
  */
 #include "runs_support.h"
 
-#include "../../core/pages/pages.h"
+#include "../../core/backend/best_fit.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #include "runs_support.h"
 
-#include "../../core/pages/pages.h"
+#include "../../core/backend/best_fit.h"
 
 #define OBJECTS 400u
 

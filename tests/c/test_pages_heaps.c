@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "core/here.h"
 #include "pages_support.h"
 
 /* A heap without a policy of its own, but for giving back what it keeps in one list. */
@@ -30,6 +31,12 @@ static uint64_t shrink(struct sy_cache *cache)
 	return given;
 }
 
+static uint64_t reclaim(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, shrink);
+}
+
+static const struct sy__heap_hooks hooks = { .reclaim = reclaim, .reclaim_urgently = reclaim };
 static const struct sy_policy keeping = { .name = "keeper", .shrink = shrink };
 
 static struct sy_pages *keeper_on(struct keeper *keeper, uint64_t page_count, unsigned slots)
@@ -39,6 +46,7 @@ static struct sy_pages *keeper_on(struct keeper *keeper, uint64_t page_count, un
 	one_zone(&config, page_count, slots);
 	memset(keeper, 0, sizeof(*keeper));
 	keeper->heap.policy = &keeping;
+	keeper->heap.hooks = &hooks;
 	keeper->heap.pages = sy_pages_create(&config);
 	CHECK(keeper->heap.pages);
 	keeper->heap.slots = slots;
