@@ -141,7 +141,12 @@ static uint64_t reap_nothing(struct sy_cache *cache)
 	return 0;
 }
 
-static const struct sy_policy patient = { .name = "patient", .shrink = shrink, .reap = reap_nothing };
+static uint64_t reclaim_nothing(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, reap_nothing);
+}
+
+static const struct sy__heap_hooks patient = { .reclaim = reclaim_nothing, .reclaim_urgently = reclaim };
 
 /* A policy that keeps its memory while there is some gives it up for a request that would fail. */
 static void test_rescue(void)
@@ -150,7 +155,7 @@ static void test_rescue(void)
 	struct sy_pages *pages = keeper_on(&keeper, 8192, 1);
 	struct sy_pages_counts counts;
 
-	keeper.heap.policy = &patient;
+	keeper.heap.hooks = &patient;
 	for (keeper.kept_count = 0; keeper.kept_count < 512; keeper.kept_count++)
 		CHECK((keeper.kept[keeper.kept_count] = sy__pages_take(&keeper.heap, 0, 2, 0, SY_ANY_NODE, SY_USE_SLAB)));
 	while (!keeper.shrinks)
