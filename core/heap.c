@@ -439,7 +439,7 @@ static uint64_t reclaim_urgently(struct sy_heap *heap)
 	return sy__heap_give(heap, heap->policy->shrink);
 }
 
-static const struct sy__heap_hooks hooks = { reclaim, reclaim_urgently, sy__run_cache_before_growth };
+static const struct sy__heap_hooks hooks = { reclaim, reclaim_urgently, sy__run_cache_before_growth, sy__spares_end };
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)
 {

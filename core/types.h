@@ -353,9 +353,11 @@ struct sy__heap_hooks {
 	/* Memory becomes short (reclaim_urgently: or a request fails): the heap gives back what it can; pages. */
 	uint64_t (*reclaim)(struct sy_heap *);
 	uint64_t (*reclaim_urgently)(struct sy_heap *);
-	/* Of a heap of threads, with no lock held: what was found for a request of that slot costs new memory. Gives back what is
-	 * kept for later; true: enough to look again. `tries`: how often that was so for this request. */
+	/* Of a heap of threads, with no lock held: what was found for a request of that slot costs new memory. True: the slot keeps
+	 * something for later, which keep_less gives back, and another look may find that. `tries`: how often that was so for this
+	 * request. */
 	bool (*before_growth)(struct sy_heap *, unsigned slot, unsigned tries);
+	void (*keep_less)(struct sy_heap *, unsigned slot);
 };
 
 struct sy_heap {

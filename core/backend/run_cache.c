@@ -122,10 +122,8 @@ void sy__spares_end(struct sy_heap *heap, unsigned slot)
 
 bool sy__run_cache_before_growth(struct sy_heap *heap, unsigned slot, unsigned tries)
 {
-	if (!tries && sy__spares_any(heap, slot)) {
-		sy__spares_end(heap, slot);
+	if (!tries && sy__spares_any(heap, slot))
 		return true;
-	}
 	if (tries)
 		sy__spares_in_vain(heap, slot);
 	if (sy__run_cache_any(heap))

@@ -166,8 +166,8 @@ static inline bool sy__spares_wanted(const struct sy_heap *heap, ptrdiff_t here)
 	return sy__run_cache_here(heap, here)->spares_in_vain < SY__SPARES_IN_VAIN;
 }
 
-/* sy__heap_hooks.before_growth: first what the slot keeps of empty slabs goes, for another look; where that is in vain, and
- * memory comes, what all slots keep goes too. */
+/* sy__heap_hooks.before_growth: first what the slot keeps of empty slabs is to go (by sy__spares_end), for another look; where
+ * that is in vain, and memory comes, the runs of all slots go too. */
 bool sy__run_cache_before_growth(struct sy_heap *, unsigned slot, unsigned tries);
 
 /* Bytes asked for in large allocations that live, as slots count them. */

@@ -136,12 +136,14 @@ static bool lacks_memory(const struct sy_page *head, unsigned order)
 	return at < 1u << order;
 }
 
-/* Before a block without memory costs some: as long as those above give back what they keep, another is looked for. */
+/* Before a block without memory costs some: as long as those above give back what they keep, another is looked for. The block goes
+ * back first, as what comes back last is found first. */
 static SY__COLD struct sy_page *take_again(struct sy_heap *heap, unsigned slot, struct sy_page *head, unsigned order, unsigned flags, int node,
                                            enum sy_page_use use)
 {
 	for (unsigned tries = 0; head && lacks_memory(head, order) && heap->hooks->before_growth(heap, slot, tries); tries++) {
 		sy__block_give_to_zone(heap->pages, head, order, use);
+		heap->hooks->keep_less(heap, slot);
 		head = take_or_place(heap->pages, slot, order, flags, node, use);
 	}
 	return head;
