@@ -32,12 +32,14 @@
 #include "deferred.h"
 #include "geometry.h"
 #include "here.h"
-#include "large.h"
-#include "lines.h"
+#include "backend/large.h"
+#include "backend/slot_areas.h"
 #include "list.h"
-#include "metadata.h"
+#include "backend/metadata.h"
 #include "page_interface.h"
-#include "rows.h"
+#include "backend/run_cache.h"
+
+static const struct sy__heap_hooks hooks;
 
 static bool tunable_fits(const struct sy_tunable *tunable, int64_t value)
 {
@@ -90,7 +92,7 @@ static struct sy_heap *house(struct sy_heap *draft)
 	sy__list_init(&heap->caches);
 	sy__list_init(&heap->link);
 	sy__metadata_init(heap);
-	heap->planes_lock = (sy__lock_t)SY__LOCK_INIT;
+	heap->slot_areas_lock = (sy__lock_t)SY__LOCK_INIT;
 	sy__here_heap(heap);
 	return heap;
 }
@@ -134,7 +136,7 @@ static void tear_down(struct sy_heap *heap)
 {
 	free_caches(heap);
 	sy__pages_walk(heap, sweep, heap);
-	sy__lines_fini(heap);
+	sy__slot_areas_fini(heap);
 	sy__metadata_fini(heap);
 	give_up_house(heap);
 }
@@ -170,9 +172,9 @@ static unsigned cpus_of(const struct sy_heap_config *config, unsigned slots)
 struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_config *config)
 {
 	unsigned slots = slots_of(config), nodes = at_least(config->nodes, sy__pages_nodes(pages));
-	struct sy_heap draft = { .policy = config->policy, .pages = pages, .slots = slots, .nodes = nodes,
+	struct sy_heap draft = { .policy = config->policy, .pages = pages, .hooks = &hooks, .slots = slots, .nodes = nodes,
 	                         .cpus = cpus_of(config, slots), .threads = config->threads,
-	                         .apart = config->apart || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
+	                         .concurrent = config->concurrent || config->threads, .sizing = config->sizing, .grace_ns = config->grace_ns };
 	struct sy_heap *heap;
 
 	if (!config_fits(config, slots, nodes))
@@ -185,13 +187,13 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	heap = house(&draft);
 	if (!heap)
 		return NULL;
-	if ((heap->threads && !sy__rows_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
-		heap->threads = heap->apart = false;
+	if ((heap->threads && !sy__run_cache_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
+		heap->threads = heap->concurrent = false;
 		tear_down(heap);
 		return NULL;
 	}
 	if (heap->threads && !sy__here_attach(heap)) {
-		heap->threads = heap->apart = false;
+		heap->threads = heap->concurrent = false;
 		unmake(heap);
 		return NULL;
 	}
@@ -208,7 +210,7 @@ bool sy_heap_destroy(struct sy_heap *heap)
 		return false;
 	if (threads)
 		sy__here_detach(heap);
-	heap->threads = heap->apart = false; /* nobody uses it any more, so the caller drives all its slots */
+	heap->threads = heap->concurrent = false; /* nobody uses it any more, so the caller drives all its slots */
 	sy__pages_detach(heap->pages, heap);
 	unmake(heap);
 	if (threads)
@@ -406,7 +408,7 @@ static uint64_t give_by_cache(struct sy_heap *heap, sy__giver giver)
 static uint64_t give(struct sy_heap *heap, sy__giver giver)
 {
 	struct sy_cache any = { .heap = heap, .policy = heap->policy };
-	uint64_t pages = heap->rows ? sy__rows_end(heap) : 0;
+	uint64_t pages = heap->run_cache ? sy__run_cache_end(heap) : 0;
 
 	if (!giver)
 		return pages;
@@ -426,6 +428,18 @@ uint64_t sy__heap_give(struct sy_heap *heap, sy__giver giver)
 		sy__slots_release();
 	return pages;
 }
+
+static uint64_t reclaim(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, heap->policy->reap ? heap->policy->reap : heap->policy->shrink);
+}
+
+static uint64_t reclaim_urgently(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, heap->policy->shrink);
+}
+
+static const struct sy__heap_hooks hooks = { reclaim, reclaim_urgently, sy__run_cache_before_growth, sy__spares_end };
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)
 {
@@ -571,7 +585,7 @@ static const char *check(struct sy_heap *heap)
 	if (!wrong)
 		wrong = check_accounting(heap);
 	if (!wrong)
-		wrong = sy__rows_check(heap);
+		wrong = sy__run_cache_check(heap);
 	if (!wrong)
 		wrong = sy__metadata_check(heap);
 	if (!wrong)

@@ -24,12 +24,12 @@
 #include "deferred.h"
 #include "list.h"
 #include "page_interface.h"
-#include "rows.h"
+#include "backend/run_cache.h"
 #include "visits.h"
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
 #define SETTLE_PERIOD SY__SECOND
-#define ROWS_PERIOD (SY__SECOND / 10)
+#define RUN_CACHE_PERIOD (SY__SECOND / 10)
 #define WATCH_CALLS 8u /* from one look at the clock to the next then, as a program may also be one that seldom calls */
 
 /* ---- Time ------------------------------------------------------------------------------------------------------- */
@@ -64,10 +64,10 @@ static void settle_in_time(struct sy_heap *heap, uint64_t now)
 }
 
 /* Without asking whether there are any: that is not always known (rows.c). */
-static void end_rows_in_time(struct sy_heap *heap, uint64_t now)
+static void end_run_cache_in_time(struct sy_heap *heap, uint64_t now)
 {
-	if (comes_due(&heap->rows_due, now, ROWS_PERIOD))
-		sy__rows_end(heap);
+	if (comes_due(&heap->run_cache_due, now, RUN_CACHE_PERIOD))
+		sy__run_cache_end(heap);
 }
 
 /* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while
@@ -88,7 +88,7 @@ static SY__COLD void tick(struct sy_heap *heap)
 	if (due && now >= due + SLACK)
 		visit_slots(heap);
 	settle_in_time(heap, now);
-	end_rows_in_time(heap, now);
+	end_run_cache_in_time(heap, now);
 	watch(sy__pages_decay(heap->pages));
 	if (heap->passes)
 		heap->passes(heap);
@@ -317,6 +317,21 @@ static struct {
 	struct sy_list list; /* through sy_heap.threads_link */
 } heaps = { SY__LOCK_INIT, { &heaps.list, &heaps.list } };
 
+/* A thread gives up what it has in each of them. */
+static void slot_ends(unsigned slot)
+{
+	sy__lock(&heaps.lock);
+	for (struct sy_list *at = heaps.list.next; at != &heaps.list; at = at->next) {
+		struct sy_heap *heap = sy__entry(at, struct sy_heap, threads_link);
+
+		if (heap->policy->drain)
+			heap->policy->drain(heap, slot);
+		sy__run_cache_end_slot(heap, slot);
+		sy_pages_drain(heap->pages, slot);
+	}
+	sy__unlock(&heaps.lock);
+}
+
 /* In calls of their own: see above. Threads in a call have what they need to go on, so this never waits for long. */
 bool sy__here_attach(struct sy_heap *heap)
 {
@@ -324,6 +339,7 @@ bool sy__here_attach(struct sy_heap *heap)
 
 	if (!sy__call_enter(&slot))
 		return false;
+	sy__on_slot_end(slot_ends);
 	sy__lock(&heaps.lock);
 	sy__list_add_tail(&heaps.list, &heap->threads_link);
 	sy__unlock(&heaps.lock);
@@ -335,19 +351,5 @@ void sy__here_detach(struct sy_heap *heap)
 {
 	sy__lock(&heaps.lock);
 	sy__list_remove(&heap->threads_link);
-	sy__unlock(&heaps.lock);
-}
-
-void sy__here_slot_ends(unsigned slot)
-{
-	sy__lock(&heaps.lock);
-	for (struct sy_list *at = heaps.list.next; at != &heaps.list; at = at->next) {
-		struct sy_heap *heap = sy__entry(at, struct sy_heap, threads_link);
-
-		if (heap->policy->drain)
-			heap->policy->drain(heap, slot);
-		sy__rows_end_slot(heap, slot);
-		sy_pages_drain(heap->pages, slot);
-	}
 	sy__unlock(&heaps.lock);
 }

@@ -19,6 +19,7 @@
 #ifndef SY_HERE_H
 #define SY_HERE_H
 
+#include "ticks.h"
 #include "types.h"
 
 SY__COLD void *sy__here_cache_alloc(struct sy_cache *, unsigned flags);
@@ -34,23 +35,6 @@ void sy__here_free(void *object, struct sy_heap *); /* of any address; may be ca
 static inline unsigned sy__here_slot(ptrdiff_t here)
 {
 	return (unsigned)(here / (ptrdiff_t)SY_SLOT_STRIDE);
-}
-
-#define SY__TICK_PAGES 16u /* of large allocations that a slow call frees are as much as another */
-#define SY__TICK_CALLS 64u /* slow calls of a thread from one look at the clock to the next; a power of two */
-
-/* Counts a call that is not slow for a slow one. True: the next slow call looks at the clock, and this had better be it. */
-static inline bool sy__tick_is_due(void)
-{
-	return !((sy__calls_more() + 1) & (SY__TICK_CALLS - 1));
-}
-
-/* Counts what a slow call gave up as so many more, though not beyond the one that looks at the clock: a program that gives up all
- * that is large in few calls may never make others. */
-static inline void sy__tick_sooner(size_t pages)
-{
-	for (size_t more = pages / SY__TICK_PAGES; more && sy__calls() & (SY__TICK_CALLS - 1); more--)
-		sy__calls_more();
 }
 
 /* Begins a call that needs nothing but a lock, on the caller's slot: the fast path of policies whose slots have nothing of
@@ -70,12 +54,12 @@ static inline void sy__here_unlock(sy__lock_t *lock)
 }
 
 /* Whether the caller may touch what a slot has of a cache: in every loop over slots but where a cache is made. In a
- * replay the caller drives all slots. Elsewhere (sy_heap.apart) these are the caller's own slot and those that are claimed, which
+ * replay the caller drives all slots. Elsewhere (sy_heap.concurrent) these are the caller's own slot and those that are claimed, which
  * the core has done in heaps of threads around shrink, reap, counts, tick, check and cache_fini as far as that was possible; and
  * all of a cache that nobody uses any more, as far as there is anything. */
 static inline bool sy__slot_reachable(const struct sy_cache *cache, unsigned slot)
 {
-	if (!cache->heap->apart)
+	if (!cache->heap->concurrent)
 		return true;
 	return cache->ending ? slot < sy__slots_high() : sy__slot_mine(slot);
 }
@@ -96,7 +80,7 @@ static inline unsigned sy__slots_used(const struct sy_heap *heap)
  * write to that one word. Relaxed, as all counters: it orders nothing. */
 static inline void sy__count_slow(const struct sy_heap *heap, size_t *counter)
 {
-	if (!heap->apart)
+	if (!heap->concurrent)
 		__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
@@ -113,6 +97,12 @@ static inline void sy__alone_end(struct sy_heap *heap)
 	if (heap->threads)
 		sy__claim_leave();
 }
+
+/* How a policy gives memory back; NULL: it can't. */
+typedef uint64_t (*sy__giver)(struct sy_cache *);
+
+/* Every cache of a heap gives memory back, from inside some call; how many pages. */
+uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 
 /* For heap.c: the entries of a new heap or cache; a heap of threads comes (false: from inside a call) and goes. */
 void sy__here_heap(struct sy_heap *);

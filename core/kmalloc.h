@@ -2,7 +2,7 @@
 #ifndef SY_KMALLOC_H
 #define SY_KMALLOC_H
 
-#include "large.h"
+#include "backend/large.h"
 #include "types.h"
 
 #define SY__KMALLOC_MOST_CLASSES 64 /* of all types */

@@ -36,16 +36,10 @@ static inline uint32_t sy__page_flags(uint32_t cache_flags)
 /* Gives back what sy__pages_take returned. Any slot. */
 void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 
-/* Puts a heap into the list of those that are asked for memory when it becomes short (through heap->link), and takes it
+/* Puts a heap into the list of those that are asked for memory when it becomes short (through heap->link, by heap->hooks), and takes it
  * out again. A detached heap is not being asked any more when the call returns. */
 void sy__pages_attach(struct sy_pages *, struct sy_heap *);
 void sy__pages_detach(struct sy_pages *, struct sy_heap *);
-
-/* How a policy gives memory back; NULL: it can't. */
-typedef uint64_t (*sy__giver)(struct sy_cache *);
-
-/* What the implementation asks an attached heap for: every cache gives memory back; how many pages. */
-uint64_t sy__heap_give(struct sy_heap *, sy__giver);
 
 /* Gives memory that has been free for a while back to where it came from. Any lock above level 4 may be held. Some loads
  * when there is nothing to do, or the implementation never does. True: more would go if somebody came by again in a moment. */
@@ -69,14 +63,14 @@ struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
 /* Has the addresses that are reserved for a heap's own pages end after so many bytes, or after what is in use or has memory, if
  * that is more; or reach further again, up to what they were at first or to where somebody else has addresses by now. Of a heap
  * that is alone (sy__alone_begin). False: nothing has changed, as these are not a heap's own, or it can't. */
-bool sy__pages_reach(struct sy_heap *, size_t bytes);
+bool sy__reservation_resize(struct sy_heap *, size_t bytes);
 
 /* Has free blocks at the end of what a heap's own pages have used be as if they had never been, so that neither their memory
  * nor what it took to use it counts as the program's. Of a heap that is alone, after sy_heap_trim; false: there are none. */
-bool sy__pages_withdraw(struct sy_heap *);
+bool sy__reservation_withdraw(struct sy_heap *);
 
 /* Bytes of addresses that these pages have, with those of their descriptors. */
-size_t sy__pages_addresses(const struct sy_heap *);
+size_t sy__reservation_bytes(const struct sy_heap *);
 
 /* Memory nodes that pages may come from: sy__page_node is below this. */
 unsigned sy__pages_nodes(const struct sy_pages *);

@@ -50,12 +50,12 @@
  *   sy__slots_high()               slots from here on never had an owner
  *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
  *   sy__slot_unowned(slot)         whether nobody has it; of a slot that the caller may not touch a hint
+ *   sy__on_slot_end(f)             f(slot) is called when a slot's owner ends, in a slow call of that thread; for the whole program,
+ *                                  hence always the same f
  *   sy__construct(f, object, bytes)   calls a cache's constructor with an object and its size; not needed (the macro) where a
  *                                  constructor is what it is declared to be
  *   sy__caller()                   an address that is different for each thread that calls
  *   sy__cpus()                     CPUs that threads may run on
- *                                  (where threads come and go, the shim calls the core's sy__here_slot_ends(slot) when one
- *                                  ends, in a slow call of that thread)
  *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
@@ -100,8 +100,5 @@
 #ifndef sy__construct
 #define sy__construct(constructor, object, bytes) (constructor)(object, bytes)
 #endif
-
-/* The core's part, see here.c. */
-void sy__here_slot_ends(unsigned slot);
 
 #endif

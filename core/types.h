@@ -21,9 +21,9 @@
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
  *   3. sy_heap.deferred_lock  the deferred queue
  *      sy_heap.metadata.lock  the free lists of heap metadata
- *      sy_heap.planes_lock    lines of slots (core/lines.c)
+ *      sy_heap.slot_areas_lock    lines of slots (core/backend/slot_areas.c)
  *   4. per-CPU page list      one for each zone and slot (core/pages/)
- *      decay                  giving memory back after a while (core/pages/decay.c): one thread at a time
+ *      decay                  giving memory back after a while (core/backend/decay.c): one thread at a time
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
  *
@@ -49,7 +49,7 @@
 #define SY_MAX_NODES 16
 #define SY_MAX_TUNABLES 16
 #define SY_CACHE_LINE 64
-#define SY_SLOT_STRIDE ((size_t)4096) /* bytes from one slot's state to the next one's, in heaps of threads; see core/lines.c */
+#define SY_SLOT_STRIDE ((size_t)4096) /* bytes from one slot's state to the next one's, in heaps of threads; see core/backend/slot_areas.c */
 #define SY_ANY_NODE (-1)
 #define SY_NAME_BYTES 48
 
@@ -165,8 +165,8 @@ struct sy_heap;
 struct sy_cache;
 struct sy_pages;
 struct sy__walk;
-struct sy__plane;
-struct sy__rows;
+struct sy__slot_area;
+struct sy__run_cache;
 
 /*
  * The functions without slots: as their namesakes in struct sy_policy, on the slot of the thread (or CPU) that calls. Each
@@ -174,7 +174,7 @@ struct sy__rows;
  * generic entry of the same name (core/here.h), which does all the rest: it resolves the dummy slot, and goes through the
  * policy's function with slots. Sizes are not zero-checked and objects never NULL, as for those.
  *
- * The dummy slot. What a cache has of each slot (core/lines.h) is there once more in front of slot 0, and nothing is ever found
+ * The dummy slot. What a cache has of each slot (core/backend/slot_areas.h) is there once more in front of slot 0, and nothing is ever found
  * in that: no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on
  * it, hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy's.
  */
@@ -245,7 +245,7 @@ struct sy_policy {
 	uint64_t (*trim)(struct sy_cache *);           /* after shrink: gives back the memory of pages inside slabs in which nothing
 	                                                * is used, and keeps the pages; how many. NULL: there are none */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
-	bool (*reach)(struct sy_heap *, size_t pages); /* the range of pages ends after so many: before it reaches further, or has
+	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* the range of pages ends after so many: before it reaches further, or has
 	                                                * come to an end; false: no room for what is kept of each. NULL: nothing is */
 	void (*grace_passed)(struct sy_heap *, struct sy_deferred *); /* an entry of the deferred queue is due */
 	void (*tick)(struct sy_heap *);                /* sy_heap.tick_due has come: does what is due and sets the next time */
@@ -336,7 +336,7 @@ static inline void sy__time_set(struct sy_time *time, uint64_t value)
 
 struct sy_metadata {
 	sy__lock_t lock;
-	void *free_lists[8]; /* by power of two from 64 bytes; see core/metadata.c */
+	void *free_lists[8]; /* by power of two from 64 bytes; see core/backend/metadata.c */
 	char *bump, *bump_end; /* of the page being cut into blocks, what was not yet handed out */
 	struct sy_list pages;  /* every block of pages taken, linked through its state */
 	size_t cut, idle;      /* of these, pages cut into blocks; and such of which no block is in use */
@@ -348,6 +348,18 @@ struct sy_grace {
 	uint64_t (*passed)(void); /* the last that has; lets the next one go on, as nobody else may */
 };
 
+/* What a heap registers with the layers below, which know nothing of it. */
+struct sy__heap_hooks {
+	/* Memory becomes short (reclaim_urgently: or a request fails): the heap gives back what it can; pages. */
+	uint64_t (*reclaim)(struct sy_heap *);
+	uint64_t (*reclaim_urgently)(struct sy_heap *);
+	/* Of a heap of threads, with no lock held: what was found for a request of that slot costs new memory. True: the slot keeps
+	 * something for later, which keep_less gives back, and another look may find that. `tries`: how often that was so for this
+	 * request. */
+	bool (*before_growth)(struct sy_heap *, unsigned slot, unsigned tries);
+	void (*keep_less)(struct sy_heap *, unsigned slot);
+};
+
 struct sy_heap {
 	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *); /* of policy->here, or generic: what sy_malloc, */
 	void *(*malloc_here)(size_t size, struct sy_heap *);                  /* malloc, */
@@ -355,10 +367,11 @@ struct sy_heap {
 	void (*free_here)(void *object, struct sy_heap *);                    /* and free jump to */
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
+	const struct sy__heap_hooks *hooks;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
 	unsigned cpus;   /* present CPUs, for order calculation; a kernel's may have several slots each, threads have others */
 	bool threads;    /* its slots are threads' (the platform's), reached by claims: see core/here.h */
-	bool apart;      /* its slots are driven by several processors at once, threads' or a kernel's: whoever is on one touches
+	bool concurrent;      /* its slots are driven by several processors at once, threads' or a kernel's: whoever is on one touches
 	                  * what another has only where the platform says so (sy__slot_mine) */
 	unsigned tick_slot; /* whose visit tick_due announces, see visits.c; as tick_due */
 	unsigned nodes;  /* memory nodes: 1 to SY_MAX_NODES */
@@ -372,7 +385,7 @@ struct sy_heap {
 	void (*comes)(struct sy_heap *, const void *pages, size_t bytes);  /* with a large allocation of new pages */
 	void (*leaves)(struct sy_heap *, const void *pages, size_t bytes); /* with one that was freed, before its pages go on */
 	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
-	size_t elsewhere;  /* larger requests are for `refused` to serve, unless the slot keeps what serves them; 0: none. Anyone's */
+	size_t mmap_threshold;  /* larger requests are for `refused` to serve, unless the slot keeps what serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
 	const struct sy_grace *grace; /* who knows when readers have done; NULL: time does */
 	sy__lock_t lock;   /* caches */
@@ -385,16 +398,16 @@ struct sy_heap {
 	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
 	struct sy_time settle_due; /* of a heap of threads: when policy->settle or reap runs next; anyone's */
 	struct sy_metadata metadata;
-	sy__lock_t planes_lock;
-	struct sy__plane *planes; /* of heaps of threads; see core/lines.c */
-	struct sy__rows *rows;    /* of heaps of threads: slot 0's, see core/rows.c; NULL in others */
+	sy__lock_t slot_areas_lock;
+	struct sy__slot_area *slot_areas; /* of heaps of threads; see core/backend/slot_areas.c */
+	struct sy__run_cache *run_cache;    /* of heaps of threads: slot 0's, see core/backend/run_cache.c; NULL in others */
 	/* Address and descriptor of page 0; here as they are nearer so, and not at the start of a page, whose place in the
 	 * processor's cache the first line of every large object has as well. */
-	char *rows_memory;
-	struct sy_page *rows_table;
-	bool rows_near;           /* all pages are as near as any, and have numbers of 32 bits: they may be kept */
-	bool rows_kept;           /* whether some may be kept; anyone's */
-	struct sy_time rows_due;  /* when they go; anyone's */
+	char *run_cache_memory;
+	struct sy_page *run_cache_table;
+	bool run_cache_near;           /* all pages are as near as any, and have numbers of 32 bits: they may be kept */
+	bool run_cache_kept;           /* whether some may be kept; anyone's */
+	struct sy_time run_cache_due;  /* when they go; anyone's */
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
 	void *log_context;

@@ -39,7 +39,7 @@ void sy__visits_run(struct sy_heap *heap, struct sy__visits *visits,
 	if (due <= now)
 		due = skip_silence(due, visits->period, now);
 	while (due <= now) {
-		if (!heap->apart || sy__slot_mine(visits->slot))
+		if (!heap->concurrent || sy__slot_mine(visits->slot))
 			visit(heap, visits->slot, due);
 		visits->slot = (visits->slot + 1) % heap->slots;
 		due += visits->period / heap->slots;

@@ -69,7 +69,7 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 		object = flags & SY_ZERO ? sy__mapping_reuse_zeroed(size) : sy__mapping_reuse(size);
 	if (!object && size >= ALWAYS_HEAP)
 		object = sy__mapping_create(size, ALIGNMENT);
-	if (!object && (sy__kept_end() + sy__thin_end() + sy__thin_is_over(heap) || sy__process_reach_further()))
+	if (!object && (sy__kept_end() + sy__thin_end() + sy__thin_is_over(heap) || sy__process_extend_reservation()))
 		return sy_malloc(heap, size, flags);
 	return object ? object : no_memory();
 }

@@ -22,7 +22,7 @@ void sy__process_limited(size_t bytes);
  * under one to data what the heap has used, if it is free; has the range reach for its share again, as the heap is full. False:
  * nothing has been gained. */
 bool sy__process_make_room(size_t bytes);
-bool sy__process_reach_further(void);
+bool sy__process_extend_reservation(void);
 
 /* Under a limit to data: what the trimmed heap does without at its end can be had by the program. */
 void sy__process_trimmed(void);

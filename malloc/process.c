@@ -174,7 +174,7 @@ struct sy_heap *sy__process_heap(void)
 static size_t others(void)
 {
 	char text[64];
-	size_t pages = 0, all, ours = sy__pages_addresses(the_heap);
+	size_t pages = 0, all, ours = sy__reservation_bytes(the_heap);
 
 	if (!sy__file_text("/proc/self/statm", text, sizeof(text)))
 		return UNKNOWN;
@@ -221,8 +221,8 @@ static size_t share(size_t limit, size_t beside)
 static bool take_most(size_t limit)
 {
 	void *apart = sy__source_reserve(limit / APART);
-	size_t bytes = apart ? share(limit, UNKNOWN) : range(sy__pages_addresses(the_heap));
-	bool reached = sy__pages_reach(the_heap, bytes);
+	size_t bytes = apart ? share(limit, UNKNOWN) : range(sy__reservation_bytes(the_heap));
+	bool reached = sy__reservation_resize(the_heap, bytes);
 
 	if (apart)
 		sy__source_release(apart, limit / APART);
@@ -232,8 +232,8 @@ static bool take_most(size_t limit)
 static bool take_share(size_t limit, size_t beside)
 {
 	if (limit == SIZE_MAX)
-		return sy__pages_reach(the_heap, limit);
-	return beside == UNKNOWN ? take_most(limit) : sy__pages_reach(the_heap, share(limit, beside));
+		return sy__reservation_resize(the_heap, limit);
+	return beside == UNKNOWN ? take_most(limit) : sy__reservation_resize(the_heap, share(limit, beside));
 }
 
 void sy__process_limited(size_t bytes)
@@ -265,12 +265,12 @@ static bool make_room(size_t limit, size_t bytes)
 
 	if (!begin())
 		return false;
-	before = sy__pages_addresses(the_heap);
+	before = sy__reservation_bytes(the_heap);
 	beside = others();
 	rest = beside == UNKNOWN ? minus(before, bytes) : minus(limit, beside + bytes);
 	if (rest < before) {
-		sy__pages_reach(the_heap, range(minus(rest, BEFORE_FIRST) / 2));
-		made = beside == UNKNOWN ? has_room(bytes) : sy__pages_addresses(the_heap) <= rest;
+		sy__reservation_resize(the_heap, range(minus(rest, BEFORE_FIRST) / 2));
+		made = beside == UNKNOWN ? has_room(bytes) : sy__reservation_bytes(the_heap) <= rest;
 		if (!made)
 			take_share(limit, beside);
 	}
@@ -291,7 +291,7 @@ static bool withdraw(void)
 
 	if (limit_now(RLIMIT_DATA) == SIZE_MAX || !begin())
 		return false;
-	done = sy__pages_withdraw(the_heap);
+	done = sy__reservation_withdraw(the_heap);
 	end();
 	return done;
 }
@@ -325,18 +325,18 @@ void sy__process_trimmed(void)
 	errno = error;
 }
 
-bool sy__process_reach_further(void)
+bool sy__process_extend_reservation(void)
 {
 	size_t limit = limit_now(RLIMIT_AS), before, beside;
 	int error = errno;
 	bool further = false;
 
 	if (limit != SIZE_MAX && begin()) {
-		before = sy__pages_addresses(the_heap);
+		before = sy__reservation_bytes(the_heap);
 		beside = others();
 		if (share(limit, beside) > range(before))
 			take_share(limit, beside);
-		further = sy__pages_addresses(the_heap) > before;
+		further = sy__reservation_bytes(the_heap) > before;
 		end();
 	}
 	errno = error;

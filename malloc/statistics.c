@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "core/here.h"
-#include "core/large.h"
+#include "core/backend/large.h"
 #include "core/list.h"
 
 #define MOST_FAST (20 * sizeof(size_t)) /* bytes: what M_MXFAST may be */

@@ -18,7 +18,7 @@
  * When. Objects of these sizes are the heap's, and of those that it gets back one in LOOKED_AT is looked at likewise; and of
  * those that it hands out, when LATER more have come, as a program may take all that it needs before it writes anything. When
  * LEAST_KNOWN in a row of the ones are thin, or of the others so many that they have LEAST_SEEN pages, it leaves large requests
- * to us (sy_heap.elsewhere). When more than MOST_TOUCHED are not, it has them again, as it is better for those; such mappings
+ * to us (sy_heap.mmap_threshold). When more than MOST_TOUCHED are not, it has them again, as it is better for those; such mappings
  * that end after that are not kept beside what it takes. Each time it takes twice as many to begin anew.
  *
  * How much. Whoever wrote somewhere else leaves pages behind. One range in EMPTIED loses all but its first page when it ends,
@@ -166,12 +166,12 @@ char *sy__thin_take(size_t *bytes)
 
 bool sy__thin_was_mistaken(const struct sy_heap *heap)
 {
-	return !__atomic_load_n(&heap->elsewhere, __ATOMIC_RELAXED) && __atomic_load_n(&mistakes, __ATOMIC_RELAXED);
+	return !__atomic_load_n(&heap->mmap_threshold, __ATOMIC_RELAXED) && __atomic_load_n(&mistakes, __ATOMIC_RELAXED);
 }
 
 bool sy__thin_is_over(struct sy_heap *heap)
 {
-	if (!__atomic_exchange_n(&heap->elsewhere, 0, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&heap->mmap_threshold, 0, __ATOMIC_RELAXED))
 		return false;
 	__atomic_fetch_add(&mistakes, 1, __ATOMIC_RELAXED);
 	return true;
@@ -179,7 +179,7 @@ bool sy__thin_is_over(struct sy_heap *heap)
 
 static void begin(struct sy_heap *heap)
 {
-	__atomic_store_n(&heap->elsewhere, LEAST_PAGES * sy__system_page_bytes(), __ATOMIC_RELAXED);
+	__atomic_store_n(&heap->mmap_threshold, LEAST_PAGES * sy__system_page_bytes(), __ATOMIC_RELAXED);
 }
 
 static int doubled(int least)

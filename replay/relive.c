@@ -27,6 +27,7 @@
 
 #include "core/deferred.h"
 #include "core/page_interface.h"
+#include "core/here.h"
 #include "core/pages/pages.h"
 #include "core/pages/place.h"
 

@@ -36,8 +36,8 @@ PARTS = {
     "locks": r"\S+ sy__(un)?lock",
     "page of": r"core/pages/descriptor",
     "policy": r"core/policies/|core/list|core/geometry",
-    "pages": r"core/pages/|core/rows",
-    "bookkeeping": r"core/metadata|\S+ sy__fill",
+    "pages": r"core/pages/|core/backend/run_cache",
+    "bookkeeping": r"core/backend/metadata|\S+ sy__fill",
     "system": r"core/platform/user|elsewhere",
 }
 LINE = re.compile(r"\S+ ([\d.]+) \S+ ([\d.]+) sum ([\d.]+)")

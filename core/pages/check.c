@@ -57,7 +57,7 @@ static const char *check_block(const struct sy__zone *zone, uint64_t number, uin
 		return "a block in use belongs to another zone";
 	if ((use == SY_USE_ENVIRONMENT) != (page->heap == NULL) && use > SY_USE_CPU_LIST)
 		return "a block in use has no heap, or one of the environment has one";
-	if (zone->mapped && !sy__free_map_agrees(zone, number, order, use == SY_USE_FREE))
+	if (zone->mapped && !zone->pages->hooks->agrees(zone, number, order, use == SY_USE_FREE))
 		return "the map of free pages disagrees with a block";
 	found->used[use] += (uint64_t)1 << order;
 	if (use != SY_USE_FREE)

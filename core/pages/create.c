@@ -400,7 +400,7 @@ static void place_in_buffer(struct sy_pages *pages, const struct sy_pages_config
 	sy__fill(pages->base.memory, 0, (size_t)config->zones[0].pages << SY_PAGE_SHIFT);
 }
 
-static struct sy_pages *create(const struct sy_pages_config *config)
+static struct sy_pages *create(const struct sy_pages_config *config, const struct sy__pages_hooks *hooks)
 {
 	struct sy_pages *pages;
 	unsigned i;
@@ -411,12 +411,13 @@ static struct sy_pages *create(const struct sy_pages_config *config)
 	if (!pages)
 		return NULL;
 	sy__list_init(&pages->heaps);
+	pages->hooks = hooks;
 	pages->zone_count = config->zone_count;
 	pages->slots = config->slots;
-	pages->decay_ns = config->decay_ns;
+	pages->decay_ns = hooks ? config->decay_ns : 0;
 	pages->commits_growth = config->commit_growth;
 	pages->huge_from = config->commit_growth && !config->buffer && !config->huge_pages ? HUGE_FROM : SIZE_MAX;
-	sy__time_set(&pages->clock, config->decay_ns ? sy__now() : 0);
+	sy__time_set(&pages->clock, pages->decay_ns ? sy__now() : 0);
 	pages->pageblock_order = config->pageblock_order;
 	if (config->buffer) {
 		place_in_buffer(pages, config);
@@ -435,13 +436,13 @@ static struct sy_pages *create(const struct sy_pages_config *config)
 	return pages;
 }
 
-struct sy_pages *sy_pages_create(const struct sy_pages_config *wanted)
+struct sy_pages *sy__pages_create(const struct sy_pages_config *wanted, const struct sy__pages_hooks *hooks)
 {
 	struct sy_pages_config config = *wanted;
 
 	if (config.buffer && (config.zone_count != 1 || !fit_buffer(&config)))
 		return NULL;
-	return create(&config);
+	return create(&config, hooks);
 }
 
 void sy_pages_destroy(struct sy_pages *pages)

@@ -6,16 +6,14 @@
  * which pages may have been written since is kept per page, so that sy_pages_release() gives back just those,
  * `committed_pages` is exact, and memory that is zero already is not filled with zeroes.
  *
- * A run is the first pages of a block as a row of blocks, each the largest power of two that still fits: 11 pages are blocks
- * of 8, 2 and 1. Each is aligned to its size, as the block is. What is left of the block falls into blocks by the same rule
- * seen from its end: of 16 pages, 1 and 4. In heaps of threads larger runs are found by fit.c, which also says how rows are cut.
+ * A run is the first pages of a block as a row of blocks (run.c); in heaps of threads a layer above may place it elsewhere
+ * (sy__pages_hooks.take_run).
  *
  * The heap's counters share one lock for all heaps: this is a slow path of every policy, and a lock is portable to machines
  * without 64-bit atomic instructions.
  */
 #include "pages.h"
 #include "place.h"
-#include "../rows.h"
 
 /* Pages of a run whose memory was not there: no heap had it before, or it was discarded. */
 struct fresh {
@@ -38,7 +36,7 @@ static inline void set_up_page(struct sy_page *page, struct sy_heap *heap, unsig
 	page->to_head = (uint16_t)to_head;
 }
 
-/* Sets up the descriptors of a block for a heap. The head's order is right already, and a map that begins (free_map.c) may be
+/* Sets up the descriptors of a block for a heap. The head's order is right already, and a map that begins (core/backend/free_page_map.c) may be
  * reading it. */
 static inline void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, struct fresh *fresh)
 {
@@ -138,15 +136,16 @@ static bool lacks_memory(const struct sy_page *head, unsigned order)
 	return at < 1u << order;
 }
 
-/* Instead of a block without memory: what the slot keeps goes to where it is found first. */
+/* Before a block without memory costs some: as long as those above give back what they keep, another is looked for. The block goes
+ * back first, as what comes back last is found first. */
 static SY__COLD struct sy_page *take_again(struct sy_heap *heap, unsigned slot, struct sy_page *head, unsigned order, unsigned flags, int node,
                                            enum sy_page_use use)
 {
-	sy__block_give_to_zone(heap->pages, head, order, use);
-	sy__spares_end(heap, slot);
-	head = take_or_place(heap->pages, slot, order, flags, node, use);
-	if (head && lacks_memory(head, order))
-		sy__spares_in_vain(heap, slot);
+	for (unsigned tries = 0; head && lacks_memory(head, order) && heap->hooks->before_growth(heap, slot, tries); tries++) {
+		sy__block_give_to_zone(heap->pages, head, order, use);
+		heap->hooks->keep_less(heap, slot);
+		head = take_or_place(heap->pages, slot, order, flags, node, use);
+	}
 	return head;
 }
 
@@ -159,7 +158,7 @@ static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, un
 
 	node = node < 0 ? heap->slot_node[slot] : node;
 	head = take_or_place(pages, slot, order, flags, node, use);
-	if (sy__unlikely(sy__spares_any(heap, slot)) && head && use != SY_USE_METADATA && lacks_memory(head, order))
+	if (sy__unlikely(heap->threads) && head && use != SY_USE_METADATA && lacks_memory(head, order))
 		head = take_again(heap, slot, head, order, flags, node, use);
 	if (sy__unlikely(!head))
 		return refused(heap);
@@ -172,7 +171,7 @@ static inline struct sy_page *take_block(struct sy_heap *heap, unsigned slot, un
 /* A row of blocks becomes the heap's. */
 static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned count, unsigned flags, enum sy_page_use use)
 {
-	unsigned discarded = 0, missing = 0;
+	unsigned discarded = 0;
 
 	if (flags & SY_ZERO)
 		zero(heap, head, count);
@@ -183,11 +182,8 @@ static inline void own_row(struct sy_heap *heap, struct sy_page *head, unsigned 
 		if (sy__unlikely(fresh.pages))
 			count_committed(heap->pages, sy__number(heap->pages, &head[at]), &fresh);
 		discarded += fresh.discarded;
-		missing += fresh.pages;
 	}
 	count_taken(heap, use, count, discarded);
-	if (sy__unlikely(missing && sy__rows_any(heap)))
-		sy__rows_end(heap);
 }
 
 struct sy_page *sy__pages_take(struct sy_heap *heap, unsigned slot, unsigned order, unsigned flags, int node,
@@ -208,7 +204,7 @@ static struct sy_page *take_of_block(struct sy_heap *heap, unsigned slot, unsign
 
 	if (!head)
 		return NULL;
-	sy__row_cut_block(heap->pages, head, count, order);
+	sy__run_cut_block(heap->pages, head, count, order);
 	own_row(heap, head, count, flags, use);
 	give_rest(heap->pages, head, count, order);
 	return head;
@@ -221,8 +217,8 @@ struct sy_page *sy__pages_take_run(struct sy_heap *heap, unsigned slot, unsigned
 
 	if (count == 1u << order)
 		return sy__pages_take(heap, slot, order, flags, node, use);
-	if (heap->threads)
-		head = sy__run_take(heap, slot, count, flags, use);
+	if (heap->threads && heap->pages->hooks)
+		head = heap->pages->hooks->take_run(heap, slot, count, flags, use);
 	if (!head)
 		return take_of_block(heap, slot, order, count, flags, node, use);
 	own_row(heap, head, count, flags, use);

@@ -1,6 +1,6 @@
 /*
- * The page allocator: its structures, and how they work together. Private to core/pages/; policies see page_interface.h,
- * programs slabyard.h. Behaviour is that of Linux 6.1, whose figures (/proc/buddyinfo, pagetypeinfo, zoneinfo) it explains.
+ * The page allocator: its structures, and how they work together. Private to core/pages/ and to core/backend/, which adds what
+ * programs need beyond it; policies see page_interface.h, programs slabyard.h. Behaviour is that of Linux 6.1, whose figures (/proc/buddyinfo, pagetypeinfo, zoneinfo) it explains.
  *
  * 1. Buddies. A zone is a run of pages. Free memory is kept as blocks of 2^order pages that start at multiples of their
  *    size. To serve a request the smallest block that fits is halved, upper halves going to the free lists, until the
@@ -25,7 +25,7 @@
  *   - the first page of a maximal block that has grown, and every page after a block, heads a block or is older;
  *   - a block and its buddy are never both free unless they are in pageblocks whose types must not mix (HighAtomic);
  *   - a free block is on the list of its order and migrate type, once; a block on a per-CPU list likewise;
- *   - the map of free pages (free_map.c), where there is one, has all pages of the free blocks and no other that has grown.
+ *   - the map of free pages (core/backend/free_page_map.c), where there is one, has all pages of the free blocks and no other that has grown.
  *
  * Locks, in the order of types.h: sy_pages.heaps_lock (above everything: held while heaps are asked for memory), then per-CPU
  * list, zone, source; account_lock is taken alone. Fields marked [r] are written under their lock and read without
@@ -111,8 +111,8 @@ struct sy__zone {
 	struct sy__blocks free[SY_ORDERS][SY_MIGRATE_TYPES];
 	size_t ungrown_blocks;    /* [r] */
 	uint64_t next_ungrown;    /* frame number of the first */
-	uint64_t recent;          /* frame number of the large block that was freed last, see fit.c */
-	bool mapped;              /* page_bits are those of free pages, see free_map.c */
+	uint64_t recent;          /* frame number of the large block that was freed last, see core/backend/best_fit.c */
+	bool mapped;              /* page_bits are those of free pages, see core/backend/free_page_map.c */
 	uint64_t pageblocks[SY_MIGRATE_TYPES];
 	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
 
@@ -128,7 +128,7 @@ struct sy__zone {
 #define SY__DECAY_STEPS 8u /* in the time that memory must stay free */
 #define SY__DECAY_LEAST (((size_t)256 << 10) / SY_PAGE_SIZE) /* pages; fewer are not worth a look */
 
-/* Giving memory back after a while, see decay.c. */
+/* Giving memory back after a while, see core/backend/decay.c. */
 struct sy__decay {
 	sy__lock_t lock;          /* everything here that is not said to be under account_lock; held while memory goes back */
 	uint64_t seen;            /* sy__now() of the last visit */
@@ -148,10 +148,22 @@ struct sy__decay {
 	size_t worth;             /* [r] a hint: free and backed pages with which a give is worth a visit */
 };
 
+/* What a layer above does for a page allocator that it has created (core/backend/create.c). All but take_run and decay come with a
+ * lock of the zone's or the source's held. */
+struct sy__pages_hooks {
+	void (*free_changed)(struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* of a block of a mapped zone */
+	void (*grown)(struct sy__zone *, uint64_t number); /* by that maximal block */
+	bool (*agrees)(const struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* for checks: of a mapped zone */
+	uint8_t (*prefer_huge)(struct sy_pages *, uint64_t start); /* of a maximal block that gets memory: SY__HUGE or 0 */
+	struct sy_page *(*take_run)(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use); /* or NULL */
+	bool (*decay)(struct sy_pages *); /* pages were given back, and a visit is worth it */
+};
+
 struct sy_pages {
 	struct sy_pages_base base; /* first, as page_interface.h says */
 
 	/* fixed at creation */
+	const struct sy__pages_hooks *hooks; /* NULL: none; then there is no decay, no map, no large page either */
 	unsigned zone_count, slots, nodes, pageblock_order;
 	uint8_t lowest_kind; /* of any zone: what requests for DMA get where there is no such zone */
 	uint8_t walk[SY_MAX_NODES][SY_MAX_ZONES]; /* zones in the order in which a request near this node tries them */
@@ -173,7 +185,7 @@ struct sy_pages {
 	size_t committed_pages; /* [r] source_lock */
 	size_t described;       /* [r] source_lock: maximal blocks that have all of their descriptors */
 	size_t huge_from;       /* committed_pages from which on the heap may grow by large pages; fixed at creation */
-	size_t witness_from;    /* source_lock: committed_pages when it grew by the witness, see zone.c */
+	size_t witness_from;    /* source_lock: committed_pages when it grew by the witness, see core/backend/huge_pages.c */
 	uint64_t witness;       /* source_lock: first page of the last maximal block that was not to have large pages */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
@@ -184,10 +196,10 @@ struct sy_pages {
 	const void *reclaimer;    /* [r] sy__caller() of who asks heaps now, or NULL */
 	unsigned reclaim_wait, reclaim_skip; /* see sy__reclaim */
 
-	/* giving memory back after a while, see decay.c */
+	/* giving memory back after a while, see core/backend/decay.c */
 	uint64_t decay_ns;        /* fixed at creation; 0: never */
 	bool commits_growth;      /* fixed at creation */
-	struct sy_time clock;     /* of decay.c; 0: there is none */
+	struct sy_time clock;     /* of core/backend/decay.c; 0: there is none */
 	struct sy__decay decay;
 	size_t held_pages;        /* [r] by heaps; account_lock */
 	size_t emptied_pages;     /* [r] of these, without memory behind them; account_lock */
@@ -327,33 +339,21 @@ static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *pa
 	sy__subtract(&list->count, 1);
 }
 
-/* ---- free_map.c; all with the zone's lock held -------------------------------------------------------------------- */
-
-#define SY__FREE_MAP_LEAST 32u /* pages; shorter extents are not found for sure */
-
-void sy__free_map_start(struct sy__zone *); /* the zone is mapped from now on */
-void sy__free_map_grown(struct sy__zone *, uint64_t number); /* by that maximal block */
-void sy__free_map_note(struct sy__zone *, uint64_t number, unsigned order, bool is_free);
-bool sy__free_map_agrees(const struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* all of a block */
-
-/* Pages of the extent of free pages within a range, which begins with a maximal block, where *start says: around that page, or the
- * first one that has a row from that page on; 0: none. */
-uint64_t sy__free_map_around(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t number, uint64_t *start);
-uint64_t sy__free_map_next(const struct sy__zone *, uint64_t from, uint64_t to, uint64_t at, uint64_t *start);
+/* ---- What is free ---------------------------------------------------------------------------------------------------- */
 
 /* A block is free from now on, or no more. */
 static inline void sy__zone_gains(struct sy__zone *zone, const struct sy_page *page, unsigned order)
 {
 	sy__add(&zone->free_pages, (size_t)1 << order);
 	if (sy__unlikely(zone->mapped))
-		sy__free_map_note(zone, sy__number(zone->pages, page), order, true);
+		zone->pages->hooks->free_changed(zone, sy__number(zone->pages, page), order, true);
 }
 
 static inline void sy__zone_loses(struct sy__zone *zone, const struct sy_page *page, unsigned order)
 {
 	sy__subtract(&zone->free_pages, (size_t)1 << order);
 	if (sy__unlikely(zone->mapped))
-		sy__free_map_note(zone, sy__number(zone->pages, page), order, false);
+		zone->pages->hooks->free_changed(zone, sy__number(zone->pages, page), order, false);
 }
 
 /* ---- zone.c: buddies; all with the zone's lock held ------------------------------------------------------------ */
@@ -361,7 +361,7 @@ static inline void sy__zone_loses(struct sy__zone *zone, const struct sy_page *p
 void sy__zone_add_first(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_add_last(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_move_last(struct sy__zone *, struct sy_page *, unsigned migrate);
-uint8_t sy__prefer_huge(struct sy_pages *, uint64_t start); /* of a maximal block, with source_lock; SY__HUGE or 0 */
+uint8_t sy__prefer_huge(struct sy_pages *, uint64_t start); /* what the hook says, with source_lock; 0: there is none */
 bool sy__commit_memory(struct sy_pages *, uint64_t number); /* of the maximal block of that page; with any lock or none */
 bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no memory for descriptors */
 bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* grows the zone when that provides one */
@@ -371,23 +371,16 @@ void sy__zone_free_aged(struct sy__zone *, struct sy_page *, unsigned order, uns
 void sy__zone_start(struct sy__zone *); /* pristine: all managed pages free and movable */
 void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no descriptor written */
 
-/* ---- fit.c ----------------------------------------------------------------------------------------------------- */
+/* ---- run.c: runs, which are rows of blocks ----------------------------------------------------------------------- */
 
-#define SY__RUN_ORDER 5u /* of the least run that is placed so; the map must find it */
+#define SY__RUN_ORDER 5u /* of the least run that is placed by sy__pages_hooks.take_run, and of a block that is worth knowing for that */
 
-_Static_assert(1u << SY__RUN_ORDER >= SY__FREE_MAP_LEAST, "runs are found");
+/* The first block of a row of so many pages from there on. */
+unsigned sy__run_order(uint64_t number, uint64_t pages);
 
-/* Whether large runs are placed where they fit best, as long as nothing else forbids it. */
-static inline bool sy__runs_are_placed(const struct sy_pages *pages)
-{
-	return pages->commits_growth && pages->zone_count == 1 && !pages->zones[0].populated;
-}
-
-/* So many pages for that heap, as a row of blocks, where they fit best; NULL: better of a block. Takes the lock. */
-struct sy_page *sy__run_take(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use);
-
-/* Makes a row of a taken block: of its first pages, and of the others, which are to be given back. */
-void sy__row_cut_block(const struct sy_pages *, struct sy_page *first, uint64_t count, unsigned order);
+/* Makes a row of taken pages; of the first pages of a taken block, and of the others, which are to be given back. */
+void sy__run_cut(const struct sy_pages *, struct sy_page *first, uint64_t count);
+void sy__run_cut_block(const struct sy_pages *, struct sy_page *first, uint64_t count, unsigned order);
 
 /* ---- fallback.c; zone's lock held, but for the reserve -------------------------------------------------------- */
 
@@ -406,7 +399,7 @@ uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order);
 void sy__count_discarded(struct sy_pages *, uint64_t count);
 void sy__descriptors_discard(struct sy_pages *, struct sy_page *); /* of a maximal block, free and discarded; zone's lock held */
 
-/* ---- decay.c ------------------------------------------------------------------------------------------------------- */
+/* ---- decay ------------------------------------------------------------------------------------------------------- */
 
 /* Pages that are backed and not in use. */
 static inline size_t sy__free_and_backed(const struct sy_pages *pages)
@@ -421,7 +414,7 @@ static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 static inline void sy__decay_given(struct sy_pages *pages)
 {
 	if (pages->decay_ns && sy__free_and_backed(pages) >= sy__read(&pages->decay.worth))
-		sy__pages_decay(pages);
+		pages->hooks->decay(pages);
 }
 
 /* A heap has taken pages, of which so many had been discarded. With account_lock held. */
@@ -455,6 +448,11 @@ void sy__block_give_to_zone(struct sy_pages *, struct sy_page *, unsigned order,
 
 /* For tests: the request that comes as number `requests` from now fails, once; 0: none does. */
 void sy_pages_fail_after(struct sy_pages *, uint64_t requests);
+
+/* ---- create.c ---------------------------------------------------------------------------------------------------- */
+
+/* sy_pages_create, with hooks or without (NULL). */
+struct sy_pages *sy__pages_create(const struct sy_pages_config *, const struct sy__pages_hooks *);
 
 /* ---- reclaim.c ---------------------------------------------------------------------------------------------------- */
 

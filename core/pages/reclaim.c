@@ -1,7 +1,7 @@
 /*
  * Asking heaps for memory. Caches keep empty slabs and per-CPU objects for later; when a zone falls below its low
- * watermark the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does: by the
- * policy's reap, which may keep a working set, or its shrink if it has none; by shrink too when a request would fail
+ * watermark the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does: by what the heap
+ * has registered (sy_heap.hooks), `reclaim`, which may keep a working set, or `reclaim_urgently` when a request would fail
  * otherwise.
  *
  * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving
@@ -16,18 +16,6 @@
 #include "pages.h"
 
 #define MOST_SKIPPED 1024u
-
-typedef sy__giver (*giver_of)(const struct sy_policy *);
-
-static sy__giver gentle(const struct sy_policy *policy)
-{
-	return policy->reap ? policy->reap : policy->shrink;
-}
-
-static sy__giver thorough(const struct sy_policy *policy)
-{
-	return policy->shrink;
-}
 
 /* An asking and what it brought; with account_lock held. */
 static void count_gentle(struct sy_heap_counters *counters, uint64_t given)
@@ -45,15 +33,25 @@ static void count_urgent(struct sy_heap_counters *counters, uint64_t given)
 
 /* How heaps are asked. */
 struct asking {
-	giver_of how;
+	uint64_t (*ask)(struct sy_heap *);
 	void (*count)(struct sy_heap_counters *, uint64_t given);
 };
 
-static const struct asking gently = { gentle, count_gentle }, urgently = { thorough, count_urgent };
+static uint64_t ask_gently(struct sy_heap *heap)
+{
+	return heap->hooks->reclaim(heap);
+}
+
+static uint64_t ask_urgently(struct sy_heap *heap)
+{
+	return heap->hooks->reclaim_urgently(heap);
+}
+
+static const struct asking gently = { ask_gently, count_gentle }, urgently = { ask_urgently, count_urgent };
 
 static uint64_t ask_heap(struct sy_pages *pages, struct sy_heap *heap, const struct asking *asking)
 {
-	uint64_t given = sy__heap_give(heap, asking->how(heap->policy));
+	uint64_t given = asking->ask(heap);
 
 	sy__lock(&pages->account_lock);
 	asking->count(&heap->counters, given);

@@ -5,22 +5,12 @@
  * sy__zone_free is its inverse. A freed block joins its buddy as long as that is free, and the result goes to the front of
  * its list, to be used next while the caches are warm; unless the buddy of the block that it would next be part of is free
  * already. Then it is likely to join soon, and goes to the back, so that it is not handed out just before it could. Where free
- * memory goes back to its source after a while (decay.c), what has gone is at the back instead; and the smallest block that has
+ * memory goes back to its source after a while (core/backend/decay.c), what has gone is at the back instead; and the smallest block that has
  * memory is taken before a smaller one that has none, or a program that takes and frees all it has again and again would need
  * ever more. As a block may have memory in part, a split looks whether the half that stays free has any. What a program goes on
  * with after a peak is then part of a large block, which does not go back; no more than one.
  *
  * Pageblocks whose pages are reserved for HighAtomic requests do not join with others: the reserve would leak away.
- *
- * Large pages. A growing program pays more for the fault and the end of each of its pages than for all else that allocation
- * takes, and each takes an entry of the processor's address cache. So a heap of threads that has HUGE_FROM bytes asks the
- * system to back the maximal blocks by which it grows from then on by large pages, of 2 MiB say. That is for programs that use
- * what they take: of one that takes buffers and writes a page of each, the system would back all. Nothing tells how much of a
- * large page is used, so a block that has small ones is the witness: the last one before, and a new one each time that the heap
- * has doubled. Where less than seven eighths of it have memory the heap goes on with small pages, and each block is the witness
- * for the next: objects that are a little more than half of the power of two that they take would be backed twice. A block of
- * which something goes back to the system is not to be backed so any longer (count.c), or the system would make it whole again
- * by and by; when all of it has gone and it is used again, that is asked for anew.
  *
  * The use of a page is written at heads of blocks only. Joining leaves stale words behind inside blocks, which
  * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.
@@ -60,24 +50,9 @@ static bool commit_descriptors(struct sy_pages *pages, uint64_t number)
 	       sy__source_commit(sy__page(pages, number), (size_t)SY__MAX_BLOCK * sizeof(struct sy_page)) == 0;
 }
 
-static bool is_dense(const struct sy_pages *pages, uint64_t start)
-{
-	size_t bytes = (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT;
-
-	return sy__source_has(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), bytes, bytes / 8 * 7);
-}
-
 uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)
 {
-	size_t committed = pages->committed_pages;
-
-	if (committed < pages->huge_from || committed >= 2 * pages->witness_from || !is_dense(pages, pages->witness)) {
-		pages->witness = start;
-		pages->witness_from = committed;
-		return 0;
-	}
-	sy__source_prefer_huge(pages->base.memory + ((size_t)start << SY_PAGE_SHIFT), (size_t)SY__MAX_BLOCK << SY_PAGE_SHIFT);
-	return SY__HUGE;
+	return pages->hooks ? pages->hooks->prefer_huge(pages, start) : 0;
 }
 
 /* What `committed` guards is the mapping, which the operating system changes for all processors before it returns. The acquire
@@ -121,7 +96,8 @@ bool sy__zone_grow(struct sy__zone *zone)
 	zone->next_ungrown += SY__MAX_BLOCK;
 	zone->used[SY_USE_FREE] += (int64_t)SY__MAX_BLOCK;
 	sy__zone_add_last(zone, sy__page(zone->pages, number), SY_MAX_ORDER, SY_MOVABLE_TYPE);
-	sy__free_map_grown(zone, number);
+	if (zone->pages->hooks)
+		zone->pages->hooks->grown(zone, number);
 	return true;
 }
 
@@ -206,7 +182,7 @@ static bool belongs_last(struct sy_pages *pages, const struct sy_page *page, uns
 	return pages->decay_ns ? !page->bytes : likely_to_join(pages, sy__number(pages, page), order);
 }
 
-/* since: when it became free, see decay.c. */
+/* since: when it became free, see core/backend/decay.c. */
 void sy__zone_free_aged(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate, uint64_t since)
 {
 	struct sy_pages *pages = zone->pages;

@@ -176,6 +176,11 @@ static inline bool sy__slot_unowned(unsigned slot)
 	return false;
 }
 
+static inline void sy__on_slot_end(void (*function)(unsigned slot))
+{
+	(void)function;
+}
+
 static inline unsigned sy__slots_high(void)
 {
 	return 1;

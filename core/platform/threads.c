@@ -116,6 +116,7 @@ static struct {
 } table;
 
 static sy__lock_t shared_lock;
+static void (*on_slot_end)(unsigned slot); /* NULL: nobody wants to know */
 static pthread_key_t at_end; /* its destructor runs when a thread ends */
 static int library; /* ASLEEP, AWAKE, or the process in which a thread is waking it */
 
@@ -211,6 +212,19 @@ static void detach(struct sy__thread *self)
 	sy__queue_unlock(&table.lock);
 }
 
+void sy__on_slot_end(void (*function)(unsigned slot))
+{
+	__atomic_store_n(&on_slot_end, function, __ATOMIC_RELAXED);
+}
+
+static void tell_slot_end(unsigned slot)
+{
+	void (*function)(unsigned) = __atomic_load_n(&on_slot_end, __ATOMIC_RELAXED);
+
+	if (function)
+		function(slot);
+}
+
 /* For good: who knows whether this thread's last destructor has run already. */
 static void thread_ends(void *thread)
 {
@@ -220,7 +234,7 @@ static void thread_ends(void *thread)
 	self->ending = true;
 	if (self->slot == NO_SLOT || !sy__call_enter(&slot))
 		return;
-	sy__here_slot_ends(slot);
+	tell_slot_end(slot);
 	sy__call_leave();
 	detach(self);
 }

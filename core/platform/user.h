@@ -107,6 +107,7 @@ bool sy__slot_claim(unsigned slot);
 void sy__slot_release(unsigned slot);
 bool sy__slot_mine(unsigned slot);
 bool sy__slot_unowned(unsigned slot);
+void sy__on_slot_end(void (*)(unsigned slot));
 unsigned sy__slots_high(void);
 unsigned sy__cpus(void);
 unsigned sy__look_again(unsigned looks);

@@ -3,7 +3,7 @@
 #define SY_BONWICK_H
 
 #include "../kmalloc.h"
-#include "../lines.h"
+#include "../backend/slot_areas.h"
 #include "../list.h"
 #include "../page_interface.h"
 
@@ -80,7 +80,7 @@ struct sy__bonwick_cache {
 	uint32_t magazine;  /* objects in each of a slot's two lists at most; 0: slots have none */
 	uint32_t page_flags;/* enum sy_flags for its pages */
 	struct sy__bonwick_slot *slots; /* slot 0's; NULL: none. The others' follow, */
-	size_t stride;      /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
+	size_t stride;      /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
 
 	/* Protects what follows, and all of the slabs but what their clients hold. */
 	_Alignas(SY_CACHE_LINE) sy__lock_t lock;

@@ -26,7 +26,7 @@
 #include <slabyard/slabyard.h>
 
 #include "../geometry.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "bonwick.h"
 
 #define WORD sizeof(void *)
@@ -132,7 +132,7 @@ static uint32_t magazine(struct sy_heap *heap)
 /* In a heap of threads the dummy's main list looks full, and is empty. */
 static struct sy__bonwick_slot *take_lines(struct sy_heap *heap)
 {
-	struct sy__bonwick_slot *slots = sy__lines_take(heap, sizeof(*slots));
+	struct sy__bonwick_slot *slots = sy__slot_areas_take(heap, sizeof(*slots));
 
 	if (slots)
 		((struct sy__bonwick_slot *)(void *)((char *)slots + SY__DUMMY_HERE))->main_count = UINT32_MAX;
@@ -151,7 +151,7 @@ static bool make_slots(struct sy__bonwick_cache *bonwick)
 void sy__bonwick_give_slots(struct sy__bonwick_cache *bonwick)
 {
 	if (bonwick->stride == SY_SLOT_STRIDE)
-		sy__lines_give(bonwick->cache.heap, bonwick->slots, sizeof(*bonwick->slots));
+		sy__slot_areas_give(bonwick->cache.heap, bonwick->slots, sizeof(*bonwick->slots));
 	else
 		sy__metadata_give(bonwick->cache.heap, bonwick->slots, bonwick->cache.heap->slots * bonwick->stride);
 }

@@ -17,7 +17,7 @@
  * Lock: the table is under its cache's lock. The memory of a table is taken and given back without it.
  */
 #include "../geometry.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "bonwick.h"
 
 #define MOST_BUCKETS ((SY_PAGE_SIZE << SY_MAX_ORDER) / sizeof(struct sy__bonwick_bufctl *))

@@ -22,7 +22,7 @@
 
 #include "../deferred.h"
 #include "../here.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "bonwick.h"
 
 /* Flags of a request that slab data and bufctls inherit. They may be of any node. */

@@ -32,7 +32,7 @@
 #include "general.h"
 
 #include "../kmalloc.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 
 /* Behind objects that wait for a grace period. The cache, which outlives them, knows their size. */
 struct footer {

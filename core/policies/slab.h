@@ -3,7 +3,7 @@
 #define SY_SLAB_H
 
 #include "../kmalloc.h"
-#include "../lines.h"
+#include "../backend/slot_areas.h"
 #include "../list.h"
 #include "../page_interface.h"
 #include "../visits.h"
@@ -104,7 +104,7 @@ enum sy__slab_place {
 struct sy__slab_cache {
 	struct sy_cache cache;
 	struct sy__slab_array **arrays; /* slot 0's own; NULL: it has none yet. The others' follow, */
-	size_t stride; /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front, which never has one */
+	size_t stride; /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front, which never has one */
 	bool many_nodes; /* an object may be of another node than the slot that frees it */
 	uint8_t order; /* of a slab */
 	uint8_t place; /* enum sy__slab_place */

@@ -25,7 +25,7 @@
 #include "../geometry.h"
 #include "../here.h"
 #include "../merge.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slab.h"
 
 #define WORD sizeof(void *)
@@ -348,7 +348,7 @@ static bool make_slots(struct sy__slab_cache *slab)
 	struct sy_heap *heap = slab->cache.heap;
 
 	slab->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(struct sy__slab_array *);
-	slab->arrays = heap->threads ? sy__lines_take(heap, sizeof(*slab->arrays)) : sy__metadata_take(heap, heap->slots * slab->stride);
+	slab->arrays = heap->threads ? sy__slot_areas_take(heap, sizeof(*slab->arrays)) : sy__metadata_take(heap, heap->slots * slab->stride);
 	if (!slab->arrays)
 		sy__metadata_give(heap, slab->nodes, slab->nodes_bytes);
 	return slab->arrays != NULL;
@@ -359,7 +359,7 @@ static void give_slots(struct sy__slab_cache *slab)
 	struct sy_heap *heap = slab->cache.heap;
 
 	if (sy__slab_for_threads(slab))
-		sy__lines_give(heap, slab->arrays, sizeof(*slab->arrays));
+		sy__slot_areas_give(heap, slab->arrays, sizeof(*slab->arrays));
 	else
 		sy__metadata_give(heap, slab->arrays, heap->slots * slab->stride);
 }

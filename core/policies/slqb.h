@@ -3,7 +3,7 @@
 #define SY_SLQB_H
 
 #include "../kmalloc.h"
-#include "../lines.h"
+#include "../backend/slot_areas.h"
 #include "../list.h"
 #include "../page_interface.h"
 #include "../visits.h"
@@ -68,7 +68,7 @@ struct sy__slqb_node {
 struct sy__slqb_cache {
 	struct sy_cache cache;
 	struct sy__slqb_slot *slots; /* slot 0's; the others' follow, */
-	size_t stride; /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
+	size_t stride; /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
 	uint32_t offset; /* bytes from an object's start to its free pointer */
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */

@@ -15,7 +15,7 @@
  * objects are taken over when they are a batch (remote_free_check).
  */
 #include "../geometry.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slqb.h"
 
 #define WORD sizeof(void *)
@@ -117,7 +117,7 @@ static bool make_slots(struct sy__slqb_cache *slqb)
 	if (!state)
 		return false;
 	slqb->state = state;
-	slqb->slots = heap->threads ? sy__lines_take(heap, sizeof(*slqb->slots)) : slqb->state;
+	slqb->slots = heap->threads ? sy__slot_areas_take(heap, sizeof(*slqb->slots)) : slqb->state;
 	slqb->nodes = (struct sy__slqb_node *)(void *)(state + bytes);
 	if (!slqb->slots)
 		sy__metadata_give(heap, state, slqb->state_bytes);

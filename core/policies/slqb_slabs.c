@@ -18,7 +18,7 @@
  */
 #include "../deferred.h"
 #include "../here.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slqb.h"
 
 #define SETTLE_SENT 16u /* batches of objects that others freed, which wait for a slot that does not come for them */
@@ -411,5 +411,5 @@ void sy__slqb_cache_fini(struct sy_cache *common)
 	sy__deferred_finish(common->heap, belongs_to, common);
 	sy__metadata_give(common->heap, cache->state, cache->state_bytes);
 	if (cache->stride == SY_SLOT_STRIDE)
-		sy__lines_give(common->heap, cache->slots, sizeof(*cache->slots));
+		sy__slot_areas_give(common->heap, cache->slots, sizeof(*cache->slots));
 }

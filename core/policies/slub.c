@@ -109,7 +109,7 @@ static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t si
 	struct sy__slub_heap *slub = sy__slub_heap(heap);
 	void *object = sy__large_alloc(heap, slot, size, flags, node);
 
-	if (sy__likely(!object || !heap->threads || sy__heads_set(&slub->heads, heap, sy__page_of(heap, object), 1, 0)))
+	if (sy__likely(!object || !heap->threads || sy__page_map_set(&slub->heads, heap, sy__page_of(heap, object), 1, 0)))
 		return object;
 	sy__large_give(heap, slot, sy__head_of(heap, object)); /* whose head nobody would find */
 	return NULL;
@@ -539,7 +539,7 @@ static bool slub_heap_init(struct sy_heap *heap)
 /* As kfree does, in a heap of threads: what a program asks the size of, it often frees next. */
 static struct sy_page *head_of_any(struct sy_heap *heap, const void *object)
 {
-	return heap->threads ? sy__heads_of(&sy__slub_heap(heap)->heads, object) : sy__head_of(heap, object);
+	return heap->threads ? sy__page_map_of(&sy__slub_heap(heap)->heads, object) : sy__head_of(heap, object);
 }
 
 static size_t slub_usable_size(struct sy_heap *heap, const void *object)
@@ -599,7 +599,7 @@ const struct sy_policy sy__slub = {
 	.end_spares = sy__slub_end_spares,
 	.trim = sy__slub_trim,
 	.drain = sy__slub_drain,
-	.reach = sy__slub_reach,
+	.reservation_changes = sy__slub_reservation,
 	.grace_passed = sy__slub_grace_passed,
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,

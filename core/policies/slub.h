@@ -2,12 +2,12 @@
 #ifndef SY_SLUB_H
 #define SY_SLUB_H
 
-#include "../heads.h"
+#include "../backend/page_map.h"
 #include "../kmalloc.h"
-#include "../lines.h"
+#include "../backend/slot_areas.h"
 #include "../list.h"
 #include "../page_interface.h"
-#include "../rows.h"
+#include "../backend/run_cache.h"
 #include "slub_word.h"
 
 enum sy__slub_tunable {
@@ -120,7 +120,7 @@ struct sy__slub_node {
 struct sy__slub_cache {
 	struct sy_cache cache;
 	struct sy__slub_slot *slots; /* slot 0's; the others' follow, */
-	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
+	size_t stride;         /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none, and in heaps of threads own no full
 	                        * slab that they free into; there of other slabs: */
@@ -128,7 +128,7 @@ struct sy__slub_cache {
 	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
 	uint16_t sheaf_limit;  /* strays that kfree gathers on a slot's freelist; 0: it does not */
-	uint8_t sheaf_mark;    /* if it does, of all pages (core/heads.h): the number of the class; else 0 */
+	uint8_t sheaf_mark;    /* if it does, of all pages (core/backend/page_map.h): the number of the class; else 0 */
 	uint8_t exchanged_mark; /* else, of pages of slabs whose objects are exchanged; 0: it has no such */
 	uint8_t row;           /* strays that slots keep which have no active slab; 0: none */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
@@ -152,7 +152,7 @@ struct sy__slub_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
-	struct sy__heads heads;        /* the first page of the block that a page is of */
+	struct sy__page_map heads;        /* the first page of the block that a page is of */
 	unsigned looked_at;            /* counts looks at classes (slub_slabs.c); anybody's, relaxed: a hint */
 	size_t sparing;                /* nodes of caches that keep empty slabs as they are needed again and again (slub_nodes.c); the same */
 	struct sy__slub_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
@@ -557,9 +557,9 @@ SY__COLD void *sy__slub_zeroed(const struct sy__slub_cache *, void *object);
 extern const struct sy_here sy__slub_here;
 bool sy__slub_here_init(struct sy__slub_heap *);
 void sy__slub_here_fini(struct sy_heap *);
-bool sy__slub_reach(struct sy_heap *, size_t pages);
+bool sy__slub_reservation(struct sy_heap *, size_t pages);
 void sy__slub_choose_here(struct sy__slub_cache *);
-bool sy__slub_set_heads(const struct sy__slub_cache *, struct sy_page *, unsigned mark);
+bool sy__slub_set_page_map(const struct sy__slub_cache *, struct sy_page *, unsigned mark);
 
 /* slub_owned.c, for heaps of threads: what slots own. */
 void *sy__slub_refill(struct sy__slub_cache *, struct sy__slub_slot *);

@@ -142,9 +142,9 @@ static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
 	const char *start = sy__page_address(&slub->heap, page);
 
 	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE) {
-		uintptr_t word = sy__heads_word(&slub->heads, sy__heads_index(&slub->heads, start + at));
+		uintptr_t word = sy__page_map_word(&slub->heads, sy__page_map_index(&slub->heads, start + at));
 
-		if (sy__heads_block(word) != page || !is_mark(cache, sy__heads_mark(word)))
+		if (sy__page_map_block(word) != page || !is_mark(cache, sy__page_map_mark(word)))
 			return false;
 	}
 	return true;

@@ -21,7 +21,7 @@
  */
 #include "../geometry.h"
 #include "../merge.h"
-#include "../metadata.h"
+#include "../backend/metadata.h"
 #include "slub.h"
 
 #define WORD sizeof(void *)
@@ -238,7 +238,7 @@ static uint32_t sheaf_limit(const struct sy__slub_cache *slub)
 	uint32_t most = (uint32_t)(SHEAF_BYTES / slub->cache.size);
 
 	if (!may_keep_strays(slub) || !(slub->cache.flags & SY_CACHE_KMALLOC) || slub->cache.size <= SY__KMALLOC_SMALL ||
-	    SY__HEADS_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
+	    SY__PAGE_MAP_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
 		return 0;
 	if (heap->tunables[SLUB_SHEAF] != SY_TUNABLE_AUTO)
 		return (uint32_t)heap->tunables[SLUB_SHEAF];
@@ -258,7 +258,7 @@ static char *make_slots(struct sy__slub_cache *slub)
 	if (state && !heap->threads)
 		slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes);
 	else if (state)
-		slub->slots = sy__lines_take(heap, sizeof(struct sy__slub_slot));
+		slub->slots = sy__slot_areas_take(heap, sizeof(struct sy__slub_slot));
 	if (!slub->slots)
 		sy__metadata_give(heap, state, slub->state_bytes);
 	return slub->slots ? state : NULL;

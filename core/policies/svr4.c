@@ -39,7 +39,7 @@
  */
 #include "svr4.h"
 
-#include "../metadata.h"
+#include "../backend/metadata.h"
 
 enum tunable { POOL_ORDER, TUNABLES };
 

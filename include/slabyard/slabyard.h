@@ -138,7 +138,7 @@ const struct sy_policy *sy_policy_find(const char *name);
 struct sy_heap_config {
 	const struct sy_policy *policy;
 	bool threads;              /* for calls without slots (sy_alloc, sy_malloc, …) from any thread; `slots` is not used */
-	bool apart;                /* slots are processors that work at once, and reach each other's state as the platform says */
+	bool concurrent;                /* slots are processors that work at once, and reach each other's state as the platform says */
 	unsigned cpus;             /* 0: as many as slots; else the slots from this one on are more of those CPUs, in the same order */
 	unsigned slots, nodes;     /* 0: one slot; nodes: never fewer than the page allocator has */
 	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */

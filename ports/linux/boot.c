@@ -16,6 +16,7 @@
  */
 #include "port.h"
 
+#include "core/here.h"
 #include "core/list.h"
 
 #include <linux/cpuhotplug.h>
@@ -133,7 +134,7 @@ struct sy_heap *__init sy__linux_boot(void)
 	for_each_possible_cpu(cpu)
 		for (unsigned slot = cpu; slot < config.slots; slot += nr_cpu_ids)
 			slot_nodes[slot] = nearest_memory(max(cpu_to_node(cpu), 0));
-	config.apart = true;
+	config.concurrent = true;
 	config.slot_nodes = slot_nodes;
 	config.sizing.align = ARCH_KMALLOC_MINALIGN > sizeof(void *) ? ARCH_KMALLOC_MINALIGN : 0;
 	sy__linux_pages_init();

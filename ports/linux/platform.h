@@ -16,7 +16,7 @@
  * it: 64-bit kernels only.
  *
  * Memory. Pages are the kernel's (descriptor.h, pages.c); there is no address space to reserve, so the heads of blocks and
- * lines of heaps of threads (core/heads.h, core/lines.h) are not to be had, and a kernel's heap is none of these. The
+ * lines of heaps of threads (core/backend/page_map.h, core/backend/slot_areas.h) are not to be had, and a kernel's heap is none of these. The
  * accounting of core/pages/ to the page does not apply: what is free, and who else holds what, is the kernel's affair; a heap's
  * own counters of what it holds do, when they have been brought up to date (sy__linux_pages_count).
  */
@@ -171,6 +171,10 @@ static inline bool sy__slot_claim(unsigned slot)
 }
 
 static inline void sy__slot_release(unsigned slot)
+{
+}
+
+static inline void sy__on_slot_end(void (*function)(unsigned slot))
 {
 }
 

@@ -91,7 +91,7 @@ static void test_fine(const char *policy)
 		return;
 	count = classes_of(heap, LARGEST_FINE, classes, 80);
 	CHECK_EQUAL(classes[count - 1], LARGEST_FINE);
-	CHECK(count <= 64); /* all fit a plane: core/lines.c */
+	CHECK(count <= 64); /* all fit a area: core/backend/slot_areas.c */
 	for (unsigned i = 0; i < count; last = classes[i++]) {
 		size_t unused = classes[i] - last - 1; /* at most */
 

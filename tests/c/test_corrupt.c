@@ -147,7 +147,7 @@ static void test_policy(const char *policy, struct sy_heap *(*open)(const char *
 }
 
 /* In a process of its own, as these heaps can't be destroyed, and a 32-bit machine has no room for all. */
-static void test_apart(const char *policy, struct sy_heap *(*open)(const char *policy))
+static void test_concurrent(const char *policy, struct sy_heap *(*open)(const char *policy))
 {
 	int status = -1;
 	pid_t child = fork();
@@ -163,8 +163,8 @@ static void test_apart(const char *policy, struct sy_heap *(*open)(const char *p
 int main(void)
 {
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
-		test_apart((*at)->name, driven);
-		test_apart((*at)->name, of_threads);
+		test_concurrent((*at)->name, driven);
+		test_concurrent((*at)->name, of_threads);
 	}
 	return check_result();
 }

@@ -7,7 +7,7 @@
 #include <slabyard/slabyard.h>
 
 #include "core/deferred.h"
-#include "core/metadata.h"
+#include "core/backend/metadata.h"
 #include "core/pages/pages.h"
 
 #define ZONE_PAGES 16384u
@@ -188,7 +188,7 @@ static void test_a_heap_of_slots_apart_ends(const struct sy_policy *policy)
 
 	sy_heap_defaults(policy, &config);
 	config.slots = 4;
-	config.apart = true;
+	config.concurrent = true;
 	heap = sy_heap_create(pages, &config);
 	CHECK(heap);
 	if (!heap)

@@ -1,11 +1,11 @@
 /*
- * Large runs of heaps of threads (core/pages/fit.c): where they are placed, and that the page allocator stays sound whatever
+ * Large runs of heaps of threads (core/backend/best_fit.c): where they are placed, and that the page allocator stays sound whatever
  * comes and goes. Holes are made of neighbours that no block could join, so that a run in one can only have been found as an
  * extent.
  */
 #include "runs_support.h"
 
-#include "../../core/pages/pages.h"
+#include "../../core/backend/best_fit.h"
 
 #include <string.h>
 
@@ -179,7 +179,7 @@ static void the_end_comes_nearer(void)
 		sy_mfree(heap, runs[i]);
 	sy_heap_shrink(heap);
 	sy_heap_trim(heap);
-	CHECK(sy__pages_withdraw(heap) && zone->next_ungrown < grown);
+	CHECK(sy__reservation_withdraw(heap) && zone->next_ungrown < grown);
 	zone->recent = grown - 1;
 	CHECK(sy_malloc(heap, 300 * PAGE, 0) && sy_malloc(heap, 800 * PAGE, 0));
 	CHECK(is_sound(heap));

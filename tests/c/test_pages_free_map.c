@@ -1,10 +1,10 @@
 /*
- * The map of free pages (core/pages/free_map.c): it finds the extents that a look at each page finds, from wherever it begins; it
+ * The map of free pages (core/backend/free_page_map.c): it finds the extents that a look at each page finds, from wherever it begins; it
  * follows whatever a heap does; and the check of the page allocator notices where it does not.
  */
 #include "runs_support.h"
 
-#include "../../core/pages/pages.h"
+#include "../../core/backend/best_fit.h"
 
 #define OBJECTS 400u
 
@@ -38,13 +38,13 @@ static void finds_all_extents(const struct sy__zone *zone, uint64_t from, uint64
 
 	for (uint64_t number = from; number < to; number += pages ? pages : 1) {
 		pages = run_at(zone, number, to);
-		expected += pages >= SY__FREE_MAP_LEAST;
-		found = sy__free_map_around(zone, from, to, number + draw(pages ? pages : 1), &start);
+		expected += pages >= SY__FREE_PAGE_MAP_LEAST;
+		found = sy__free_page_map_around(zone, from, to, number + draw(pages ? pages : 1), &start);
 		CHECK(found == pages && (!pages || start == number));
 	}
-	for (uint64_t at = from; (found = sy__free_map_next(zone, from, to, at, &start)); at = start + found) {
+	for (uint64_t at = from; (found = sy__free_page_map_next(zone, from, to, at, &start)); at = start + found) {
 		CHECK(start >= at && found == run_at(zone, start, to) && (start == from || !is_free(zone, start - 1)));
-		expected -= found >= SY__FREE_MAP_LEAST;
+		expected -= found >= SY__FREE_PAGE_MAP_LEAST;
 	}
 	CHECK(expected == 0);
 }

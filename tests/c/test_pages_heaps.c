@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "core/here.h"
 #include "pages_support.h"
 
 /* A heap without a policy of its own, but for giving back what it keeps in one list. */
@@ -30,6 +31,12 @@ static uint64_t shrink(struct sy_cache *cache)
 	return given;
 }
 
+static uint64_t reclaim(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, shrink);
+}
+
+static const struct sy__heap_hooks hooks = { .reclaim = reclaim, .reclaim_urgently = reclaim };
 static const struct sy_policy keeping = { .name = "keeper", .shrink = shrink };
 
 static struct sy_pages *keeper_on(struct keeper *keeper, uint64_t page_count, unsigned slots)
@@ -39,6 +46,7 @@ static struct sy_pages *keeper_on(struct keeper *keeper, uint64_t page_count, un
 	one_zone(&config, page_count, slots);
 	memset(keeper, 0, sizeof(*keeper));
 	keeper->heap.policy = &keeping;
+	keeper->heap.hooks = &hooks;
 	keeper->heap.pages = sy_pages_create(&config);
 	CHECK(keeper->heap.pages);
 	keeper->heap.slots = slots;
@@ -133,7 +141,12 @@ static uint64_t reap_nothing(struct sy_cache *cache)
 	return 0;
 }
 
-static const struct sy_policy patient = { .name = "patient", .shrink = shrink, .reap = reap_nothing };
+static uint64_t reclaim_nothing(struct sy_heap *heap)
+{
+	return sy__heap_give(heap, reap_nothing);
+}
+
+static const struct sy__heap_hooks patient = { .reclaim = reclaim_nothing, .reclaim_urgently = reclaim };
 
 /* A policy that keeps its memory while there is some gives it up for a request that would fail. */
 static void test_rescue(void)
@@ -142,7 +155,7 @@ static void test_rescue(void)
 	struct sy_pages *pages = keeper_on(&keeper, 8192, 1);
 	struct sy_pages_counts counts;
 
-	keeper.heap.policy = &patient;
+	keeper.heap.hooks = &patient;
 	for (keeper.kept_count = 0; keeper.kept_count < 512; keeper.kept_count++)
 		CHECK((keeper.kept[keeper.kept_count] = sy__pages_take(&keeper.heap, 0, 2, 0, SY_ANY_NODE, SY_USE_SLAB)));
 	while (!keeper.shrinks)

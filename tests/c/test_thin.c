@@ -196,7 +196,7 @@ static void watch_some(struct sy_heap *heap, unsigned objects)
 /* Pages that a program leaves here and there go, now and then. */
 static void leftovers(void)
 {
-	struct sy_heap heap = { .elsewhere = 0 };
+	struct sy_heap heap = { .mmap_threshold = 0 };
 
 	emptied = 0;
 	for (unsigned i = 0; i < 4 * EMPTIED; i++) {
@@ -212,63 +212,63 @@ static void leftovers(void)
  * twice as many. */
 static void elsewhere(void)
 {
-	struct sy_heap heap = { .elsewhere = 0 };
+	struct sy_heap heap = { .mmap_threshold = 0 };
 
 	touched = 0;
 	touch(0, 512, 512);
 	sy__thin_learn(&heap, world, 60 * PAGE); /* too small to count */
 	learn_from(&heap, LEAST_KNOWN - 1);
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 	touch(0, 512, 1);
 	learn_from(&heap, 1);
 	touch(0, 512, 100);
 	learn_from(&heap, LEAST_KNOWN);
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
-	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 	CHECK(!sy__thin_was_mistaken(&heap));
 	asked = 0;
 	for (unsigned i = 0; i < 4 * LOOKED_AT; i++)
 		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
 	CHECK_EQUAL(asked, 8); /* two windows of one in four */
 	touch(0, 512, 2);
-	for (unsigned i = 0; i < 2 * LOOKED_AT && heap.elsewhere; i++)
+	for (unsigned i = 0; i < 2 * LOOKED_AT && heap.mmap_threshold; i++)
 		sy__thin_is(&heap, world, 512 * PAGE);
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 	CHECK(sy__thin_was_mistaken(&heap));
 	CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
 	touch(0, 512, 512);
 	learn_from(&heap, 2 * LEAST_KNOWN + 1); /* and for the two last, which were touched */
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
-	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 	CHECK(!sy__thin_was_mistaken(&heap));
 	learn_from(&heap, 100);
 	CHECK(sy__thin_is_over(&heap) && !sy__thin_is_over(&heap));
 	learn_from(&heap, 2 * LEAST_KNOWN - 1); /* as many more as it takes now */
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
-	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 }
 
 /* However often it was wrong, it may begin anew. */
 static void mistaken(void)
 {
-	struct sy_heap heap = { .elsewhere = 0 };
+	struct sy_heap heap = { .mmap_threshold = 0 };
 
 	mistakes = 70;
 	touched = 0;
 	touch(0, 512, 512);
 	learn_from(&heap, (LEAST_KNOWN << MOST_DOUBLINGS) - 1);
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
-	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 }
 
 /* What a program takes and does not touch, though it has taken many others since, counts by its pages. */
 static void alive(void)
 {
-	struct sy_heap heap = { .elsewhere = 0 };
+	struct sy_heap heap = { .mmap_threshold = 0 };
 	unsigned enough = LEAST_SEEN / 512;
 
 	touched = 0;
@@ -284,20 +284,20 @@ static void alive(void)
 	learn_from(&heap, 1);
 	touch(0, 512, 512);
 	watch_some(&heap, enough - 1);
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 	watch_some(&heap, 1);
-	CHECK_EQUAL(heap.elsewhere, 64 * PAGE);
+	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 	for (unsigned i = 0; i < 1000; i++)
 		sy__thin_watch(&heap, world, 60 * PAGE); /* too small to count */
 	touch(0, 512, 1);
 	watch_some(&heap, MOST_TOUCHED + 1);
-	CHECK_EQUAL(heap.elsewhere, 0);
+	CHECK_EQUAL(heap.mmap_threshold, 0);
 }
 
 /* Objects that are touched are seldom looked at, and no more of them than shows it. */
 static void looks(void)
 {
-	struct sy_heap heap = { .elsewhere = 0 };
+	struct sy_heap heap = { .mmap_threshold = 0 };
 
 	touch(0, 512, 1);
 	learn_from(&heap, 1);
@@ -310,7 +310,7 @@ static void looks(void)
 /* Pages in one place are found in a look at all; few of them are few. */
 static void clusters(void)
 {
-	struct sy_heap heap = { .elsewhere = 0 };
+	struct sy_heap heap = { .mmap_threshold = 0 };
 
 	touched = 0;
 	touch(100, 60, 1);

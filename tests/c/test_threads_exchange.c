@@ -20,17 +20,17 @@ static void *objects[TAKEN];
 /* Where there is room for marks of pages. */
 static bool marks(void)
 {
-	return SY__HEADS_MOST_MARK > 0;
+	return SY__PAGE_MAP_MOST_MARK > 0;
 }
 
 /* Whether the slab that the objects are of is marked, as all its pages say. */
 static bool is_marked(void)
 {
-	const struct sy__heads *heads = &sy__yard_heap(heap)->heads;
+	const struct sy__page_map *heads = &sy__yard_heap(heap)->heads;
 	size_t marked = 0;
 
 	for (const char *page = objects[0]; page < (const char *)objects[0] + SLAB; page += SY_PAGE_SIZE)
-		marked += sy__heads_is_marked(sy__heads_word(heads, sy__heads_index(heads, page)));
+		marked += sy__page_map_is_marked(sy__page_map_word(heads, sy__page_map_index(heads, page)));
 	CHECK(!marked || marked == SLAB / SY_PAGE_SIZE);
 	return marked;
 }
@@ -38,7 +38,7 @@ static bool is_marked(void)
 /* The caller's. */
 static struct sy__yard_slot *slot(void)
 {
-	struct sy_page *page = sy__heads_of(&sy__yard_heap(heap)->heads, objects[0]);
+	struct sy_page *page = sy__page_map_of(&sy__yard_heap(heap)->heads, objects[0]);
 
 	return sy__yard_slot_here(sy__yard_slab(page)->cache->slots, sy__call_here());
 }
@@ -209,7 +209,7 @@ static void rows_go_home(unsigned count)
 
 	open_slab();
 	run(only_gives, count);
-	word = sy__yard_look(sy__heads_of(&sy__yard_heap(heap)->heads, objects[0]));
+	word = sy__yard_look(sy__page_map_of(&sy__yard_heap(heap)->heads, objects[0]));
 	CHECK_EQUAL(sy__yard_word_objects(word) - sy__yard_word_in_use(word), count);
 	for (unsigned i = 0; i < count && sy__yard_is_enough(word, count); i++) { /* else the slab waits for more */
 		void *again = sy_malloc(heap, SIZE, 0);

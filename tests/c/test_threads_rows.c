@@ -1,9 +1,9 @@
 /*
- * Runs that slots keep (core/rows.c): what is served by them and what is not, how much they are at most, when none is kept, and
+ * Runs that slots keep (core/backend/run_cache.c): what is served by them and what is not, how much they are at most, when none is kept, and
  * everybody who gives them back.
  */
-#include "core/large.h"
-#include "core/rows.h"
+#include "core/backend/large.h"
+#include "core/backend/run_cache.h"
 #include "threads_support.h"
 
 #define PAGE SY_PAGE_SIZE
@@ -242,15 +242,15 @@ static void in_vain(const char *policy)
 	for (unsigned i = 0; i < 3; i++)
 		keep(heap, 900);
 	sy_heap_shrink(heap);
-	for (unsigned i = 0; i <= SY__ROWS_IN_VAIN + SY__ROWS; i++) {
+	for (unsigned i = 0; i <= SY__RUN_CACHE_IN_VAIN + SY__RUN_CACHE_RUNS; i++) {
 		keep(heap, sizes[i % 10]);
-		CHECK(held(heap) > 0 || i == SY__ROWS_IN_VAIN + SY__ROWS);
+		CHECK(held(heap) > 0 || i == SY__RUN_CACHE_IN_VAIN + SY__RUN_CACHE_RUNS);
 	}
 	for (unsigned i = 0; i < 256; i++) {
 		keep(heap, sizes[i % 10]);
 		kept += held(heap) > 0;
 	}
-	CHECK(kept >= SY__ROWS_IN_VAIN && kept < 128);
+	CHECK(kept >= SY__RUN_CACHE_IN_VAIN && kept < 128);
 	for (unsigned i = 0; i < 256; i++)
 		keep(heap, 90);
 	CHECK(held(heap) >= 90);
@@ -325,7 +325,7 @@ static void served_elsewhere(struct sy_heap *heap)
 	heap->leaves = leaves;
 	sy_mfree(heap, object);
 	CHECK_EQUAL(left.times, 0);
-	heap->elsewhere = 64 * PAGE;
+	heap->mmap_threshold = 64 * PAGE;
 	CHECK(sy_malloc(heap, 65 * PAGE, 0) == NULL && sy_malloc(heap, 65 * PAGE, SY_ZERO) == NULL);
 	CHECK(get(heap, 300) == object);
 	CHECK(sy_malloc(heap, 300 * PAGE, 0) == NULL);
@@ -335,7 +335,7 @@ static void served_elsewhere(struct sy_heap *heap)
 	CHECK_EQUAL(left.times, 2);
 	CHECK(left.pages == object || left.bytes == 64 * PAGE);
 	CHECK_EQUAL(held(heap), 0);
-	heap->elsewhere = 0;
+	heap->mmap_threshold = 0;
 	heap->comes = heap->leaves;
 	heap->leaves = NULL;
 	left.times = 0;

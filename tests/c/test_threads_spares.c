@@ -3,7 +3,7 @@
  * request of pages, in order of addresses; and go when it needs memory for something else, when its cache shrinks, after a
  * while, and with the thread. Where again and again memory had to come even so, none is kept for a while.
  */
-#include "core/rows.h"
+#include "core/backend/run_cache.h"
 #include "threads_heap.h"
 
 #define SIZE 1000

@@ -98,11 +98,11 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
  * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
 static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
-	uintptr_t word = sy__heads_word(&sy__yard_heap(heap)->heads, at);
+	uintptr_t word = sy__page_map_word(&sy__yard_heap(heap)->heads, at);
 	ptrdiff_t here = sy__call_here();
 	struct sy_page *page = (struct sy_page *)word;
 
-	if (sy__unlikely(sy__heads_is_marked(word)))
+	if (sy__unlikely(sy__page_map_is_marked(word)))
 		sy__yard_kfree_gathering(object, heap, word, here);
 	else if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_here(here, 0)))
 		sy__yard_put_owned(here, page, object, 0);
@@ -113,8 +113,8 @@ static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap, size
 /* In a call: of any address. NULL, which many programs free often, is found out like whatever isn't the heap's. */
 static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 {
-	const struct sy__heads *heads = &sy__yard_heap(heap)->heads;
-	size_t page = sy__heads_index(heads, object);
+	const struct sy__page_map *heads = &sy__yard_heap(heap)->heads;
+	size_t page = sy__page_map_index(heads, object);
 
 	if (sy__likely(page < heads->pages)) {
 		sy__yard_kfree_other(object, heap, page);
@@ -128,13 +128,13 @@ static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 /* Of any address: bytes that may be written of an object in a slab, which nobody changes while it is in use; 0: it is in none. */
 static inline size_t sy__yard_room_here(const void *object, struct sy_heap *heap)
 {
-	const struct sy__heads *heads = &sy__yard_heap(heap)->heads;
-	size_t at = sy__heads_index(heads, object);
+	const struct sy__page_map *heads = &sy__yard_heap(heap)->heads;
+	size_t at = sy__page_map_index(heads, object);
 	struct sy_page *page;
 
 	if (sy__unlikely(at >= heads->pages))
 		return 0;
-	page = sy__heads_at(heads, at);
+	page = sy__page_map_at(heads, at);
 	return sy__likely(sy__page_is_slab(page)) ? sy__yard_slab(page)->cache->cache.object_size : 0;
 }
 

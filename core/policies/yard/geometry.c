@@ -21,7 +21,7 @@
  */
 #include "../../geometry.h"
 #include "../../merge.h"
-#include "../../metadata.h"
+#include "../../backend/metadata.h"
 #include "yard.h"
 
 #define WORD sizeof(void *)
@@ -238,7 +238,7 @@ static uint32_t sheaf_limit(const struct sy__yard_cache *yard)
 	uint32_t most = (uint32_t)(SHEAF_BYTES / yard->cache.size);
 
 	if (!may_keep_strays(yard) || !(yard->cache.flags & SY_CACHE_KMALLOC) || yard->cache.size <= SY__KMALLOC_SMALL ||
-	    SY__HEADS_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
+	    SY__PAGE_MAP_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
 		return 0;
 	if (heap->tunables[YARD_SHEAF] != SY_TUNABLE_AUTO)
 		return (uint32_t)heap->tunables[YARD_SHEAF];
@@ -258,7 +258,7 @@ static char *make_slots(struct sy__yard_cache *yard)
 	if (state && !heap->threads)
 		yard->slots = (struct sy__yard_slot *)(void *)(state + nodes_bytes);
 	else if (state)
-		yard->slots = sy__lines_take(heap, sizeof(struct sy__yard_slot));
+		yard->slots = sy__slot_areas_take(heap, sizeof(struct sy__yard_slot));
 	if (!yard->slots)
 		sy__metadata_give(heap, state, yard->state_bytes);
 	return yard->slots ? state : NULL;

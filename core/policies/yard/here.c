@@ -24,17 +24,17 @@
  * the node or the page allocator, one call in hundreds, is a slow call. Filling a cache with 10,000 objects and freeing them in
  * any order costs less than three times as much as hot pairs do.
  *
- * These frees find the slab by one look at the page's word (core/heads.h), without the descriptors of the slab's other pages,
+ * These frees find the slab by one look at the page's word (core/backend/page_map.h), without the descriptors of the slab's other pages,
  * and the slab says whether the slot owns it. What kfree can't serve so, a slab of a cache whose links are behind the objects
  * or a large allocation, bears no mark that it takes for its own. Large ones are kept, and served again, within the fast call
- * (core/rows.h). Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever found.
+ * (core/backend/run_cache.h). Sizes between, which no class serves either, have `nowhere`: slots in which nothing is ever found.
  *
  * The dummy slot (struct sy_here in types.h) has no free object and no active slab, hence takes neither fast path; no slab
  * bears its mark, it has nothing to go on to, and whoever would have it own or push something looks first whether it is the
  * dummy. So nothing is ever written to it.
  */
-#include "../../metadata.h"
-#include "../../rows.h"
+#include "../../backend/metadata.h"
+#include "../../backend/run_cache.h"
 #include "fast.h"
 
 /* Objects from the node or from new pages. */
@@ -280,7 +280,7 @@ static inline void put_into(struct sy__yard_cache *cache, struct sy_page *page, 
 /* Frees of other objects than the one that was handed out last, in a call. */
 static inline void free_other(struct sy__yard_cache *cache, void *object, size_t offset)
 {
-	put_into(cache, sy__heads_of(&sy__yard_heap(cache->cache.heap)->heads, object), object, offset, sy__call_here());
+	put_into(cache, sy__page_map_of(&sy__yard_heap(cache->cache.heap)->heads, object), object, offset, sy__call_here());
 }
 
 static SY__OUT_OF_LINE void free_other_here(struct sy__yard_cache *cache, void *object)
@@ -399,7 +399,7 @@ static SY__OUT_OF_LINE void *large_here(size_t size, struct sy_heap *heap)
 	void *object = NULL;
 
 	if (sy__likely(size && here != SY__DUMMY_HERE) && !sy__tick_is_due())
-		object = sy__large_again(heap, sy__rows_here(heap, here), size);
+		object = sy__large_again(heap, sy__run_cache_here(heap, here), size);
 	if (sy__unlikely(!object))
 		return sy__here_malloc(size, heap);
 	sy__call_end();
@@ -427,7 +427,7 @@ static void *malloc_here(size_t size, struct sy_heap *heap)
 
 static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
-	if (sy__likely(here != SY__DUMMY_HERE && sy__large_keep(heap, sy__rows_here(heap, here), page)))
+	if (sy__likely(here != SY__DUMMY_HERE && sy__large_keep(heap, sy__run_cache_here(heap, here), page)))
 		sy__call_end();
 	else
 		sy__here_kfree(object, heap);
@@ -455,16 +455,16 @@ static inline bool ends_exchange(const struct sy__yard_cache *cache, struct sy_p
 {
 	if (sy__yard_owner(sy__yard_slab(page)) != sy__yard_mark_here(here, 0))
 		return false;
-	sy__yard_set_heads(cache, page, 0);
+	sy__yard_set_page_map(cache, page, 0);
 	return true;
 }
 
 /* Of a page with a mark, to its slab, in a call that ends; or it is looked at. */
 static SY__OUT_OF_LINE void put_marked_here(void *object, uintptr_t word, ptrdiff_t here, bool looks)
 {
-	struct sy_page *page = sy__heads_block(word);
+	struct sy_page *page = sy__page_map_block(word);
 	struct sy__yard_cache *cache = sy__yard_slab(page)->cache;
-	bool is_exchanged = sy__heads_mark(word) == cache->exchanged_mark;
+	bool is_exchanged = sy__page_map_mark(word) == cache->exchanged_mark;
 
 	if (!(is_exchanged && ends_exchange(cache, page, here)) && looks)
 		look_at_stray_here(cache, page, object);
@@ -512,7 +512,7 @@ static inline void keep_exchanged(struct sy__yard_slot *own, void *object, uintp
  * dummy has none. */
 SY__OUT_OF_LINE void sy__yard_kfree_gathering(void *object, struct sy_heap *heap, uintptr_t word, ptrdiff_t here)
 {
-	unsigned number = sy__heads_number(word);
+	unsigned number = sy__page_map_number(word);
 	struct sy__yard_slot *own = sy__yard_slot_here(sy__yard_heap(heap)->sizes->classes[number & SY__YARD_CLASS], here);
 
 	if (number & SY__YARD_EXCHANGED)
@@ -526,7 +526,7 @@ SY__OUT_OF_LINE void sy__yard_kfree_gathering(void *object, struct sy_heap *heap
 static void kfree_here(void *object, struct sy_heap *heap)
 {
 	if (sy__unlikely(!sy__call_begin_with(object)))
-		sy__yard_kfree_other(object, heap, sy__heads_index(&sy__yard_heap(heap)->heads, object));
+		sy__yard_kfree_other(object, heap, sy__page_map_index(&sy__yard_heap(heap)->heads, object));
 	else
 		sy__yard_put_here(object, 0);
 }
@@ -571,9 +571,9 @@ static void fill_sizes(struct sy__yard_sizes *sizes, const struct sy__yard_heap 
 
 		sizes->classes[class] = cache->slots;
 		if (cache->sheaf_limit)
-			cache->sheaf_mark = (uint8_t)(SY__HEADS_MARKED | class);
-		else if (SY__HEADS_MOST_MARK && cache->stray_limit)
-			cache->exchanged_mark = (uint8_t)(SY__HEADS_MARKED | SY__YARD_EXCHANGED | class);
+			cache->sheaf_mark = (uint8_t)(SY__PAGE_MAP_MARKED | class);
+		else if (SY__PAGE_MAP_MOST_MARK && cache->stray_limit)
+			cache->exchanged_mark = (uint8_t)(SY__PAGE_MAP_MARKED | SY__YARD_EXCHANGED | class);
 	}
 	if (has_gap(yard))
 		sizes->classes[kmalloc->medium_class[SY__KMALLOC_STEPS - 1]] = yard->nowhere;
@@ -586,9 +586,9 @@ bool sy__yard_here_init(struct sy__yard_heap *yard)
 {
 	struct sy_heap *heap = &yard->heap;
 
-	if (has_gap(yard) && !(yard->nowhere = sy__lines_take(heap, sizeof(*yard->nowhere))))
+	if (has_gap(yard) && !(yard->nowhere = sy__slot_areas_take(heap, sizeof(*yard->nowhere))))
 		return false;
-	if (!sy__heads_create(&yard->heads, heap))
+	if (!sy__page_map_create(&yard->heads, heap))
 		return false;
 	fill_sizes(yard->sizes, yard);
 	return true;
@@ -596,19 +596,19 @@ bool sy__yard_here_init(struct sy__yard_heap *yard)
 
 void sy__yard_here_fini(struct sy_heap *heap)
 {
-	sy__heads_destroy(&sy__yard_heap(heap)->heads);
+	sy__page_map_destroy(&sy__yard_heap(heap)->heads);
 }
 
 /* Of a heap without threads there are no heads. */
-bool sy__yard_reach(struct sy_heap *heap, size_t pages)
+bool sy__yard_reservation(struct sy_heap *heap, size_t pages)
 {
-	return !heap->threads || sy__heads_reach(&sy__yard_heap(heap)->heads, pages);
+	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->heads, pages);
 }
 
 /* What is said of a slab's pages. False: no memory; never where it was said before. */
-bool sy__yard_set_heads(const struct sy__yard_cache *cache, struct sy_page *page, unsigned mark)
+bool sy__yard_set_page_map(const struct sy__yard_cache *cache, struct sy_page *page, unsigned mark)
 {
 	struct sy__yard_heap *yard = sy__yard_heap(cache->cache.heap);
 
-	return sy__heads_set(&yard->heads, &yard->heap, page, (size_t)1 << sy__page_order(page), mark);
+	return sy__page_map_set(&yard->heads, &yard->heap, page, (size_t)1 << sy__page_order(page), mark);
 }

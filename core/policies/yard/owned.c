@@ -43,7 +43,7 @@
  * Spares. A slot that asks the page allocator for a slab after it gave one back keeps one more empty slab from then on, up to
  * SPARE_BYTES: a program that frees what it has as a whole, and allocates as much again, would have its slabs end and begin
  * each time, which is most of what it then waits for. They hardly add to what a program has at most, as they go before the slot
- * gets pages that had no memory yet (core/rows.c); if it gets such pages even so, and again and again, it keeps none until the
+ * gets pages that had no memory yet (core/backend/run_cache.c); if it gets such pages even so, and again and again, it keeps none until the
  * heap settles, which is each second. Then they go as well, and how many are needed is found out anew. What is in the empty
  * slabs of a slot that keeps spares has left the processor's caches, and each allocation would wait for its object's link, which
  * says where the next one is: there each of them is carved anew. Of slabs that others have filled it is the node that keeps some

@@ -29,7 +29,7 @@
  * has begun, each would have its slabs beside those of the one before.
  *
  * Exchanged slabs. If nobody has ended, the slab is one whose objects threads exchange, and even to look at it, at each free, is
- * to wait for what the other processor wrote there. So the one in SY__YARD_STRAYS_TO_ONE marks the slab's pages (core/heads.h):
+ * to wait for what the other processor wrote there. So the one in SY__YARD_STRAYS_TO_ONE marks the slab's pages (core/backend/page_map.h):
  * from then on kfree keeps its objects as strays without a look at the slab, whosever it is, its owner's as well. Of them one in
  * SY__YARD_STRAYS_TO_ONE is looked at too, and all for which there is no room. If that is the owner's, it takes the mark away: of
  * slabs whose objects threads exchange for good most bear it, as most who look are others; slabs that have come to be worked in
@@ -56,7 +56,7 @@
  * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full
  * slab, which they make the slot's by an exchange, and most allocations take up a slab for one object; and each waits for a
  * slab's descriptor that is in no cache. So what kfree gives back of size classes above SY__KMALLOC_SMALL becomes a stray at
- * once, whosever slab it is of: nobody looks at the slab, as the word of the object's page (core/heads.h) bears a mark that
+ * once, whosever slab it is of: nobody looks at the slab, as the word of the object's page (core/backend/page_map.h) bears a mark that
  * says which class it is. Such strays gather right on the slot's freelist, up to sheaf_limit (own->sheaf; 0 before the slot
  * has had an active slab), if that is empty or made of strays, as own->astray says: then it has nothing to do with the active
  * slab, which waits beside it with what is held in it and not carved; who gives that slab up sends the freelist home first.
@@ -251,9 +251,9 @@ static bool inherited(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 /* Whether the slab is to be marked, and the object's page is not yet: others read those words all the time. */
 static bool wants_mark(const struct sy__yard_cache *cache, const void *object)
 {
-	const struct sy__heads *heads = &sy__yard_heap(cache->cache.heap)->heads;
+	const struct sy__page_map *heads = &sy__yard_heap(cache->cache.heap)->heads;
 
-	return cache->exchanged_mark && !sy__heads_is_marked(sy__heads_word(heads, sy__heads_index(heads, object)));
+	return cache->exchanged_mark && !sy__page_map_is_marked(sy__page_map_word(heads, sy__page_map_index(heads, object)));
 }
 
 /* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in
@@ -261,7 +261,7 @@ static bool wants_mark(const struct sy__yard_cache *cache, const void *object)
 void sy__yard_look_at_stray(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
 	if (!inherited(cache, slot, sy__yard_slab(page)) && wants_mark(cache, object))
-		sy__yard_set_heads(cache, page, cache->exchanged_mark);
+		sy__yard_set_page_map(cache, page, cache->exchanged_mark);
 	sy__yard_free_owned(cache, slot, page, object);
 }
 

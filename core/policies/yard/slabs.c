@@ -26,7 +26,7 @@
 #include "../../deferred.h"
 #include "../../geometry.h"
 #include "../../here.h"
-#include "../../metadata.h"
+#include "../../backend/metadata.h"
 #include "yard.h"
 
 #define WARM_BYTES ((size_t)16 << 10) /* of a slab without an object in use, that a thread leaves when it ends, at most */
@@ -112,7 +112,7 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, u
 
 	if (!page)
 		return NULL;
-	if (cache->cache.heap->threads && !sy__yard_set_heads(cache, page, cache->sheaf_mark)) {
+	if (cache->cache.heap->threads && !sy__yard_set_page_map(cache, page, cache->sheaf_mark)) {
 		sy__pages_give(cache->cache.heap, slot, page);
 		return NULL;
 	}
@@ -624,5 +624,5 @@ void sy__yard_cache_fini(struct sy_cache *cache)
 	sy__deferred_finish(cache->heap, belongs_to, cache);
 	sy__metadata_give(cache->heap, yard->nodes, yard->state_bytes);
 	if (sy__yard_slots_own(yard))
-		sy__lines_give(cache->heap, yard->slots, sizeof(*yard->slots));
+		sy__slot_areas_give(cache->heap, yard->slots, sizeof(*yard->slots));
 }

@@ -109,7 +109,7 @@ static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t si
 	struct sy__yard_heap *yard = sy__yard_heap(heap);
 	void *object = sy__large_alloc(heap, slot, size, flags, node);
 
-	if (sy__likely(!object || !heap->threads || sy__heads_set(&yard->heads, heap, sy__page_of(heap, object), 1, 0)))
+	if (sy__likely(!object || !heap->threads || sy__page_map_set(&yard->heads, heap, sy__page_of(heap, object), 1, 0)))
 		return object;
 	sy__large_give(heap, slot, sy__head_of(heap, object)); /* whose head nobody would find */
 	return NULL;
@@ -539,7 +539,7 @@ static bool yard_heap_init(struct sy_heap *heap)
 /* As kfree does, in a heap of threads: what a program asks the size of, it often frees next. */
 static struct sy_page *head_of_any(struct sy_heap *heap, const void *object)
 {
-	return heap->threads ? sy__heads_of(&sy__yard_heap(heap)->heads, object) : sy__head_of(heap, object);
+	return heap->threads ? sy__page_map_of(&sy__yard_heap(heap)->heads, object) : sy__head_of(heap, object);
 }
 
 static size_t yard_usable_size(struct sy_heap *heap, const void *object)
@@ -598,7 +598,7 @@ const struct sy_policy sy__yard = {
 	.end_spares = sy__yard_end_spares,
 	.trim = sy__yard_trim,
 	.drain = sy__yard_drain,
-	.reach = sy__yard_reach,
+	.reservation_changes = sy__yard_reservation,
 	.grace_passed = sy__yard_grace_passed,
 	.counts = sy__yard_counts,
 	.geometry = sy__yard_geometry,

@@ -2,12 +2,12 @@
 #ifndef SY_YARD_H
 #define SY_YARD_H
 
-#include "../../heads.h"
+#include "../../backend/page_map.h"
 #include "../../kmalloc.h"
-#include "../../lines.h"
+#include "../../backend/slot_areas.h"
 #include "../../list.h"
 #include "../../page_interface.h"
-#include "../../rows.h"
+#include "../../backend/run_cache.h"
 #include "word.h"
 
 enum sy__yard_tunable {
@@ -120,7 +120,7 @@ struct sy__yard_node {
 struct sy__yard_cache {
 	struct sy_cache cache;
 	struct sy__yard_slot *slots; /* slot 0's; the others' follow, */
-	size_t stride;         /* so many bytes apart; in a heap of threads by core/lines.h, with the dummy's in front */
+	size_t stride;         /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
 	uint32_t offset;       /* bytes from an object's start to its free pointer */
 	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none, and in heaps of threads own no full
 	                        * slab that they free into; there of other slabs: */
@@ -128,7 +128,7 @@ struct sy__yard_cache {
 	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
 	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
 	uint16_t sheaf_limit;  /* strays that kfree gathers on a slot's freelist; 0: it does not */
-	uint8_t sheaf_mark;    /* if it does, of all pages (core/heads.h): the number of the class; else 0 */
+	uint8_t sheaf_mark;    /* if it does, of all pages (core/backend/page_map.h): the number of the class; else 0 */
 	uint8_t exchanged_mark; /* else, of pages of slabs whose objects are exchanged; 0: it has no such */
 	uint8_t row;           /* strays that slots keep which have no active slab; 0: none */
 	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
@@ -152,7 +152,7 @@ struct sy__yard_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
 	/* Of heaps of threads: */
-	struct sy__heads heads;        /* the first page of the block that a page is of */
+	struct sy__page_map heads;        /* the first page of the block that a page is of */
 	unsigned looked_at;            /* counts looks at classes (slabs.c); anybody's, relaxed: a hint */
 	size_t sparing;                /* nodes of caches that keep empty slabs as they are needed again and again (nodes.c); the same */
 	struct sy__yard_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
@@ -557,9 +557,9 @@ SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *, void *object);
 extern const struct sy_here sy__yard_here;
 bool sy__yard_here_init(struct sy__yard_heap *);
 void sy__yard_here_fini(struct sy_heap *);
-bool sy__yard_reach(struct sy_heap *, size_t pages);
+bool sy__yard_reservation(struct sy_heap *, size_t pages);
 void sy__yard_choose_here(struct sy__yard_cache *);
-bool sy__yard_set_heads(const struct sy__yard_cache *, struct sy_page *, unsigned mark);
+bool sy__yard_set_page_map(const struct sy__yard_cache *, struct sy_page *, unsigned mark);
 
 /* owned.c, for heaps of threads: what slots own. */
 void *sy__yard_refill(struct sy__yard_cache *, struct sy__yard_slot *);

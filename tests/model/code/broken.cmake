@@ -186,14 +186,14 @@ slabyard_broken(sent_unlocked queues "slqb" "a race.*in execution" core/policies
 	before]])
 
 # A kept run is put there without a release; its owner takes it by a load and a store. The same of others, without an acquire.
-slabyard_broken(rows_no_release rows "ends" "a race.*in execution" core/large.c [[
-#include "rows.h"
+slabyard_broken(rows_no_release rows "ends" "a race.*in execution" core/backend/large.c [[
+#include "run_cache.h"
 ]] [[
 #define __atomic_store_n(word, value, order) __atomic_store_n(word, value, __ATOMIC_RELAXED)
-#include "rows.h"
+#include "run_cache.h"
 ]])
-slabyard_broken(rows_taken_by_store rows "ends" "in execution" core/large.c [[
-#include "rows.h"
+slabyard_broken(rows_taken_by_store rows "ends" "in execution" core/backend/large.c [[
+#include "run_cache.h"
 ]] [[
 static inline uint32_t by_store(uint32_t *word)
 {
@@ -203,14 +203,14 @@ static inline uint32_t by_store(uint32_t *word)
 	return old;
 }
 #define __atomic_exchange_n(word, value, order) by_store(word)
-#include "rows.h"
+#include "run_cache.h"
 #undef __atomic_exchange_n
 ]])
-slabyard_broken(rows_no_acquire rows "ends" "a race.*in execution" core/rows.c [[
-? sy__rows_take_out(rows, place) : 0;]] [[
+slabyard_broken(rows_no_acquire rows "ends" "a race.*in execution" core/backend/run_cache.c [[
+? sy__run_cache_take_out(rows, place) : 0;]] [[
 ? __atomic_exchange_n(&rows->first[place], 0u, __ATOMIC_RELAXED) : 0;]])
-slabyard_broken(rows_ended_by_store rows "ends twice" "in execution" core/rows.c [[
-	uint32_t number = __atomic_load_n(&rows->first[place], __ATOMIC_RELAXED) ? sy__rows_take_out(rows, place) : 0;
+slabyard_broken(rows_ended_by_store rows "ends twice" "in execution" core/backend/run_cache.c [[
+	uint32_t number = __atomic_load_n(&rows->first[place], __ATOMIC_RELAXED) ? sy__run_cache_take_out(rows, place) : 0;
 ]] [[
 	uint32_t number = __atomic_load_n(&rows->first[place], __ATOMIC_ACQUIRE);
 
@@ -219,42 +219,42 @@ slabyard_broken(rows_ended_by_store rows "ends twice" "in execution" core/rows.c
 ]])
 
 # Who takes one away leaves its number. A slot's end forgets its runs; so does who makes room for another.
-slabyard_broken(rows_left rows "ends" "in execution" core/rows.c [[
-? sy__rows_take_out(rows, place) : 0;]] [[
+slabyard_broken(rows_left rows "ends" "in execution" core/backend/run_cache.c [[
+? sy__run_cache_take_out(rows, place) : 0;]] [[
 ? __atomic_load_n(&rows->first[place], __ATOMIC_ACQUIRE) : 0;]])
-slabyard_broken(rows_forgotten rows "slot ends" "in execution" core/rows.c [[
+slabyard_broken(rows_forgotten rows "slot ends" "in execution" core/backend/run_cache.c [[
 		end_one(heap, slot, own, place);
-		sy__rows_forget(own, place);]] [[
+		sy__run_cache_forget(own, place);]] [[
 		__atomic_store_n(&own->first[place], 0u, __ATOMIC_RELAXED);
-		sy__rows_forget(own, place);]])
-slabyard_broken(rows_room_lost rows "room" "in execution" core/rows.c [[
+		sy__run_cache_forget(own, place);]])
+slabyard_broken(rows_room_lost rows "room" "in execution" core/backend/run_cache.c [[
 		if (end_one(heap, slot, own, own->oldest))
 			own->in_vain++;
 ]] [[
 ]])
 
 # That nothing is kept is said after the look, not before. What lives is counted by a plain sum; and a run is kept twice.
-slabyard_broken(rows_said_late rows "ends twice" "nobody would look.*in execution" core/rows.c [[
+slabyard_broken(rows_said_late rows "ends twice" "nobody would look.*in execution" core/backend/run_cache.c [[
 	uint64_t pages = 0;
 
-	__atomic_store_n(&heap->rows_kept, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&heap->run_cache_kept, false, __ATOMIC_RELAXED);
 	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
-		for (unsigned place = 0; place < SY__ROWS; place++)
-			pages += end_one(heap, slot, sy__rows_of(heap, slot), place);
+		for (unsigned place = 0; place < SY__RUN_CACHE_RUNS; place++)
+			pages += end_one(heap, slot, sy__run_cache_of(heap, slot), place);
 ]] [[
 	uint64_t pages = 0;
 
 	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
-		for (unsigned place = 0; place < SY__ROWS; place++)
-			pages += end_one(heap, slot, sy__rows_of(heap, slot), place);
-	__atomic_store_n(&heap->rows_kept, false, __ATOMIC_RELAXED);
+		for (unsigned place = 0; place < SY__RUN_CACHE_RUNS; place++)
+			pages += end_one(heap, slot, sy__run_cache_of(heap, slot), place);
+	__atomic_store_n(&heap->run_cache_kept, false, __ATOMIC_RELAXED);
 ]])
-slabyard_broken(rows_plain_sum rows "counts" "a race.*in execution" core/large.c [[
+slabyard_broken(rows_plain_sum rows "counts" "a race.*in execution" core/backend/large.c [[
 	__atomic_store_n(&own->live, own->live + bytes, __ATOMIC_RELAXED);
 ]] [[
 	own->live += bytes;
 ]])
-slabyard_broken(rows_kept_twice rows "given twice" "in execution" core/large.c [[
+slabyard_broken(rows_kept_twice rows "given twice" "in execution" core/backend/large.c [[
 	if (sy__unlikely(is_kept(head)))
 		return true;
 ]] [[

@@ -142,6 +142,11 @@ void sy__source_discard(void *start, size_t bytes)
 	memset(start, 0, bytes);
 }
 
+void sy__on_slot_end(void (*function)(unsigned slot))
+{
+	(void)function;
+}
+
 void sy__source_prefer_huge(void *start, size_t bytes)
 {
 	(void)start;

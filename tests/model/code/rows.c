@@ -1,5 +1,5 @@
 /*
- * Runs of pages that slots keep whole (core/rows.c), at all interleavings of their owners with those who take them away: because
+ * Runs of pages that slots keep whole (core/backend/run_cache.c), at all interleavings of their owners with those who take them away: because
  * memory is wanted that isn't there, for a shrink, or as a slot ends. With a check, a walk and a sum of what lives beside.
  *
  * The heap is as a program's. Every page is somebody's or nobody's; who gets
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "core/here.h"
-#include "core/large.h"
-#include "core/rows.h"
+#include "core/backend/large.h"
+#include "core/backend/run_cache.h"
 #include "schedule.h"
 
 #define PAGES 4096u
@@ -32,7 +32,7 @@ static struct {
 
 static void become(const char *run, size_t bytes, uint8_t from, const char *wrong)
 {
-	size_t first = (size_t)(run - world.heap->rows_memory) / SY_PAGE_SIZE;
+	size_t first = (size_t)(run - world.heap->run_cache_memory) / SY_PAGE_SIZE;
 
 	for (size_t i = first; i < first + (bytes + SY_PAGE_SIZE - 1) / SY_PAGE_SIZE; i++) {
 		if (world.held[i] != from)
@@ -107,7 +107,7 @@ static void two_kept(void)
 
 static void all_kept(void)
 {
-	fill(SY__ROWS + 1, SY__ROWS);
+	fill(SY__RUN_CACHE_RUNS + 1, SY__RUN_CACHE_RUNS);
 }
 
 static void none_kept(void)
@@ -156,7 +156,7 @@ static void ends_slot(void)
 
 	give(0);
 	if (sy__call_enter(&slot)) {
-		sy__rows_end_slot(world.heap, slot);
+		sy__run_cache_end_slot(world.heap, slot);
 		sy__call_leave();
 	}
 }
@@ -188,7 +188,7 @@ static void ends_all(void)
 	unsigned slot;
 
 	if (sy__call_enter(&slot)) {
-		sy__rows_end(world.heap);
+		sy__run_cache_end(world.heap);
 		sy__call_leave();
 	}
 }
@@ -241,8 +241,8 @@ static void looks(void)
 static bool any_kept(void)
 {
 	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
-		for (unsigned place = 0; place < SY__ROWS; place++)
-			if (sy__rows_of(world.heap, slot)->first[place])
+		for (unsigned place = 0; place < SY__RUN_CACHE_RUNS; place++)
+			if (sy__run_cache_of(world.heap, slot)->first[place])
 				return true;
 	return false;
 }
@@ -258,7 +258,7 @@ static const char *verify(void)
 		return wrong;
 	if (live != sy__large_live(world.heap))
 		return "what lives is not what slots count";
-	if (any_kept() && !sy__rows_any(world.heap))
+	if (any_kept() && !sy__run_cache_any(world.heap))
 		return "a run is kept, and nobody would look for it";
 	model_on_slot(1);
 	for (unsigned i = 0; i < RUNS; i++)

@@ -42,7 +42,7 @@ static inline void world_open(const struct sy_policy *policy, bool threads, cons
 	model_share(&world, sizeof(world));
 	sy_heap_defaults(policy, &config);
 	config.threads = threads;
-	config.apart = true;
+	config.concurrent = true;
 	config.slots = 2 * WORLD_CPUS;
 	config.cpus = WORLD_CPUS;
 	for (; settings->tunable; settings++)

@@ -12,17 +12,16 @@
  * memory. So the extent around the large block that was freed last is tried first, and taken if all its memory is there and it
  * is at most RECENT_TIMES as large as the run; to take it however large it is would leave more holes.
  *
- * Where to look. The zone's map (free_map.c) tells extents at hardly any cost, so all are considered that lie within WINDOW pages
+ * Where to look. The zone's map (free_page_map.c) tells extents at hardly any cost, so all are considered that lie within WINDOW pages
  * around what was freed last: the whole of most heaps. Whether memory is there the blocks of an extent tell, each a cache line
  * that may be missing; only those are asked that are smaller than the best one that has all, and about as many as the run has
  * pages, MOST_HEADS at most: that costs less than using them. If nothing fits, blocks serve the request.
  *
- * A run is a row of blocks, each as large as its number and what is left of the run allow, hence owned and freed like any others.
- *
  * Locks. Searches run with the zone's lock held, and look at free blocks alone.
  */
-#include "pages.h"
-#include "../rows.h"
+#include "best_fit.h"
+
+#include "run_cache.h"
 
 #define LEAST_RUN (1u << SY__RUN_ORDER)
 #define WINDOW ((uint64_t)1 << 16) /* pages: 256 MiB */
@@ -43,53 +42,6 @@ struct search {
 	struct extent best;
 	unsigned heads;  /* looked at */
 };
-
-/* ---- Rows --------------------------------------------------------------------------------------------------------- */
-
-/* The first block of a row of so many pages from there on. */
-static unsigned row_order(uint64_t number, uint64_t pages)
-{
-	unsigned within = 63u - (unsigned)__builtin_clzll(pages), aligned = (unsigned)__builtin_ctzll(number | SY__MAX_BLOCK);
-
-	return within < aligned ? within : aligned;
-}
-
-/* A block of the row behind its first. */
-static void set_head(const struct sy_page *first, struct sy_page *head, unsigned order)
-{
-	head->zone = first->zone;
-	head->node = first->node;
-	head->bytes = 0;
-	sy__set_migrate(head, sy__migrate(first));
-	sy__set_use(head, sy__use(first));
-	__atomic_store_n(&head->order, (uint8_t)order, __ATOMIC_RELAXED);
-}
-
-/* The row behind its first block. */
-static void cut_behind(const struct sy_pages *pages, struct sy_page *first, uint64_t count)
-{
-	uint64_t number = sy__number(pages, first);
-	unsigned order;
-
-	for (uint64_t at = (uint64_t)1 << row_order(number, count); at < count; at += (uint64_t)1 << order) {
-		order = row_order(number + at, count - at);
-		set_head(first, first + at, order);
-	}
-}
-
-/* From here on others see the row. */
-static void cut_first(const struct sy_pages *pages, struct sy_page *first, uint64_t count)
-{
-	__atomic_store_n(&first->order, (uint8_t)row_order(sy__number(pages, first), count), __ATOMIC_RELEASE);
-}
-
-void sy__row_cut_block(const struct sy_pages *pages, struct sy_page *first, uint64_t count, unsigned order)
-{
-	cut_behind(pages, first, count);
-	for (uint64_t at = count; at < (uint64_t)1 << order; at += (uint64_t)1 << __builtin_ctzll(at))
-		set_head(first, first + at, (unsigned)__builtin_ctzll(at));
-	cut_first(pages, first, count);
-}
 
 /* ---- Searching ---------------------------------------------------------------------------------------------------- */
 
@@ -173,7 +125,7 @@ static void keep_rest(struct sy__zone *zone, struct sy_page *rest, const struct 
 {
 	while (rest < end) {
 		uint64_t number = sy__number(zone->pages, rest);
-		unsigned order = row_order(number, (uint64_t)(end - rest));
+		unsigned order = sy__run_order(number, (uint64_t)(end - rest));
 
 		rest->bytes = since;
 		if (since)
@@ -207,8 +159,7 @@ static struct sy_page *take(struct sy__zone *zone, struct sy_page *start, uint64
 	start->bytes = 0;
 	sy__set_migrate(start, SY_UNMOVABLE);
 	sy__set_use(start, use);
-	cut_behind(zone->pages, start, count);
-	cut_first(zone->pages, start, count);
+	sy__run_cut(zone->pages, start, count);
 	zone->served++;
 	zone->used[SY_USE_FREE] -= (int64_t)count;
 	zone->used[use] += (int64_t)count;
@@ -231,13 +182,13 @@ static void search_map(struct search *search)
 	struct extent extent = { 0, 0, 0 };
 
 	if (!search->zone->mapped)
-		sy__free_map_start(search->zone);
+		sy__free_page_map_start(search->zone);
 	set_window(search);
-	extent.pages = sy__free_map_around(search->zone, search->from, search->to, search->zone->recent, &extent.start);
+	extent.pages = sy__free_page_map_around(search->zone, search->from, search->to, search->zone->recent, &extent.start);
 	consider(search, extent);
 	search->heads = 0;
 	for (extent.start = search->from, extent.pages = 0; goes_on(search); consider(search, extent)) {
-		extent.pages = sy__free_map_next(search->zone, search->from, search->to, extent.start + extent.pages, &extent.start);
+		extent.pages = sy__free_page_map_next(search->zone, search->from, search->to, extent.start + extent.pages, &extent.start);
 		if (!extent.pages)
 			return;
 	}
@@ -247,7 +198,7 @@ static void search_map(struct search *search)
 static void search_again(struct search *search, struct sy_heap *heap, unsigned slot)
 {
 	sy__unlock(&search->zone->lock);
-	sy__rows_end(heap);
+	sy__run_cache_end(heap);
 	if (sy__spares_any(heap, slot))
 		sy__spares_end(heap, slot);
 	*search = (struct search){ .zone = search->zone, .wanted = search->wanted };
@@ -255,7 +206,7 @@ static void search_again(struct search *search, struct sy_heap *heap, unsigned s
 	search_map(search);
 }
 
-struct sy_page *sy__run_take(struct sy_heap *heap, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use use)
+struct sy_page *sy__best_fit_take(struct sy_heap *heap, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use use)
 {
 	struct search search = { .zone = heap->pages->zones, .wanted = count };
 	struct sy_page *page = NULL;
@@ -264,7 +215,7 @@ struct sy_page *sy__run_take(struct sy_heap *heap, unsigned slot, uint64_t count
 		return NULL;
 	sy__lock(&search.zone->lock);
 	search_map(&search);
-	if ((!search.best.pages || search.best.missing) && (sy__rows_any(heap) || sy__spares_any(heap, slot)))
+	if ((!search.best.pages || search.best.missing) && (sy__run_cache_any(heap) || sy__spares_any(heap, slot)))
 		search_again(&search, heap, slot);
 	if (search.best.pages)
 		page = take(search.zone, sy__page(heap->pages, search.best.start), count, use);

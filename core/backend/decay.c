@@ -39,7 +39,7 @@
  * A block leaves its list while its memory is discarded, so that the zone's lock is not held meanwhile. It then looks as if
  * it were on a per-CPU list, hence no buddy joins with it.
  */
-#include "pages.h"
+#include "../pages/pages.h"
 
 #define LARGE_ORDER 4u
 #define PAUSE 4u

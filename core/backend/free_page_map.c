@@ -1,5 +1,5 @@
 /*
- * Which pages of a zone are free: a bit for each, in heaps that place large runs where they fit best (fit.c).
+ * Which pages of a zone are free: a bit for each, in heaps that place large runs where they fit best (best_fit.c).
  *
  * Why. Such a search asks where free blocks lie side by side. Their descriptors tell, but the way from one to the next leads over
  * all blocks in use between them, and a program that writes to large objects has none of these in its caches: of what it spent
@@ -13,12 +13,12 @@
  *
  * The table is that in which populated zones keep their older pages (older.c): those never search.
  */
-#include "pages.h"
+#include "best_fit.h"
 
 #define WORD 64u
 #define MOST_UNMAPPED (16 * SY__MAX_BLOCK)
 
-void sy__free_map_note(struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
+void sy__free_page_map_note(struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
 {
 	uint64_t *word = &zone->pages->page_bits[number / WORD], mask;
 
@@ -32,7 +32,7 @@ void sy__free_map_note(struct sy__zone *zone, uint64_t number, unsigned order, b
 }
 
 /* Blocks change hands meanwhile, but not their orders: who cuts one into a row without the lock writes the order of its first page
- * last (sy__row_cut_block). */
+ * last (run.c). */
 static void map_range(struct sy__zone *zone, uint64_t number, uint64_t end)
 {
 	while (number < end) {
@@ -40,24 +40,24 @@ static void map_range(struct sy__zone *zone, uint64_t number, uint64_t end)
 		unsigned order = __atomic_load_n(&page->order, __ATOMIC_ACQUIRE);
 
 		if (sy__use(page) == SY_USE_FREE)
-			sy__free_map_note(zone, number, order, true);
+			sy__free_page_map_note(zone, number, order, true);
 		number += (uint64_t)1 << order;
 	}
 }
 
-void sy__free_map_start(struct sy__zone *zone)
+void sy__free_page_map_start(struct sy__zone *zone)
 {
 	map_range(zone, zone->start, zone->next_ungrown);
 	map_range(zone, zone->start + (zone->managed & ~(SY__MAX_BLOCK - 1)), zone->start + zone->present);
 	zone->mapped = true;
 }
 
-void sy__free_map_grown(struct sy__zone *zone, uint64_t number)
+void sy__free_page_map_grown(struct sy__zone *zone, uint64_t number)
 {
 	if (zone->mapped)
-		sy__free_map_note(zone, number, SY_MAX_ORDER, true);
+		sy__free_page_map_note(zone, number, SY_MAX_ORDER, true);
 	else if (sy__runs_are_placed(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
-		sy__free_map_start(zone);
+		sy__free_page_map_start(zone);
 }
 
 /* The first page from there on that is free, or where `invert` has all bits: that is not; or the end. */
@@ -90,7 +90,7 @@ static uint64_t first_of(const uint64_t *bits, uint64_t at, uint64_t from)
 	return at;
 }
 
-uint64_t sy__free_map_around(const struct sy__zone *zone, uint64_t from, uint64_t to, uint64_t number, uint64_t *start)
+uint64_t sy__free_page_map_around(const struct sy__zone *zone, uint64_t from, uint64_t to, uint64_t number, uint64_t *start)
 {
 	const uint64_t *bits = zone->pages->page_bits;
 
@@ -100,7 +100,7 @@ uint64_t sy__free_map_around(const struct sy__zone *zone, uint64_t from, uint64_
 	return next(bits, number, to, UINT64_MAX) - *start;
 }
 
-/* Bits at which a row of SY__FREE_MAP_LEAST / 2 begins. */
+/* Bits at which a row of SY__FREE_PAGE_MAP_LEAST / 2 begins. */
 static uint64_t rows(uint64_t word)
 {
 	word &= word >> 1;
@@ -109,7 +109,7 @@ static uint64_t rows(uint64_t word)
 	return word & word >> 8;
 }
 
-uint64_t sy__free_map_next(const struct sy__zone *zone, uint64_t from, uint64_t to, uint64_t at, uint64_t *start)
+uint64_t sy__free_page_map_next(const struct sy__zone *zone, uint64_t from, uint64_t to, uint64_t at, uint64_t *start)
 {
 	const uint64_t *bits = zone->pages->page_bits;
 
@@ -117,12 +117,12 @@ uint64_t sy__free_map_next(const struct sy__zone *zone, uint64_t from, uint64_t 
 		uint64_t found = rows(bits[at / WORD] & UINT64_MAX << at % WORD);
 
 		if (found)
-			return sy__free_map_around(zone, from, to, at / WORD * WORD + (uint64_t)__builtin_ctzll(found), start);
+			return sy__free_page_map_around(zone, from, to, at / WORD * WORD + (uint64_t)__builtin_ctzll(found), start);
 	}
 	return 0;
 }
 
-bool sy__free_map_agrees(const struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
+bool sy__free_page_map_agrees(const struct sy__zone *zone, uint64_t number, unsigned order, bool is_free)
 {
 	uint64_t end = number + ((uint64_t)1 << order);
 

@@ -24,9 +24,9 @@
  */
 #include "metadata.h"
 
-#include "geometry.h"
-#include "list.h"
-#include "page_interface.h"
+#include "../geometry.h"
+#include "../list.h"
+#include "../page_interface.h"
 
 #define SMALLEST_SHIFT 6
 #define IDLE_PAGES 64u

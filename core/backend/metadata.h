@@ -2,7 +2,7 @@
 #ifndef SY_METADATA_H
 #define SY_METADATA_H
 
-#include "types.h"
+#include "../types.h"
 
 void sy__metadata_init(struct sy_heap *);
 

@@ -17,7 +17,7 @@
  * So the number of pages falls before the addresses go, and rises after they are back. The heap is alone meanwhile: threads
  * that could not be claimed, at most, go on in a fast call, with addresses that they had before.
  */
-#include "pages.h"
+#include "../pages/pages.h"
 
 #define BLOCK_BYTES (SY_PAGE_SIZE << SY_MAX_ORDER)
 
@@ -75,7 +75,7 @@ static bool further(struct sy_heap *heap, uint64_t blocks)
 	if (!move_memory(pages, blocks))
 		return false;
 	if (move_table(pages, blocks)) {
-		if (!heap->policy->reach || heap->policy->reach(heap, (size_t)blocks << SY_MAX_ORDER)) {
+		if (!heap->policy->reservation_changes || heap->policy->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER)) {
 			count_blocks(pages, blocks);
 			return true;
 		}
@@ -90,8 +90,8 @@ static bool less_far(struct sy_heap *heap, uint64_t blocks)
 	struct sy_pages *pages = heap->pages;
 
 	count_blocks(pages, blocks);
-	if (heap->policy->reach)
-		heap->policy->reach(heap, (size_t)blocks << SY_MAX_ORDER);
+	if (heap->policy->reservation_changes)
+		heap->policy->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER);
 	return move_memory(pages, blocks) && move_table(pages, blocks);
 }
 
@@ -157,7 +157,7 @@ static bool reach(struct sy_heap *heap, uint64_t wanted)
 	return blocks == before || (blocks < before ? less_far(heap, blocks) : furthest(heap, before, blocks));
 }
 
-bool sy__pages_reach(struct sy_heap *heap, size_t bytes)
+bool sy__reservation_resize(struct sy_heap *heap, size_t bytes)
 {
 	struct sy__zone *zone = &heap->pages->zones[0];
 	bool done;
@@ -177,7 +177,7 @@ static void withdraw(struct sy_pages *pages, uint64_t from, uint64_t to)
 	sy__source_withdraw(sy__page(pages, from), (size_t)(to - from) * sizeof(struct sy_page));
 }
 
-bool sy__pages_withdraw(struct sy_heap *heap)
+bool sy__reservation_withdraw(struct sy_heap *heap)
 {
 	struct sy__zone *zone = &heap->pages->zones[0];
 	uint64_t before;
@@ -195,7 +195,7 @@ bool sy__pages_withdraw(struct sy_heap *heap)
 	return done;
 }
 
-size_t sy__pages_addresses(const struct sy_heap *heap)
+size_t sy__reservation_bytes(const struct sy_heap *heap)
 {
 	return heap->pages->memory_bytes + heap->pages->table_bytes;
 }

@@ -19,14 +19,14 @@
  *
  * Giving lines back clears them, of all slots that ever had an owner, as the next cache must find zeros.
  *
- * Lock (level 3 of types.h): sy_heap.planes_lock, for the list of planes and which of their lines are taken.
+ * Lock (level 3 of types.h): sy_heap.slot_areas_lock, for the list of planes and which of their lines are taken.
  */
-#include "lines.h"
+#include "slot_areas.h"
 
 #include "metadata.h"
 
-struct sy__plane {
-	struct sy__plane *next;
+struct sy__slot_area {
+	struct sy__slot_area *next;
 	char *rows;    /* the dummy's */
 	uint64_t taken; /* a bit for each line */
 };
@@ -34,7 +34,7 @@ struct sy__plane {
 _Static_assert(SY__MOST_LINES == 64, "a word has a bit for each line");
 
 #define ROWS (SY_THREAD_SLOTS + 1u) /* with the dummy's */
-#define PLANE_BYTES ((size_t)ROWS * SY_SLOT_STRIDE)
+#define AREA_BYTES ((size_t)ROWS * SY_SLOT_STRIDE)
 
 static unsigned lines_of(size_t bytes)
 {
@@ -48,13 +48,13 @@ static uint64_t mask(unsigned first, unsigned count)
 
 /* So many free lines in a row, now taken: the dummy's; or NULL. From the end, as the first lines of pages are where many
  * objects begin too, and the processor's cache has few places for what is there. With the lock held. */
-static char *take_of(struct sy__plane *plane, unsigned count)
+static char *take_of(struct sy__slot_area *area, unsigned count)
 {
 	for (unsigned first = SY__MOST_LINES - count + 1; first-- > 0;) {
-		if (plane->taken & mask(first, count))
+		if (area->taken & mask(first, count))
 			continue;
-		plane->taken |= mask(first, count);
-		return plane->rows + first * SY_CACHE_LINE;
+		area->taken |= mask(first, count);
+		return area->rows + first * SY_CACHE_LINE;
 	}
 	return NULL;
 }
@@ -63,39 +63,39 @@ static char *take_of_all(struct sy_heap *heap, unsigned count)
 {
 	char *lines = NULL;
 
-	sy__lock(&heap->planes_lock);
-	for (struct sy__plane *plane = heap->planes; plane && !lines; plane = plane->next)
-		lines = take_of(plane, count);
-	sy__unlock(&heap->planes_lock);
+	sy__lock(&heap->slot_areas_lock);
+	for (struct sy__slot_area *area = heap->slot_areas; area && !lines; area = area->next)
+		lines = take_of(area, count);
+	sy__unlock(&heap->slot_areas_lock);
 	return lines;
 }
 
-static bool add_plane(struct sy_heap *heap)
+static bool add_area(struct sy_heap *heap)
 {
-	struct sy__plane *plane = sy__metadata_take(heap, sizeof(*plane));
-	char *rows = plane ? sy__source_reserve(PLANE_BYTES) : NULL;
+	struct sy__slot_area *area = sy__metadata_take(heap, sizeof(*area));
+	char *rows = area ? sy__source_reserve(AREA_BYTES) : NULL;
 
-	if (!rows || sy__source_commit(rows, PLANE_BYTES) != 0) {
+	if (!rows || sy__source_commit(rows, AREA_BYTES) != 0) {
 		if (rows)
-			sy__source_release(rows, PLANE_BYTES);
-		sy__metadata_give(heap, plane, sizeof(*plane));
+			sy__source_release(rows, AREA_BYTES);
+		sy__metadata_give(heap, area, sizeof(*area));
 		return false;
 	}
-	sy__source_prefer_small(rows, PLANE_BYTES);
-	*plane = (struct sy__plane){ .rows = rows };
-	sy__lock(&heap->planes_lock);
-	plane->next = heap->planes;
-	heap->planes = plane;
-	sy__unlock(&heap->planes_lock);
+	sy__source_prefer_small(rows, AREA_BYTES);
+	*area = (struct sy__slot_area){ .rows = rows };
+	sy__lock(&heap->slot_areas_lock);
+	area->next = heap->slot_areas;
+	heap->slot_areas = area;
+	sy__unlock(&heap->slot_areas_lock);
 	return true;
 }
 
-void *sy__lines_take(struct sy_heap *heap, size_t bytes)
+void *sy__slot_areas_take(struct sy_heap *heap, size_t bytes)
 {
 	unsigned count = lines_of(bytes);
 	char *lines = take_of_all(heap, count);
 
-	while (!lines && add_plane(heap))
+	while (!lines && add_area(heap))
 		lines = take_of_all(heap, count);
 	return lines ? lines + SY_SLOT_STRIDE : NULL;
 }
@@ -111,7 +111,7 @@ static void clear(char *line)
 		sy__fill(line, 0, SY_CACHE_LINE);
 }
 
-void sy__lines_give(struct sy_heap *heap, void *of_slot_0, size_t bytes)
+void sy__slot_areas_give(struct sy_heap *heap, void *of_slot_0, size_t bytes)
 {
 	char *lines = (char *)of_slot_0 - SY_SLOT_STRIDE;
 	unsigned count = lines_of(bytes), rows = sy__slots_high() + 1;
@@ -121,23 +121,23 @@ void sy__lines_give(struct sy_heap *heap, void *of_slot_0, size_t bytes)
 	for (unsigned row = 0; row < rows; row++)
 		for (unsigned line = 0; line < count; line++)
 			clear(lines + (size_t)row * SY_SLOT_STRIDE + (size_t)line * SY_CACHE_LINE);
-	sy__lock(&heap->planes_lock);
-	for (struct sy__plane *plane = heap->planes; plane; plane = plane->next) {
-		size_t at = (size_t)((uintptr_t)lines - (uintptr_t)plane->rows);
+	sy__lock(&heap->slot_areas_lock);
+	for (struct sy__slot_area *area = heap->slot_areas; area; area = area->next) {
+		size_t at = (size_t)((uintptr_t)lines - (uintptr_t)area->rows);
 
 		if (at < SY_SLOT_STRIDE)
-			plane->taken &= ~mask((unsigned)(at / SY_CACHE_LINE), count);
+			area->taken &= ~mask((unsigned)(at / SY_CACHE_LINE), count);
 	}
-	sy__unlock(&heap->planes_lock);
+	sy__unlock(&heap->slot_areas_lock);
 }
 
-void sy__lines_fini(struct sy_heap *heap)
+void sy__slot_areas_fini(struct sy_heap *heap)
 {
-	while (heap->planes) {
-		struct sy__plane *plane = heap->planes;
+	while (heap->slot_areas) {
+		struct sy__slot_area *area = heap->slot_areas;
 
-		heap->planes = plane->next;
-		sy__source_release(plane->rows, PLANE_BYTES);
-		sy__metadata_give(heap, plane, sizeof(*plane));
+		heap->slot_areas = area->next;
+		sy__source_release(area->rows, AREA_BYTES);
+		sy__metadata_give(heap, area, sizeof(*area));
 	}
 }

@@ -20,9 +20,9 @@
  * frees an object got it from somebody who got it after the word was written. Its mark may change while the block is in use, by
  * whoever holds an object of it; of two marks that a free may find either is right.
  */
-#include "heads.h"
+#include "page_map.h"
 
-#include "page_interface.h"
+#include "../page_interface.h"
 
 #define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages: their heads are as much memory as the largest pages of machines are */
 #define CHUNK_BYTES (CHUNK * sizeof(uintptr_t))
@@ -44,7 +44,7 @@ static size_t needed(size_t front, size_t pages)
 	return (front + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES + chunks(pages) * CHUNK_BYTES;
 }
 
-bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
+bool sy__page_map_create(struct sy__page_map *heads, const struct sy_heap *heap)
 {
 	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
 
@@ -56,20 +56,20 @@ bool sy__heads_create(struct sy__heads *heads, const struct sy_heap *heap)
 		return false;
 	heads->table = (uintptr_t *)(void *)(heads->there + there_bytes(heads->pages));
 	if (sy__source_commit(heads->there, there_bytes(heads->pages)) != 0) {
-		sy__heads_destroy(heads);
+		sy__page_map_destroy(heads);
 		return false;
 	}
 	return true;
 }
 
-void sy__heads_destroy(struct sy__heads *heads)
+void sy__page_map_destroy(struct sy__page_map *heads)
 {
 	if (heads->there)
 		sy__source_release(heads->there, heads->reserved);
 	heads->there = NULL;
 }
 
-bool sy__heads_reach(struct sy__heads *heads, size_t pages)
+bool sy__page_map_resize(struct sy__page_map *heads, size_t pages)
 {
 	size_t bytes = needed((size_t)((uint8_t *)heads->table - heads->there), pages);
 	uint8_t *end = heads->there + heads->reserved;
@@ -85,7 +85,7 @@ bool sy__heads_reach(struct sy__heads *heads, size_t pages)
 	return true;
 }
 
-static SY__COLD bool make_usable(struct sy__heads *heads, size_t chunk)
+static SY__COLD bool make_usable(struct sy__page_map *heads, size_t chunk)
 {
 	if (sy__source_commit(heads->table + chunk * CHUNK, CHUNK_BYTES) != 0)
 		return false;
@@ -93,10 +93,10 @@ static SY__COLD bool make_usable(struct sy__heads *heads, size_t chunk)
 	return true;
 }
 
-bool sy__heads_set(struct sy__heads *heads, const struct sy_heap *heap, struct sy_page *page, size_t count, unsigned mark)
+bool sy__page_map_set(struct sy__page_map *heads, const struct sy_heap *heap, struct sy_page *page, size_t count, unsigned mark)
 {
-	size_t first = sy__heads_index(heads, sy__page_address(heap, page));
-	uintptr_t *heads_of = heads->table + first, word = sy__heads_marked(page, mark);
+	size_t first = sy__page_map_index(heads, sy__page_address(heap, page));
+	uintptr_t *heads_of = heads->table + first, word = sy__page_map_marked(page, mark);
 
 	if (sy__unlikely(!__atomic_load_n(&heads->there[first / CHUNK], __ATOMIC_ACQUIRE)) && !make_usable(heads, first / CHUNK))
 		return false;
