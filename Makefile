@@ -141,7 +141,7 @@ soak: $(CMAKE_STAMP)
 targets:
 	@for target in x86_64-linux-gnu aarch64-linux-gnu armv7-linux-gnueabihf; do \
 		clang --target=$$target -std=c11 -ffreestanding -nostdlibinc -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
-			-Iinclude -I. '-DSY_PLATFORM_SHIM="platform/bare.h"' core/*.c core/pages/*.c core/policies/*.c core/platform/bare.c || exit 1; \
+			-Iinclude -I. '-DSY_PLATFORM_SHIM="platform/bare.h"' core/*.c core/pages/*.c core/policies/*.c core/policies/*/*.c core/platform/bare.c || exit 1; \
 		echo "the core compiles for $$target, with nothing beneath"; \
 	done
 
