@@ -15,7 +15,7 @@
  * pages of the heap, and as many steps as there may be.
  *
  * Where lists are longer than slabs, a policy may number what is on them before the first slab, and undo that after the last
- * (walk_begin, walk_end; svr4_walk.c).
+ * (walk_begin, walk_end; svr4/walk.c).
  *
  * No lock is taken here. A walk shows a heap that rests, or one of threads, whose calls wait meanwhile; what a policy walks
  * over is the same as in its checks.

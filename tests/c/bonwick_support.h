@@ -5,7 +5,7 @@
 #include "policy_support.h"
 
 #include "core/pages/pages.h"
-#include "core/policies/bonwick.h"
+#include "core/policies/bonwick/bonwick.h"
 
 #define MANY 1024
 

@@ -1,6 +1,6 @@
 /*
  * SLAB by worked examples: where objects and slabs are after each step, by the rules in the opening comments of
- * slab.c and slab_reap.c. Every step ends with the checks of the heap and of the page allocator.
+ * slab.c and slab/reap.c. Every step ends with the checks of the heap and of the page allocator.
  *
  * Most examples use a cache of 512 bytes: 8 objects to a slab of one page and no byte left, arrays of 54, batches of
  * 27. A node with one CPU then keeps (1 + 1) * 27 + 8 = 62 free objects.
@@ -9,7 +9,7 @@
 #include "random_support.h"
 
 #include "core/pages/pages.h"
-#include "core/policies/slab.h"
+#include "core/policies/slab/slab.h"
 
 #define MANY 1024
 

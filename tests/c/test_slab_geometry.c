@@ -10,7 +10,7 @@
 #include <slabyard/slabyard.h>
 
 #include "core/pages/pages.h"
-#include "core/policies/slab.h"
+#include "core/policies/slab/slab.h"
 
 struct row {
 	uint16_t size, objects, pages, limit, batchcount;

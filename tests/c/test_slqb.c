@@ -1,6 +1,6 @@
 /*
  * SLQB by worked examples: where objects and slabs are after each step, by the rules in the opening comments of
- * slqb.c and slqb_slabs.c. Every step ends with the checks of the heap and of the page allocator.
+ * slqb.c and slqb/slabs.c. Every step ends with the checks of the heap and of the page allocator.
  *
  * Most examples use a cache of 512 bytes, 8 objects to a slab of one page, with small thresholds: a freelist of at
  * most 10 objects (hiwater), and batches of 4.
@@ -9,7 +9,7 @@
 #include "random_support.h"
 
 #include "core/pages/pages.h"
-#include "core/policies/slqb.h"
+#include "core/policies/slqb/slqb.h"
 
 #define MANY 1024
 

@@ -1,11 +1,11 @@
 /*
  * sunos4 by worked examples: trees and places are worked out by hand from the opening comments of sunos4.c and
- * sunos4_tree.h. Most use chunks of one page. Sizes are rounded up to 16 bytes; an object stands at any multiple of
+ * sunos4/tree.h. Most use chunks of one page. Sizes are rounded up to 16 bytes; an object stands at any multiple of
  * that, unless it is aligned.
  */
 #include "general_support.h"
 
-#include "core/policies/sunos4.h"
+#include "core/policies/sunos4/sunos4.h"
 
 enum { LEFTMOST, BETTER };
 

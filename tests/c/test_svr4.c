@@ -5,7 +5,7 @@
  */
 #include "general_support.h"
 
-#include "core/policies/svr4.h"
+#include "core/policies/svr4/svr4.h"
 
 /* A class's counts on node 0: blocks, locally free, globally free, and the slack. */
 #define CHECK_CLASS(world, bytes, n, l, g, slack) \

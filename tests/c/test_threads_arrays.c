@@ -4,7 +4,7 @@
  * as before, under a limit too. The arrays of `slab` once stayed, and took a heap that was small for good. And what the end of a
  * heap puts into an array that was made short, as many objects had been freed: the freelists of slabs that end.
  */
-#include "core/policies/slab.h"
+#include "core/policies/slab/slab.h"
 #include "threads_support.h"
 
 #define THREADS 300u

@@ -75,7 +75,7 @@ def test_the_slow_functions_of_slabyard_are_there() -> None:
 
 def test_a_kernel_on_slabyard_is_built_from_core_and_port() -> None:
     found = ports.slabyard()
-    for path in ("mm/slob.c", "mm/slabyard/linux/mm.mk", "mm/slabyard/core/types.h", "mm/slabyard/core/policies/slqb.c"):
+    for path in ("mm/slob.c", "mm/slabyard/linux/mm.mk", "mm/slabyard/core/types.h", "mm/slabyard/core/policies/slqb/slqb.c"):
         assert path in found
     assert "mm/slabyard/linux/bench.c" not in found and "mm/slabyard/include/slabyard/slabyard.h" in found
     assert found["mm/slabyard/linux/Makefile"].endswith(b"$(SLABYARD_OUTLINED)\n")

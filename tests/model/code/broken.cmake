@@ -180,7 +180,7 @@ slabyard_broken(rest_by_store port "slub, two CPUs" "in execution" core/policies
 	return sy__slub_word_first(old, own->start);]])
 
 # What SLQB sends is not under the lock of whom it is for.
-slabyard_broken(sent_unlocked queues "slqb" "a race.*in execution" core/policies/slqb_slabs.c [[
+slabyard_broken(sent_unlocked queues "slqb" "a race.*in execution" core/policies/slqb/slabs.c [[
 	sy__lock(&to->remote_lock);
 	before]] [[
 	before]])

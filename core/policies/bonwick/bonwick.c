@@ -1,0 +1,584 @@
+/*
+ * Bonwick's slab allocator: caches of constructed objects, as in SunOS 5.4.
+ *
+ * After "The Slab Allocator: An Object-Caching Kernel Memory Allocator" (Bonwick 1994), whose sections are named here
+ * and in the other files. Constructing an object costs more than finding memory for it, so a cache keeps free objects
+ * in the state that their clients need: constructors run when a slab is born, destructors when it ends, and in between
+ * objects leave and return constructed (section 2).
+ *
+ * 1. Slabs (3.2). A slab is one block of pages, carved into buffers of one size, with a count of those that are out.
+ *    Count 0 means that the pages can go: no tree, no bitmap, no joining of neighbours.
+ * 2. Small objects, below 1/8 page (3.2.2). One page; slab data is its last 32 bytes, so an address leads there by
+ *    arithmetic. A free buffer holds the link to the next one in its last word, since programs that write to freed
+ *    memory write to its start more often. Constructed objects get a word more, as the link would destroy their state.
+ * 3. Large objects (3.2.3). Slab data and one bufctl for each buffer come from two caches of small objects, and a hash
+ *    table finds the bufctl of a buffer that comes back (hash.c). Free buffers are untouched.
+ * 4. The list (3.3). All slabs of a cache are on one circular list: first the empty ones (every buffer is out), then
+ *    the partial ones, then the complete ones (every buffer is back). The cache's freelist points to the first that is
+ *    not empty. Allocation takes from there: complete slabs are broken up only when no partial one is left.
+ *      A slab whose last buffer leaves becomes empty where it stands, and the freelist moves on to the next.
+ *      An empty slab to which a buffer returns moves to the freelist's place, before all others that have any.
+ *      A slab whose last buffer returns moves to the tail (3.4), whence complete slabs stand in the order of that time.
+ * 5. Nothing goes back of itself (3.1, 3.4). When memory becomes short the page allocator asks for it (reap), and gets
+ *    complete slabs but those that were in use within the last 15 seconds (working_set_seconds): the working set. A
+ *    client that asks for it (shrink), or a request that would fail otherwise, gets those too.
+ * 6. Colour (4.3). Each new slab starts its buffers one alignment unit later than the one before, as far as there is
+ *    unused space, then from 0 again: buffers spread evenly over a processor's cache lines and memory buses.
+ * 7. Per-CPU lists (7.2), an option: with magazine=N each slot has two lists of up to N buffers, as in the upper layer
+ *    of McKenney and Slingwine (1993). Where main runs out, a full aux takes its place, or else N buffers come from the
+ *    slabs under one lock; where main is full it becomes aux, and the aux that was goes back to the slabs. So N calls
+ *    at least lie between two that leave the slot, in either direction. The lists run through the last words of the
+ *    buffers.
+ * 8. General allocation (3.1) takes the nearest of 37 caches from 8 bytes to 9 KiB, found by table; larger requests are
+ *    pages.
+ *
+ * What the paper lacks. Pages come in powers of two, so slabs of large objects do (geometry.c). Memory nodes: a
+ * new slab is of the node that is asked for, the slabs that exist serve any request but those for one node only
+ * (SY_THISNODE), which search the list. Kinds of memory (SY_DMA, …) are heeded for caches, not for single requests.
+ * Grace periods of RCU-typesafe caches.
+ *
+ * Fast path: without magazine, an allocation from the slab that the freelist points to, and any free; with it, what the
+ * slot does with its main list: 20 instructions for cache_alloc and 16 for cache_free (gcc -O3 on x86-64, by objdump),
+ * no call, no lock. Calls without slots, in heaps of threads, by bench/count_instructions (each with the jump from the
+ * library's entry): with magazine kmem_cache_alloc 20, kmem_cache_free 16, kmalloc 41, kfree 35 (class and cache by two tables,
+ * then that cache's own entry); without, 59 and 46 where the slab neither empties nor completes, of which beginning and end of the
+ * call take 5 of each, and the lock 9, one atomic exchange among them; for a slab that completes more, as it is moved and the
+ * clock read. Whoever meets the lock taken makes a slow call. Counted as slow: allocations that grew the cache (with magazine,
+ * or refilled the slot), and frees that gave a slot's list back.
+ *
+ * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock is each one's own, for all its slabs.
+ * No policy lock is taken under another. A slot's lists belong to whoever is in its local section. No lock is held
+ * while pages, slab data or bufctls are taken or given back, or while constructors and destructors run.
+ *
+ * Invariants, verified by check.c: the list is sorted as said; freelist points to its first slab that is not
+ * empty; refs + length of the slab's own freelist = buffers; a buffer of a large object is on its slab's freelist or in
+ * the hash table, once; buffers that are out are the clients' or in a slot's list.
+ *
+ * More files: slabs.c (life of a slab), hash.c, geometry.c (layout, general caches),
+ * check.c.
+ */
+#include "../../here.h"
+#include "bonwick.h"
+
+static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node);
+static SY__COLD void spill(struct sy__bonwick_cache *cache, unsigned slot, void *buffer);
+static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab);
+
+/* What takes a lock stays out of sight of what doesn't, which then needs no stack frame. */
+#define NOT_INLINE __attribute__((__noinline__))
+
+static SY__COLD void *zeroed(const struct sy__bonwick_cache *cache, void *object)
+{
+	sy__fill(object, 0, cache->cache.object_size);
+	return object;
+}
+
+/* ---- The fast path: slabs. With the cache's lock held --------------------------------------------------------- */
+
+static inline bool nothing_free(const struct sy__bonwick_cache *cache)
+{
+	return cache->freelist == &cache->slabs;
+}
+
+static inline void *pop_small(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
+{
+	void *buffer = slab->free;
+
+	slab->free = *sy__bonwick_next(cache, buffer);
+	return buffer;
+}
+
+static void *pop_large(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
+{
+	struct sy__bonwick_bufctl *bufctl = slab->free;
+
+	slab->free = bufctl->next;
+	sy__bonwick_hash_insert(&cache->hash, bufctl);
+	return bufctl->buffer;
+}
+
+static inline struct sy__bonwick_slab *push_small(const struct sy__bonwick_cache *cache, void *buffer, bool *was_empty)
+{
+	struct sy__bonwick_slab *slab = sy__bonwick_slab_at(buffer);
+
+	*was_empty = !slab->free;
+	*sy__bonwick_next(cache, buffer) = slab->free;
+	slab->free = buffer;
+	return slab;
+}
+
+static struct sy__bonwick_slab *push_large(struct sy__bonwick_cache *cache, void *buffer, bool *was_empty)
+{
+	struct sy__bonwick_bufctl *bufctl = sy__bonwick_hash_remove(&cache->hash, buffer);
+	struct sy__bonwick_slab *slab = bufctl->slab;
+
+	*was_empty = !slab->free;
+	bufctl->next = slab->free;
+	slab->free = bufctl;
+	return slab;
+}
+
+/* A buffer of the slab that the freelist points to. There is one. */
+static inline void *take(struct sy__bonwick_cache *cache)
+{
+	struct sy__bonwick_slab *slab = sy__bonwick_linked(cache->freelist);
+	void *buffer = sy__likely(!cache->large) ? pop_small(cache, slab) : pop_large(cache, slab);
+
+	cache->complete -= slab->refs == 0;
+	cache->allocated++;
+	slab->refs++;
+	if (sy__unlikely(!slab->free))
+		cache->freelist = slab->link.next;
+	return buffer;
+}
+
+static inline void put(struct sy__bonwick_cache *cache, void *buffer)
+{
+	bool was_empty;
+	struct sy__bonwick_slab *slab = sy__likely(!cache->large) ? push_small(cache, buffer, &was_empty)
+	                                                          : push_large(cache, buffer, &was_empty);
+
+	cache->allocated--;
+	slab->refs--;
+	if (sy__unlikely(was_empty || !slab->refs))
+		place(cache, slab);
+}
+
+/* ---- The fast path: calls ------------------------------------------------------------------------------------- */
+
+/* From the slot's main list; NULL: it is empty. */
+static inline void *take_local(struct sy__bonwick_cache *cache, unsigned slot)
+{
+	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
+	void *buffer;
+
+	sy__local_begin(slot);
+	buffer = own->main;
+	if (sy__likely(buffer)) {
+		own->main = *sy__bonwick_next(cache, buffer);
+		own->main_count--;
+		own->allocations++;
+	}
+	sy__local_end(slot);
+	return buffer;
+}
+
+static inline void *take_shared(struct sy__bonwick_cache *cache)
+{
+	void *buffer = NULL;
+
+	sy__lock(&cache->lock);
+	if (sy__likely(!nothing_free(cache))) {
+		buffer = take(cache);
+		cache->allocations++;
+	}
+	sy__unlock(&cache->lock);
+	return buffer;
+}
+
+static NOT_INLINE void *alloc_shared(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	void *object = take_shared(cache);
+
+	if (sy__unlikely(!object))
+		return alloc_slow(cache, slot, flags, node);
+	if (sy__unlikely(flags & SY_ZERO))
+		return zeroed(cache, object);
+	return object;
+}
+
+static NOT_INLINE void free_shared(struct sy__bonwick_cache *cache, void *object)
+{
+	sy__lock(&cache->lock);
+	put(cache, object);
+	sy__unlock(&cache->lock);
+}
+
+static inline void *alloc(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	void *object;
+
+	if (sy__unlikely(flags & SY_THISNODE))
+		return alloc_slow(cache, slot, flags, node);
+	if (!cache->magazine)
+		return alloc_shared(cache, slot, flags, node);
+	object = take_local(cache, slot);
+	if (sy__unlikely(!object))
+		return alloc_slow(cache, slot, flags, node);
+	if (sy__unlikely(flags & SY_ZERO))
+		return zeroed(cache, object);
+	return object;
+}
+
+static inline void free_object(struct sy__bonwick_cache *cache, unsigned slot, void *object)
+{
+	struct sy__bonwick_slot *own;
+
+	if (!cache->magazine || (!slot && cache->stride == SY_SLOT_STRIDE)) { /* of a heap of threads: nobody's, on which all end slabs */
+		free_shared(cache, object);
+		return;
+	}
+	own = sy__bonwick_slot(cache, slot);
+	sy__local_begin(slot);
+	if (sy__unlikely(own->main_count >= cache->magazine)) {
+		sy__local_end(slot);
+		spill(cache, slot, object);
+		return;
+	}
+	*sy__bonwick_next(cache, object) = own->main;
+	own->main = object;
+	own->main_count++;
+	sy__local_end(slot);
+}
+
+static void *bonwick_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	return alloc(sy__bonwick_cache(cache), slot, flags, node);
+}
+
+static void bonwick_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	free_object(sy__bonwick_cache(cache), slot, object);
+}
+
+static void *bonwick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
+
+	if (sy__unlikely(size > SY__BONWICK_LARGEST))
+		return sy__large_alloc(heap, slot, size, flags, node);
+	return alloc(sy__bonwick_cache(bonwick->general[bonwick->class_of[(size + 7) / 8]]), slot, flags, node);
+}
+
+static void bonwick_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+
+	if (sy__unlikely(sy__page_is_large(page))) {
+		sy__large_free(heap, slot, page);
+		return;
+	}
+	free_object(sy__bonwick_page(page)->cache, slot, object);
+}
+
+/* ---- The fast path: calls on the caller's own slot ------------------------------------------------------------ */
+
+static inline struct sy__bonwick_slot *slot_here(const struct sy__bonwick_cache *cache, ptrdiff_t here)
+{
+	return (struct sy__bonwick_slot *)(void *)((char *)cache->slots + here);
+}
+
+static void *magazine_alloc_here(struct sy_cache *cache, unsigned flags)
+{
+	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
+	struct sy__bonwick_slot *own = slot_here(bonwick, sy__call_begin());
+	void *buffer = own->main;
+
+	if (sy__unlikely(!buffer || flags & SY_THISNODE))
+		return sy__here_cache_alloc(cache, flags);
+	own->main = *sy__bonwick_next(bonwick, buffer);
+	own->main_count--;
+	own->allocations++;
+	sy__call_end();
+	return sy__unlikely(flags & SY_ZERO) ? zeroed(bonwick, buffer) : buffer;
+}
+
+static void magazine_free_here(struct sy_cache *cache, void *object)
+{
+	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
+	struct sy__bonwick_slot *own = slot_here(bonwick, sy__call_begin());
+
+	if (sy__unlikely(own->main_count >= bonwick->magazine)) {
+		sy__here_cache_free(cache, object);
+		return;
+	}
+	*sy__bonwick_next(bonwick, object) = own->main;
+	own->main = object;
+	own->main_count++;
+	sy__call_end();
+}
+
+static void *shared_alloc_here(struct sy_cache *cache, unsigned flags)
+{
+	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
+	void *buffer;
+
+	if (sy__unlikely(flags & SY_THISNODE || sy__here_lock(&bonwick->lock) == SY__DUMMY_HERE))
+		return sy__here_cache_alloc(cache, flags);
+	if (sy__unlikely(nothing_free(bonwick))) {
+		sy__unlock(&bonwick->lock);
+		return sy__here_cache_alloc(cache, flags);
+	}
+	buffer = take(bonwick);
+	bonwick->allocations++;
+	sy__here_unlock(&bonwick->lock);
+	return sy__unlikely(flags & SY_ZERO) ? zeroed(bonwick, buffer) : buffer;
+}
+
+static void shared_free_here(struct sy_cache *cache, void *object)
+{
+	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
+
+	if (sy__unlikely(sy__here_lock(&bonwick->lock) == SY__DUMMY_HERE)) {
+		sy__here_cache_free(cache, object);
+		return;
+	}
+	put(bonwick, object);
+	sy__here_unlock(&bonwick->lock);
+}
+
+/* Through the cache's own entries. */
+static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
+{
+	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
+	void *object = NULL;
+
+	if (sy__likely(size <= SY__BONWICK_LARGEST)) {
+		struct sy_cache *cache = bonwick->general[bonwick->class_of[(size + 7) / 8]];
+
+		object = cache->alloc_here(cache, flags);
+	}
+	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+}
+
+static void *malloc_here(size_t size, struct sy_heap *heap)
+{
+	return kmalloc_here(size, 0, heap);
+}
+
+static void kfree_here(void *object, struct sy_heap *heap)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+	struct sy_cache *cache;
+
+	if (sy__unlikely(sy__page_is_large(page))) {
+		sy__here_kfree(object, heap);
+		return;
+	}
+	cache = &sy__bonwick_page(page)->cache->cache;
+	cache->free_here(cache, object);
+}
+
+static const struct sy_here entries_here = {
+	.cache_alloc = sy__here_cache_alloc,
+	.cache_free = sy__here_cache_free,
+	.kmalloc = kmalloc_here,
+	.malloc = malloc_here,
+	.kfree = kfree_here,
+};
+
+void sy__bonwick_choose_here(struct sy_cache *cache)
+{
+	bool magazine = sy__bonwick_cache(cache)->magazine > 0;
+
+	cache->alloc_here = magazine ? magazine_alloc_here : shared_alloc_here;
+	cache->free_here = magazine ? magazine_free_here : shared_free_here;
+}
+
+/* ---- The list ------------------------------------------------------------------------------------------------- */
+
+static void move_before(struct sy_list *link, struct sy_list *place)
+{
+	sy__list_remove(link);
+	sy__list_add_tail(place, link);
+}
+
+/* Moves a slab to which a buffer returned where it belongs now: to the tail if it is complete, else to the freelist's
+ * place. */
+static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
+{
+	if (cache->freelist == &slab->link)
+		cache->freelist = slab->link.next;
+	if (slab->refs) {
+		move_before(&slab->link, cache->freelist);
+		cache->freelist = &slab->link;
+		return;
+	}
+	move_before(&slab->link, &cache->slabs);
+	if (nothing_free(cache))
+		cache->freelist = &slab->link;
+	slab->completed = sy__bonwick_time();
+	cache->complete++;
+}
+
+static bool on_node(const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab, int node)
+{
+	return sy__page_node(sy__page_of(cache->cache.heap, sy__bonwick_memory(cache, slab))) == node;
+}
+
+/* Lets the freelist point to a slab of this node; false: none has a free buffer. The slab may be a complete one among
+ * partial ones then, until a buffer is taken. */
+static bool prefer_node(struct sy__bonwick_cache *cache, int node)
+{
+	for (struct sy_list *at = cache->freelist; at != &cache->slabs; at = at->next) {
+		if (!on_node(cache, sy__bonwick_linked(at), node))
+			continue;
+		if (at != cache->freelist) {
+			move_before(at, cache->freelist);
+			cache->freelist = at;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* ---- Off the fast path ---------------------------------------------------------------------------------------- */
+
+static void *take_of_node(struct sy__bonwick_cache *cache, int node)
+{
+	void *buffer = NULL;
+
+	sy__lock(&cache->lock);
+	if (prefer_node(cache, node)) {
+		buffer = take(cache);
+		cache->allocations++;
+	}
+	sy__unlock(&cache->lock);
+	return buffer;
+}
+
+/* Up to a list of buffers; to a slot whose lists are empty. In its local section. */
+static void refill(struct sy__bonwick_cache *cache, struct sy__bonwick_slot *own)
+{
+	sy__lock(&cache->lock);
+	while (own->main_count < cache->magazine && !nothing_free(cache)) {
+		void *buffer = take(cache);
+
+		*sy__bonwick_next(cache, buffer) = own->main;
+		own->main = buffer;
+		own->main_count++;
+	}
+	sy__unlock(&cache->lock);
+}
+
+static void *take_refilling(struct sy__bonwick_cache *cache, unsigned slot)
+{
+	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
+
+	sy__local_begin(slot);
+	if (!own->main) {
+		own->main = own->aux;
+		own->main_count = own->aux_count;
+		own->aux = NULL;
+		own->aux_count = 0;
+	}
+	if (!own->main)
+		refill(cache, own);
+	sy__local_end(slot);
+	return take_local(cache, slot);
+}
+
+static void *take_anywhere(struct sy__bonwick_cache *cache, unsigned slot)
+{
+	return cache->magazine ? take_refilling(cache, slot) : take_shared(cache);
+}
+
+/* Whether only memory of one node will do. A supplier's memory has no node. */
+static bool insists(const struct sy__bonwick_cache *cache, unsigned flags, int node)
+{
+	return flags & SY_THISNODE && node != SY_ANY_NODE && cache->cache.heap->nodes > 1 && !cache->cache.supplier;
+}
+
+static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	bool one_node = insists(cache, flags, node);
+	void *object;
+
+	if (node != SY_ANY_NODE && (node < 0 || (unsigned)node >= heap->nodes)) {
+		if (flags & SY_THISNODE)
+			return NULL;
+		node = SY_ANY_NODE;
+	}
+	sy__count_slow(heap, &heap->counters.slow_allocs);
+	do
+		object = one_node ? take_of_node(cache, node) : take_anywhere(cache, slot);
+	while (!object && sy__bonwick_grow(cache, slot, flags, node));
+	return object && flags & SY_ZERO ? zeroed(cache, object) : object;
+}
+
+void sy__bonwick_put_list(struct sy__bonwick_cache *cache, void *buffers)
+{
+	if (!buffers)
+		return;
+	sy__lock(&cache->lock);
+	while (buffers) {
+		void *next = *sy__bonwick_next(cache, buffers);
+
+		put(cache, buffers);
+		buffers = next;
+	}
+	sy__unlock(&cache->lock);
+}
+
+/* Frees into a slot whose main list is full. */
+static SY__COLD void spill(struct sy__bonwick_cache *cache, unsigned slot, void *buffer)
+{
+	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
+	void *surplus;
+
+	sy__local_begin(slot);
+	surplus = own->aux;
+	own->aux = own->main;
+	own->aux_count = own->main_count;
+	*sy__bonwick_next(cache, buffer) = NULL;
+	own->main = buffer;
+	own->main_count = 1;
+	sy__local_end(slot);
+	if (surplus)
+		sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
+	sy__bonwick_put_list(cache, surplus);
+}
+
+/* ---- The policy ----------------------------------------------------------------------------------------------- */
+
+static size_t bonwick_usable_size(struct sy_heap *heap, const void *object)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+
+	if (sy__page_is_large(page))
+		return sy__large_usable(page);
+	return sy__bonwick_page(page)->cache->cache.object_size;
+}
+
+static const char *const off_on[] = { "off", "on" };
+
+static const struct sy_tunable tunables[] = {
+	[BONWICK_WORKING_SET_SECONDS] = { "working_set_seconds", 15, 0, 86400, NULL,
+	                                  "seconds that an unused slab stays when memory becomes short" },
+	[BONWICK_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects at different offsets" },
+	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 65535, NULL,
+	                       "objects in each of a CPU's two lists; 0: CPUs have none" },
+};
+
+extern const struct sy_policy sy__bonwick;
+
+const struct sy_policy sy__bonwick = {
+	.name = "bonwick",
+	.summary = "SunOS 5.4, the first slab allocator: constructed objects, sorted slabs",
+	.paper = "Bonwick, The Slab Allocator: An Object-Caching Kernel Memory Allocator, USENIX 1994; "
+	         "magazine: McKenney and Slingwine, USENIX 1993",
+	.tunables = tunables,
+	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
+	.heap_bytes = sizeof(struct sy__bonwick_heap),
+	.cache_bytes = sizeof(struct sy__bonwick_cache),
+	.cache_alloc = bonwick_alloc,
+	.cache_free = bonwick_free,
+	.kmalloc = bonwick_kmalloc,
+	.kfree = bonwick_kfree,
+	.here = &entries_here,
+	.heap_init = sy__bonwick_heap_init,
+	.cache_init = sy__bonwick_cache_init,
+	.cache_fini = sy__bonwick_cache_fini,
+	.usable_size = bonwick_usable_size,
+	.shrink = sy__bonwick_shrink,
+	.reap = sy__bonwick_reap,
+	.drain = sy__bonwick_drain,
+	.grace_passed = sy__bonwick_grace_passed,
+	.counts = sy__bonwick_counts,
+	.geometry = sy__bonwick_geometry,
+	.check = sy__bonwick_check,
+	.takes_suppliers = true,
+	.walk = sy__bonwick_walk,
+	.walk_supplied = sy__bonwick_walk_supplied,
+};

@@ -1,0 +1,194 @@
+/* What the files of Bonwick's policy share. The theory and the locks are in bonwick.c. */
+#ifndef SY_BONWICK_H
+#define SY_BONWICK_H
+
+#include "../../kmalloc.h"
+#include "../../backend/slot_areas.h"
+#include "../../list.h"
+#include "../../page_interface.h"
+
+enum sy__bonwick_tunable { BONWICK_WORKING_SET_SECONDS, BONWICK_COLOUR, BONWICK_MAGAZINE };
+
+#define SY__BONWICK_SLAB_BYTES 32u /* that slab data takes of a page with small objects, as in section 4.3 */
+#define SY__BONWICK_SMALL_BELOW (SY_PAGE_SIZE / 8) /* bytes; from there on objects are large */
+#define SY__BONWICK_WAITING UINT16_MAX /* references to a slab that waits for a grace period */
+#define SY__BONWICK_CLASSES 37
+#define SY__BONWICK_LARGEST 9216u /* bytes; larger requests go straight to pages */
+#define SY__BONWICK_LEAST_BUCKETS 16u
+
+struct sy__bonwick_cache;
+
+/* Paper: kmem_slab. Of small objects it is the end of the slab's page. */
+struct sy__bonwick_slab {
+	union {
+		struct sy_list link; /* in sy__bonwick_cache.slabs */
+		struct sy_deferred deferred; /* while it waits for a grace period */
+	};
+	union {
+		void *free; /* first free buffer, or of large objects its bufctl; NULL: none */
+		struct sy__bonwick_cache *cache; /* while it waits for a grace period */
+	};
+	uint16_t refs;      /* buffers that left the slab: paper's reference count */
+	uint16_t colour;    /* where the first buffer starts, in units of the alignment */
+	uint32_t completed; /* when refs last became 0; sy__bonwick_time() */
+};
+_Static_assert(sizeof(struct sy__bonwick_slab) <= SY__BONWICK_SLAB_BYTES, "slab data fits where small slabs have it");
+
+struct sy__bonwick_large_slab {
+	struct sy__bonwick_slab slab;
+	char *memory; /* of its pages */
+};
+
+/* Paper: kmem_bufctl, of a large object. */
+struct sy__bonwick_bufctl {
+	struct sy__bonwick_bufctl *next; /* in the slab's freelist; in a hash chain while the buffer is out */
+	char *buffer;
+	struct sy__bonwick_slab *slab;
+};
+
+/* In the descriptor of a slab's first page: all that leads from an address to cache and slab. */
+struct sy__bonwick_page {
+	struct sy__bonwick_cache *cache;
+	struct sy__bonwick_slab *slab;
+};
+SY_ASSERT_SLAB_STATE(struct sy__bonwick_page, cache);
+
+/* Buffers of large objects that are out. See hash.c. */
+struct sy__bonwick_hash {
+	struct sy__bonwick_bufctl **buckets; /* chains; the first ones below, or metadata */
+	uint32_t size;  /* buckets: a power of two */
+	uint32_t shift; /* bits of an address that tell nothing */
+	struct sy__bonwick_bufctl *least[SY__BONWICK_LEAST_BUCKETS];
+};
+
+/* The lists of one CPU slot, linked through the ends of the buffers; on a cache line of their own, touched by the slot
+ * alone. */
+struct sy__bonwick_slot {
+	_Alignas(SY_CACHE_LINE) void *main; /* where the slot allocates and frees */
+	void *aux; /* empty or full: main's reserve */
+	uint32_t main_count, aux_count;
+	uint64_t allocations; /* that main served */
+};
+
+struct sy__bonwick_cache {
+	struct sy_cache cache;
+	bool large;         /* buffers have bufctls of their own, found by hash */
+	uint8_t order;      /* of a slab */
+	uint32_t objects;   /* in a slab */
+	uint32_t linkage;   /* bytes from a free buffer's start to its link, at its end */
+	uint32_t colours;   /* a slab has a colour from 0 to colours - 1 */
+	uint32_t magazine;  /* objects in each of a slot's two lists at most; 0: slots have none */
+	uint32_t page_flags;/* enum sy_flags for its pages */
+	struct sy__bonwick_slot *slots; /* slot 0's; NULL: none. The others' follow, */
+	size_t stride;      /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
+
+	/* Protects what follows, and all of the slabs but what their clients hold. */
+	_Alignas(SY_CACHE_LINE) sy__lock_t lock;
+	uint32_t next_colour;
+	struct sy_list *freelist; /* link of the first slab with a free buffer; the list itself: there is none */
+	struct sy_list slabs;     /* empty (no free buffer), partial, complete (all free), in this order */
+	uint64_t slab_count, complete; /* in slabs; of these, complete */
+	uint64_t waiting;         /* slabs in their grace period */
+	uint64_t allocated;       /* buffers that left the slabs */
+	uint64_t allocations;     /* that no slot served */
+	struct sy__bonwick_hash hash;
+	uint64_t seen; /* scratch of check */
+};
+
+struct sy__bonwick_heap {
+	struct sy_heap heap;
+	struct sy_cache *large_slabs, *bufctls; /* caches of these structures */
+	struct sy_cache *general[SY__BONWICK_CLASSES];
+	uint8_t class_of[SY__BONWICK_LARGEST / 8 + 1]; /* by ceil(size / 8) */
+};
+
+static inline struct sy__bonwick_cache *sy__bonwick_cache(struct sy_cache *cache)
+{
+	return (struct sy__bonwick_cache *)(void *)cache;
+}
+
+static inline struct sy__bonwick_heap *sy__bonwick_heap(struct sy_heap *heap)
+{
+	return (struct sy__bonwick_heap *)(void *)heap;
+}
+
+static inline struct sy__bonwick_slot *sy__bonwick_slot(const struct sy__bonwick_cache *cache, unsigned slot)
+{
+	return (struct sy__bonwick_slot *)(void *)((char *)cache->slots + slot * cache->stride);
+}
+
+static inline struct sy__bonwick_page *sy__bonwick_page(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct sy__bonwick_page, page);
+}
+
+static inline struct sy__bonwick_slab *sy__bonwick_linked(struct sy_list *link)
+{
+	return sy__entry(link, struct sy__bonwick_slab, link);
+}
+
+/* Slab data of the page that a small object is in. */
+static inline struct sy__bonwick_slab *sy__bonwick_slab_at(void *address)
+{
+	size_t offset = (uintptr_t)address & (SY_PAGE_SIZE - 1);
+
+	return (struct sy__bonwick_slab *)(void *)((char *)address + (SY_PAGE_SIZE - SY__BONWICK_SLAB_BYTES - offset));
+}
+
+/* The link of a buffer that is free, or in a slot's list. */
+static inline void **sy__bonwick_next(const struct sy__bonwick_cache *cache, void *buffer)
+{
+	return (void **)(void *)((char *)buffer + cache->linkage);
+}
+
+/* Nanoseconds in units of 2^20, about a millisecond. */
+static inline uint32_t sy__bonwick_units(uint64_t nanoseconds)
+{
+	return (uint32_t)(nanoseconds >> 20);
+}
+
+/* In these units it wraps around after 52 days: a slab that old may then pass for a new one until it ages again. */
+static inline uint32_t sy__bonwick_time(void)
+{
+	return sy__bonwick_units(sy__now());
+}
+
+/* bonwick.c. Gives buffers in a chain back to their slabs. */
+void sy__bonwick_put_list(struct sy__bonwick_cache *, void *buffers);
+
+/* hash.c. With the cache's lock held but for the last two. */
+void sy__bonwick_hash_init(struct sy__bonwick_hash *, uint32_t object_size);
+void sy__bonwick_hash_insert(struct sy__bonwick_hash *, struct sy__bonwick_bufctl *);
+struct sy__bonwick_bufctl *sy__bonwick_hash_find(const struct sy__bonwick_hash *, const void *buffer);
+struct sy__bonwick_bufctl *sy__bonwick_hash_remove(struct sy__bonwick_hash *, const void *buffer);
+void sy__bonwick_hash_scale(struct sy__bonwick_cache *);
+void sy__bonwick_hash_least(struct sy__bonwick_cache *);
+
+/* slabs.c. Without locks. Functions that return pages say how many went back to the page allocator. */
+char *sy__bonwick_memory(const struct sy__bonwick_cache *, struct sy__bonwick_slab *);
+char *sy__bonwick_first(const struct sy__bonwick_cache *, struct sy__bonwick_slab *);
+bool sy__bonwick_grow(struct sy__bonwick_cache *, unsigned slot, unsigned flags, int node);
+uint64_t sy__bonwick_shrink(struct sy_cache *);
+uint64_t sy__bonwick_reap(struct sy_cache *);
+void sy__bonwick_drain(struct sy_heap *, unsigned slot);
+void sy__bonwick_grace_passed(struct sy_heap *, struct sy_deferred *);
+void sy__bonwick_cache_fini(struct sy_cache *);
+
+/* bonwick.c: entries of a cache in a heap of threads. */
+void sy__bonwick_choose_here(struct sy_cache *);
+
+/* geometry.c */
+void sy__bonwick_give_slots(struct sy__bonwick_cache *);
+bool sy__bonwick_heap_init(struct sy_heap *);
+bool sy__bonwick_cache_init(struct sy_cache *);
+bool sy__bonwick_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
+
+/* check.c */
+void sy__bonwick_counts(struct sy_cache *, struct sy_cache_counts *);
+const char *sy__bonwick_check(struct sy_heap *);
+
+/* walk.c */
+void sy__bonwick_walk(struct sy__walk *, struct sy_page *);
+void sy__bonwick_walk_supplied(struct sy__walk *, struct sy_cache *);
+
+#endif

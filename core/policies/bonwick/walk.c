@@ -1,0 +1,98 @@
+/*
+ * Bonwick's slab allocator: what is in a slab, for walks (core/walk.h).
+ *
+ * All slabs of a cache are on one sorted list; a slab's place there is where it stands among all of them, and its list
+ * is the part of it that the paper names: empty (every buffer is out), partial, complete. A free buffer is on its slab's
+ * freelist, of small objects itself, of large ones by its bufctl; or, with magazines, on one of a slot's two lists. Of a
+ * slab of small objects the last 32 bytes are the slab's data; of large objects data and bufctls are objects in slabs of
+ * their own, which no client holds.
+ */
+#include "../../here.h"
+#include "../../walk.h"
+#include "bonwick.h"
+
+struct view {
+	const struct sy__bonwick_cache *cache;
+	const struct sy__bonwick_slab *slab;
+};
+
+static void mark_bufctls(struct sy__walk *walk, const struct sy__bonwick_bufctl *first, uint64_t most)
+{
+	uint64_t place = 0;
+
+	for (const struct sy__bonwick_bufctl *at = first; at && place <= most; at = at->next)
+		sy__walk_mark(walk, at->buffer, SY_PART_FREE, "freelist of the slab", 0, place++);
+}
+
+static void mark(struct sy__walk *walk, const void *context)
+{
+	const struct view *view = context;
+	const struct sy__bonwick_cache *cache = view->cache;
+
+	if (cache->large)
+		mark_bufctls(walk, view->slab->free, cache->objects);
+	else
+		sy__walk_chain(walk, view->slab->free, cache->linkage, cache->objects, SY_PART_FREE, "freelist of the slab", 0);
+	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
+		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
+
+		if (!sy__slot_reachable(&cache->cache, slot))
+			continue;
+		sy__walk_chain(walk, own->main, cache->linkage, own->main_count, SY_PART_SLOT, "main", slot);
+		sy__walk_chain(walk, own->aux, cache->linkage, own->aux_count, SY_PART_SLOT, "aux", slot);
+	}
+}
+
+/* What the objects of a cache are that are on no list. */
+static enum sy_part_state held(const struct sy__bonwick_cache *cache)
+{
+	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(cache->cache.heap);
+	bool own = &cache->cache == bonwick->large_slabs || &cache->cache == bonwick->bufctls;
+
+	return own ? SY_PART_BOOKKEEPING : SY_PART_USED;
+}
+
+static void walk_slab(struct sy__walk *walk, const struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
+{
+	const struct view view = { cache, slab };
+	const struct sy__walk_grid grid = { (size_t)slab->colour * cache->cache.align, cache->cache.size, cache->objects, mark,
+		                            &view, held(cache) };
+
+	walk->slab.cache = &cache->cache;
+	walk->slab.list = !slab->refs ? "complete" : slab->free ? "partial" : "empty";
+	walk->slab.place = sy__walk_place(&cache->slabs, &slab->link);
+	if (!sy__walk_slab(walk))
+		return;
+	sy__walk_objects(walk, &grid);
+	if (cache->large)
+		return;
+	sy__walk_part(walk, walk->slab.bytes - SY__BONWICK_SLAB_BYTES, SY_PART_UNUSED);
+	sy__walk_part(walk, walk->slab.bytes, SY_PART_BOOKKEEPING);
+}
+
+void sy__bonwick_walk(struct sy__walk *walk, struct sy_page *page)
+{
+	const struct sy__bonwick_page *state = sy__bonwick_page(page);
+
+	if (state->slab->refs != SY__BONWICK_WAITING) {
+		walk_slab(walk, state->cache, state->slab);
+		return;
+	}
+	walk->slab.cache = &state->cache->cache;
+	walk->slab.list = "waiting";
+	if (sy__walk_slab(walk))
+		sy__walk_part(walk, walk->slab.bytes, SY_PART_WAITING);
+}
+
+void sy__bonwick_walk_supplied(struct sy__walk *walk, struct sy_cache *common)
+{
+	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
+
+	for (struct sy_list *at = cache->slabs.next; at != &cache->slabs && !walk->ended; at = at->next) {
+		struct sy__bonwick_slab *slab = sy__bonwick_linked(at);
+
+		walk->slab = (struct sy_slab){ .address = sy__bonwick_memory(cache, slab), .bytes = SY_PAGE_SIZE << cache->order };
+		walk_slab(walk, cache, slab);
+		sy__walk_part(walk, walk->slab.bytes, SY_PART_UNUSED);
+	}
+}

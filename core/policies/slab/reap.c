@@ -1,0 +1,332 @@
+/*
+ * SLAB: emptying arrays and giving slabs back. What Linux does in cache_reap(), kmem_cache_shrink() and when a CPU
+ * goes offline.
+ *
+ * The reaper. What arrays and free lists hold is a bet that it will be needed soon. Every 2 seconds the reaper visits
+ * a slot, and in each cache
+ *
+ *   sends home what the slot's node has gathered for one other node, each time the next one;
+ *   gives the slabs of the node a fifth of the slot's limit out of its array (half of what there is, if that is
+ *   less), unless somebody allocated from the array since the last visit;
+ *   and every 4 seconds, once for all slots of the node, does the same to the shared array, and then ends free slabs:
+ *   enough to end all that free_limit allows in five visits, but none if somebody looked for free slabs since the
+ *   last.
+ *
+ * Visits come by the clock (core/visits.c), to one slot after the other. The times at which they look at a node are
+ * spread over caches: in Linux by the caches' addresses, here by the order of creation, so that nothing depends on
+ * addresses.
+ *
+ * Shrinking empties all arrays and ends all free slabs, at once. An array that a slot owns is emptied in that slot's
+ * local section. Slabs end without locks, but those of the caches' list (sy_heap.lock).
+ */
+#include <slabyard/slabyard.h>
+
+#include "../../deferred.h"
+#include "../../here.h"
+#include "slab.h"
+
+#define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */
+#define NODE_PERIOD (4 * SY__SECOND) /* the same of a node */
+#define NODE_SPREAD (97 * SY__SECOND / 1000) /* from one cache to the next; no divisor of the period */
+#define REAPING_SHARE 5u         /* what there may be, is gone after so many visits */
+
+/* ---- Emptying arrays ------------------------------------------------------------------------------------------ */
+
+/* Gives the oldest objects of an array to their slabs. In its slot's local section, or with its lock held. */
+static void give_oldest(struct sy__slab_cache *cache, struct sy__slab_array *array, uint32_t count,
+                        struct sy_list *surplus)
+{
+	struct sy__slab_node *node = &cache->nodes[array->node];
+
+	sy__lock(&node->lock);
+	sy__slab_put(cache, node, array->objects, count, surplus);
+	sy__unlock(&node->lock);
+	sy__slab_drop(array, count);
+}
+
+static uint64_t drain_slot(struct sy__slab_cache *cache, unsigned slot)
+{
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
+	struct sy_list surplus;
+
+	sy__list_init(&surplus);
+	sy__local_begin(slot);
+	give_oldest(cache, own, own->avail, &surplus);
+	sy__local_end(slot);
+	return sy__slab_destroy(cache, slot, &surplus);
+}
+
+static uint64_t drain_shared(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot)
+{
+	struct sy_list surplus;
+
+	if (!node->shared)
+		return 0;
+	sy__list_init(&surplus);
+	sy__lock(&node->lock);
+	sy__slab_put(cache, node, node->shared->objects, node->shared->avail, &surplus);
+	node->shared->avail = 0;
+	sy__unlock(&node->lock);
+	return sy__slab_destroy(cache, slot, &surplus);
+}
+
+/* Sends home what a node has gathered for another. */
+static uint64_t drain_alien(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot, unsigned home)
+{
+	struct sy__slab_array *array = node->aliens ? node->aliens[home].array : NULL;
+	struct sy_list surplus;
+
+	if (!array)
+		return 0;
+	sy__list_init(&surplus);
+	sy__lock(&node->aliens[home].lock);
+	sy__slab_drain_alien(cache, array, &surplus);
+	sy__unlock(&node->aliens[home].lock);
+	return sy__slab_destroy(cache, slot, &surplus);
+}
+
+/* ---- Falls ------------------------------------------------------------------------------------------------------ */
+
+/* In a fall: empties a slot's full array and the one that its node shares, to the slabs. False: there is none, and the array as
+ * full as it may ever be. With the node's lock held, in the slot's local section. */
+bool sy__slab_empty(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
+{
+	struct sy__slab_node *node = &cache->nodes[own->node];
+	bool falls = sy__falls(&node->fall, node->slabs, cache->order), was_short = own->limit < cache->limit;
+	uint64_t slabs = node->slabs;
+
+	if (!falls) {
+		own->limit = cache->limit;
+		return was_short;
+	}
+	if (node->shared) {
+		sy__slab_put(cache, node, node->shared->objects, node->shared->avail, surplus);
+		node->shared->avail = 0;
+	}
+	sy__slab_put(cache, node, own->objects, own->avail, surplus);
+	own->avail = 0;
+	own->limit = sy__fall_limit(cache->limit);
+	sy__fall_goes_on(&node->fall, slabs - node->slabs);
+	if (node->fall.halved)
+		sy__settle_soon(cache->cache.heap);
+	return true;
+}
+
+static bool halved(struct sy__slab_node *node)
+{
+	bool halved;
+
+	sy__lock(&node->lock);
+	halved = node->fall.halved;
+	node->fall.halved = false;
+	sy__unlock(&node->lock);
+	return halved;
+}
+
+/* The arrays of slots that did not notice a fall. */
+uint64_t sy__slab_settle(struct sy_cache *common)
+{
+	struct sy__slab_cache *cache = sy__slab_cache(common);
+	unsigned slots = sy__slots_used(common->heap), nodes = common->heap->nodes;
+	uint64_t pages = 0;
+	bool any = false;
+
+	for (unsigned i = 0; i < nodes; i++)
+		any |= halved(&cache->nodes[i]);
+	for (unsigned slot = 0; any && slot < slots; slot++)
+		if (sy__slot_reachable(common, slot))
+			pages += drain_slot(cache, slot);
+	return pages;
+}
+
+/* Of a thread that ends. The caches made last first: their freelists go to the arrays of size classes, which the heap made
+ * before all others. */
+static void end_arrays(struct sy_heap *heap, unsigned slot)
+{
+	for (struct sy_list *at = heap->caches.prev; at != &heap->caches; at = at->prev) {
+		struct sy__slab_cache *cache = sy__slab_cache(sy__entry(at, struct sy_cache, link));
+
+		drain_slot(cache, slot);
+		sy__slab_unequip(cache, slot);
+	}
+}
+
+/* The arrays themselves stay until somebody shrinks the cache, but for those of slots that may have no thread again for long:
+ * hundreds of them take more memory than objects do. */
+void sy__slab_drain(struct sy_heap *heap, unsigned slot)
+{
+	sy__lock(&heap->lock);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		drain_slot(sy__slab_cache(sy__entry(at, struct sy_cache, link)), slot);
+	if (heap->threads && slot >= SY_WARM_SLOTS)
+		end_arrays(heap, slot);
+	sy__unlock(&heap->lock);
+}
+
+/* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
+
+/* Whose array takes the freelists of slabs that end: it must be one that the caller may touch, and one is in any call. As many as
+ * there are slots: none is. */
+static unsigned first_reachable(const struct sy_cache *cache)
+{
+	unsigned slot = 0;
+
+	while (slot < cache->heap->slots && !sy__slot_reachable(cache, slot))
+		slot++;
+	return slot;
+}
+
+/* Of a slot that nobody has the array goes as well: of those that were made while hundreds of threads were there each would keep a
+ * page that others had a part of. */
+static uint64_t end_slot(struct sy__slab_cache *cache, unsigned slot)
+{
+	uint64_t pages = drain_slot(cache, slot);
+
+	if (cache->cache.heap->threads && sy__slot_unowned(slot))
+		sy__slab_unequip(cache, slot);
+	return pages;
+}
+
+static uint64_t shrink(struct sy__slab_cache *cache)
+{
+	unsigned slots = sy__slots_used(cache->cache.heap), nodes = cache->cache.heap->nodes, own = first_reachable(&cache->cache);
+	uint64_t pages = 0;
+
+	if (own == cache->cache.heap->slots)
+		return 0;
+	for (unsigned slot = own; slot < slots; slot++)
+		if (sy__slot_reachable(&cache->cache, slot))
+			pages += end_slot(cache, slot);
+	for (unsigned i = 0; i < nodes * nodes; i++)
+		pages += drain_alien(cache, &cache->nodes[i / nodes], own, i % nodes);
+	for (unsigned i = 0; i < nodes; i++) {
+		pages += drain_shared(cache, &cache->nodes[i], own);
+		pages += sy__slab_end_free(cache, &cache->nodes[i], own, UINT64_MAX);
+	}
+	return pages;
+}
+
+/* The freelists of slabs that ended may have been the last objects of theirs. */
+uint64_t sy__slab_shrink(struct sy_cache *common)
+{
+	struct sy__slab_cache *cache = sy__slab_cache(common);
+	const struct sy__kmalloc *kmalloc = &sy__slab_heap(common->heap)->kmalloc;
+	size_t freelist_bytes = cache->objects * sizeof(sy__slab_index_t);
+	uint64_t pages = shrink(cache);
+
+	if (cache->place == SY__SLAB_OFF_SLAB && freelist_bytes <= kmalloc->largest)
+		pages += shrink(sy__slab_cache(sy__kmalloc_cache(kmalloc, freelist_bytes, 0)));
+	return pages;
+}
+
+static bool belongs_to(const struct sy_deferred *entry, const void *cache)
+{
+	return sy__entry(entry, struct sy__slab_slab, deferred)->cache == cache;
+}
+
+/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever destroys an
+ * RCU-typesafe cache has waited for its readers. */
+void sy__slab_cache_fini(struct sy_cache *common)
+{
+	struct sy__slab_cache *cache = sy__slab_cache(common);
+
+	shrink(cache);
+	sy__deferred_finish(common->heap, belongs_to, common);
+	sy__slab_give_state(cache);
+}
+
+/* ---- The reaper ----------------------------------------------------------------------------------------------- */
+
+/* How many objects a visit takes out of an array: none if it was used. Linux: drain_array(). */
+static uint32_t to_reap(struct sy__slab_array *array)
+{
+	uint32_t count = (array->limit + REAPING_SHARE - 1) / REAPING_SHARE;
+
+	if (!array->avail)
+		return 0;
+	if (array->touched) {
+		array->touched = 0;
+		return 0;
+	}
+	return count > array->avail ? (array->avail + 1) / 2 : count;
+}
+
+static void reap_array(struct sy__slab_cache *cache, unsigned slot, struct sy_list *surplus)
+{
+	struct sy__slab_array *own = sy__slab_own(cache, slot);
+
+	sy__local_begin(slot);
+	give_oldest(cache, own, to_reap(own), surplus);
+	sy__local_end(slot);
+}
+
+/* Takes what is too many out of the shared array; whether free slabs are too many as well: nobody has looked for one since. */
+static bool reap_shared(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy_list *surplus)
+{
+	uint32_t count;
+	bool idle;
+
+	sy__lock(&node->lock);
+	if (node->shared) {
+		count = to_reap(node->shared);
+		sy__slab_put(cache, node, node->shared->objects, count, surplus);
+		sy__slab_drop(node->shared, count);
+	}
+	idle = !node->free_touched;
+	node->free_touched = 0;
+	sy__unlock(&node->lock);
+	return idle;
+}
+
+static void reap_node(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot, struct sy_list *surplus)
+{
+	uint64_t share = (uint64_t)REAPING_SHARE * cache->objects;
+
+	if (reap_shared(cache, node, surplus))
+		sy__slab_end_free(cache, node, slot, (node->free_limit + share - 1) / share);
+}
+
+static void reap_cache(struct sy__slab_cache *cache, unsigned slot, unsigned home, uint64_t now)
+{
+	struct sy__slab_node *node = &cache->nodes[cache->cache.heap->slot_node[slot]];
+	struct sy_list surplus;
+
+	sy__list_init(&surplus);
+	drain_alien(cache, node, slot, home);
+	reap_array(cache, slot, &surplus);
+	if (now >= node->next_reap) {
+		node->next_reap = now + NODE_PERIOD;
+		reap_node(cache, node, slot, &surplus);
+	}
+	sy__slab_destroy(cache, slot, &surplus);
+}
+
+static void visit(struct sy_heap *heap, unsigned slot, uint64_t now)
+{
+	struct sy__slab_heap *slab = sy__slab_heap(heap);
+	unsigned home = slab->reap_node[slot];
+
+	slab->reap_node[slot] = (uint8_t)((home + 1) % heap->nodes);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		reap_cache(sy__slab_cache(sy__entry(at, struct sy_cache, link)), slot, home, now);
+}
+
+void sy__slab_tick(struct sy_heap *heap)
+{
+	sy__visits_run(heap, &sy__slab_heap(heap)->visits, visit);
+}
+
+void sy__slab_start_reaping(struct sy_heap *heap)
+{
+	struct sy__slab_heap *slab = sy__slab_heap(heap);
+
+	for (unsigned slot = 0; slot < heap->slots; slot++)
+		slab->reap_node[slot] = (uint8_t)((heap->slot_node[slot] + 1u) % heap->nodes);
+	sy__visits_start(heap, &slab->visits, PERIOD);
+}
+
+/* When a cache that is being made gets its first visit to nodes. */
+uint64_t sy__slab_first_reap(struct sy__slab_heap *slab)
+{
+	return sy__now() + NODE_PERIOD + slab->caches_made++ * NODE_SPREAD % NODE_PERIOD;
+}

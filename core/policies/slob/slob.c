@@ -1,0 +1,693 @@
+/*
+ * SLOB: lists of blocks in pages that everybody shares.
+ *
+ * After the simple allocator of Linux 6.1 (mm/slob.c; Ferreira et al. 2015, section 3.3), made for machines whose memory is
+ * counted in megabytes. There are no slabs of one kind of object: a page holds whatever fits, and its free blocks form a
+ * list in order of address (blocks.h). Requests below 256 bytes, below 1024 bytes and all others look for room in a
+ * list of pages each, so that small objects don't crumble the pages that large ones need.
+ *
+ * Allocation walks its list and takes a block from a page that has room; where none has, a new page joins the front of the
+ * list. Which block it is, the tunable `fit` says:
+ *
+ *   next   Linux's own. The first block of the first page with room; then the list is rotated so that the next search
+ *          begins at that page (Knuth, volume 1, section 2.5): small leftovers don't gather at the front.
+ *   first  The same without the rotation: every search begins at the newest page.
+ *   best   Kyritsis et al.: all pages of the list are searched for the block that leaves the least over; an exact fit ends
+ *          the search at once.
+ *
+ * Linux's own walk looks at the blocks of every page whose free units suffice, which in a heap with holes is nearly every
+ * page of the list. Ours comes to the same placements and leaves out what can't change them. It knows which sizes of free
+ * blocks each list has (sizes.h): where no block is large enough there is no walk, and one for the best fit ends when it
+ * met the tightest that there is. And each descriptor (struct sy__slob_page) tells what its page can't do, so that most pages
+ * are passed without a look at their blocks: `most` bounds what requests of each kind of alignment find there, so a page that
+ * refused a request is not asked again for as much until something is freed into it; `may_have` is a set of sizes, by which
+ * best fit passes pages without a block tighter than what it met already. Both may promise too much, never too little: frees
+ * add to them, allocations take nothing from them, and a walk over all blocks of the page makes them true again. Best fit also
+ * notes the smallest block that the page has for the request at hand, so that equal ones pass it by until its blocks change.
+ *
+ * Freeing joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A
+ * page without free units is on no list; its first free puts it at the front of the list that fits the size just freed. So
+ * pages wander between the lists.
+ *
+ * kmalloc puts a header of 8 bytes, holding the size, before the object, and aligns the object to 8 bytes, or to its size if
+ * that is a power of two. From page size less the header on, requests go straight to pages. Objects of a cache need no
+ * header, as their cache knows the size; from page size on they go to pages as well. A constructor runs at every allocation
+ * and a destructor at every free: nothing is kept constructed. Objects of a cache that is typesafe by RCU carry a footer, by
+ * which they wait for a grace period before they are freed. SLOB takes no notice of zones: it serves SY_DMA from any page
+ * that has room.
+ *
+ * There is no fast path: every operation takes the lock and searches. So the counter slow_allocs counts the allocations that
+ * needed a new page, and slow_frees the frees that gave one back.
+ *
+ * log_every=N hands every Nth allocation to sy_heap.log as three events, the listing in the report of Kyritsis et al.:
+ * "slob_request" with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that Linux's walk
+ * looks at, in its order, at most LOG_CANDIDATES of them, and "slob_chosen" with those of the block it took; 0: a new page.
+ *
+ * Locks. sy__slob_heap.lock covers the lists and their sizes, every slab page's state and free blocks, slob_cache.live and
+ * the counters written here. Never held across a call that takes or gives pages, to the client or to the log.
+ */
+#include "../../deferred.h"
+#include "../../geometry.h"
+#include "../../kmalloc.h"
+#include "slob.h"
+
+#define SMALL_BELOW 256u   /* bytes; the paper's and Linux's first break */
+#define MEDIUM_BELOW 1024u /* the second */
+#define HEADER ((uint32_t)sizeof(unsigned long long)) /* bytes; also the least alignment of any object */
+#define LOG_CANDIDATES 60
+
+enum tunable { FIT, LOG_EVERY, TUNABLES };
+
+static const char *const fit_names[] = { "next", "first", "best" };
+
+static const struct sy_tunable tunables[TUNABLES] = {
+	[FIT] = { "fit", SY__SLOB_NEXT, SY__SLOB_NEXT, SY__SLOB_BEST, fit_names,
+	          "which free block serves a request: next, first or best fit" },
+	[LOG_EVERY] = { "log_every", 0, 0, INT32_MAX, NULL, "log the search of every Nth allocation; 0: of none" },
+};
+
+/* A request, worked out once. */
+struct request {
+	struct sy__slob_want want;
+	uint32_t bytes;
+	uint32_t list;
+	enum sy__slob_kind kind, bound; /* bound: the kind whose bound holds for it */
+};
+
+struct slob_cache {
+	struct sy_cache cache;
+	struct request request; /* of one object; unused from page size on */
+	uint64_t live;          /* objects that the client holds */
+};
+
+/* Behind objects that wait for a grace period. The cache, which outlives them, knows their size. */
+struct footer {
+	struct sy_deferred deferred;
+	struct slob_cache *cache;
+};
+
+static inline uint32_t list_for(uint32_t bytes)
+{
+	return bytes < SMALL_BELOW ? SY__SLOB_SMALL : bytes < MEDIUM_BELOW ? SY__SLOB_MEDIUM : SY__SLOB_LARGE;
+}
+
+static inline uint32_t units_for(uint32_t bytes)
+{
+	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
+}
+
+/* least: what the heap aligns all of kmalloc to, so that all but larger powers are of one kind. */
+static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset, uint32_t least)
+{
+	if (align == HEADER)
+		return SY__SLOB_WORD;
+	if (offset)
+		return least <= HEADER || align == least ? SY__SLOB_POWER : SY__SLOB_OTHER;
+	return align == SY_CACHE_LINE ? SY__SLOB_LINE : SY__SLOB_OTHER;
+}
+
+static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset, uint32_t least)
+{
+	enum sy__slob_kind kind = kind_for(align, offset, least);
+	enum sy__slob_kind weaker = offset ? SY__SLOB_POWER : SY__SLOB_WORD; /* what is no room for this kind is none for OTHER */
+
+	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
+		                 bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? weaker : kind };
+}
+
+/* ---- Search --------------------------------------------------------------------------------------------------- */
+
+static inline bool on_node(const struct sy_page *page, int node)
+{
+	return node == SY_ANY_NODE || sy__page_node(page) == node;
+}
+
+static inline bool may_serve(struct sy_page *page, const struct request *request, int node)
+{
+	return sy__slob_page_state(page)->most[request->bound] >= request->want.units && on_node(page, node);
+}
+
+/* The page, whose largest block was seen, has no room for the request: larger ones of its kind need not look. */
+static inline void refuse(struct sy__slob_page *state, const struct request *request, uint32_t largest)
+{
+	uint32_t below = request->kind == SY__SLOB_OTHER ? state->most[request->bound] : request->want.units - 1;
+
+	state->most[request->bound] = (uint16_t)(largest < below ? largest : below);
+}
+
+/* Whether the page is known to have no block for the request of less than so many units. Nothing is noted of OTHER ones. */
+static inline bool known_to_lack(const struct sy__slob_page *state, const struct request *request, uint32_t below)
+{
+	return state->known_least >= below && state->known_want == sy__slob_key(request->kind, request->want.units);
+}
+
+/* The first page of the list with room, and where; NULL: none. */
+static struct sy_page *search_first(struct sy__slob_heap *slob, const struct request *request, int node,
+                                    struct sy__slob_place *place)
+{
+	struct sy_list *list = &slob->partial[request->list];
+	struct sy__slob_seen seen;
+
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		struct sy_page *page = sy__slob_page_of_link(link);
+		struct sy__slob_page *state = sy__slob_page_state(page);
+
+		if (!may_serve(page, request, node))
+			continue;
+		if (sy__slob_first_fit(sy__slob_page_units(slob, page), state->first, &request->want, place, &seen))
+			return page;
+		refuse(state, request, seen.largest);
+	}
+	return NULL;
+}
+
+/* The bits of the sizes from `from` on, and below `to`, which is larger. */
+static inline uint64_t size_bits(uint32_t from, uint32_t to)
+{
+	uint32_t first = from / SY__SLOB_WORD_UNITS, count = (to - 1) / SY__SLOB_WORD_UNITS - first + 1;
+	uint64_t bits = count < 64 ? ((uint64_t)1 << count) - 1 : ~(uint64_t)0;
+
+	return bits << first % 64 | bits >> (-first & 63);
+}
+
+/* Looks at all blocks of a page, notes what it has, and returns the units of the smallest with room for the request, or
+ * SY__SLOB_NO_BLOCK. If they are less than `below`, *place is there. */
+static uint32_t find_least(const struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
+                           uint32_t below, struct sy__slob_place *place)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	struct sy__slob_seen seen;
+	uint32_t least = sy__slob_best_fit(sy__slob_page_units(slob, page), state->first, &request->want, below, place, &seen);
+
+	state->may_have = seen.sizes;
+	if (least == SY__SLOB_NO_BLOCK) {
+		refuse(state, request, seen.largest);
+	} else if (request->kind != SY__SLOB_OTHER) {
+		state->known_want = sy__slob_key(request->kind, request->want.units);
+		state->known_least = (uint16_t)least;
+	}
+	return least;
+}
+
+/* The first page of the list with the tightest block that the request can have, and where; NULL: none. */
+static struct sy_page *search_best(struct sy__slob_heap *slob, const struct request *request, int node,
+                                   struct sy__slob_place *place)
+{
+	struct sy_list *list = &slob->partial[request->list];
+	uint32_t tightest = sy__slob_smallest(&slob->sizes[request->list], request->want.units);
+	uint32_t best_units = SY__SLOB_NO_BLOCK;
+	uint64_t better = ~(uint64_t)0;
+	struct sy_page *best = NULL;
+
+	for (struct sy_list *link = list->next; link != list && best_units != tightest; link = link->next) {
+		struct sy_page *page = sy__slob_page_of_link(link);
+		const struct sy__slob_page *state = sy__slob_page_state(page);
+		uint32_t least;
+
+		if (!(state->may_have & better) || !may_serve(page, request, node) || known_to_lack(state, request, best_units))
+			continue;
+		least = find_least(slob, page, request, best_units, place);
+		if (least < best_units) {
+			best = page;
+			best_units = least;
+			better = size_bits(tightest, best_units);
+		}
+	}
+	return best;
+}
+
+/* Takes the place in a page of a list; returns the object's block. */
+static void *take(struct sy__slob_heap *slob, struct sy_page *page, const struct sy__slob_place *place, uint32_t units)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	struct sy__slob_sizes *sizes = &slob->sizes[state->list];
+	sy__slob_unit_t *base = sy__slob_page_units(slob, page);
+	uint32_t head = place->start - place->block;
+
+	sy__slob_count_out(sizes, place->units);
+	sy__slob_count_in(sizes, head);
+	sy__slob_count_in(sizes, place->units - head - units);
+	state->may_have |= sy__slob_size_bit(head) | sy__slob_size_bit(place->units - head - units);
+	state->known_least = 0;
+	state->first = (uint16_t)sy__slob_take(base, state->first, place, units);
+	state->free_units = (uint16_t)(state->free_units - units);
+	return base + place->start;
+}
+
+static void *take_from_list(struct sy__slob_heap *slob, const struct request *request, int node)
+{
+	struct sy_list *list = &slob->partial[request->list];
+	struct sy__slob_place place;
+	struct sy_page *page;
+
+	if (!sy__slob_smallest(&slob->sizes[request->list], request->want.units))
+		return NULL;
+	page = slob->fit == SY__SLOB_BEST ? search_best(slob, request, node, &place) : search_first(slob, request, node, &place);
+	if (!page)
+		return NULL;
+
+	void *block = take(slob, page, &place, request->want.units);
+	struct sy_list *link = &sy__slob_page_state(page)->link;
+
+	if (!sy__slob_page_state(page)->free_units) {
+		sy__list_remove(link);
+	} else if (slob->fit == SY__SLOB_NEXT && list->next != link) {
+		sy__list_remove(list);
+		sy__list_add_tail(link, list); /* the list now begins at this page */
+	}
+	return block;
+}
+
+/* ---- The log -------------------------------------------------------------------------------------------------- */
+
+struct listing {
+	uint64_t candidates[LOG_CANDIDATES];
+	unsigned count;
+	uint64_t chosen;
+};
+
+/* Lists the blocks of one page that Linux's walk looks at; true: the search ends here. */
+static bool list_page(struct sy__slob_heap *slob, struct sy_page *page, const struct request *request,
+                      struct listing *listing)
+{
+	uint32_t block = sy__slob_page_state(page)->first, units, next;
+
+	for (; block != SY__SLOB_PAGE_UNITS; block = next) {
+		uint64_t bytes;
+
+		sy__slob_read(sy__slob_page_units(slob, page), block, &units, &next);
+		bytes = units * SY__SLOB_UNIT;
+		if (listing->count < LOG_CANDIDATES)
+			listing->candidates[listing->count++] = bytes;
+		if (!sy__slob_fits(block, units, &request->want))
+			continue;
+		if (!listing->chosen || bytes < listing->chosen)
+			listing->chosen = bytes;
+		if (slob->fit != SY__SLOB_BEST || units == request->want.units)
+			return true;
+	}
+	return false;
+}
+
+/* Lists what Linux's walk for this request looks at, before it changes anything. */
+static SY__COLD void list_search(struct sy__slob_heap *slob, const struct request *request, int node,
+                                 struct listing *listing)
+{
+	struct sy_list *list = &slob->partial[request->list];
+
+	listing->count = 0;
+	listing->chosen = 0;
+	for (struct sy_list *link = list->next; link != list; link = link->next) {
+		struct sy_page *page = sy__slob_page_of_link(link);
+
+		if (sy__slob_page_state(page)->free_units >= request->want.units && on_node(page, node) &&
+		    list_page(slob, page, request, listing))
+			return;
+	}
+}
+
+static SY__COLD void log_search(struct sy__slob_heap *slob, const struct request *request, int node)
+{
+	struct sy_heap *heap = &slob->heap;
+	struct listing listing;
+	uint64_t bytes = request->bytes;
+
+	sy__lock(&slob->lock);
+	list_search(slob, request, node, &listing);
+	sy__unlock(&slob->lock);
+	heap->log(heap->log_context, "slob_request", &bytes, 1);
+	heap->log(heap->log_context, "slob_candidates", listing.candidates, listing.count);
+	heap->log(heap->log_context, "slob_chosen", &listing.chosen, 1);
+}
+
+static SY__COLD void count_towards_log(struct sy__slob_heap *slob, const struct request *request, int node)
+{
+	bool now;
+
+	sy__lock(&slob->lock);
+	now = --slob->until_log == 0;
+	if (now)
+		slob->until_log = slob->log_every;
+	sy__unlock(&slob->lock);
+	if (now && slob->heap.log)
+		log_search(slob, request, node);
+}
+
+/* ---- Blocks --------------------------------------------------------------------------------------------------- */
+
+/* A block of so many units became part of the page's. */
+static inline void block_appears(struct sy__slob_page *state, uint32_t units)
+{
+	state->may_have |= sy__slob_size_bit(units);
+	state->known_least = 0;
+	for (unsigned i = 0; i < SY__SLOB_KINDS; i++)
+		if (state->most[i] < units)
+			state->most[i] = (uint16_t)units;
+}
+
+/* Takes a block from a new page; NULL: no memory. */
+static SY__COLD void *take_from_new_page(struct sy__slob_heap *slob, const struct request *request, unsigned slot,
+                                         unsigned flags, int node, uint64_t *live)
+{
+	struct sy_page *page = sy__pages_take(&slob->heap, slot, 0, flags & ~(unsigned)SY_ZERO, node, SY_USE_SLAB);
+	struct sy__slob_place place = { .previous = SY__SLOB_PAGE_UNITS, .units = SY__SLOB_PAGE_UNITS,
+		                        .next = SY__SLOB_PAGE_UNITS };
+	struct sy__slob_page *state;
+	void *block;
+
+	if (!page)
+		return NULL;
+	place.start = sy__slob_start(0, &request->want);
+	state = sy__slob_page_state(page);
+	state->free_units = (uint16_t)SY__SLOB_PAGE_UNITS;
+	state->list = (uint16_t)request->list;
+	state->first = 0;
+	block_appears(state, SY__SLOB_PAGE_UNITS);
+	sy__lock(&slob->lock);
+	sy__slob_count_in(&slob->sizes[state->list], SY__SLOB_PAGE_UNITS);
+	block = take(slob, page, &place, request->want.units);
+	if (state->free_units)
+		sy__list_add_head(&slob->partial[request->list], &state->link);
+	slob->heap.counters.slow_allocs++;
+	if (live)
+		++*live;
+	sy__unlock(&slob->lock);
+	return block;
+}
+
+/* live, when not NULL, is counted up with the block, under the lock. */
+static void *block_alloc(struct sy__slob_heap *slob, const struct request *request, unsigned slot, unsigned flags,
+                         int node, uint64_t *live)
+{
+	void *block;
+
+	if (sy__unlikely(slob->log_every))
+		count_towards_log(slob, request, node);
+	sy__lock(&slob->lock);
+	block = take_from_list(slob, request, node);
+	if (block && live)
+		++*live;
+	sy__unlock(&slob->lock);
+	if (!block)
+		block = take_from_new_page(slob, request, slot, flags, node, live);
+	if (block && (flags & SY_ZERO))
+		sy__fill(block, 0, request->want.units * SY__SLOB_UNIT);
+	return block;
+}
+
+/* Takes a page that is about to be wholly free off its list. */
+static void leave_list(struct sy__slob_heap *slob, struct sy_page *page)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	const sy__slob_unit_t *base = sy__slob_page_units(slob, page);
+	uint32_t units, next;
+
+	if (!state->free_units)
+		return;
+	for (uint32_t block = state->first; block != SY__SLOB_PAGE_UNITS; block = next) {
+		sy__slob_read(base, block, &units, &next);
+		sy__slob_count_out(&slob->sizes[state->list], units);
+	}
+	sy__list_remove(&state->link);
+}
+
+/* Puts a full page, of which a block was just freed, on the list that fits it. */
+static void join_list(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block, uint32_t bytes)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	uint32_t units = units_for(bytes);
+
+	sy__slob_write(sy__slob_page_units(slob, page), block, units, SY__SLOB_PAGE_UNITS);
+	state->first = (uint16_t)block;
+	state->list = (uint16_t)list_for(bytes);
+	state->may_have = 0;
+	sy__fill(state->most, 0, sizeof(state->most));
+	block_appears(state, units);
+	sy__slob_count_in(&slob->sizes[state->list], units);
+	sy__list_add_head(&slob->partial[state->list], &state->link);
+}
+
+/* Gives a block back to a page that is on a list. */
+static void put(struct sy__slob_heap *slob, struct sy_page *page, uint32_t block, uint32_t units)
+{
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	struct sy__slob_sizes *sizes = &slob->sizes[state->list];
+	struct sy__slob_joined joined;
+
+	state->first = (uint16_t)sy__slob_put(sy__slob_page_units(slob, page), state->first, block, units, &joined);
+	sy__slob_count_out(sizes, joined.before);
+	sy__slob_count_out(sizes, joined.behind);
+	sy__slob_count_in(sizes, joined.units);
+	block_appears(state, joined.units);
+}
+
+/* Frees a block of so many bytes; live as in block_alloc. */
+static void block_free(struct sy__slob_heap *slob, unsigned slot, void *block, uint32_t bytes, uint64_t *live)
+{
+	struct sy_page *page = sy__page_of(&slob->heap, block);
+	struct sy__slob_page *state = sy__slob_page_state(page);
+	uint32_t units = units_for(bytes), at = (uint32_t)((sy__slob_unit_t *)block - sy__slob_page_units(slob, page));
+
+	sy__lock(&slob->lock);
+	if (live)
+		--*live;
+	if (state->free_units + units == SY__SLOB_PAGE_UNITS) {
+		leave_list(slob, page);
+		slob->heap.counters.slow_frees++;
+		sy__unlock(&slob->lock);
+		sy__pages_give(&slob->heap, slot, page);
+		return;
+	}
+	if (!state->free_units)
+		join_list(slob, page, at, bytes);
+	else
+		put(slob, page, at, units);
+	state->free_units = (uint16_t)(state->free_units + units);
+	sy__unlock(&slob->lock);
+}
+
+/* ---- Objects that are pages ----------------------------------------------------------------------------------- */
+
+/* live as in block_alloc. */
+static SY__COLD void *pages_alloc(struct sy__slob_heap *slob, unsigned slot, size_t bytes, unsigned flags, int node,
+                                  uint64_t *live)
+{
+	void *object = sy__large_alloc(&slob->heap, slot, bytes, flags, node);
+
+	if (!object)
+		return NULL;
+	sy__lock(&slob->lock);
+	slob->heap.counters.slow_allocs++;
+	if (live)
+		++*live;
+	sy__unlock(&slob->lock);
+	return object;
+}
+
+static SY__COLD void pages_free(struct sy__slob_heap *slob, unsigned slot, struct sy_page *page, uint64_t *live)
+{
+	sy__lock(&slob->lock);
+	slob->heap.counters.slow_frees++;
+	if (live)
+		--*live;
+	sy__unlock(&slob->lock);
+	sy__large_free(&slob->heap, slot, page);
+}
+
+/* ---- kmalloc -------------------------------------------------------------------------------------------------- */
+
+static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct sy__slob_heap *slob = sy__slob_of(heap);
+	struct request request;
+	uint32_t bytes, align;
+	char *block;
+
+	if (sy__unlikely(size >= SY_PAGE_SIZE - (heap->sizing.align > HEADER ? heap->sizing.align : HEADER)))
+		return pages_alloc(slob, slot, size ? size : 1, flags, node, NULL); /* 0 is what a run that is kept has */
+	bytes = size ? (uint32_t)size : 1; /* a block that is all header would end where its object starts */
+	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;
+	if (align < heap->sizing.align)
+		align = heap->sizing.align;
+	request = request_for(bytes + HEADER, align, HEADER, heap->sizing.align);
+	block = block_alloc(slob, &request, slot, flags, node, NULL);
+	if (!block)
+		return NULL;
+	*(uint32_t *)(void *)block = bytes;
+	return block + HEADER;
+}
+
+static uint32_t header_bytes(const void *object)
+{
+	return *(const uint32_t *)(const void *)((const char *)object - HEADER);
+}
+
+static void slob_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	struct sy_page *page = sy__page_of(heap, object);
+
+	if (sy__unlikely(sy__page_is_large(page)))
+		pages_free(sy__slob_of(heap), slot, page, NULL);
+	else
+		block_free(sy__slob_of(heap), slot, (char *)object - HEADER, header_bytes(object) + HEADER, NULL);
+}
+
+static size_t slob_usable_size(struct sy_heap *heap, const void *object)
+{
+	const struct sy_page *page = sy__page_of(heap, object);
+
+	return sy__page_is_large(page) ? sy__large_usable(page) : units_for(header_bytes(object)) * SY__SLOB_UNIT;
+}
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+static void *slob_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
+	void *object;
+
+	if (sy__likely(cache->size < SY_PAGE_SIZE))
+		object = block_alloc(slob, &own->request, slot, flags, node, &own->live);
+	else
+		object = pages_alloc(slob, slot, cache->size, flags, node, &own->live);
+	if (object && cache->constructor)
+		sy__construct(cache->constructor, object, cache->object_size);
+	return object;
+}
+
+static void object_free(struct slob_cache *own, unsigned slot, void *object, uint64_t *live)
+{
+	struct sy_cache *cache = &own->cache;
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
+
+	if (cache->destructor)
+		cache->destructor(object, cache->object_size);
+	if (sy__likely(cache->size < SY_PAGE_SIZE))
+		block_free(slob, slot, object, cache->size, live);
+	else
+		pages_free(slob, slot, sy__page_of(&slob->heap, object), live);
+}
+
+static struct footer *footer_of(const struct sy_cache *cache, void *object)
+{
+	return (struct footer *)(void *)((char *)object + cache->size - sizeof(struct footer));
+}
+
+static void slob_cache_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
+	struct footer *footer;
+
+	if (sy__likely(!(cache->flags & SY_CACHE_TYPESAFE_BY_RCU))) {
+		object_free(own, slot, object, &own->live);
+		return;
+	}
+	footer = footer_of(cache, object);
+	footer->cache = own;
+	sy__lock(&slob->lock);
+	own->live--;
+	sy__unlock(&slob->lock);
+	sy__defer(&slob->heap, &footer->deferred);
+}
+
+static void slob_grace_passed(struct sy_heap *heap, struct sy_deferred *deferred)
+{
+	struct footer *footer = sy__entry(deferred, struct footer, deferred);
+	struct slob_cache *own = footer->cache;
+
+	(void)heap; /* the cache knows it */
+	object_free(own, 0, (char *)(footer + 1) - own->cache.size, NULL);
+}
+
+static bool slob_cache_init(struct sy_cache *cache)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	size_t bytes = cache->object_size;
+
+	if (cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
+		bytes = sy__align_up(bytes, _Alignof(struct footer)) + sizeof(struct footer);
+	bytes = sy__align_up(bytes, SY__SLOB_UNIT);
+	if (sy__order_of(bytes) > SY_MAX_ORDER)
+		return false;
+	if (cache->align < HEADER)
+		cache->align = HEADER;
+	cache->size = (uint32_t)bytes;
+	own->request = request_for(cache->size, cache->align, 0, 0);
+	return true;
+}
+
+static bool waits_for_cache(const struct sy_deferred *deferred, const void *cache)
+{
+	return ((const struct footer *)(const void *)deferred)->cache == cache;
+}
+
+/* Frees what still waits. Objects that are in use stay, as pages are everybody's. */
+static void slob_cache_fini(struct sy_cache *cache)
+{
+	sy__deferred_finish(cache->heap, waits_for_cache, cache);
+}
+
+static void slob_counts(struct sy_cache *cache, struct sy_cache_counts *counts)
+{
+	struct slob_cache *own = (struct slob_cache *)(void *)cache;
+	struct sy__slob_heap *slob = sy__slob_of(cache->heap);
+
+	*counts = (struct sy_cache_counts){ 0 };
+	sy__lock(&slob->lock);
+	counts->objects = counts->objects_in_use = own->live;
+	sy__unlock(&slob->lock);
+}
+
+/* Headers and footers count as used, as in Kyritsis et al. */
+static uint64_t slob_unused_bytes(struct sy_heap *heap)
+{
+	struct sy__slob_heap *slob = sy__slob_of(heap);
+	uint64_t units = 0;
+
+	sy__lock(&slob->lock);
+	for (unsigned i = 0; i < SY__SLOB_LISTS; i++)
+		for (struct sy_list *link = slob->partial[i].next; link != &slob->partial[i]; link = link->next)
+			units += sy__slob_page_state(sy__slob_page_of_link(link))->free_units;
+	sy__unlock(&slob->lock);
+	return units * SY__SLOB_UNIT;
+}
+
+/* ---- The heap ------------------------------------------------------------------------------------------------- */
+
+static bool slob_heap_init(struct sy_heap *heap)
+{
+	struct sy__slob_heap *slob = sy__slob_of(heap);
+
+	for (unsigned i = 0; i < SY__SLOB_LISTS; i++)
+		sy__list_init(&slob->partial[i]);
+	slob->fit = (enum sy__slob_fit)heap->tunables[FIT];
+	slob->log_every = slob->until_log = (uint64_t)heap->tunables[LOG_EVERY];
+	return true;
+}
+
+const struct sy_policy sy__slob = {
+	.name = "slob",
+	.summary = "Linux 6.1: blocks of any size in shared pages, by next, first or best fit",
+	.paper = "Ferreira et al., An Experimental Comparison Analysis of Kernel-level Memory Allocators, SAC 2015, section 3.3; "
+	         "Kyritsis et al., SLOB Memory Allocation: First Fit vs Best Fit; "
+	         "Linux 6.1 mm/slob.c",
+	.tunables = tunables,
+	.tunable_count = TUNABLES,
+	.heap_bytes = sizeof(struct sy__slob_heap),
+	.cache_bytes = sizeof(struct slob_cache),
+	.cache_alloc = slob_cache_alloc,
+	.cache_free = slob_cache_free,
+	.kmalloc = slob_kmalloc,
+	.kfree = slob_kfree,
+	.heap_init = slob_heap_init,
+	.cache_init = slob_cache_init,
+	.cache_fini = slob_cache_fini,
+	.usable_size = slob_usable_size,
+	.grace_passed = slob_grace_passed,
+	.counts = slob_counts,
+	.check = sy__slob_check,
+	.unused_bytes = slob_unused_bytes,
+	.walk = sy__slob_walk,
+};

@@ -1,0 +1,174 @@
+/* What the files of the SLQB policy share. The theory and the locks are in slqb.c. */
+#ifndef SY_SLQB_H
+#define SY_SLQB_H
+
+#include "../../kmalloc.h"
+#include "../../backend/slot_areas.h"
+#include "../../list.h"
+#include "../../page_interface.h"
+#include "../../visits.h"
+#include "../fall.h"
+
+enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_COLOUR, SLQB_CLASSES };
+
+#define SY__SLQB_MOST 65535 /* value of a threshold: objects */
+
+/* State of a slab, in the descriptor of its first page. The owner's, as the list that it belongs to. */
+struct sy__slqb_slab {
+	struct sy__slqb_list *list; /* whose slab it is, for life */
+	union {
+		struct sy_list link; /* in the list's partial slabs */
+		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
+	};
+	void *freelist; /* free objects that are on no other list */
+	uint32_t start; /* bytes from the slab's start to its first object: its colour */
+	uint16_t out; /* objects that are not on freelist */
+	uint16_t waiting; /* 1: for a grace period */
+};
+SY_ASSERT_SLAB_STATE(struct sy__slqb_slab, list);
+
+/* Objects linked through their free pointers, from the first to go to the last. */
+struct sy__slqb_chain {
+	void *first, *last; /* last: of objects that there are */
+	uint32_t count;
+};
+
+/* What owns slabs: a CPU slot, or a memory node for objects that were asked for from elsewhere. */
+struct sy__slqb_list {
+	void *freelist; /* objects of any slab on the node, to be handed out next; a stack */
+	uint32_t count; /* objects on freelist */
+	uint32_t hiwater; /* beyond which objects go back to their slabs; in a fall (fall.h) less than the cache's */
+	int node; /* of its slabs */
+	uint32_t remote_free_check; /* 1: enough came back from elsewhere to be worth a look; written under remote_lock.
+	                             * Read without, and relaxed: a hint to take that lock, which orders all else */
+	struct sy_list partial; /* slabs with objects on their freelist and others out */
+	uint64_t partial_slabs, slabs; /* in partial; owned, full ones too */
+	struct sy__fall fall; /* of slabs */
+	struct sy__slqb_cache *cache; /* NULL: of a slot that never used the cache; all else is zero too */
+	_Alignas(SY_CACHE_LINE) sy__lock_t remote_lock; /* protects what follows, which others write */
+	struct sy__slqb_chain remote_free; /* objects of these slabs, freed elsewhere */
+	struct { uint64_t slabs, partial; } seen; /* scratch of check */
+};
+
+/* What one CPU slot has of a cache. */
+struct sy__slqb_slot {
+	struct sy__slqb_list list;
+	struct sy__slqb_chain rlist; /* objects on the way to the list that owns their slabs */
+	struct sy__slqb_list *rlist_to; /* that list */
+	uint32_t colour_next; /* colour of the next slab, in bytes */
+	uint32_t fast_frees; /* in a heap of threads: how many; now and then one is a slow call all the same */
+};
+
+/* What one memory node has of a cache. */
+struct sy__slqb_node {
+	struct sy__slqb_list list; /* but for remote_free under the lock */
+	sy__lock_t lock;
+};
+
+struct sy__slqb_cache {
+	struct sy_cache cache;
+	struct sy__slqb_slot *slots; /* slot 0's; the others' follow, */
+	size_t stride; /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
+	uint32_t offset; /* bytes from an object's start to its free pointer */
+	uint8_t order; /* of a slab */
+	uint16_t objects; /* in a slab */
+	uint32_t hiwater, flushbatch, freebatch, remote_free_check; /* thresholds: objects */
+	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
+	uint32_t page_flags; /* enum sy_flags for its pages */
+	struct sy__slqb_node *nodes; /* one for each memory node of the heap */
+	void *state; /* nodes, and in front of them slots that are not threads': one block of metadata; its size in bytes */
+	size_t state_bytes;
+};
+
+struct sy__slqb_heap {
+	struct sy_heap heap;
+	struct sy__kmalloc kmalloc;
+	struct sy__visits visits; /* of trimming; under sy_heap.lock */
+};
+
+void sy__slqb_start(struct sy__slqb_cache *, struct sy__slqb_list *, unsigned node); /* geometry.c */
+
+static inline struct sy__slqb_cache *sy__slqb_cache(struct sy_cache *cache)
+{
+	return (struct sy__slqb_cache *)(void *)cache;
+}
+
+static inline struct sy__slqb_heap *sy__slqb_heap(struct sy_heap *heap)
+{
+	return (struct sy__slqb_heap *)(void *)heap;
+}
+
+static inline struct sy__slqb_slab *sy__slqb_slab(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct sy__slqb_slab, page);
+}
+
+static inline struct sy_page *sy__slqb_page(struct sy__slqb_slab *slab)
+{
+	return sy__entry(slab, struct sy_page, state);
+}
+
+static inline struct sy__slqb_slab *sy__slqb_linked(struct sy_list *link)
+{
+	return sy__entry(link, struct sy__slqb_slab, link);
+}
+
+/* What a slot has, for whoever looks at all of them; its list may be that of a slot that never used the cache. */
+static inline struct sy__slqb_slot *sy__slqb_look(const struct sy__slqb_cache *cache, unsigned slot)
+{
+	return (struct sy__slqb_slot *)(void *)((char *)cache->slots + slot * cache->stride);
+}
+
+static inline bool sy__slqb_started(const struct sy__slqb_slot *own)
+{
+	return own->list.cache != NULL;
+}
+
+/* What the slot of a call has. */
+static inline struct sy__slqb_slot *sy__slqb_slot(struct sy__slqb_cache *cache, unsigned slot)
+{
+	struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
+
+	if (sy__unlikely(!sy__slqb_started(own)))
+		sy__slqb_start(cache, &own->list, cache->cache.heap->slot_node[slot]);
+	return own;
+}
+
+/* The free pointer of a free object: where the next free object is. */
+static inline void **sy__slqb_next(const struct sy__slqb_cache *cache, void *object)
+{
+	return (void **)(void *)((char *)object + cache->offset);
+}
+
+/* slabs.c. Of a list, by its owner. Slabs that lose their last object go to ended. */
+void *sy__slqb_take(struct sy__slqb_cache *, struct sy__slqb_list *);
+void *sy__slqb_take_slab(struct sy__slqb_cache *, struct sy__slqb_list *);
+void sy__slqb_adopt(struct sy__slqb_list *, struct sy__slqb_slab *);
+void sy__slqb_claim(struct sy__slqb_cache *, struct sy__slqb_list *);
+void sy__slqb_flush(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *, uint32_t count,
+                    struct sy_list *ended);
+void sy__slqb_flush_full(struct sy__slqb_cache *, struct sy__slqb_slot *, struct sy_list *ended);
+void sy__slqb_send_away(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *to, void *object);
+
+/* slabs.c. Life of slabs, without locks, and all at once. Functions that return pages say how many went back. */
+struct sy__slqb_slab *sy__slqb_new_slab(struct sy__slqb_cache *, unsigned slot, unsigned flags, int node);
+uint64_t sy__slqb_end(struct sy__slqb_cache *, unsigned slot, struct sy_list *ended);
+void sy__slqb_grace_passed(struct sy_heap *, struct sy_deferred *);
+void sy__slqb_drain(struct sy_heap *, unsigned slot);
+uint64_t sy__slqb_shrink(struct sy_cache *);
+uint64_t sy__slqb_settle(struct sy_cache *);
+void sy__slqb_tick(struct sy_heap *);
+void sy__slqb_cache_fini(struct sy_cache *);
+
+/* geometry.c */
+bool sy__slqb_cache_init(struct sy_cache *);
+bool sy__slqb_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *);
+
+/* check.c */
+void sy__slqb_counts(struct sy_cache *, struct sy_cache_counts *);
+const char *sy__slqb_check(struct sy_heap *);
+
+/* walk.c */
+void sy__slqb_walk(struct sy__walk *, struct sy_page *);
+
+#endif
