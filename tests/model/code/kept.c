@@ -196,6 +196,7 @@ int main(int argc, char **argv)
 		{ "kept_no_release", "gives", "a race", "keep", NULL, STORES, 0, NO_RELEASE, 0 },
 		{ "kept_no_acquire", "gives", "a race", "own", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
 		{ "kept_counted_still", "three", "", "leave", NULL, ADDS, 0, NOT_DONE, 0 },
+		{ "kept_not_left", "takes", "an entry is somebody's for ever", "leave", NULL, STORES, 0, NOT_DONE, 0 },
 		{ .name = NULL },
 	};
 

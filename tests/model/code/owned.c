@@ -438,7 +438,6 @@ int main(int argc, char **argv)
 		/* A row of strays goes home as fewer than it has; or still leads to the next one; and a slot's end keeps them. */
 		{ "row_as_fewer", "strays", "", "give_row", "sy__swap64", SWAPS, 0, WRITES_MORE, UINT64_C(1) << 32 },
 		{ "row_uncut", "row", "", "give_foreign_row", "sy__yard_free_foreign", STORES, 0, NOT_DONE, 0 },
-		{ "row_held", "strays", "", "hold", "hold", STORES, 1, NOT_DONE, 0 },
 		{ "strays_stay", "strays, end", "", "sy__yard_give_strays", "sy__yard_give_strays", LOADS, 1, READS, 0 },
 		/* A trim puts a list back in front of what was free before. */
 		{ "trim_stale", "trim", "", "put_back", "put_back", STORES, 0, STALE, 0 },
