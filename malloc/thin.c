@@ -40,9 +40,11 @@
 
 #include "core/types.h"
 
+#ifndef BINS /* a model has fewer */
 #define LEAST_PAGES 64u
 #define BINS 1041u
 #define WAYS 8u
+#endif
 #define ABOVE 8u  /* a request is served by what is larger by up to this share of it */
 #define BELOW 16u /* ... where a range is put below its own bin, by up to this share */
 #define MOST_BYTES ((size_t)1 << (sizeof(size_t) > 4 ? 33 : 27))

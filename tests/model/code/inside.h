@@ -22,6 +22,7 @@ int running(void);          /* number of the thread from 0; -1: none */
 unsigned thread_count(void);
 bool has_claims(void);
 bool steps_plainly(void);   /* its plain accesses are steps, too */
+_Noreturn void model_try_one(const struct model *); /* ends the process */
 
 /* races.c. */
 struct range {
@@ -37,6 +38,25 @@ void atomic_written(unsigned thread, const volatile void *address, int order, bo
 
 /* accesses.c. */
 void accesses_begin(void);  /* an execution */
+
+/* symbols.c. */
+#define MODEL_FUNCTIONS 16 /* that have one name, at most */
+struct functions {
+	struct range of[MODEL_FUNCTIONS];
+	unsigned count;
+};
+void functions_find(struct functions *, const char *name);
+bool functions_have(const struct functions *, const void *returns_to);
+
+/* mutants.c. */
+int mutants_try(const struct mutant *, const struct model *, int count, char **names);
+void mutants_begin(void);                 /* an execution */
+void mutants_enter(const void *caller);   /* a function has been entered, in which this address is; */
+bool mutants_leave(const void *caller);   /* it is left; true: and so is the one in which something is broken */
+void mutants_exchange_failed(void);
+enum fault fault_of(enum operation, const void *caller); /* the calling thread's next operation */
+uint64_t as_read(enum fault, uint64_t value);
+uint64_t as_written(enum fault, uint64_t value);
 
 /* platform.c. */
 void platform_begin(void);            /* an execution */

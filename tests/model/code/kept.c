@@ -56,6 +56,7 @@ size_t sy__system_page_bytes(void)
 	return 4096;
 }
 
+#define RANGES 3u
 #define munmap unmap
 #define mremap refuse
 #include "malloc/kept.c"
@@ -188,6 +189,16 @@ int main(int argc, char **argv)
 		{ .name = "three", .set_up = set_up, .threads = { gives, takes, ends_all }, .verify = verify },
 		{ .name = NULL },
 	};
+	static const struct mutant mutants[] = {
+		/* Who finds a range takes it whatever is there; a range is put there without a release, or taken without an acquire; what was taken */
+		/* counts as kept; and a child of a fork leaves entries to threads that it has not got. */
+		{ "kept_not_owned", "gives", "", "own", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "kept_no_release", "gives", "a race", "keep", NULL, STORES, 0, NO_RELEASE, 0 },
+		{ "kept_no_acquire", "gives", "a race", "own", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
+		{ "kept_counted_still", "three", "", "leave", NULL, ADDS, 0, NOT_DONE, 0 },
+		{ "kept_not_left", "takes", "an entry is somebody's for ever", "leave", NULL, STORES, 0, NOT_DONE, 0 },
+		{ .name = NULL },
+	};
 
-	return model_try(models, argc, argv);
+	return model_try(models, mutants, argc, argv);
 }

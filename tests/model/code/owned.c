@@ -403,6 +403,46 @@ int main(int argc, char **argv)
 		{ .name = "trim", .set_up = slab_of_two_pages, .threads = { trims, frees_into_them }, .verify = world_verify },
 		{ .name = NULL },
 	};
+	static const struct mutant mutants[] = {
+		/* The word is exchanged without a release, and without an acquire. */
+		{ "no_release", "hand over", "a race", "sy__swap64", NULL, SWAPS, 0, NO_RELEASE, 0 },
+		{ "no_acquire", "hand over", "a race", "more", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
+		/* A full slab that is given up keeps its mark. */
+		{ "mark_stays", "two slabs", "a race", "leave", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
+		/* What an ended thread has left is taken over without a claim; and bears that thread's mark. */
+		{ "inherited_unclaimed", "inherited", "", "sy__yard_take_over", NULL, CLAIMS, 0, NOT_DONE, 0 },
+		{ "inherited_with_mark", "inherited", "", "inherit", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
+		/* A row that could not be given by one exchange leads on to what others freed. */
+		{ "row_leads_on", "row", "", "sy__yard_give_rows", "sy__yard_give_rows", STORES, 0, NOT_DONE, 0 },
+		/* A slab is given up by a store, not by an exchange; likewise what others gave back is taken. */
+		{ "left_by_store", "hand over", "a slab is left", "leave", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "taken_by_store", "hand over", "", "more", NULL, SWAPS, 0, BY_STORE, 0 },
+		/* A slot takes a slab that it has filled back by a store; an object of another slot's slab is pushed by one. */
+		{ "adopted_by_store", "two slabs", "", "take_back", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "pushed_by_store", "pushes", "", "push_at_once", NULL, SWAPS, 0, BY_STORE, 0 },
+		/* A slab leaves the slot's list, and the next one still links to it. */
+		{ "next_unlinked", "three slabs", "list is broken", "take_out", "take_out", STORES, 2, NOT_DONE, 0 },
+		/* A slab counts as empty with another object in use. */
+		{ "emptied_early", "two slabs", "", "take_back", "sy__yard_in_use_now", LOADS, 0, READS_MORE, UINT64_MAX },
+		/* A push is tried again with the old link; likewise what a slot gives up. */
+		{ "stale_link", "pushes", "", "sy__yard_free_foreign", "sy__yard_free_foreign", STORES, 0, STALE, 0 },
+		{ "stale_join", "end, one left", "", "release", "join", STORES, 0, STALE, 0 },
+		/* What others gave back to such a slab is taken by a store. */
+		{ "in_front_by_store", "end", "", "take_in_front", NULL, SWAPS, 0, BY_STORE, 0 },
+		/* A slot's end leaves the mark, or forgets what the slab holds. */
+		{ "drain_keeps_mark", "claim", "a crash", "release", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
+		{ "drain_forgets", "end", "", "held_chain", "held_chain", LOADS, 0, READS, 0 },
+		/* A slab becomes nobody's, or finds its place, without its node's lock. */
+		{ "listed_unlocked", "end", "", "sy__yard_deactivate", NULL, LOCKS, 0, NOT_DONE, 0 },
+		{ "settled_unlocked", "node", "a race", "sy__yard_free_moving", NULL, LOCKS, 0, NOT_DONE, 0 },
+		/* A row of strays goes home as fewer than it has; or still leads to the next one; and a slot's end keeps them. */
+		{ "row_as_fewer", "strays", "", "give_row", "sy__swap64", SWAPS, 0, WRITES_MORE, UINT64_C(1) << 32 },
+		{ "row_uncut", "row", "", "give_foreign_row", "sy__yard_free_foreign", STORES, 0, NOT_DONE, 0 },
+		{ "strays_stay", "strays, end", "", "sy__yard_give_strays", "sy__yard_give_strays", LOADS, 1, READS, 0 },
+		/* A trim puts a list back in front of what was free before. */
+		{ "trim_stale", "trim", "", "put_back", "put_back", STORES, 0, STALE, 0 },
+		{ .name = NULL },
+	};
 
-	return model_try(models, argc, argv);
+	return model_try(models, mutants, argc, argv);
 }

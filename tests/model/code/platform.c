@@ -377,7 +377,9 @@ static sy__lock_t table; /* of slots that no thread has */
 
 bool sy__slot_claim(unsigned slot)
 {
-	return running() >= 0 && slot > thread_count() && slot < sy__slots_high() && sy__lock_try(&table);
+	if (running() < 0 || slot <= thread_count() || slot >= sy__slots_high())
+		return false;
+	return fault_of(CLAIMS, __builtin_return_address(0)) == NOT_DONE || sy__lock_try(&table);
 }
 
 void sy__slot_release(unsigned slot)

@@ -167,6 +167,13 @@ int main(int argc, char **argv)
 		{ .name = "slab, two CPUs", .set_up = on_slab, TWO_CPUS },
 		{ .name = NULL },
 	};
+	static const struct mutant mutants[] = {
+		/* A quick push is tried again with the old link, or made by a store; and a full slab is given up by a store. */
+		{ "quick_stale", "slub, two CPUs", "", "push", "push", STORES, 0, STALE, 0 },
+		{ "quick_by_store", "slub, two CPUs", "", "push", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "rest_by_store", "slub, two CPUs", "", "take_rest", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ .name = NULL },
+	};
 
-	return model_try(models, argc, argv);
+	return model_try(models, mutants, argc, argv);
 }

@@ -74,6 +74,12 @@ int main(int argc, char **argv)
 		{ .name = "first heap", .set_up = set_up, .threads = { uses, uses, uses }, .verify = verify },
 		{ .name = NULL },
 	};
+	static const struct mutant mutants[] = {
+		/* The heap is there for others without a release, or found without an acquire. */
+		{ "heap_no_release", "first heap", "a race", "sy__process_heap", NULL, STORES, 0, NO_RELEASE, 0 },
+		{ "heap_no_acquire", "first heap", "a race", "sy__process_heap", NULL, LOADS, 0, NO_ACQUIRE, 0 },
+		{ .name = NULL },
+	};
 
-	return model_try(models, argc, argv);
+	return model_try(models, mutants, argc, argv);
 }

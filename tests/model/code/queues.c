@@ -72,6 +72,11 @@ int main(int argc, char **argv)
 		{ .name = "slab, claim", .set_up = on_slab, CLAIM },
 		{ .name = NULL },
 	};
+	static const struct mutant mutants[] = {
+		/* What SLQB sends is not under the lock of whom it is for. */
+		{ "sent_unlocked", "slqb", "a race", "send", NULL, LOCKS, 0, NOT_DONE, 0 },
+		{ .name = NULL },
+	};
 
-	return model_try(models, argc, argv);
+	return model_try(models, mutants, argc, argv);
 }

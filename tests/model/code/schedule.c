@@ -357,6 +357,7 @@ static void execute(void)
 	current = -1;
 	races_begin();
 	accesses_begin();
+	mutants_begin();
 	platform_begin();
 	make_threads();
 	if (!_setjmp(main_goes_on))
@@ -368,7 +369,7 @@ static void execute(void)
 	executions++;
 }
 
-static _Noreturn void try_all(const struct model *wanted)
+_Noreturn void model_try_one(const struct model *wanted)
 {
 	size_t bytes;
 	char *start = arena(&bytes);
@@ -395,15 +396,17 @@ static bool is_wanted(const struct model *wanted, int argc, char **argv)
 	return argc < 2;
 }
 
-int model_try(const struct model *list, int argc, char **argv)
+int model_try(const struct model *list, const struct mutant *mutants, int argc, char **argv)
 {
 	int status, failures = 0;
 
+	if (argc > 1 && !strcmp(argv[1], "mutants"))
+		return mutants_try(mutants, list, argc - 2, argv + 2);
 	for (; list->name; list++) {
 		pid_t child = is_wanted(list, argc, argv) ? fork() : 0;
 
 		if (!child && is_wanted(list, argc, argv))
-			try_all(list);
+			model_try_one(list);
 		if (child > 0)
 			failures += waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status);
 	}

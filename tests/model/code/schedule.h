@@ -35,6 +35,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mutants.h"
+
 #define MODEL_THREADS 4
 #define MODEL_NOBODY 0
 
@@ -54,8 +56,9 @@ void model_share(void *memory, size_t bytes);
 void model_own(void *memory, size_t bytes);
 
 /* Tries all interleavings of each model in a list that ends with a name of NULL, in a process of its own, and prints how many
- * executions those were; or of those that the arguments name. For main to return: whether something was wrong. */
-int model_try(const struct model *, int argc, char **argv);
+ * executions those were; or of those that the arguments name. If the first argument is `mutants`: instead all mutants of a list
+ * that ends in the same way, or those that are named behind it. For main to return: whether something was wrong. */
+int model_try(const struct model *, const struct mutant *, int argc, char **argv);
 
 /* From threads and set_up: something is wrong. */
 _Noreturn void model_wrong(const char *what);

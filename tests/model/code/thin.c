@@ -51,6 +51,9 @@ size_t sy__system_page_bytes(void)
 	return PAGE;
 }
 
+#define LEAST_PAGES 8u
+#define BINS 10u
+#define WAYS 1u
 #define munmap unmap
 #define madvise empty
 #include "malloc/thin.c"
@@ -154,6 +157,16 @@ int main(int argc, char **argv)
 		{ .name = "ages", .set_up = set_up, .threads = { gives, comes_by, takes }, .verify = verify },
 		{ .name = NULL },
 	};
+	static const struct mutant mutants[] = {
+		/* A range is taken by a load and a store, is put there without a release, or taken without an acquire. One that is put back meets another */
+		/* in its place. What was taken counts as kept. */
+		{ "thin_taken_by_store", "takes", "", "take_from", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "thin_no_release", "takes", "a race", "put_at", NULL, SWAPS, 0, NO_RELEASE, 0 },
+		{ "thin_no_acquire", "takes", "a race", "take_from", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
+		{ "thin_put_by_store", "ages", "", "put_at", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "thin_counted_still", "takes", "the sum is wrong", "sy__thin_take", "sy__thin_take", ADDS, 0, NOT_DONE, 0 },
+		{ .name = NULL },
+	};
 
-	return model_try(models, argc, argv);
+	return model_try(models, mutants, argc, argv);
 }
