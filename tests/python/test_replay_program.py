@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from slabyard import programs
-from slabyard.scratch import (
+from slabyard.base import programs
+from slabyard.replay.scratch import (
     CACHE,
     CACHE_ALLOC,
     CACHE_FREE,

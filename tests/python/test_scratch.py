@@ -9,10 +9,11 @@ import handmade
 import numpy as np
 import pytest
 
-from slabyard import gfp, scratch, trace
-from slabyard.errors import UserError
-from slabyard.replay import Options, Workload
-from slabyard.snapshots import Zone
+from slabyard.replay import scratch
+from slabyard.trace import file as trace, gfp
+from slabyard.base.errors import UserError
+from slabyard.replay.workload import Options, Workload
+from slabyard.trace.snapshots import Zone
 
 HEADER = np.dtype([("name", "S8"), ("offset", "<u8"), ("count", "<u8"), ("bytes", "<u4"), ("reserved", "<u4")])
 DTYPES = {
