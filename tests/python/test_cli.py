@@ -380,7 +380,10 @@ def test_a_folder_that_was_removed(busy: Path, tmp_path: Path) -> None:
 
 
 def test_a_bug_is_one_line_and_tells_how_to_see_more(busy: Path, tmp_path: Path) -> None:
-    script = "import sys; from slabyard.command import cli; from slabyard.trace import info; info.describe = lambda path: 1 // 0; sys.exit(cli.main(['info', sys.argv[1]]))"
+    script = (
+        "import sys; from slabyard.command import cli; from slabyard.trace import info; "
+        "info.describe = lambda path: 1 // 0; sys.exit(cli.main(['info', sys.argv[1]]))"
+    )
     command = [sys.executable, "-c", script, str(busy)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "ZeroDivisionError" in complaint(done, 2) and "SLABYARD_DEBUG=1" in done.stderr

@@ -49,7 +49,7 @@ def test_events_are_those_of_perf_script(capture: Path, tmp_path: Path) -> None:
 
 def test_a_stream_gives_the_same(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     importer.import_trace(capture, tmp_path / "file.parquet")
-    monkeypatch.setattr(importer, "LARGE", 0)
+    monkeypatch.setattr(inputs, "LARGE", 0)
     importer.import_trace(capture, tmp_path / "stream.parquet")
     whole, streamed = (pq.read_table(tmp_path / name) for name in ("file.parquet", "stream.parquet"))
     for name in whole.column_names:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field
-from html import escape
 from itertools import groupby
 from typing import Any
 
+from ..base import svg
+from ..base.svg import Markup, Value, element, title
 from ..replay.layout import MEANINGS, OWN, Group, Piece, describe, groups, lists, pieces, sequence, totals, tree
 
 WIDTH = 1024  # of a row of a page or, where slabs are larger, of several
@@ -33,23 +34,22 @@ class Canvas:
     """Shapes from top to bottom; `y` is where the next one goes."""
 
     y: int = LINE
-    shapes: list[str] = field(default_factory=list)
+    shapes: list[Markup] = field(default_factory=list)
 
     def text(self, text: str, left: int = LEFT, weight: str = "normal") -> None:
         """A line of text."""
-        self.shapes.append(f'<text x="{left}" y="{self.y}" font-weight="{weight}">{escape(text)}</text>')
+        self.shapes.append(element("text", {"x": left, "y": self.y, "font-weight": weight}, text))
         self.y += LINE
 
     def box(self, left: float, width: float, piece: Piece, name: str) -> None:
         """A piece, or what of it is in this row, with the name that fits into it."""
-        title = f"{piece.bytes} bytes at {piece.offset}: {MEANINGS[piece.state]}"
-        self.shapes.append(
-            f'<rect x="{left:.1f}" y="{self.y - 13}" width="{width:.1f}" height="{ROW - 4}" fill="{COLOURS[piece.state]}" stroke="#333"'
-            f' stroke-width="0.7"><title>{escape(title)}</title></rect>'
-        )
+        place: dict[str, Value] = {"x": float(left), "y": self.y - 13, "width": float(width), "height": ROW - 4}
+        look: dict[str, Value] = {"fill": COLOURS[piece.state], "stroke": "#333", "stroke-width": "0.7"}
+        meaning = title(f"{piece.bytes} bytes at {piece.offset}: {MEANINGS[piece.state]}")
+        self.shapes.append(element("rect", place | look, meaning))
         if name and width > 7 * len(name):
             ink = "#fff" if piece.state in DARK else "#000"
-            self.shapes.append(f'<text x="{left + 3:.1f}" y="{self.y + 4}" fill="{ink}">{escape(name)}</text>')
+            self.shapes.append(element("text", {"x": float(left + 3), "y": self.y + 4, "fill": ink}, name))
 
 
 def _slab(canvas: Canvas, slab: dict[str, Any], row_bytes: int) -> None:
@@ -117,6 +117,7 @@ def picture(found: dict[str, Any]) -> str:
         canvas.box(LEFT, 24, Piece(0, 0, state, []), "")
         canvas.text(meaning, LEFT + 32)
         canvas.y += ROW - LINE
-    size = f'width="{WIDTH + 2 * LEFT}" height="{canvas.y}" viewBox="0 0 {WIDTH + 2 * LEFT} {canvas.y}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="12">'
-    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *canvas.shapes, "</svg>"]) + "\n"
+    width = WIDTH + 2 * LEFT
+    size: dict[str, Value] = {"width": width, "height": canvas.y, "viewBox": f"0 0 {width} {canvas.y}"}
+    ground = element("rect", {"width": "100%", "height": "100%", "fill": "#fff"})
+    return svg.picture({**size, "font-family": "monospace", "font-size": 12}, [ground, *canvas.shapes])
