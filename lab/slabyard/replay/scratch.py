@@ -1,7 +1,7 @@
 """A trace as the flat arrays that the replay program reads: the scratch file.
 
 A scratch file is made for one trace and one set of options, read by any number of replays, and deleted. It is no
-format for keeping; replay/scratch.h describes its records and this file mirrors them as numpy types.
+format for keeping. The programs' scratch.h describes its records; scratch_form.py has them as numpy types, made of the header.
 
 The trace is read row group by row group and every column is translated by numpy, so that millions of rows a second go
 through bounded memory. What becomes of a row:
@@ -31,42 +31,34 @@ from ..base.errors import UserError
 from ..trace import file as trace
 from ..trace import gfp, snapshots
 from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
+from . import scratch_form as form
 
-NONE = 0xFFFFFFFF
-VACATED = 0xFFFFFFFE
-NO_CACHE = trace.NO_CACHE
+NONE = form.NO_HANDLE
+VACATED = form.VACATED
+NO_CACHE = form.NO_CACHE
 PAGE_SHIFT = 12
-ALIGN = 64
+ALIGN = form.SCRATCH_ALIGN
 MAX_ORDER = 10
 LARGEST_BLOCK = 1 << (PAGE_SHIFT + MAX_ORDER)  # bytes
 GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
 
-KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, SNAPSHOT, OLDER_PAGE_FREE, UNKNOWN_FREE, UNKNOWN_PAGE_FREE = range(10)
+KMALLOC = form.EVENT_KMALLOC
+KFREE = form.EVENT_KFREE
+CACHE_ALLOC = form.EVENT_CACHE_ALLOC
+CACHE_FREE = form.EVENT_CACHE_FREE
+PAGE_ALLOC = form.EVENT_PAGE_ALLOC
+PAGE_FREE = form.EVENT_PAGE_FREE
+SNAPSHOT = form.EVENT_SNAPSHOT
+OLDER_PAGE_FREE = form.EVENT_OLDER_PAGE_FREE
+UNKNOWN_FREE = form.EVENT_UNKNOWN_FREE
+UNKNOWN_PAGE_FREE = form.EVENT_UNKNOWN_PAGE_FREE
 LEFT_OUT = 255
 # By position in trace.KINDS.
 _KINDS = np.array([KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, LEFT_OUT, SNAPSHOT], np.uint8)
 
-EVENT = np.dtype(
-    [
-        ("time", "<u8"), ("handle", "<u4"), ("size", "<u4"), ("call_site", "<u4"), ("flags", "<u4"), ("cache", "<u2"),
-        ("cpu", "<u2"), ("kind", "u1"), ("order", "u1"), ("migrate", "u1"), ("node", "i1"),
-    ]
-)  # fmt: skip
-CACHE = np.dtype([("name", "S48"), ("object_size", "<u4"), ("align", "<u4"), ("flags", "<u4"), ("constructor", "<u4")])
-ZONE = np.dtype(
-    [
-        ("name", "S16"), ("node", "<u4"), ("reserved", "<u4"), ("start_page", "<u8"), ("pages", "<u8"), ("managed", "<u8"),
-        ("min", "<u8"), ("low", "<u8"), ("high", "<u8"),
-    ]
-)  # fmt: skip
-FREE_BLOCKS = np.dtype([("zone", "<u4"), ("reserved", "<u4"), ("free_blocks", "<u8", (4, 11)), ("pageblocks", "<u8", (4,))])
-OLDER = np.dtype([("handle", "<u4"), ("size", "<u4"), ("cache", "<u2"), ("cpu", "<u2"), ("flags", "<u4")])
-RUN = np.dtype(
-    [
-        ("handles", "<u4"), ("cpus", "<u4"), ("nodes", "<u4"), ("pageblock_order", "<u4"), ("call_sites", "<u4"), ("snapshots", "<u4"),
-        ("span", "<u8"), ("grace", "<u8"),
-    ]
-)  # fmt: skip
+EVENT, CACHE, ZONE, FREE_BLOCKS, OLDER, RUN, SECTION = (
+    form.RECORDS[name] for name in ("event", "cache", "zone", "free_blocks", "older", "run", "section")
+)
 _HEADER_BYTES = 256  # header and table of at most seven sections, aligned
 
 CACHE_FLAGS = {"hwcache_align": 1, "typesafe_by_rcu": 2, "reclaimable": 4, "account": 8, "dma": 16, "no_merge": 64}
@@ -197,7 +189,7 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
             kind[(kind == KFREE) & (column["cache"] != NO_CACHE)] = CACHE_FREE
             is_page, older = is_page[rows], origin == trace.OLDER
             event = np.zeros(len(rows), EVENT)
-            event["time"] = column["time"]
+            event["time_ns"] = column["time"]
             event["handle"] = column["object"]
             event["size"] = column["size"]
             event["call_site"] = codes(batch["call_site"], sites)[rows]
@@ -383,7 +375,5 @@ def finish(
             end += array.nbytes
         out.truncate(end)
         out.seek(0)
-        out.write(b"SLABYARD" + np.array([1, len(table)], "<u4").tobytes())
-        for name, offset, count, width in table:
-            entry = np.array([(name, offset, count, width, 0)], "S8,<u8,<u8,<u4,<u4")
-            out.write(entry.tobytes())
+        header = np.array([(b"SLABYARD", form.SCRATCH_VERSION, len(table))], form.RECORDS["header"])
+        out.write(header.tobytes() + np.array([(*entry, 0) for entry in table], SECTION).tobytes())
