@@ -17,6 +17,7 @@
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make docs      draw the drawings of docs/allocators/ again
+#   make scratch-form  the Python side of the scratch file, made of the programs' scratch.h
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
 #   make clean     remove all of it
@@ -41,7 +42,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross fidelity targets docs lint lock clean install \
+.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross fidelity targets docs scratch-form lint lock clean install \
 	venv soak
 .DELETE_ON_ERROR:
 
@@ -148,9 +149,12 @@ targets:
 docs: $(VENV)/.slabyard
 	@$(BIN)/python docs/draw.py
 
+scratch-form:
+	@$(PYTHON) lab/scratch_form.py
+
 lint: $(VENV)/.slabyard $(VENV)/.lint
 	@$(BIN)/ruff check lab bench tests/python tests/package docs/draw.py
-	@$(BIN)/mypy lab/slabyard bench/fidelity.py bench/fidelity_curve.py docs/draw.py
+	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py docs/draw.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 clean:

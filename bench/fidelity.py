@@ -34,9 +34,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fidelity_curve import Curves, deviation, draw
-from slabyard import importer, linux_caches, snapshots
-from slabyard.replay import Options, Workload
-from slabyard.trace import (
+from slabyard.capture import importer, linux_caches
+from slabyard.replay.workload import Options, Workload
+from slabyard.trace import snapshots
+from slabyard.trace.file import (
     KINDS,
     METADATA_KEY,
     PAGE_ALLOC,

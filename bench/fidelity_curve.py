@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from slabyard.base import svg
+from slabyard.base.svg import Markup, Value, element
+
 WIDTH, LEFT, RIGHT = 760, 62, 18
 TOP, UPPER, GAP, LOWER, BOTTOM = 58, 210, 26, 70, 42
 HEIGHT = TOP + UPPER + GAP + LOWER + BOTTOM
@@ -78,61 +81,62 @@ def draw(curves: Curves) -> str:
 
     bottom = TOP + UPPER + GAP + LOWER
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" style="{STYLE}">',
-        f"<title>{curves.title}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+        svg.title(curves.title),
+        element("rect", {"width": WIDTH, "height": HEIGHT, "fill": "#fff"}),
         _text(LEFT, 22, curves.title, 15, INK, "start", "600"),
-        _legend(worst),
+        *_legend(worst),
     ]
-    parts += [_grid(upper(kib), f"{kib:,}") for kib in range(0, ceiling + 1, every)]
-    parts += [_grid(lower(kib), f"{kib:+,}" if kib else "0") for kib in (-reach, 0, reach)]
+    for kib in range(0, ceiling + 1, every):
+        parts += _grid(upper(kib), f"{kib:,}")
+    for kib in (-reach, 0, reach):
+        parts += _grid(lower(kib), f"{kib:+,}" if kib else "0")
     distance = step(last, 7)
     parts += [_text(across(event), bottom + 16, f"{event // 1000:,}", 11, FAINT) for event in range(0, last + 1, distance)]
     parts += [
         _text((LEFT + WIDTH - RIGHT) / 2, bottom + 33, "events since boot, thousands", 11, FAINT),
         _text(LEFT - 8, TOP - 8, "KiB", 11, FAINT, "end"),
         _text(LEFT + 4, TOP + UPPER + GAP - 6, "replay less kernel, KiB", 11, FAINT, "start"),
-        _line(across(curves.snapshot), TOP, across(curves.snapshot), bottom, FAINT, ' stroke-dasharray="3 3"'),
+        _line(across(curves.snapshot), TOP, across(curves.snapshot), bottom, FAINT, {"stroke-dasharray": "3 3"}),
         _text(across(curves.snapshot) + 5, TOP + UPPER - 8, f"snapshot, then {curves.workload}", 11, FAINT, "start"),
         _path(curves.events, curves.real, across, upper, REAL, 4.5),
         _path(curves.events, curves.replay, across, upper, REPLAY, 1.3),
         _path(curves.events, differences, across, lower, REPLAY, 1.1),
-        f'<circle cx="{across(worst.event):.1f}" cy="{lower(worst.kib):.1f}" r="3.2" fill="none" stroke="{INK}"/>',
-        "</svg>",
+        element("circle", {"cx": across(worst.event), "cy": lower(worst.kib), "r": "3.2", "fill": "none", "stroke": INK}),
     ]
-    return "\n".join(parts) + "\n"
+    size: dict[str, Value] = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT}
+    return svg.picture({**size, "style": STYLE}, parts)
 
 
-def _legend(worst: Deviation) -> str:
+def _legend(worst: Deviation) -> list[Markup]:
     text = f"largest deviation {worst.kib:+,} KiB ({100 * worst.share:+.1f}% of the kernel's peak), circled"
-    return "\n".join(
-        [
-            _line(LEFT, 38, LEFT + 22, 38, REAL, ' stroke-width="4.5"'),
-            _text(LEFT + 28, 42, "kernel", 12, INK, "start"),
-            _line(LEFT + 84, 38, LEFT + 106, 38, REPLAY, ' stroke-width="1.5"'),
-            _text(LEFT + 112, 42, "replay", 12, INK, "start"),
-            _text(WIDTH - RIGHT, 42, text, 12, INK, "end"),
-        ]
-    )
+    return [
+        _line(LEFT, 38, LEFT + 22, 38, REAL, {"stroke-width": 4.5}),
+        _text(LEFT + 28, 42, "kernel", 12, INK, "start"),
+        _line(LEFT + 84, 38, LEFT + 106, 38, REPLAY, {"stroke-width": 1.5}),
+        _text(LEFT + 112, 42, "replay", 12, INK, "start"),
+        _text(WIDTH - RIGHT, 42, text, 12, INK, "end"),
+    ]
 
 
-def _text(x: float, y: float, text: str, size: int, fill: str, anchor: str = "middle", weight: str = "400") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" text-anchor="{anchor}" font-weight="{weight}">{text}</text>'
+def _text(x: float, y: float, text: str, size: int, fill: str, anchor: str = "middle", weight: str = "400") -> Markup:
+    place: dict[str, Value] = {"x": float(x), "y": float(y), "font-size": size, "fill": fill}
+    return element("text", {**place, "text-anchor": anchor, "font-weight": weight}, text)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, stroke: str, more: str = "") -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}"{more}/>'
+def _line(x1: float, y1: float, x2: float, y2: float, stroke: str, more: dict[str, Value] | None = None) -> Markup:
+    return element("line", {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2), "stroke": stroke, **(more or {})})
 
 
-def _grid(y: float, label: str) -> str:
-    return _line(LEFT, y, WIDTH - RIGHT, y, GRID) + "\n" + _text(LEFT - 8, y + 4, label, 11, FAINT, "end")
+def _grid(y: float, label: str) -> list[Markup]:
+    return [_line(LEFT, y, WIDTH - RIGHT, y, GRID), _text(LEFT - 8, y + 4, label, 11, FAINT, "end")]
 
 
-def _path(events: Sequence[int], values: Sequence[int], across: Scale, down: Scale, stroke: str, width: float) -> str:
+def _path(events: Sequence[int], values: Sequence[int], across: Scale, down: Scale, stroke: str, width: float) -> Markup:
     """Steps: a value holds until the next one. Moments at which nothing changes need no point."""
     commands = [f"M{across(events[0]):.1f} {down(values[0]):.1f}"]
     for place in range(1, len(events)):
         if values[place] != values[place - 1]:
             commands.append(f"H{across(events[place]):.1f}V{down(values[place]):.1f}")
     commands.append(f"H{across(events[-1]):.1f}")
-    return f'<path d="{"".join(commands)}" fill="none" stroke="{stroke}" stroke-width="{width}" stroke-linejoin="round"/>'
+    look: dict[str, Value] = {"fill": "none", "stroke": stroke, "stroke-width": width, "stroke-linejoin": "round"}
+    return element("path", {"d": "".join(commands), **look})

@@ -1,6 +1,6 @@
 /*
  * slabyard-import: kmem events as text on standard input (or several inputs), a resolved trace as binary blocks on
- * standard output. lab/slabyard/importer.py starts it and writes the Parquet file.
+ * standard output. lab/slabyard/capture/importer.py starts it and writes the Parquet file.
  *
  * How it works, in passes over a temporary file of fixed-size records, so that memory grows with what lives at one
  * time and never with the length of the capture:
@@ -15,7 +15,7 @@
  *
  * The capture is taken as it comes: a line that cannot be read is counted, never fatal. What is fatal (no memory, a full
  * disk, no kmem event at all) ends in die(): one line on standard error, exit status 2, nothing on standard output
- * that importer.py could mistake for a trace, because the closing block is missing.
+ * that the lab could mistake for a trace, because the closing block is missing.
  */
 #ifndef SLABYARD_IMPORT_H
 #define SLABYARD_IMPORT_H
@@ -366,7 +366,7 @@ struct resolution {
 	uint32_t cache_alloc_count, cache_alloc_room;
 	uint32_t *strange_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
 	uint32_t strange_free_count, strange_free_room;
-	uint64_t explained, older_objects, unexplained; /* object events, see trace.py DirectMap */
+	uint64_t explained, older_objects, unexplained; /* object events, see trace/file.py DirectMap */
 	bool shared_pages;       /* objects of different sizes share page runs, as SLOB's do */
 	struct caches caches;
 };

@@ -1,5 +1,5 @@
 /*
- * Rows as blocks of columns, so that importer.py wraps each column as an array without touching a value:
+ * Rows as blocks of columns, so that capture/writer.py wraps each column as an array without touching a value:
  *
  *     uint32 rows (0: no more blocks follow), then for each column in the order of COLUMNS its values, packed.
  *
@@ -13,7 +13,7 @@
 
 enum { BLOCK_ROWS = 1 << 19 };
 
-/* The order that importer.py expects. */
+/* The order that capture/writer.py expects. */
 #define COLUMNS(X) \
 	X(uint64_t, time) X(uint64_t, address) X(uint32_t, object) X(uint32_t, size) X(uint32_t, allocated) X(uint32_t, call_site) \
 	X(uint16_t, cpu) X(uint16_t, cache) X(uint16_t, gfp) X(uint8_t, kind) X(uint8_t, origin) X(uint8_t, order) X(uint8_t, owner) \

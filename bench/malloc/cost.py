@@ -19,8 +19,8 @@ from pathlib import Path
 
 from allocators import ROOT, find
 
-from slabyard.errors import UserError
-from slabyard.output import describe_os_error, whole_file
+from slabyard.base.errors import UserError
+from slabyard.base.files import describe_os_error, whole_file
 
 BUILD = ROOT / "build" / "bench" / "c"
 DOCUMENT = ROOT / "docs" / "cost.md"

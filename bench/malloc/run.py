@@ -33,8 +33,8 @@ import tables
 from allocators import Allocator
 from programs import Program
 
-from slabyard.errors import UserError
-from slabyard.output import describe_os_error, whole_file
+from slabyard.base.errors import UserError
+from slabyard.base.files import describe_os_error, whole_file
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from slabyard import measures, records
-from slabyard.errors import UserError
-from slabyard.output import whole_file
+from slabyard.base.errors import UserError
+from slabyard.base.files import whole_file
+from slabyard.results import measures, records
 
 BEGIN, END = "<!-- bench-malloc begins -->", "<!-- bench-malloc ends -->"
 LOSS = 1.10  # times the best peer

@@ -14,7 +14,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def main() -> int:
     """Runs the command line; the exit status."""
     try:
-        from .cli import main as run
+        from .command.cli import main as run
     except ModuleNotFoundError as error:
         os.write(2, f"slabyard: {error}; install slabyard again (pip install .), which brings it\n".encode())
         return 4

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from slabyard.kernels import bench, build, fidelity, flame, kinds, machine, run, source, workloads
-from slabyard.output import Progress
+from slabyard.base.terminal import Progress
 
 ALLOCATORS = os.environ.get("SLABYARD_KERNEL_ALLOCATORS", " ".join(kinds.everything())).split()
 LINUX = [spec for spec in ALLOCATORS if not spec.startswith("slabyard")]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
-from slabyard.errors import UserError
+from slabyard.base.errors import UserError
 from slabyard.kernels import source, tools, workloads
-from slabyard.output import note
+from slabyard.base.terminal import note
 
 
 def check(smoke: bool, arches: list[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slabyard import trace
+from slabyard.trace import file as trace
 
 PAGE_KINDS = ("mm_page_alloc", "mm_page_free")
 

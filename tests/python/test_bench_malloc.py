@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from slabyard import programs as own
+from slabyard.base import programs as own
 
 BENCH = Path(__file__).resolve().parent.parent.parent / "bench" / "malloc"
 

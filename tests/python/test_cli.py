@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from handmade import complaint, slabyard
-from slabyard.trace import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
+from slabyard.trace.file import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
 VERBS = ("list", "record", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
 
@@ -380,7 +380,10 @@ def test_a_folder_that_was_removed(busy: Path, tmp_path: Path) -> None:
 
 
 def test_a_bug_is_one_line_and_tells_how_to_see_more(busy: Path, tmp_path: Path) -> None:
-    script = "import sys; from slabyard import cli, info; info.describe = lambda path: 1 // 0; sys.exit(cli.main(['info', sys.argv[1]]))"
+    script = (
+        "import sys; from slabyard.command import cli; from slabyard.trace import info; "
+        "info.describe = lambda path: 1 // 0; sys.exit(cli.main(['info', sys.argv[1]]))"
+    )
     command = [sys.executable, "-c", script, str(busy)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "ZeroDivisionError" in complaint(done, 2) and "SLABYARD_DEBUG=1" in done.stderr
@@ -440,14 +443,15 @@ def test_a_package_that_is_missing() -> None:
 def test_an_interrupt_that_python_wraps_is_one() -> None:
     script = """if True:
         import os, signal, sys
-        from slabyard import cli, replay
+        from slabyard.command import cli
+        from slabyard.replay import workload
 
         class Descriptor:
             def __set_name__(self, owner, name):
                 os.kill(os.getpid(), signal.SIGINT)
                 os.kill(os.getpid(), signal.SIGINT)  # of an impatient user
 
-        replay.policies = lambda: type("Made", (), {"member": Descriptor()})
+        workload.policies = lambda: type("Made", (), {"member": Descriptor()})
         sys.exit(cli.main(["list"]))
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -573,9 +577,9 @@ def test_log_of_a_policy(busy: Path, tmp_path: Path) -> None:
 
 def test_no_space_for_the_scratch_file(busy: Path) -> None:
     script = (
-        "import errno, sys; from slabyard import cli, replay\n"
+        "import errno, sys; from slabyard.command import cli; from slabyard.replay import scratch\n"
         "def full(*_): raise OSError(errno.ENOSPC, 'No space left on device')\n"
-        "replay.scratch.translate = full\n"
+        "scratch.translate = full\n"
         "sys.exit(cli.main(['replay', sys.argv[1], '--allocator', 'slub']))"
     )
     done = subprocess.run([sys.executable, "-c", script, str(busy)], capture_output=True, text=True, check=False)
@@ -598,7 +602,7 @@ def test_compare_checks_before_it_records(words: list[str], says: str, tmp_path:
 
 def test_what_was_recorded_outlives_a_failure(tmp_path: Path) -> None:
     script = (
-        "import os, shutil, sys; from slabyard import cli, record, verbs\n"
+        "import os, shutil, sys; from slabyard.capture import record; from slabyard.command import cli, verbs\n"
         "record.check = lambda command: None\n"
         "verbs.record_to = lambda command, output, stdout: shutil.copy(sys.argv[1], output)\n"
         "sys.exit(cli.main(['compare', '--allocators', 'slub', '--start', 'recorded', '--', 'make']))"

@@ -11,10 +11,12 @@ import handmade
 import pytest
 from handmade import slabyard
 
-from slabyard import compare, measures, records
-from slabyard.parsers import specs
-from slabyard.errors import UserError
-from slabyard.output import Progress, render
+from slabyard.report import comparison
+from slabyard.results import compare, measures, records
+from slabyard.command.parsers import specs
+from slabyard.base.errors import UserError
+from slabyard.base.table import render
+from slabyard.base.terminal import Progress
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +110,7 @@ def test_fallbacks_that_were_not_recorded_are_unknown(tmp_path: Path, recorded: 
 
 
 def test_tables(found: list[records.Record]) -> None:
-    text = render(compare.tables(found), "text")
+    text = render(comparison.tables(found), "text")
     assert max(map(len, text.splitlines())) <= 80
     lines = text.splitlines()
     assert lines[0].startswith("one: 200 requests on 2 CPUs") and any(line.startswith("two: ") for line in lines)
@@ -116,15 +118,15 @@ def test_tables(found: list[records.Record]) -> None:
     ranking = lines[lines.index(next(line for line in lines if line.startswith("Ranking"))) :]
     assert any(line.split()[:2] == ["rank", "by"] for line in ranking)
     assert "best" in text and "fragmentation event" in text
-    assert "| allocator" in render(compare.tables(found), "md")
+    assert "| allocator" in render(comparison.tables(found), "md")
 
 
 def test_the_table_and_its_sentence_have_one_unit(found: list[records.Record]) -> None:
-    small, large = compare.tables(found[:2])[0], json.loads(json.dumps(found[:2]))
+    small, large = comparison.tables(found[:2])[0], json.loads(json.dumps(found[:2]))
     assert small.columns[4:6] == ["peak KiB", "end KiB"] and " KiB" in " ".join(small.notes)
     for record in large:
         record["exact"]["held_pages_peak"] = 25_700
-    table = compare.tables(large)[0]
+    table = comparison.tables(large)[0]
     assert table.columns[4:6] == ["peak MiB", "end MiB"] and table.shown[0][4] == "100.39"
     assert "100.39 MiB at the peak" in " ".join(table.notes)
 
@@ -142,21 +144,21 @@ def test_times_below_the_step_of_the_clock(found: list[records.Record]) -> None:
     record["timed"].update(
         clock_resolution_ns=10.01, latency_ns={"median": 0.0, "p99": 0.0, "p999": 40.0}, alloc_ns={"median": 0.0, "p99": 30.0}
     )
-    assert compare.tables([record])[0].shown[0][3] == "<10"
-    shown = {row[0]: row[1] for row in compare.details(record, False)[0].cells()}
+    assert comparison.tables([record])[0].shown[0][3] == "<10"
+    shown = {row[0]: row[1] for row in comparison.details(record, False)[0].cells()}
     assert shown["allocation, median"] == "<10" and shown["allocation, 99th percentile"] == "30"
     del record["timed"]["clock_resolution_ns"]
-    assert compare.tables([record])[0].shown[0][3] == "0.0"
+    assert comparison.tables([record])[0].shown[0][3] == "0.0"
 
 
 def test_free_blocks_of_a_large_machine_fit_the_page(found: list[records.Record]) -> None:
     record = json.loads(json.dumps(found[0]))
     record["exact"].update(free_blocks_before=[12_345_678] * 11, free_blocks_after=[1_234_567] * 11)
-    text = render(compare.details(record, False), "text")
+    text = render(comparison.details(record, False), "text")
     assert max(map(len, text.splitlines())) <= 80
     (_,) = (line for line in text.splitlines() if line.split() == ["10", "12,345,678", "1,234,567"])
     record["exact"].update(free_blocks_before=None, free_blocks_after=None)
-    assert "free blocks" in text and "free blocks" not in render(compare.details(record, False), "text")
+    assert "free blocks" in text and "free blocks" not in render(comparison.details(record, False), "text")
 
 
 def test_every_table_of_csv_has_a_name(traces: list[Path]) -> None:
@@ -169,7 +171,7 @@ def test_few_runs_rank_no_times(traces: list[Path]) -> None:
     plan = compare.Plan(["slub", "slob"], runs=1)
     with Progress(1) as progress:
         found = compare.compare(traces[:1], plan, progress)
-    ranking = compare.tables(found)[-1]
+    ranking = comparison.tables(found)[-1]
     assert [row[2] for row in ranking.rows if row[0] == "time" or row[1] == "slob"][:2] == [None, None]
 
 

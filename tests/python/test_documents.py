@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from slabyard import parsers, replay, threads
-from slabyard.errors import MISSING, UserError
+from slabyard.command import parsers
+from slabyard.replay import workload as replay
+from slabyard.results import threads
+from slabyard.base.errors import MISSING, UserError
 from slabyard.kernels import kinds, workloads
 
 ROOT = Path(__file__).parents[2]

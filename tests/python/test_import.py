@@ -18,8 +18,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from slabyard import cli, gfp, importer, programs, replay, trace
-from slabyard.errors import MISSING, UserError
+from slabyard.base import programs
+from slabyard.capture import importer
+from slabyard.command import cli
+from slabyard.replay import workload as replay
+from slabyard.trace import file as trace, gfp
+from slabyard.base.errors import MISSING, UserError
 
 TRUTH = Path(__file__).parent.parent / "data"
 BASE = 0xFFFF888000000000
@@ -715,7 +719,7 @@ def test_interrupt_leaves_nothing(tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from slabyard.importer import import_trace
+from slabyard.capture.importer import import_trace
 import_trace("-", Path({str(tmp_path / "out" / "t.parquet")!r}))
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

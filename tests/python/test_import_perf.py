@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from slabyard import importer, perfdata
-from slabyard.errors import UserError
-from slabyard.trace import Trace
+from slabyard.capture import importer, inputs, perfdata
+from slabyard.base.errors import UserError
+from slabyard.trace.file import Trace
 
 DATA = Path(__file__).parent.parent / "data"
 CAPTURES = ("perf-callchains", "perf-kmem")  # perf record -a -g, perf kmem record; Linux 6.18
@@ -49,7 +49,7 @@ def test_events_are_those_of_perf_script(capture: Path, tmp_path: Path) -> None:
 
 def test_a_stream_gives_the_same(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     importer.import_trace(capture, tmp_path / "file.parquet")
-    monkeypatch.setattr(importer, "LARGE", 0)
+    monkeypatch.setattr(inputs, "LARGE", 0)
     importer.import_trace(capture, tmp_path / "stream.parquet")
     whole, streamed = (pq.read_table(tmp_path / name) for name in ("file.parquet", "stream.parquet"))
     for name in whole.column_names:
@@ -82,8 +82,8 @@ def test_what_was_lost_at_the_end_is_known_too(capture: Path, tmp_path: Path, mo
     """Nothing that came behind it told of it, so it is in perf's own count alone. What a filter has dropped is not lost."""
     counts = [struct.pack("<IHHQ32x", 13, 0, 48, lost) for lost in (70, 7)]
     add_records(capture, b"".join([*counts, struct.pack("<IHHQ32x", 13, 1 << 15, 48, 500)]))
-    for large in (importer.LARGE, 0):
-        monkeypatch.setattr(importer, "LARGE", large)
+    for large in (inputs.LARGE, 0):
+        monkeypatch.setattr(inputs, "LARGE", large)
         metadata = importer.import_trace(capture, tmp_path / "t.parquet")
         assert metadata.lost == 77 and metadata.incomplete == "77 events were lost while it was recorded"
     monkeypatch.setattr(perfdata, "_LAST_RECORDS", 40_000)

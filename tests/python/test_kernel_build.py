@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from kernel_support import make_tarball, make_tree
-from slabyard import cli, parsers
-from slabyard.errors import UserError
-from slabyard.kernels import build, cache, commands, config, edits, kinds, ports, source, tools
+from slabyard.command import cli, parsers
+from slabyard.base.errors import UserError
+from slabyard.command import kernel_verbs as commands
+from slabyard.kernels import build, cache, config, edits, kinds, ports, source, tools
 
 SLUB = kinds.KINDS["slub"]
 NEEDS = Path(__file__).parents[1] / "kernel" / "needs.py"
@@ -396,7 +397,7 @@ def test_a_source_without_an_option_is_refused(tmp_path: Path) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from slabyard import cli
+from slabyard.command import cli
 from slabyard.kernels import tools
 tools.Tool.there = lambda tool: True
 sys.exit(cli.main(["kernel", "build", "--allocator", "slub", "--source", sys.argv[1]]))

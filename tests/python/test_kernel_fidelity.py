@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from kernel_support import make_tree
-from slabyard import cli, programs
-from slabyard.errors import UserError
+from slabyard.base import programs
+from slabyard.command import cli
+from slabyard.base.errors import UserError
 from slabyard.kernels import build, fidelity, guest, kinds, machine, run, source, tools, workloads
-from slabyard.output import render
+from slabyard.base.table import render
 
 
 def relive(tmp_path: Path, lines: list[str], allocator: str = "slub", records: int | None = None, *more: str) -> Any:

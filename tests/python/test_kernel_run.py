@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from kernel_support import make_tree
-from slabyard import cli, report
-from slabyard.errors import UserError
-from slabyard.kernels import bench, build, commands, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
-from slabyard.output import Progress
+from slabyard.command import cli
+from slabyard.report import page as report
+from slabyard.base.errors import UserError
+from slabyard.command import kernel_verbs as commands
+from slabyard.kernels import bench, build, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
+from slabyard.base.terminal import Progress
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 needs_busybox = pytest.mark.skipif(shutil.which("busybox") is None, reason="needs busybox")

@@ -10,7 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from slabyard import run
+from slabyard.results import run
 
 POLICIES = ["slub", "slob", "slab", "slqb", "bonwick", "bsd44", "svr4", "sunos4", "slub:classes=linux", "slob:fit=best"]
 

@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from slabyard import parsers
+from slabyard.command import parsers
 
 PAGE = Path(__file__).parents[2] / "docs/man/slabyard.1"
 

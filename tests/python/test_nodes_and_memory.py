@@ -10,7 +10,7 @@ import handmade
 import pytest
 from handmade import slabyard
 
-from slabyard import replay
+from slabyard.replay import workload as replay
 
 POLICIES = [policy["name"] for policy in replay.policies()]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import handmade
 import pytest
 from handmade import slabyard
-from slabyard.output import WIDTH, Cell, Progress, Table, note, render
+from slabyard.base.table import Cell, Table, WIDTH, render
+from slabyard.base.terminal import Progress, note
 
 LONG = "another_very_long_workload-name-that-goes-on,and:on/for ever"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from handmade import complaint, slabyard
 
-from slabyard import record
-from slabyard.errors import MISSING, UserError
+from slabyard.capture import record
+from slabyard.base.errors import MISSING, UserError
 
 
 def tracefs(folder: Path, names: tuple[str, ...]) -> Path:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from slabyard import programs
-from slabyard.scratch import (
+from slabyard.base import programs
+from slabyard.replay.scratch import (
     CACHE,
     CACHE_ALLOC,
     CACHE_FREE,
@@ -114,21 +114,21 @@ def exact(path: Path, allocator: str, *more: object) -> dict[str, Any]:
 def small_trace(tmp_path: Path) -> Path:
     """Three kmallocs (one in pages), a free, a cache's objects, implied ones, a page, an unknown free, and snapshots."""
     trace = Scratch(caches=[(b"dentry", 192, 0, 0, 0), (b"sock", 1088, 0, HWCACHE_ALIGN, 1)], cpus=2)
-    trace.add(SNAPSHOT, 0, time=0)
-    trace.add(KMALLOC, 0, time=0, size=100, call_site=1)
-    trace.add(KMALLOC, 1, time=1 * MS, size=20000, call_site=2)
-    trace.add(CACHE_ALLOC, 2, time=2 * MS, size=192, cache=0, call_site=1, cpu=1)
-    trace.add(CACHE_ALLOC, 3, time=2 * MS, size=192, cache=0, call_site=3, cpu=3, flags=IMPLIED)
-    trace.add(SNAPSHOT, 3, time=3 * MS)
-    trace.add(KFREE, 1, time=5 * MS)
-    trace.add(CACHE_FREE, 2, time=5 * MS, cache=0, flags=IMPLIED)
-    trace.add(PAGE_ALLOC, 4, time=6 * MS, order=2, migrate=1)
-    trace.add(PAGE_ALLOC, 5, time=6 * MS, order=0, migrate=0, flags=IMPLIED)
-    trace.add(PAGE_FREE, 5, time=6 * MS, order=0, flags=IMPLIED)
-    trace.add(UNKNOWN_FREE, 7, time=7 * MS)
-    trace.add(UNKNOWN_PAGE_FREE, 8, time=7 * MS)
-    trace.add(UNKNOWN_PAGE_FREE, 9, time=7 * MS)
-    trace.add(CACHE_ALLOC, 1, time=8 * MS, size=1088, cache=1, call_site=4)
+    trace.add(SNAPSHOT, 0, time_ns=0)
+    trace.add(KMALLOC, 0, time_ns=0, size=100, call_site=1)
+    trace.add(KMALLOC, 1, time_ns=1 * MS, size=20000, call_site=2)
+    trace.add(CACHE_ALLOC, 2, time_ns=2 * MS, size=192, cache=0, call_site=1, cpu=1)
+    trace.add(CACHE_ALLOC, 3, time_ns=2 * MS, size=192, cache=0, call_site=3, cpu=3, flags=IMPLIED)
+    trace.add(SNAPSHOT, 3, time_ns=3 * MS)
+    trace.add(KFREE, 1, time_ns=5 * MS)
+    trace.add(CACHE_FREE, 2, time_ns=5 * MS, cache=0, flags=IMPLIED)
+    trace.add(PAGE_ALLOC, 4, time_ns=6 * MS, order=2, migrate=1)
+    trace.add(PAGE_ALLOC, 5, time_ns=6 * MS, order=0, migrate=0, flags=IMPLIED)
+    trace.add(PAGE_FREE, 5, time_ns=6 * MS, order=0, flags=IMPLIED)
+    trace.add(UNKNOWN_FREE, 7, time_ns=7 * MS)
+    trace.add(UNKNOWN_PAGE_FREE, 8, time_ns=7 * MS)
+    trace.add(UNKNOWN_PAGE_FREE, 9, time_ns=7 * MS)
+    trace.add(CACHE_ALLOC, 1, time_ns=8 * MS, size=1088, cache=1, call_site=4)
     return trace.write(tmp_path / "small.scratch")
 
 
@@ -225,7 +225,7 @@ def test_older_objects_live_before_the_first_event(tmp_path: Path) -> None:
         older=[(0, 192, 0, 0, 0), (NO_HANDLE, 192, 0, 0, 0), (NO_HANDLE, 500, NO_CACHE, 0, 0)],
     )  # fmt: skip
     trace.add(SNAPSHOT, 0)
-    trace.add(CACHE_FREE, 0, cache=0, time=MS)
+    trace.add(CACHE_FREE, 0, cache=0, time_ns=MS)
     found = exact(trace.write(tmp_path / "t"), "slub")
     assert found["snapshots"][0]["requested_bytes"] == 192 + 192 + 500
     assert found["requests"] == 0 and found["frees"] == 1 and found["older_objects"] == 3

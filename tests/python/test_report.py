@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from slabyard import report, report_charts, report_model, report_ranks, report_tables
-from slabyard.errors import UserError
+from slabyard.report import charts, page as report, tables
+from slabyard.results import model, ranks
+from slabyard.base.errors import UserError
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "report_records.json"
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">&amp;'\u2028"
@@ -39,8 +40,8 @@ def timed(median: float, low: float, high: float) -> dict[str, Any]:
     return {"ns_per_operation": median, "intervals": {"ns_per_operation": [low, high]}, "runs": 6}
 
 
-def section(*members: dict[str, Any]) -> report_model.Workload:
-    (only,) = report_model.workloads(members)
+def section(*members: dict[str, Any]) -> model.Workload:
+    (only,) = model.workloads(members)
     return only
 
 
@@ -165,11 +166,11 @@ def test_lone_surrogates_and_odd_numbers_do_not_stop_the_report(tmp_path: Path) 
 
 def test_missing_measures_are_dashes_and_zero_is_zero() -> None:
     bare = section(record("slub", exact={"fragmentation_events": 0}), record("slob"))
-    cells = re.findall(r"<tr>.*?</tr>", report_tables.comparison(bare))[-2:]
+    cells = re.findall(r"<tr>.*?</tr>", tables.comparison(bare))[-2:]
     assert cells[0].count("<td>\u2013</td>") == 2 + 13
     assert ">0</td>" in cells[0]
     assert cells[1].count("<td>\u2013</td>") == 3 + 14
-    assert report_ranks.sentence(section(record("slub"))) == "The records hold no measure to compare."
+    assert ranks.sentence(section(record("slub"))) == "The records hold no measure to compare."
     report.page([record("slub"), {}, {"run": None, "exact": [], "timed": 4}])
 
 
@@ -207,10 +208,10 @@ def test_overlapping_intervals_tie_as_in_a_race() -> None:
         record("d", timed={"ns_per_operation": 5.0}),
         record("recorded", exact={"held_pages_peak": 1}),
     )
-    table = report_ranks.rank_table(compared)
+    table = ranks.rank_table(compared)
     assert [ranks["time"] for ranks in table.values()] == [1, 1, 3, None]
     assert len(table) == 4
-    assert report_ranks.sentence(compared).startswith(
+    assert ranks.sentence(compared).startswith(
         "a and b are level as the fastest (10.0 ns an operation; c needs 20.0 ns, 2.0 times that)"
     )
 
@@ -221,22 +222,22 @@ def test_deterministic_measures_tie_only_when_equal() -> None:
         record("b", exact={"held_pages_peak": 100, "fragmentation_events": 4}),
         record("c", exact={"held_pages_peak": 99, "fragmentation_events": 4}),
     )
-    table = report_ranks.rank_table(compared)
+    table = ranks.rank_table(compared)
     assert [ranks["memory"] for ranks in table.values()] == [2, 2, 1]
     assert [ranks["fragmentation"] for ranks in table.values()] == [1, 2, 2]
-    assert "c holds least memory at the peak (396 KiB; b holds 400 KiB, 1% more)" in report_ranks.sentence(compared)
-    assert report_tables.rank_text(2, table, "memory") == "2="
+    assert "c holds least memory at the peak (396 KiB; b holds 400 KiB, 1% more)" in ranks.sentence(compared)
+    assert tables.rank_text(2, table, "memory") == "2="
 
 
 def test_a_time_is_read_in_both_forms() -> None:
-    assert report_model.estimate({"s": {"median": 2, "low": 1, "high": 3}}, "s") == report_model.Estimate(2, 1, 3)
-    assert report_model.estimate({"l": {"p99": 2}, "intervals": {"l.p99": [1, 3]}}, "l", "p99") == report_model.Estimate(2, 1, 3)
-    assert report_model.estimate({"s": 2}, "s") == report_model.Estimate(2, None, None)
-    assert report_model.estimate({"s": True}, "s") is None
+    assert model.estimate({"s": {"median": 2, "low": 1, "high": 3}}, "s") == model.Estimate(2, 1, 3)
+    assert model.estimate({"l": {"p99": 2}, "intervals": {"l.p99": [1, 3]}}, "l", "p99") == model.Estimate(2, 1, 3)
+    assert model.estimate({"s": 2}, "s") == model.Estimate(2, None, None)
+    assert model.estimate({"s": True}, "s") is None
 
 
 def test_an_allocator_keeps_its_style_and_twins_are_told_apart() -> None:
-    found = report_model.workloads(
+    found = model.workloads(
         [
             record("slub", workload="x"),
             record("slob", workload="x", tunables={"fit": "best"}),
@@ -254,17 +255,17 @@ def test_an_allocator_keeps_its_style_and_twins_are_told_apart() -> None:
 
 def test_no_two_allocators_look_alike() -> None:
     styles = range(90)
-    assert len({(report_model.colour(style), report_model.dash(style)) for style in styles}) == len(styles)
-    assert len({(report_model.colour(style), report_model.hatch(style)) for style in styles}) == len(styles)
-    assert len({report_tables.swatch(style) for style in [*styles, None]}) == len(styles) + 1
+    assert len({(model.colour(style), model.dash(style)) for style in styles}) == len(styles)
+    assert len({(model.colour(style), model.hatch(style)) for style in styles}) == len(styles)
+    assert len({tables.swatch(style) for style in [*styles, None]}) == len(styles) + 1
     workload = section(*(record(f"slub:min_partial={number}") for number in styles))
-    looks = [str(look) for look in report_charts.payload(workload, 20)["styles"].values()]
+    looks = [str(look) for look in charts.payload(workload, 20)["styles"].values()]
     assert len(set(looks)) == len(styles)
 
 
 def test_charts_hold_the_records_figures(records: list[dict[str, Any]]) -> None:
-    first = report_model.workloads(records)[0]
-    drawn = report_charts.payload(first, 50)
+    first = model.workloads(records)[0]
+    drawn = charts.payload(first, 50)
     memory = drawn["charts"][0]
     assert [one["name"] for one in memory["traces"]] == [*(one.label for one in first.series), "requested bytes"]
     source = first.series[0].exact["series"]
@@ -276,12 +277,12 @@ def test_charts_hold_the_records_figures(records: list[dict[str, Any]]) -> None:
 
 
 def test_long_series_are_thinned_and_keep_their_end() -> None:
-    assert report_charts.thinned(range(5000))[-1] == 4999
-    assert len(report_charts.thinned(range(5000))) == report_charts.MAX_POINTS
+    assert charts.thinned(range(5000))[-1] == 4999
+    assert len(charts.thinned(range(5000))) == charts.MAX_POINTS
 
 
 def test_the_command_repeats_the_comparison(records: list[dict[str, Any]]) -> None:
-    text = report_tables.command(report_model.workloads(records)[0])
+    text = tables.command(model.workloads(records)[0])
     assert text == (
         "slabyard compare hackbench.parquet --allocators slub,slob,slob:fit=first,slob:fit=best "
         "--cpus 2 --nodes 1 --start recorded --runs 8"
@@ -292,23 +293,23 @@ def test_the_command_repeats_the_comparison(records: list[dict[str, Any]]) -> No
     ("value", "text"), [(0, "0"), (0.01412, "0.0141"), (1.234, "1.23"), (24.66, "24.7"), (105.6, "106"), (2900.7, "2,901")]
 )
 def test_significant_digits(value: float, text: str) -> None:
-    assert report_tables.significant(value) == text
+    assert tables.significant(value) == text
 
 
 def test_the_sentence_fits_one_allocator_and_equals() -> None:
     exact = {"held_pages_peak": 2, "fragmentation_events": 1}
     real = record("recorded", exact={"held_pages_peak": 5000})
     alone = section(record("slub", exact=exact, timed=timed(10, 9, 12)), real)
-    assert report_ranks.sentence(alone) == (
+    assert ranks.sentence(alone) == (
         "slub needs 10.0 ns an operation; slub holds 8 KiB at the peak, the recorded kernel held 20,000 KiB; "
         "slub causes 1 fragmentation event."
     )
     midway = section(record("slub", exact=exact | {"unknown_frees": 3}, start="empty"), real)
-    assert report_ranks.sentence(midway).startswith(
+    assert ranks.sentence(midway).startswith(
         "slub holds 8 KiB at the peak, the recorded kernel held 20,000 KiB more than at the start;"
     )
     equal = section(record("a", exact=exact, timed=timed(10, 9, 12)), record("b", exact=exact, timed=timed(11, 9, 12)))
-    assert report_ranks.sentence(equal) == (
+    assert ranks.sentence(equal) == (
         "No allocator is measurably faster than another (best median 10.0 ns an operation); all hold 8 KiB at the peak; "
         "each causes 1 fragmentation event."
     )
@@ -317,22 +318,22 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
 def test_the_sentence_counts_where_names_are_many() -> None:
     many = section(*(record(f"a{at}", timed=timed(10, 9, 12)) for at in range(12)), record("b", timed=timed(40, 39, 42)))
     said = "12 of 13 allocators are level as the fastest (10.0 ns an operation; b needs 40.0 ns, 4.0 times that)."
-    assert report_ranks.sentence(many) == said
+    assert ranks.sentence(many) == said
 
 
 def test_nothing_requested_is_not_ranked_by_time() -> None:
     timed = {"seconds": 4e-7, "intervals": {"seconds": [3e-7, 5e-7]}, "runs": 6}
     nothing = section(*(record(name, exact={"requests": 0, "held_pages_peak": 0}, timed=timed) for name in ("slub", "slob")))
-    assert report_ranks.sentence(nothing) == "Nothing was requested; all hold 0 KiB at the peak."
-    assert {ranks["time"] for ranks in report_ranks.rank_table(nothing).values()} == {None}
-    assert {ranks["memory"] for ranks in report_ranks.rank_table(nothing).values()} == {1}
+    assert ranks.sentence(nothing) == "Nothing was requested; all hold 0 KiB at the peak."
+    assert {ranks["time"] for ranks in ranks.rank_table(nothing).values()} == {None}
+    assert {ranks["memory"] for ranks in ranks.rank_table(nothing).values()} == {1}
 
 
 def test_the_recorded_kernels_index_follows_from_its_free_blocks() -> None:
     (real,) = section(record("recorded", exact={"free_blocks_after": [4, 2, 0, 1]})).series
-    assert report_charts.unusable_index(real) == [0, 4 / 16, 8 / 16, 8 / 16]
+    assert charts.unusable_index(real) == [0, 4 / 16, 8 / 16, 8 / 16]
     (full,) = section(record("recorded", exact={"free_blocks_after": [0, 0]})).series
-    assert report_charts.unusable_index(full) == []
+    assert charts.unusable_index(full) == []
 
 
 def test_memory_given_back() -> None:
@@ -341,9 +342,9 @@ def test_memory_given_back() -> None:
         "reclaim_askings": 3, "reclaimed_pages": 128, "local_allocations": 70, "remote_allocations": 30, "held_pages_peak": 2048,
     }  # fmt: skip
     quiet = {"gives_back": HOSTILE, "reclaim_askings": 0}
-    page = report_tables.given_back(report_model.workloads([record("slub", exact=exact, nodes=2), record("bsd44", exact=quiet)])[0])
+    page = tables.given_back(model.workloads([record("slub", exact=exact, nodes=2), record("bsd44", exact=quiet)])[0])
     assert "when asked" in page and "25.0" in page and "<td>70</td><td>30</td>" in page and "asked urgently" in page
     assert "<script>" not in page
-    plain = report_tables.given_back(report_model.workloads([record("bsd44", exact=quiet, nodes=1)])[0])
+    plain = tables.given_back(model.workloads([record("bsd44", exact=quiet, nodes=1)])[0])
     assert "asked urgently" not in plain and "remote" not in plain
-    assert report_tables.given_back(report_model.workloads([record("slub")])[0]) == ""
+    assert tables.given_back(model.workloads([record("slub")])[0]) == ""

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from slabyard import report
+from slabyard.report import page as report
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "report_records.json"
 HOSTILE = "<script>document.title='taken'</script><b onclick=x>\u2028&lt;"

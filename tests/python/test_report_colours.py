@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from slabyard import report
+from slabyard.report import page as report
 
 SIMULATIONS = {
     "normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from slabyard.run import library
+from slabyard.results.run import library
 
 SLABYARD = [sys.executable, "-m", "slabyard"]
 WITNESS = "print('libslabyard-malloc' in open('/proc/self/maps').read())"

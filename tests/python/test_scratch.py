@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import handmade
 import numpy as np
 import pytest
 
-from slabyard import gfp, scratch, trace
-from slabyard.errors import UserError
-from slabyard.replay import Options, Workload
-from slabyard.snapshots import Zone
+from slabyard.replay import scratch
+from slabyard.trace import file as trace, gfp
+from slabyard.base.errors import UserError
+from slabyard.replay.workload import Options, Workload
+from slabyard.trace.snapshots import Zone
 
 HEADER = np.dtype([("name", "S8"), ("offset", "<u8"), ("count", "<u8"), ("bytes", "<u4"), ("reserved", "<u4")])
 DTYPES = {
@@ -66,11 +69,11 @@ def test_every_kind_of_row(tmp_path: Path) -> None:
     assert (events["cpu"][0], events["node"][0], events["size"][0]) == (3, 0, 100)
     assert events["flags"][1] == gfp.IMPLIED
     assert (events["order"][2], events["migrate"][2], events["migrate"][3]) == (3, gfp.RECLAIMABLE_TYPE, gfp.MOVABLE_TYPE)
-    assert events["time"].tolist() == sorted(events["time"].tolist())
+    assert events["time_ns"].tolist() == sorted(events["time_ns"].tolist())
     assert found["caches"]["name"].tolist() == [b"dentry"] and found["caches"]["flags"][0] == 4 and found["caches"]["constructor"][0] == 1
     run = found["run"][0]
     assert (run["handles"], run["cpus"], run["nodes"], run["pageblock_order"], run["snapshots"], run["call_sites"]) == (5, 4, 1, 9, 1, 3)
-    assert run["span"] == events["time"][-1]
+    assert run["span_ns"] == events["time_ns"][-1]
 
 
 def test_call_sites_are_numbered_over_all_row_groups(tmp_path: Path) -> None:
@@ -366,3 +369,8 @@ def test_a_kernel_without_slabinfo_held_what_meminfo_says(tmp_path: Path) -> Non
     build.snapshot("start", {"meminfo": "MemTotal: 65536 kB\nSlab: 4000 kB\n"})
     older = prepared(build.write(tmp_path / "t.parquet"))["older"]
     assert older["size"].tolist() == [32768] * 124
+
+
+def test_the_form_is_that_of_the_header() -> None:
+    done = subprocess.run([sys.executable, Path(__file__).parents[2] / "lab" / "scratch_form.py", "--check"], check=False)
+    assert done.returncode == 0, "make scratch-form"

@@ -15,7 +15,9 @@ import handmade
 import pytest
 from handmade import complaint, slabyard
 
-from slabyard import replay, slabtop, snapshots
+from slabyard.replay import workload as replay
+from slabyard.report import slabtop
+from slabyard.trace import snapshots
 
 DATA = Path(__file__).parents[1] / "data"
 REAL = sorted(DATA.glob("linux-6.1-um-slub/*/slabinfo.*"))

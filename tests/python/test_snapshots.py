@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slabyard import gfp, snapshots
+from slabyard.trace import gfp, snapshots
 
 SLABINFO = """slabinfo - version: 2.1
 # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata

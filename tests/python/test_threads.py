@@ -15,8 +15,10 @@ import handmade
 import pytest
 from handmade import complaint, slabyard
 
-from slabyard import programs, threads
-from slabyard.output import render
+from slabyard.base import programs
+from slabyard.report import concurrency
+from slabyard.results import threads
+from slabyard.base.table import render
 
 WORKLOADS = (
     "hot", "lifo", "fifo", "shuffled", "exchange", "larson", "pipe", "collect", "hackbench", "scratch", "ageing", "together", "scattered",
@@ -106,19 +108,19 @@ def test_a_trace_in_parallel(tmp_path: Path) -> None:
 def test_tables_and_csv() -> None:
     few = ("--threads", "1..2", "--operations", "20000", "--runs", "6")
     found = records("--allocators", "slub,malloc:system", "--workload", "hot,ageing", *few)
-    text = render(threads.tables(found), "text")
+    text = render(concurrency.tables(found), "text")
     assert max(map(len, text.splitlines())) <= 80 and "per live" in text and "Mops/s" in text
     assert all(word in text for word in ("1 thread: ", "2 threads: "))
-    rows = list(csv.DictReader(io.StringIO(render([threads.flat(found)], "csv"))))
+    rows = list(csv.DictReader(io.StringIO(render([concurrency.flat(found)], "csv"))))
     assert len(rows) == 8 and {row["threads"] for row in rows} == {"1", "2"}
     for row in rows:
         assert float(row["operations_per_second_low"]) <= float(row["operations_per_second"]) <= float(row["operations_per_second_high"])
         assert bool(row["resident_per_live"]) == (row["workload"] == "ageing")
     for one in found:
         one["timed"]["intervals"] = {}
-    text = render(threads.tables(found), "text")
+    text = render(concurrency.tables(found), "text")
     assert all(f"{words}: fewer than 6 runs tell no winner." in text for words in ("1 thread", "2 threads"))
-    assert "\n\n\n" not in render(threads.tables(found[:1]), "text")  # nothing to say of one alone
+    assert "\n\n\n" not in render(concurrency.tables(found[:1]), "text")  # nothing to say of one alone
 
 
 def test_export_and_list(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import UserError
-from ..output import Cell, Progress, Table
-from ..records import Record
+from ..base.errors import UserError
+from ..base.table import Cell, Table
+from ..base.terminal import Progress
+from ..results.records import Record
 from . import run, workloads
 from .build import Kernel
 from .kinds import Spec

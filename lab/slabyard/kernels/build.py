@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from ..output import Progress
+from ..base.errors import UserError
+from ..base.terminal import Progress
 from . import cache, config, source, tools
 from .kinds import Kind
 

@@ -29,8 +29,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from ..output import describe_os_error, note
+from ..base.errors import UserError
+from ..base.files import describe_os_error
+from ..base.terminal import note
 
 PATIENCE = 5.0  # seconds that a process has to end when it is asked to
 

@@ -1,7 +1,7 @@
 """Several kernels under several workloads: boots them in turn, and says what came out.
 
 Repetitions are interleaved, A B C A B C, each a fresh boot, so that whatever slows this machine for a while slows all. Ranks and
-sentences are report_ranks': one allocator is better than another only where their intervals lie apart, in memory and events too,
+sentences are those of results.ranks: one allocator is better than another only where their intervals lie apart, in memory and events too,
 since no two boots are alike.
 """
 
@@ -11,11 +11,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from .. import measures, report_ranks
-from ..output import Cell, Progress, Table, show
-from ..records import Record
-from ..report_model import Workload as Section
-from ..report_model import memory_unit, page_bytes, workloads
+from ..base.table import Cell, Table, show
+from ..base.terminal import Progress
+from ..results import measures, ranks
+from ..results.model import Workload as Section
+from ..results.model import memory_unit, page_bytes, workloads
+from ..results.records import Record
 from . import run
 from .run import Plan, Run
 
@@ -56,7 +57,7 @@ def tables(found: Sequence[Record]) -> list[Table]:
         members = [one.record for one in section.series]
         out.append(_table(members, section))
     if any(len(section.series) > 1 for section in sections):
-        out.append(report_ranks.ranking(sections))
+        out.append(ranks.ranking(sections))
     out[-1].notes += LEGEND
     return out
 
@@ -70,7 +71,7 @@ def _table(group: Sequence[Any], section: Section) -> Table:
         f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {_cpus(first)}, "
         f"{first['memory'] >> 20} MiB, {first['repetition']} boots each"
     )
-    notes = textwrap.wrap(report_ranks.sentence(section), 80)
+    notes = textwrap.wrap(ranks.sentence(section), 80)
     for record in group:
         for line in dict.fromkeys(record["kernel"]["trouble"]):
             notes += textwrap.wrap(f"The log of {record['run']['allocator']} has: {line}", 80)

@@ -11,7 +11,7 @@ import importlib.resources
 import re
 from collections.abc import Sequence
 
-from ..errors import UserError
+from ..base.errors import UserError
 from .kinds import Kind
 
 ARCHITECTURES = ("um", "x86_64")

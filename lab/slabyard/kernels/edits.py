@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UserError
+from ..base.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import programs, snapshots
-from ..errors import UserError
-from ..output import Cell, Table
+from ..base import programs
+from ..base.errors import UserError
+from ..base.table import Cell, Table
+from ..trace import snapshots
 from . import machine, run
 
 
@@ -57,7 +58,7 @@ def replay_spec(spec: str) -> str:
 
 def measure(plan: run.Plan, buffer: int, trace: Path) -> Agreement:
     """Boots with a trace (its buffer in bytes), which is left in a file, and replays it."""
-    from ..replay import Options, Workload
+    from ..replay.workload import Options, Workload
 
     done = run.once(dataclasses.replace(plan, trace=buffer), trace)
     assert done.metadata is not None

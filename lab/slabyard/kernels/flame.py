@@ -30,9 +30,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import measures
-from ..errors import MISSING, UserError
-from ..output import Cell, Table
+from ..base.errors import MISSING, UserError
+from ..base.table import Cell, Table
+from ..results import measures
 from . import run, tools
 from .machine import Outcome
 

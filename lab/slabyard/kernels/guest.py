@@ -21,7 +21,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from ..errors import MISSING, UserError
+from ..base.errors import MISSING, UserError
 from . import cache, tools
 from .workloads import Job
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..errors import UserError
+from ..base.errors import UserError
 from . import ports
 from .edits import SLABYARD, Edit
 
@@ -132,8 +132,8 @@ def parse(text: str) -> Spec:
 
 def _choice(kind: Kind, spec: str) -> tuple[str, ...]:
     """The parameter that chooses one of slabyard's policies; none where the spec leaves it to the kernel."""
-    from ..compare import ALLOCATORS  # these take long to load, and few need them
-    from ..replay import check_spec
+    from ..replay.workload import check_spec
+    from ..results.compare import ALLOCATORS
 
     if not spec:
         return ()
@@ -148,7 +148,7 @@ def _choice(kind: Kind, spec: str) -> tuple[str, ...]:
 
 def everything() -> list[str]:
     """Every allocator that a kernel can have, as specs: Linux's own, and each of slabyard's policies with its variants."""
-    from ..compare import ALLOCATORS
+    from ..results.compare import ALLOCATORS
 
     found: list[str] = []
     for kind in KINDS.values():

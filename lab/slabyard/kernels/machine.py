@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import MISSING, UserError
+from ..base.errors import MISSING, UserError
 from . import cache, guest, tools
 from .build import Kernel
 from .workloads import Job

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..errors import MISSING, UserError
+from ..base.errors import MISSING, UserError
 
 PACKAGE = Path(__file__).parent.parent
 BENCH = "mm/slabyard_bench.c"

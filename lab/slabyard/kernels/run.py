@@ -17,9 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import importer, records, snapshots
-from ..errors import UserError
-from ..trace import Metadata
+from ..base.errors import UserError
+from ..capture import importer
+from ..capture.inputs import About
+from ..results import records
+from ..trace import snapshots
+from ..trace.file import Metadata
 from . import machine
 from .build import Kernel
 from .kinds import Spec
@@ -148,7 +151,7 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
     # Where the buffer was too small, the mark before the workload may be among what is lost; so the snapshot has no place either.
     marks = [name for name in ("before",) if _is_marked(outcome.trace, name)]
     taken = [snapshot_of(outcome.texts, name, name) for name in marks] + [snapshot_of(outcome.texts, "after", "end")]
-    about = importer.About(
+    about = About(
         kernel=f"{plan.kernel.about['release']} ({plan.spec.text}, {plan.kernel.arch})",
         arch="x86_64",
         command=plan.job.command,

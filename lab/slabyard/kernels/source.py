@@ -26,9 +26,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import records
-from ..errors import MISSING, USAGE, UserError
-from ..output import note
+from ..base.errors import MISSING, USAGE, UserError
+from ..base.files import sha256
+from ..base.terminal import note
 from . import cache, edits, ports, tools
 from .kinds import Kind
 
@@ -103,7 +103,7 @@ def _ident(path: Path) -> str:
             digest.update(line)
         what = f"tree {digest.hexdigest()}"
     else:
-        what = f"tarball {records.sha256(path)}"
+        what = f"tarball {sha256(path)}"
     return hashlib.sha256(f"{what} preparation {PREPARATION}".encode()).hexdigest()[:12]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..errors import MISSING, UserError
+from ..base.errors import MISSING, UserError
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import UserError
+from ..base.errors import UserError
 from . import tools
 
 HEADERS = "/usr/include/linux"

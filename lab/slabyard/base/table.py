@@ -1,0 +1,186 @@
+"""The one printer of tables: as text for people, as Markdown for documents, as CSV for programs.
+
+Text keeps to 80 columns, as people paste it into mail: what is too wide is broken at blanks and signs, and what has too many columns
+becomes several tables that each repeat the keys. Figures are never broken. CSV holds the plain values and nothing that was rounded.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tabulate
+
+from .files import to_json
+
+tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80 are few
+
+FORMATS = ("text", "json", "csv", "md")
+WIDTH = 80  # of text
+LEAST_TEXT, LONGEST_WORD = 14, 12  # to which a column of text, and a word of a heading, are broken where a table is too wide
+_BREAKS = " ,:;/_=-"  # behind which a text may be broken
+Cell = str | int | float | None
+
+
+@dataclass
+class Table:
+    """A table for people and for machines.
+
+    `columns` are the headings; a row has one cell for each. `shown` are the same rows as people read them (rounded,
+    with separators); `rows` are the plain values for CSV. The first `keys` columns say what a row is of. With `whole` no cell is
+    broken, whatever the width.
+    """
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    shown: list[list[str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    keys: int = 1
+    whole: bool = False
+
+    def cells(self) -> list[list[str]]:
+        """The rows as people read them."""
+        return self.shown or [[show(cell) for cell in row] for row in self.rows]
+
+
+def show(cell: Cell) -> str:
+    """A value for people: thousands separated, three significant digits, `-` for what does not exist."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}" if abs(cell) >= 0.0001 else f"{cell:.1g}"
+    return cell
+
+
+def render(tables: Sequence[Table], form: str) -> str:
+    """Tables as `text`, `md` or `csv`. CSV holds the plain values, its first column the title where there are several tables."""
+    if form == "csv":
+        return _csv(tables)
+    return "\n".join(_markdown(table) if form == "md" else _text(table) for table in tables)
+
+
+def _markdown(table: Table) -> str:
+    def plain(cell: str) -> str:
+        return " ".join(cell.split()).replace("|", "\\|")
+
+    rows = [list(map(plain, row)) for row in table.cells()]
+    body = _aligned(table, range(len(table.columns)), "github", list(map(plain, table.columns)), rows)
+    return _framed(f"### {table.title}" if table.title else "", [body], table.notes)
+
+
+def _text(table: Table) -> str:
+    """In WIDTH columns: headings and texts go on below themselves where there is no room, and what are too many columns become
+    several tables, each with the keys."""
+    cells = table.cells()
+    if table.whole or _row_width(_widths([table.columns, *cells])) <= WIDTH:
+        bodies = [_aligned(table, range(len(table.columns)), "simple", table.columns, cells)]
+    else:
+        bodies = [_fitted(table, cells, columns) for columns in _parts(table, cells)]
+    return _framed(_wrapped(table.title), bodies, [_wrapped(note) for note in table.notes])
+
+
+def _framed(title: str, bodies: Sequence[str], notes: Sequence[str]) -> str:
+    return (f"{title}\n\n" if title else "") + "\n\n".join(bodies) + "".join(f"\n{note}" for note in ["", *notes] if notes) + "\n"
+
+
+def _aligned(table: Table, columns: Sequence[int], form: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The body of a table; `columns` are the places of its columns in the table."""
+    align = ["right" if place and _numeric(table, place) else "left" for place in columns]
+    body = tabulate.tabulate(rows, headers=headings, tablefmt=form, disable_numparse=True, colalign=align if rows else None)
+    return "\n".join(line.rstrip() for line in body.splitlines())
+
+
+def _wrapped(line: str) -> str:
+    return line if len(line) <= WIDTH else "\n".join(textwrap.wrap(line, WIDTH))
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(line) for cell in column for line in cell.splitlines() or [""]) for column in zip(*rows, strict=True)]
+
+
+def _row_width(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _least_widths(table: Table, cells: Sequence[Sequence[str]]) -> list[int]:
+    """To which each column can be broken: numbers never are."""
+    figures = _widths(cells) if cells else [0] * len(table.columns)
+    words = [max(map(len, re.findall(f"[^{_BREAKS}]+[{_BREAKS}]?", heading)), default=0) for heading in table.columns]
+    return [
+        max(min(word, LONGEST_WORD), width if _numeric(table, place) else min(width, LEAST_TEXT))
+        for place, (word, width) in enumerate(zip(words, figures, strict=True))
+    ]
+
+
+def _parts(table: Table, cells: Sequence[Sequence[str]]) -> list[list[int]]:
+    """The columns of each table that a wide one is cut into."""
+    least, keys = _least_widths(table, cells), list(range(table.keys))
+    parts = [list(keys)]
+    for column in range(table.keys, len(table.columns)):
+        if len(parts[-1]) > table.keys and _row_width([least[place] for place in [*parts[-1], column]]) > WIDTH:
+            parts.append(list(keys))
+        parts[-1].append(column)
+    return parts
+
+
+def _fitted(table: Table, cells: Sequence[Sequence[str]], columns: Sequence[int]) -> str:
+    headings, rows = [table.columns[place] for place in columns], [[row[place] for place in columns] for row in cells]
+    widths, least = _widths([headings, *rows]), [_least_widths(table, cells)[place] for place in columns]
+    while _row_width(widths) > WIDTH and widths > least:
+        widest = max((place for place, width in enumerate(widths) if width > least[place]), key=lambda place: widths[place])
+        widths[widest] -= 1
+    headings = [_broken(heading, width) for heading, width in zip(headings, widths, strict=True)]
+    rows = [[_broken(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return _aligned(table, columns, "simple", headings, rows)
+
+
+def _broken(text: str, width: int) -> str:
+    """A text in lines of that width; broken behind a blank or a sign where one is near the end."""
+    if "\n" in text:
+        return "\n".join(_broken(line, width) for line in text.splitlines())
+    lines = []
+    while len(text) > width:
+        cut = max(text.rfind(sign, 0, width + (sign == " ")) for sign in _BREAKS) + 1
+        if (cut <= width // 2 and text[cut - 1] != " ") or cut == 0:
+            cut = width
+        lines.append(text[:cut].rstrip())
+        text = text[cut:].lstrip()
+    return "\n".join([*lines, text])
+
+
+def _numeric(table: Table, column: int) -> bool:
+    cells = [row[column] for row in table.rows if row[column] is not None]
+    return bool(cells) and not any(isinstance(cell, str) and not cell[:1].isdigit() for cell in cells)
+
+
+def _csv(tables: Sequence[Table]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    previous: list[str] | None = None
+    for table in tables:
+        if table.columns != previous:
+            if previous is not None:
+                text.write("\n")
+            writer.writerow((["table"] if len(tables) > 1 else []) + table.columns)
+            previous = table.columns
+        name = table.title or table.columns[0]
+        for row in table.rows:
+            writer.writerow(([name] if len(tables) > 1 else []) + ["" if cell is None else cell for cell in row])
+    return text.getvalue()
+
+
+def results(found: Any, form: str, flat: Callable[[Any], Table], tables: Callable[[Any], Sequence[Table]]) -> str:
+    """Result records (or one) as `json`, as `csv` of the one table that `flat` makes of them, or as text or md of `tables`."""
+    if form == "json":
+        return to_json(found)
+    return render([flat(found)] if form == "csv" else tables(found), form)

@@ -1,0 +1,69 @@
+"""What the user sees beside the result: one-line notes, and the progress of what takes long.
+
+Standard output carries results alone, so that it can be piped. Notes and progress go to standard error; a progress bar and colour only
+when that is a terminal, and no colour under NO_COLOR (rich sees to that).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+
+def printable(name: str) -> str:
+    """A file's name, or what has such in it, on one line, as `\\n` and `\\xff` where it has what cannot be shown."""
+    text = os.fsencode(name).decode(errors="backslashreplace")
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def note(message: str) -> None:
+    """One line on standard error, for what the user should know beside the result. Bytes that are no text, and characters that
+    a terminal obeys, are shown as `\\xff`."""
+    print(f"slabyard: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Steps of a long job on standard error: a bar on a terminal, a line for each stage elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
+        self.bar: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            self.bar = Bar(
+                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self.task = self.bar.add_task("", total=total)
+
+    def __enter__(self) -> Progress:
+        if self.bar:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar:
+            self.bar.stop()
+
+    def step(self, description: str, advance: int = 1) -> None:
+        """`description` is what is being done now; `advance` steps of the total are behind us once it is done."""
+        self.done += advance
+        if self.bar:
+            self.bar.update(self.task, description=description, completed=self.done)
+
+    def expect(self, more: int) -> None:
+        """The job turns out to have more steps."""
+        self.total += more
+        if self.bar:
+            self.bar.update(self.task, total=self.total)
+
+    def stage(self, description: str) -> None:
+        """A new stage begins."""
+        if self.bar:
+            self.bar.update(self.task, description=description)
+        else:
+            note(description)

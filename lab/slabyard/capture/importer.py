@@ -1,0 +1,168 @@
+"""Makes a trace of a capture: perf.data, the text of `perf script`, or the text of tracefs's `trace` file.
+
+The work is done by the C program slabyard-import (import/import.h says how); this module starts it, feeds it, and turns
+what it writes into Parquet. Everything streams: no step holds more than a block of rows, so a capture may be larger than
+memory. inputs.py opens what is read, writer.py makes the trace.
+
+                 perf script, 1st half -+
+    perf.data                           +--> slabyard-import --> blocks of columns --> row groups --> T.parquet
+                 perf script, 2nd half -+
+    text.xz      decompressor ----------+
+    text         ------------------------
+
+The trace is written under a temporary name and renamed when it is whole. Whatever ends the import ends its children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import UserError
+from ..base.files import describe_os_error, whole_file
+from ..base.programs import child, program
+from ..trace import snapshots as kernel
+from ..trace.file import Metadata
+from .inputs import About, enlarge_pipe, open_inputs
+from .writer import CutOff, Reader, write
+
+PROGRAM = "slabyard-import"
+PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
+
+
+def import_trace(
+    source: Path | str,
+    output: Path,
+    snapshots: Sequence[dict[str, Any]] = (),
+    cpus: int | None = None,
+    program_path: str | None = None,
+    page_size: int | None = None,
+) -> Metadata:
+    """Imports a capture (a path, or `-` for text on standard input) into `output`.
+
+    snapshots: {"name", "files", "slab_attributes"} each, see read_snapshot(). `end` is the end of the trace; any other name must
+    stand in a tracing_mark_write of the capture. cpus, page_size (bytes): of the recorded machine, where the capture does not tell.
+    Raises UserError: 2 for input that is no capture, 4 for a missing perf. Look at the result's `incomplete`.
+    """
+    about = About(cpus=cpus, page_size=page_size or page_size_of(snapshots), snapshots=list(snapshots))
+    marks = ["--last-mark", "end"] if any(one["name"] == "end" for one in about.snapshots) else []
+    for one in about.snapshots:
+        marks += ["--mark", one["name"]]
+    with whole_file(output) as part:
+        return _import(str(source), part, about, marks, program_path)
+
+
+def import_recording(recording: Any, command: Sequence[str], output: Path) -> Metadata:
+    """Imports what record.record() made: its first snapshot opens the trace, its second one ends it. Writes to `output` directly."""
+    machine = os.uname()
+    about = About(
+        kernel=machine.release,
+        arch=machine.machine,
+        command=list(command),
+        recorded_at=datetime.datetime.fromtimestamp(recording.started, datetime.UTC).isoformat(timespec="seconds"),
+        cpus=present_cpus(),
+        page_size=os.sysconf("SC_PAGE_SIZE"),
+        snapshots=list(recording.snapshots),
+    )
+    first, last = (one["name"] for one in recording.snapshots)
+    return _import(str(recording.data), output, about, ["--first-mark", first, "--last-mark", last], None)
+
+
+def import_text(source: Path, output: Path, about: About, marks: list[str]) -> Metadata:
+    """Imports tracefs text of which more is known than it tells. `marks`: the import program's options for the snapshots in `about`."""
+    with whole_file(output) as part:
+        return _import(str(source), part, about, marks, None)
+
+
+def read_snapshot(text: str) -> dict[str, Any]:
+    """`NAME=DIR:SUFFIX` as a snapshot: the files DIR/slabinfo.SUFFIX and its siblings. Raises UserError when there is none."""
+    name, equals, place = text.partition("=")
+    folder, colon, suffix = place.rpartition(":")
+    if not (name and equals and colon and folder and suffix):
+        raise UserError(f"--snapshot {text}: not of the form NAME=DIR:SUFFIX, as in end=run1:after for run1/slabinfo.after")
+    if not Path(folder).is_dir():
+        raise UserError(f"--snapshot {text}: there is no folder {folder}")
+    files = {}
+    for file in kernel.PROC_FILES:
+        path = Path(folder) / f"{file}.{suffix}"
+        try:
+            files[file] = path.read_text(errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise UserError(describe_os_error(error, path)) from error
+    if not files:
+        raise UserError(f"--snapshot {text}: {folder} has none of {', '.join(f'{file}.{suffix}' for file in kernel.PROC_FILES)}")
+    return {"name": name, "files": files, "slab_attributes": None}
+
+
+def page_size_of(snapshots: Sequence[dict[str, Any]]) -> int | None:
+    """Bytes of a page: meminfo counts the machine's memory in kB, and zoneinfo in pages. None where they are not both there."""
+    for one in snapshots:
+        pages = sum(zone.managed for zone in kernel.parse_zoneinfo(one["files"].get("zoneinfo", "")))
+        total = kernel.parse_meminfo(one["files"].get("meminfo", "")).get("MemTotal")
+        if pages and total:
+            return min(PAGE_SIZES, key=lambda size: abs(size * pages - total * 1024))
+    return None
+
+
+def present_cpus() -> int:
+    """CPUs that this machine has present, as the kernel counts them for slab orders."""
+    try:
+        text = Path("/sys/devices/system/cpu/present").read_text().strip()
+    except OSError:
+        return os.cpu_count() or 1
+    spans = [part.split("-") for part in text.split(",")]
+    return sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+
+
+def _import(source: str, output: Path, about: About, marks: list[str], program_path: str | None) -> Metadata:
+    executable = program_path or program(PROGRAM)
+    environment = dict(os.environ)
+    # /tmp is memory on many machines; the folder of the result has room for the result at least.
+    environment.setdefault("TMPDIR", str(output.parent.absolute()))
+    with contextlib.ExitStack() as stack:
+        inputs = open_inputs(source, about, stack)
+        size = ["--page-size", str(about.page_size)] if about.page_size else []
+        command = [executable, *inputs.options, *marks, *size]
+        process = stack.enter_context(
+            child(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=inputs.descriptors,
+                env=environment,
+            )
+        )
+        for descriptor in inputs.descriptors:
+            os.close(descriptor)
+        inputs.descriptors.clear()
+        assert process.stdout is not None
+        enlarge_pipe(process.stdout.fileno())
+        try:
+            return write(Reader(process.stdout), output, about, inputs.resolve)
+        except CutOff:
+            inputs.check()
+            raise UserError(f"{source}: {_complaint(process)}") from None
+        finally:
+            if sys.exc_info()[0] is None:
+                inputs.check()
+
+
+def _complaint(process: subprocess.Popen[bytes]) -> str:
+    assert process.stderr is not None
+    lines = process.stderr.read().decode(errors="replace").splitlines()
+    process.wait()
+    if process.returncode < 0:
+        return f"{PROGRAM} was ended by signal {-process.returncode}"
+    line = next((line for line in lines if line.startswith(f"{PROGRAM}: ")), f"{PROGRAM} failed with status {process.returncode}")
+    return line.removeprefix(f"{PROGRAM}: ")
+
+

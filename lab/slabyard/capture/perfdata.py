@@ -1,0 +1,273 @@
+"""perf.data as a stream, and the symbols that perf leaves out then.
+
+`perf script -i FILE` maps the whole file, so that a 2 GB capture shows as 2 GB of resident memory. Read from a pipe, perf keeps
+only what it sorts, some 50 MB; but a pipe has a format of its own (tools/perf/Documentation/perf.data-file-format.txt, "pipe-mode
+data"): a short header, then what a file keeps in its header and in the sections behind its data, as records, and then the
+data. So a file is turned into a stream by writing those records and copying the data section, which the kernel does (sendfile).
+Several perfs share the work: each gets a part of the data. Parts overlap a little in time, which the import merges.
+
+    file:   magic, size, attr_size, sections (attrs, data, event_types), feature bits | ids, attrs | data | feature table | features
+    stream: magic, 16 | HEADER_ATTR with its ids, for each event | HEADER_TRACING_DATA | data
+
+In a stream perf prints call sites as addresses, because it looks for the kernel's symbols before it has seen the formats. They
+are looked up here: in the running kernel's kallsyms when it is the recorded one (by build id), else in perf's cache of
+kernels (~/.debug). A kernel that was booted again since lies elsewhere (KASLR); the difference is known from where the
+recorded one had `_text`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base.errors import UserError
+
+_HEADER = struct.Struct("<8s8Q32s")
+_SECTION = struct.Struct("<QQ")
+_TRACING_DATA, _BUILD_ID, _COMPRESSED = 1, 2, 27  # numbers of features
+_RECORD_MMAP, _RECORD_LOST_SAMPLES, _RECORD_ATTR, _RECORD_TRACING_DATA = 1, 13, 64, 66
+_DROPPED = 1 << 15  # flag of a LOST_SAMPLES that counts what a filter has left out
+_FIRST_RECORDS = 1 << 16  # bytes in which the kernel's own mapping is recorded
+_FINISHED_ROUND = struct.pack("<IHH", 68, 0, 8)
+_LAST_RECORDS = 1 << 20  # bytes in which perf tells what was lost of each event
+_WINDOW = 4 << 20  # bytes to look at at once
+_FURTHEST = 512 << 20  # bytes in which a round ends: each CPU's buffer once
+_RECORDS_TO_SEE = 1000
+_KERNEL = "[kernel.kallsyms]"
+
+
+@dataclass
+class PerfData:
+    """The parts of a perf.data file of this machine's byte order."""
+
+    path: Path
+    attributes: list[tuple[bytes, bytes]]  # perf_event_attr, ids
+    data: tuple[int, int]  # offset, bytes
+    features: dict[int, tuple[int, int]]
+
+    @property
+    def streams(self) -> bool:
+        """Whether it can be turned into a stream (compressed records cannot)."""
+        return _COMPRESSED not in self.features
+
+    def _feature(self, number: int) -> bytes:
+        if number not in self.features:
+            return b""
+        with self.path.open("rb") as file:
+            return _section(file.fileno(), self.features[number])
+
+    def parts(self, count: int) -> list[tuple[int, int]]:
+        """The data section in about equal parts, as offsets from and to; fewer where no boundary of records is found."""
+        start, end = self.data[0], sum(self.data)
+        bounds = [start]
+        for number in range(1, count):
+            boundary = self._boundary(start + (end - start) * number // count, end)
+            if boundary is not None and boundary > bounds[-1]:
+                bounds.append(boundary)
+        return list(zip(bounds, [*bounds[1:], end], strict=True))
+
+    def _boundary(self, middle: int, end: int) -> int | None:
+        """Where a record begins at or after `middle`: a FINISHED_ROUND that is followed by nothing but records."""
+        with self.path.open("rb") as file:
+            for start in range(middle, min(end, middle + _FURTHEST), _WINDOW):
+                # Twice as much as is searched, so that records follow what is found.
+                window = _section(file.fileno(), (start, min(end - start, 2 * _WINDOW)))
+                at = window.find(_FINISHED_ROUND)
+                while 0 <= at < _WINDOW:
+                    if (start + at - self.data[0]) % 8 == 0 and _holds_records(window, at):
+                        return start + at
+                    at = window.find(_FINISHED_ROUND, at + 1)
+        return None
+
+    def stream_to(self, descriptor: int, part: tuple[int, int]) -> None:
+        """Writes a part of the data (see parts) as a stream. Raises BrokenPipeError when its reader ends."""
+        formats = self._feature(_TRACING_DATA)
+        formats += bytes(-len(formats) % 8)
+        head = struct.pack("<8sQ", b"PERFILE2", 16)
+        for attribute, ids in self.attributes:
+            head += struct.pack("<IHH", _RECORD_ATTR, 0, 8 + len(attribute) + len(ids)) + attribute + ids
+        head += struct.pack("<IHHI", _RECORD_TRACING_DATA, 0, 12, len(formats)) + formats
+        view = memoryview(head)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        offset, end = part
+        with self.path.open("rb") as file:
+            while offset < end:
+                sent = os.sendfile(descriptor, file.fileno(), offset, min(end - offset, 1 << 24))
+                if not sent:
+                    return
+                offset += sent
+
+    def lost(self) -> int:
+        """Events that the kernel says it has lost. perf asks it at the end (since 6.1, of a kernel since 6.0), so that those are in it
+        behind which nothing came any more; perf script has no text of it. 0 where perf has not asked."""
+        start = max(self.data[0], sum(self.data) - _LAST_RECORDS)
+        with self.path.open("rb") as file:
+            records = _section(file.fileno(), (start, sum(self.data) - start))
+        at = 0 if start == self.data[0] else records.find(_FINISHED_ROUND)
+        while at > 0 and ((start + at - self.data[0]) % 8 or not _holds_records(records, at)):
+            at = records.find(_FINISHED_ROUND, at + 1)
+        lost = 0
+        while 0 <= at <= len(records) - 16:
+            kind, flags, size = struct.unpack_from("<IHH", records, at)
+            if kind == _RECORD_LOST_SAMPLES and not flags & _DROPPED:
+                lost += struct.unpack_from("<Q", records, at + 8)[0]
+            at += max(size, 8)
+        return lost
+
+    def kernel_text(self) -> tuple[str, int] | None:
+        """A symbol of the recorded kernel's text and its address then; None where it is not recorded."""
+        with self.path.open("rb") as file:
+            records = _section(file.fileno(), (self.data[0], min(self.data[1], _FIRST_RECORDS)))
+        at = 0
+        while at + 8 <= len(records):
+            kind, _, size = struct.unpack_from("<IHH", records, at)
+            if kind == _RECORD_MMAP and size > 40:
+                name = records[at + 40 : at + size].split(b"\0")[0].decode(errors="replace")
+                if name.startswith(_KERNEL):
+                    # pgoff: the address of the symbol whose name follows the brackets.
+                    return name.removeprefix(_KERNEL), struct.unpack_from("<Q", records, at + 32)[0]
+            at += max(size, 8)
+        return None
+
+    def build_id(self) -> str:
+        """The recorded kernel's, in hexadecimal; empty where it is not recorded."""
+        table = self._feature(_BUILD_ID)
+        at = 0
+        while at + 36 <= len(table):
+            size = struct.unpack_from("<H", table, at + 6)[0]
+            if size < 36:
+                break
+            if table[at + 36 : at + size].split(b"\0")[0].decode(errors="replace") == _KERNEL:
+                return table[at + 12 : at + 32].hex()
+            at += size
+        return ""
+
+
+def read(path: Path) -> PerfData | None:
+    """The parts of a perf.data file; None when it has the other byte order. UserError when it is cut off or not closed."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(_HEADER.size)
+        if head.startswith(b"2ELIFREP"):
+            return None
+        cut = UserError(f"{path}: cut off; perf.data is complete only when perf record has ended by itself or by Ctrl-C")
+        if len(head) < _HEADER.size:
+            raise cut
+        _, _, attr_size, attrs, attrs_size, data, data_size, _, _, bits = _HEADER.unpack(head)
+        if not data_size or data + data_size >= size or attr_size < 80:
+            raise cut
+        attributes = []
+        for at in range(attrs, attrs + attrs_size, attr_size):
+            entry = _section(file.fileno(), (at, attr_size))
+            if len(entry) < attr_size:
+                raise cut
+            length = struct.unpack_from("<I", entry, 4)[0]
+            attributes.append((entry[:length], _section(file.fileno(), _SECTION.unpack(entry[-16:]))))
+        numbers = [number for number in range(256) if bits[number // 8] >> number % 8 & 1]
+        table = _section(file.fileno(), (data + data_size, 16 * len(numbers)))
+        if len(table) < 16 * len(numbers):
+            raise cut
+        features = {number: _SECTION.unpack_from(table, 16 * place) for place, number in enumerate(numbers)}
+    if any(offset + length > size for offset, length in features.values()):
+        raise cut
+    return PerfData(path, attributes, (data, data_size), features)
+
+
+def _holds_records(data: bytes, at: int) -> bool:
+    """Whether records stand one after another from `at` on, as far as it pays to look."""
+    for _ in range(_RECORDS_TO_SEE):
+        if at + 8 > len(data):
+            break
+        kind, _, size = struct.unpack_from("<IHH", data, at)
+        if size < 8 or size % 8 or not (0 < kind < 32 or 64 <= kind < 96):
+            return False
+        at += size
+    return True
+
+
+def _section(descriptor: int, section: tuple[int, int]) -> bytes:
+    offset, size = section
+    return os.pread(descriptor, size, offset)
+
+
+# ---- Symbols ---------------------------------------------------------------------------------------------------------------
+
+
+def resolve(call_sites: Sequence[str], data: PerfData) -> list[str]:
+    """The call sites with addresses replaced by `function+0x…`, where the recorded kernel's symbols are at hand."""
+    if not any(site.startswith("0x") for site in call_sites):
+        return list(call_sites)
+    table = _symbols(data)
+    return [_symbol(site, table) if site.startswith("0x") else site for site in call_sites]
+
+
+@dataclass
+class _Symbols:
+    addresses: list[int]
+    names: list[str]
+    end: int  # addresses from here on are not known
+
+
+def _symbols(data: PerfData) -> _Symbols | None:
+    build_id = data.build_id()
+    text = None
+    if build_id and build_id == running_build_id():
+        text = _text(Path("/proc/kallsyms"))
+    elif build_id:
+        text = _text(Path.home() / ".debug" / _KERNEL / build_id / "kallsyms")
+    if not text:
+        return None
+    found = [(int(address, 16), name) for address, name in re.findall(r"^([0-9a-f]+) [tTwW] (\S+)", text, re.MULTILINE)]
+    found.sort(key=lambda symbol: symbol[0])  # stable: of several names at one address the first one stands
+    known = {name: address for address, name in found}
+    anchor = data.kernel_text()
+    if not found or not found[-1][0] or anchor is None or anchor[0] not in known:
+        return None  # kptr_restrict hides the addresses
+    shift = anchor[1] - known[anchor[0]]
+    # Modules were loaded elsewhere before the kernel was booted again.
+    end = 1 << 64 if shift == 0 else known.get("_etext", 0) + shift
+    return _Symbols([address + shift for address, _ in found], [name for _, name in found], end)
+
+
+def _symbol(site: str, table: _Symbols | None) -> str:
+    if table is None:
+        return site
+    try:
+        address = int(site, 16)
+    except ValueError:
+        return site
+    place = bisect.bisect_right(table.addresses, address) - 1
+    if place < 0 or address >= table.end:
+        return site
+    first = bisect.bisect_left(table.addresses, table.addresses[place])
+    return f"{table.names[first]}+0x{address - table.addresses[place]:x}"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return None
+
+
+def running_build_id() -> str:
+    """The running kernel's, from its ELF notes; empty where it has none."""
+    notes = b""
+    with contextlib.suppress(OSError):
+        notes = Path("/sys/kernel/notes").read_bytes()
+    at = 0
+    while at + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from("<III", notes, at)
+        name = notes[at + 12 : at + 12 + name_size]
+        start = at + 12 + (name_size + 3) // 4 * 4
+        if kind == 3 and name.rstrip(b"\0") == b"GNU":
+            return notes[start : start + size].hex()
+        at = start + (size + 3) // 4 * 4
+    return ""

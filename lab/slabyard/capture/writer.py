@@ -1,0 +1,284 @@
+"""What the import program writes becomes a trace: blocks of columns to row groups, its header and trailer to the metadata.
+
+slabyard-import writes a header (JSON), blocks of rows, each column as one array, and a trailer (JSON); see import/header.c and rows.c. A
+block is wrapped as Arrow arrays without touching a value, and written as it comes. The texts that columns stand for (kinds, GFP flags, call
+sites) are in the header. The metadata is added last: counts come with the trailer. What of a cache the capture does not tell (its name,
+its alignment) comes from the kernel's own files at a snapshot, or from what linux_caches.py knows of the functions that allocate from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..base.errors import UserError
+from ..base.files import describe_os_error
+from ..trace import snapshots as kernel
+from ..trace.file import (
+    CHECKSUM_KEY,
+    KINDS,
+    METADATA_KEY,
+    ORIGINS,
+    OWNERS,
+    SCHEMA,
+    Cache,
+    DirectMap,
+    Metadata,
+    Snapshot,
+    checksum,
+)
+from . import linux_caches
+from .inputs import About
+
+# As rows.c writes them.
+_COLUMNS: tuple[tuple[str, type[np.generic]], ...] = (
+    ("time", np.int64),
+    ("address", np.uint64),
+    ("object", np.uint32),
+    ("size", np.uint32),
+    ("allocated", np.uint32),
+    ("call_site", np.uint32),
+    ("cpu", np.uint16),
+    ("cache", np.uint16),
+    ("gfp_flags", np.uint16),
+    ("kind", np.uint8),
+    ("origin", np.uint8),
+    ("order", np.uint8),
+    ("owner", np.uint8),
+    ("migratetype", np.int8),
+    ("node", np.int8),
+    ("accounted", np.bool_),
+)
+
+
+
+
+class CutOff(Exception):
+    """slabyard-import ended before it was done."""
+
+
+class Reader:
+    """slabyard-import's output, see header.c and rows.c. Raises CutOff where it ends early."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self.pipe = pipe
+
+    def exactly(self, count: int) -> bytearray:
+        buffer = bytearray(count)
+        view = memoryview(buffer)
+        while view:
+            got = self.pipe.readinto(view)  # type: ignore[attr-defined]
+            if not got:
+                raise CutOff
+            view = view[got:]
+        return buffer
+
+    def number(self) -> int:
+        return int.from_bytes(self.exactly(4), sys.byteorder)
+
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.exactly(self.number()))
+        return document
+
+    def blocks(self) -> Iterator[dict[str, np.ndarray]]:
+        """Arrays of one length, by column; the number codes of texts are not translated yet."""
+        while rows := self.number():
+            yield {name: np.frombuffer(self.exactly(rows * np.dtype(kind).itemsize), kind) for name, kind in _COLUMNS}
+
+
+def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequence[str]], list[str]]) -> Metadata:
+    if reader.exactly(8) != b"SYIMPORT":
+        raise CutOff
+    header = reader.document()
+    _check_marks(header["marks"], about.snapshots)
+    texts = {
+        "kind": np.array(KINDS, object),
+        "origin": np.array(ORIGINS, object),
+        "owner": np.array(OWNERS, object),
+        "gfp_flags": np.array(header["gfp"], object),
+        "call_site": np.array([*resolve(header["call_sites"]), ""], object),
+    }
+    try:
+        with output.open("wb") as file, pq.ParquetWriter(file, SCHEMA, **_ENCODING) as writer:
+            for block in reader.blocks():
+                block["call_site"] = np.minimum(block["call_site"], np.uint32(len(texts["call_site"]) - 1))
+                writer.write_batch(_batch(block, texts))
+            metadata = _metadata(header, reader.document(), about)
+            text = metadata.to_json()
+            check = checksum(text.encode()).decode()
+            writer.add_key_value_metadata({METADATA_KEY.decode(): text, CHECKSUM_KEY.decode(): check})
+    except OSError as error:
+        raise UserError(describe_os_error(error, output)) from error
+    return metadata
+
+
+_DICTIONARIES = ["cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site"]
+_ENCODING: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "use_dictionary": _DICTIONARIES,
+    "column_encoding": {"time": "DELTA_BINARY_PACKED"},
+    "write_statistics": ["time", "cpu"],
+    "write_page_checksum": True,
+}
+
+
+def _batch(block: dict[str, np.ndarray], texts: dict[str, np.ndarray]) -> pa.RecordBatch:
+    columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in SCHEMA.names]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _text(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
+    """A text column, with a dictionary of what this block uses: a row group is written with its whole dictionary."""
+    used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
+    places = np.zeros(len(texts), np.int32)
+    places[used] = np.arange(len(used), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(places[codes]), pa.array(texts[used].tolist(), pa.string()))
+
+
+
+# ---- Metadata ------------------------------------------------------------------------------------------------------------
+
+
+
+def _check_marks(marks: Sequence[str], snapshots: Sequence[dict[str, Any]]) -> None:
+    for one in snapshots:
+        if one["name"] not in marks:
+            more = f" and {len(marks) - 8} others" if len(marks) > 8 else ""
+            known = f"its marks are {', '.join(marks[:8])}{more}" if marks else "it has no marks"
+            raise UserError(f"the capture has no mark {one['name']} (a tracing_mark_write of that name); {known}; `end` is its end")
+
+
+def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> Metadata:
+    unknown_events: dict[str, int] = {}
+    for name, count in header["unknown_events"]:
+        unknown_events[name] = unknown_events.get(name, 0) + count
+    taken = _snapshots(header["marks"], trailer["snapshots"], about.snapshots)
+    files = [one.files for one in taken]
+    zones = _zones(files, header)
+    metadata = Metadata(
+        source=("tracefs" if header["tracefs"] else "perf script") if about.source == "text" else about.source,
+        kernel=about.kernel,
+        arch=about.arch,
+        command=about.command,
+        recorded_at=about.recorded_at,
+        cpus=max(header["cpus"], about.cpus or 0),
+        nodes=max([header["nodes"], *(zone.node + 1 for zone in zones)]),
+        page_size=header["page_size"],
+        pageblock_order=header.get("pageblock_order", _pageblock_order(files)),
+        span_seconds=header["span_ns"] / 1e9,
+        events={**{kind: 0 for kind in KINDS if kind in about.kinds}, **header["events"]},
+        unknown_events=unknown_events,
+        truncated=header["truncated"],
+        lost=max(header["lost"], about.lost),
+        shared_pages=header["shared_pages"],
+        direct_map=DirectMap(header["base"], header["hashed"], header["explained"], header["older"], header["unexplained"]),
+        caches=_caches(header, trailer["cache_counts"], taken),
+        zones=zones,
+        snapshots=taken,
+    )
+    for name in ("null_frees", "failed_allocations", "unparsed_lines", "reordered", "late"):
+        setattr(metadata, name, header[name])
+    for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
+        setattr(metadata, name, trailer[name])
+    metadata.pages_of_unknown_owner = trailer["pages_of_unknown_owner"]
+    return metadata
+
+
+def _snapshots(marks: Sequence[str], rows: Sequence[Sequence[int]], known: Sequence[dict[str, Any]]) -> list[Snapshot]:
+    """One for each snapshot row, in their order. Of several marks of one name the first has the kernel's figures."""
+    left = {one["name"]: one for one in known}
+    taken = []
+    for time, mark in rows:
+        one = left.pop(marks[mark], {})
+        taken.append(Snapshot(marks[mark], time, one.get("files", {}), one.get("slab_attributes")))
+    return taken
+
+
+def _pageblock_order(files: Sequence[dict[str, str]]) -> int:
+    for texts in files:
+        if match := re.search(r"Page block order:\s*(\d+)", texts.get("pagetypeinfo", "")):
+            return int(match[1])
+    return 9
+
+
+def _zones(files: Sequence[dict[str, str]], header: dict[str, Any]) -> list[kernel.Zone]:
+    """The recorded machine's zones from zoneinfo, else its one zone from buddyinfo, meminfo and the page frames seen."""
+    for texts in files:
+        if zones := kernel.parse_zoneinfo(texts.get("zoneinfo", "")):
+            return zones
+    for texts in files:
+        rows = list(kernel.parse_buddyinfo(texts.get("buddyinfo", "")))
+        total = kernel.parse_meminfo(texts.get("meminfo", "")).get("MemTotal")
+        if len(rows) == 1 and total and "least_pfn" in header:
+            node, name = rows[0]
+            start = header["least_pfn"] // 1024 * 1024
+            managed = total * 1024 // header["page_size"]
+            return [kernel.Zone(node, name, start, max(managed, header["most_pfn"] + 1 - start), managed)]
+    return []
+
+
+def _caches(header: dict[str, Any], counts: Sequence[Sequence[int]], taken: Sequence[Snapshot]) -> list[Cache]:
+    attributes: dict[str, dict[str, str]] = {}
+    for one in taken:
+        attributes.update(one.slab_attributes or {})
+    call_sites: list[list[str]] = [[] for _ in header["caches"]]
+    for cache, site in header["allocators"]:
+        call_sites[cache].append(header["call_sites"][site])
+    names = _names(header["caches"], call_sites, taken)
+    caches = []
+    invented: dict[int, int] = {}
+    for number, one in enumerate(header["caches"]):
+        name = one["name"] or names.get(number)
+        if not name:
+            invented[one["size"]] = invented.get(one["size"], 0) + 1
+            name = f"anon-{one['size']}-{invented[one['size']]}"
+        cache = Cache(name, one["size"], slab_size=one["allocated"] or None, allocs=counts[number][0], frees=counts[number][1])
+        if name in attributes:
+            cache.describe(attributes[name])
+        else:
+            shows = header["shared_pages"] or (one["alignment"] and one["size"] % one["alignment"])
+            linux_caches.fill_in(cache, call_sites[number], one["alignment"] if shows else 0)
+        caches.append(cache)
+    return caches
+
+
+def _names(found: Sequence[dict[str, Any]], call_sites: Sequence[list[str]], taken: Sequence[Snapshot]) -> dict[int, str]:
+    """Names of slabinfo for caches whose events print none.
+
+    A cache gets the name that its functions are known for, where slabinfo has a cache of that name and stride; then,
+    where exactly one nameless cache and one of slabinfo's with objects are left of a stride, they are the same.
+    """
+    taken_names = {one["name"] for one in found}
+    strides: dict[int, set[str]] = {}
+    places: dict[str, int] = {}
+    for snapshot in taken:
+        for place, line in enumerate(kernel.parse_slabinfo(snapshot.files.get("slabinfo", ""))):
+            places[line.name] = place
+            if line.objects and not kernel.KMALLOC.match(line.name) and line.name not in taken_names:
+                strides.setdefault(line.object_size, set()).add(line.name)
+    names: dict[int, str] = {}
+    nameless: dict[int, list[int]] = {}
+    for number, cache in enumerate(found):
+        if cache["name"]:
+            continue
+        left = strides.get(cache["allocated"], set())
+        known = {name for site in call_sites[number] for name in linux_caches.names_by_function(site, cache["size"])} & left
+        if known:
+            # Merged caches go by the name of the oldest, which slabinfo has last.
+            names[number] = max(known, key=lambda name: places[name])
+            left.remove(names[number])
+        else:
+            nameless.setdefault(cache["allocated"], []).append(number)
+    for stride, numbers in nameless.items():
+        if len(numbers) == 1 and len(strides.get(stride, ())) == 1:
+            names[numbers[0]] = next(iter(strides[stride]))
+    return names

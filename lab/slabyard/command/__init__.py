@@ -1,0 +1,1 @@
+"""The command line, which is all that a user meets."""

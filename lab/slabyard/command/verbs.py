@@ -1,0 +1,396 @@
+"""What the verbs do: one function for each, which takes the options of its parser (parsers.py) and returns the exit status.
+
+A verb prints its result on standard output, whole or not at all, and what else the user should know on standard error. Outputs that cannot
+be written are refused before the work for them is done. What takes long to load is loaded by the verb that needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base import programs
+from ..base.errors import DONE, INCOMPLETE, UserError
+from ..base.files import check_outputs, export_json, same_file, to_json, whole_file
+from ..base.table import Table, render, results
+from ..base.terminal import Progress, note
+from .words import check_caches
+
+if TYPE_CHECKING:
+    from ..replay.workload import Workload
+    from ..results import threads
+    from ..results.compare import Plan
+    from ..trace.file import Metadata
+    from ..trace.snapshots import SlabLine
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def list_allocators(options: argparse.Namespace) -> int:
+    from ..replay.workload import policies
+
+    found = policies()
+    if options.format == "json":
+        _print(to_json(found))
+        return DONE
+    tables = [Table("", ["allocator", "what it is", "paper"], [[one["name"], one["summary"], one["paper"]] for one in found])]
+    if options.format == "text":
+        _print(_list_text(found))
+        return DONE
+    for one in found:
+        if one["tunables"]:
+            rows = [[item["name"], str(item["default"]), _range(item), item["meaning"]] for item in one["tunables"]]
+            tables.append(Table(one["name"], ["tunable", "default", "range", "meaning"], rows))
+    _print(render(tables, options.format))
+    return DONE
+
+
+def _list_text(found: list[dict[str, Any]]) -> str:
+    lines = []
+    for one in found:
+        lines += [one["name"], f"  {one['summary']}"]
+        for paper in one["paper"].split("; "):
+            lines += textwrap.wrap(paper, 80, initial_indent="  ", subsequent_indent="    ")
+        lines += _tunables_text(one["tunables"]) or ["  no tunables"]
+        lines.append("")
+    lines += ["malloc:system, malloc:/path/lib.so", "  the object events through a malloc library", ""]
+    return "\n".join(lines)
+
+
+def _tunables_text(tunables: list[dict[str, Any]]) -> list[str]:
+    """A line for each, `name=default`, range and meaning in columns; the meaning goes on below itself."""
+    heads = [(f"{item['name']}={item['default']}", _range(item)) for item in tunables]
+    widths = [max((len(head[column]) for head in heads), default=0) for column in (0, 1)]
+    lines = []
+    for item, (name, range_) in zip(tunables, heads, strict=True):
+        start = f"    {name:<{widths[0]}}  {range_:<{widths[1]}}  "
+        lines += textwrap.wrap(item["meaning"], 80, initial_indent=start, subsequent_indent=" " * len(start))
+    return lines
+
+
+def _range(item: dict[str, Any]) -> str:
+    range_ = ", ".join(item["choices"]) if item.get("choices") else f"{item['min']} to {item['max']}"
+    return f"auto, {range_}" if item["default"] == "auto" else range_
+
+
+def record_command(options: argparse.Namespace) -> int:
+    from ..capture.record import check
+
+    check_outputs((options.output,))
+    check(options.command or [])
+    return record_to(options.command or [], options.output, None)
+
+
+def record_to(command: list[str], output: Path, stdout: int | None) -> int:
+    """Records a command into a trace; the exit status of the verb."""
+    from ..capture.importer import import_recording
+    from ..capture.record import record
+
+    with whole_file(output) as part, record(command, part, stdout) as recording:
+        metadata = import_recording(recording, command, part)
+    if recording.status:
+        note(f"{command[0]} exited with status {recording.status}")
+    return _told(output, metadata)
+
+
+def _told(output: Path, metadata: Metadata) -> int:
+    """Says what a new trace holds; the exit status of the verb."""
+    note(f"{output}: {metadata.extent}")
+    return _completeness({str(output): metadata.incomplete})
+
+
+def import_capture(options: argparse.Namespace) -> int:
+    from ..capture.importer import import_trace, read_snapshot
+
+    source = str(options.capture)
+    output = options.output
+    if source == "-" and sys.stdin is None:
+        raise UserError("standard input is closed, so there is no capture in it; send one there, or name a file")
+    if output is None:
+        if source == "-":
+            raise UserError("a capture from standard input needs -o T.parquet")
+        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2|zst))+$", "", options.capture.name) + ".parquet")
+    check_outputs((output,), () if source == "-" else (options.capture,))
+    snapshots = [read_snapshot(text) for text in options.snapshot]
+    metadata = import_trace(source, output, snapshots, options.cpus, page_size=options.page_size)
+    status = _told(output, metadata)
+    if metadata.source == "perf script" and not metadata.lost:
+        note("the text of perf script tells of lost events only where it was made with --show-lost-events")
+    return status
+
+
+def describe_trace(options: argparse.Namespace) -> int:
+    from ..trace import info
+
+    about = info.describe(options.trace)
+    most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
+    _print(to_json(about) if options.format == "json" else render(info.tables(about, most_caches), options.format))
+    if about["incomplete"]:
+        note(f"{options.trace} is incomplete: {about['incomplete']}")
+        return INCOMPLETE
+    return DONE
+
+
+def _options(options: argparse.Namespace) -> Any:
+    from ..replay.workload import Options
+
+    return Options(options.cpus, options.nodes, options.memory, options.start, options.allow_failures)
+
+
+def replay_trace(options: argparse.Namespace) -> int:
+    from ..replay.workload import Workload
+    from ..report import comparison
+    from ..results import records
+    from ..trace.snapshots import parse_slabinfo
+
+    if options.log is not None and str(options.log) != "-":
+        check_outputs((options.log,), (options.trace,))
+    if options.proc and options.slabinfo:
+        raise UserError("--proc and --slabinfo each print one thing; give one of them (--proc slabinfo is the file itself)")
+    for name in ("log", "caches", "runs"):
+        if getattr(options, name) and (options.proc or options.slabinfo):
+            raise UserError(f"--{name} goes with a replay that prints its measures; leave out --proc and --slabinfo")
+    check_caches(options.caches, options.format)
+    if options.sort and not options.slabinfo:
+        raise UserError("--sort goes with --slabinfo")
+    if options.proc and options.format != "text":
+        raise UserError("--proc prints a file as the kernel does; for --format leave it out, or give --slabinfo in its place")
+    if options.slabinfo:
+        return _slabinfo(options)
+    if options.proc:
+        with Workload(options.trace, _options(options)) as workload:
+            text = workload.proc(options.allocator, options.proc)
+            _print(text + "\n")
+            if options.proc == "slabinfo":
+                _note_shared_pages(options.allocator, parse_slabinfo(text))
+            return _completeness({str(options.trace): workload.metadata.incomplete})
+    with Workload(options.trace, _options(options)) as workload, Progress(2 + (options.runs or 1)) as progress:
+        exact = _exact(workload, options.allocator, options.log)
+        samples = []
+        for turn in range(options.runs or 1):
+            progress.step(f"{workload.name}: timed run {turn + 1} of {options.runs or 1}")
+            samples.append(workload.timed(options.allocator))
+        latency = workload.latency(options.allocator)
+        record = records.of_replay(workload, options.allocator, exact, records.summarise(samples, latency))
+        incomplete = workload.metadata.incomplete
+    _print(results(record, options.format, lambda one: comparison.flat([one]), lambda one: comparison.details(one, options.caches)))
+    return _completeness({str(options.trace): incomplete})
+
+
+def _slabinfo(options: argparse.Namespace) -> int:
+    from ..replay.workload import Workload
+    from ..report import slabtop
+    from ..trace.snapshots import parse_slabinfo
+
+    with Workload(options.trace, _options(options)) as workload:
+        lines = parse_slabinfo(workload.proc(options.allocator, "slabinfo"))
+        incomplete = workload.metadata.incomplete
+    letter = options.sort or "o"
+    if options.format == "json":
+        _print(to_json(slabtop.as_json(lines, letter)))
+    elif options.format == "text":
+        _print(slabtop.text(lines, letter))
+    else:
+        _print(render([slabtop.table(lines, letter)], options.format))
+    _note_shared_pages(options.allocator, lines)
+    return _completeness({str(options.trace): incomplete})
+
+
+def _note_shared_pages(spec: str, lines: Sequence[SlabLine]) -> None:
+    from ..report import slabtop
+
+    if slabtop.shares_pages(lines):
+        note(f"the caches of {spec} share their pages: slabs of one cache cannot be told, and kmallocs are in none")
+
+
+def _exact(workload: Workload, spec: str, log: Path | None) -> dict[str, Any]:
+    """The exact figures of a replay; what the policy logs goes to the file `log`, `-` being standard error."""
+    if log is None:
+        return workload.exact(spec)
+    shown = str(log) == "-"
+    with workload.spare_file() if shown else whole_file(log) as path:
+        exact = workload.exact(spec, path)
+        if not path.stat().st_size:
+            note(f"{spec} logs nothing here; slob does, with log_every=N")
+        if shown:
+            with path.open(errors="replace") as file:
+                shutil.copyfileobj(file, sys.stderr)
+    return exact
+
+
+def _completeness(incomplete: dict[str, str | None]) -> int:
+    status = DONE
+    for name, reason in incomplete.items():
+        if reason:
+            note(f"{name} is incomplete: {reason}")
+            status = INCOMPLETE
+    return status
+
+
+def compare_allocators(options: argparse.Namespace) -> int:
+    import tempfile
+
+    if options.command is not None and options.traces:
+        raise UserError("compare takes traces, or a command after --, not both")
+    if not options.command and not options.traces:
+        raise UserError("compare needs a trace, or a command after --, as in: slabyard compare -- make")
+    repeated = [path for at, path in enumerate(options.traces) if any(same_file(path, other) for other in options.traces[:at])]
+    if repeated:
+        raise UserError(f"{repeated[0]} is named twice")
+    check_outputs((options.report, options.export_json), options.traces)
+    plan = _plan(options)
+    if options.command is None:
+        return _compare_traces(options, plan, options.traces)
+    from ..capture.record import check
+
+    check(options.command)
+    folder = Path(tempfile.mkdtemp(prefix="slabyard-"))
+    trace = folder / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
+    try:
+        # The command's own output must not mix with the comparison.
+        record_to(options.command, trace, sys.stderr.fileno())
+        status = _compare_traces(options, plan, [trace])
+    except BaseException:
+        if trace.exists():
+            note(f"what was recorded is kept: {trace}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return status
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    """How to compare. UserError for allocators that there are not and a machine that cannot be, before anything is done for them."""
+    from ..replay.workload import check_spec
+    from ..results import compare
+
+    specs = options.allocators if options.allocators is not None else compare.ALLOCATORS
+    for spec in specs:
+        check_spec(spec)
+    plan = compare.Plan(specs, options.runs, options.warmup, options.jobs, _options(options))
+    plan.options.check()
+    return plan
+
+
+def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path]) -> int:
+    from ..report import comparison
+    from ..results import compare
+    from ..trace.file import Trace
+
+    incomplete = {}
+    for path in traces:
+        with Trace(path) as trace:
+            incomplete[str(path)] = trace.metadata.incomplete
+    with Progress(compare.steps(len(traces), plan)) as progress:
+        found = compare.compare(traces, plan, progress)
+    export_json(options.export_json, found)
+    if options.report:
+        from ..report.page import write_report
+
+        write_report(found, options.report)
+    _print(results(found, options.format, comparison.flat, comparison.tables))
+    if options.report:
+        note(f"wrote {options.report}")
+    return _completeness(incomplete)
+
+
+def run_threads(options: argparse.Namespace) -> int:
+    from ..report import concurrency
+    from ..results import threads
+
+    known = threads.workloads()
+    if options.list:
+        return _list_workloads(known, options.format)
+    plan = _thread_plan(options, [one["name"] for one in known])
+    with Progress(threads.steps(plan)) as progress:
+        found = threads.run(plan, progress)
+    export_json(options.export_json, found)
+    _print(results(found, options.format, concurrency.flat, concurrency.tables))
+    return DONE
+
+
+def _list_workloads(known: list[dict[str, Any]], form: str) -> int:
+    if form == "json":
+        _print(to_json(known))
+    else:
+        _print(render([Table("", ["workload", "what it does"], [[one["name"], one["what"]] for one in known])], form))
+    return DONE
+
+
+def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
+    """What to run. UserError for what cannot be, before anything is run."""
+    from ..results import threads
+
+    if options.allocators is None:
+        raise UserError("threads needs --allocator SPEC, or --allocators A,B; slabyard list shows them")
+    if options.workload is None and options.trace is None:
+        raise UserError(f"threads needs --workload, of {', '.join(known)}; or a trace")
+    wanted = [threads.TRACE] if options.workload is None else [name for name in options.workload.split(",") if name]
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        raise UserError(f"no workload is called {unknown[0] if unknown else options.workload!r}; there are {', '.join(known)}")
+    if len(set(wanted)) < len(wanted):
+        raise UserError(f"--workload names {next(name for name in wanted if wanted.count(name) > 1)} twice")
+    if options.trace is not None and threads.TRACE not in wanted:
+        raise UserError(f"{options.trace}: only the workload trace replays a trace")
+    check_outputs((options.export_json,), () if options.trace is None else (options.trace,))
+    plan = threads.Plan(
+        options.allocators, wanted, options.threads, options.runs, options.warmup, options.operations, options.size, options.batch,
+        options.caches, options.pin, options.trace,
+    )  # fmt: skip
+    threads.check(plan)
+    return plan
+
+
+def run_command(options: argparse.Namespace) -> int:
+    from ..results import run
+
+    if not options.command:
+        raise UserError("run needs a command after --: slabyard run -- CMD...")
+    programs.check_command(options.command[0])
+    if not options.stats and options.export_json is None:
+        run.replace(options.command, options.allocator)
+    check_outputs((options.export_json,))
+    return run.end_as(run.measure(options.command, options.allocator, options.export_json))
+
+
+def show_geometry(options: argparse.Namespace) -> int:
+    from ..replay.workload import geometry
+
+    cpus = options.cpus or min(os.cpu_count() or 1, programs.limits().cpus)
+    found = geometry(options.allocator, cpus, options.sizes)
+    if options.format == "json":
+        _print(to_json(found))
+        return DONE
+    columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
+    _print(render([Table("", columns, [[one[name] for name in columns] for one in found])], options.format))
+    return DONE
+
+
+def draw_layout(options: argparse.Namespace) -> int:
+    from ..replay import layout
+
+    check_outputs((options.svg,), (options.script,))
+    found = layout.run(options.allocator, options.script)
+    if options.svg is not None:
+        from ..report.layout_svg import picture
+
+        with whole_file(options.svg) as part:
+            part.write_text(picture(found))
+    _print(to_json(found) if options.format == "json" else layout.draw(found))
+    return DONE
+
+
+def no_kernel_verb(_options: argparse.Namespace) -> int:
+    """`kernel` alone."""
+    raise UserError("kernel needs a verb: build, run, compare, bench, fidelity, flame, list or clean; see slabyard kernel --help")

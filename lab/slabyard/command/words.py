@@ -1,0 +1,91 @@
+"""What the words of a command line may be: each function makes a value of an option's text, or tells what the text should have been.
+
+A word that cannot be is refused here, before a verb does anything. How many CPUs and memory nodes there can be is the
+library's to say (programs.limits). Nothing heavy is loaded: this module is part of every command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from ..base import programs
+from ..base.errors import UserError
+
+
+def file(text: str) -> Path:
+    """A file's or folder's name. An empty one, as of a variable that is not set, would be the folder that we are in."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; name a file")
+    return Path(text)
+
+
+def new_file(text: str) -> Path:
+    """The name of a file to be written. One that ends in a slash is a folder's, which Path would forget."""
+    if text.endswith("/"):
+        raise argparse.ArgumentTypeError(f"{text!r} names a folder; name a file in it")
+    return file(text)
+
+
+def count(most: int, least: int = 1) -> Callable[[str], int]:
+    """A type of words: numbers within these bounds."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def cpus(text: str) -> int:
+    return count(programs.limits().cpus)(text)
+
+
+def nodes(text: str) -> int:
+    return count(programs.limits().nodes)(text)
+
+
+def thread_counts(text: str) -> list[int]:
+    """`2`, `1..4`, `1,2,8`: numbers of threads."""
+    counts: list[int] = []
+    for item in text.split(","):
+        match = re.fullmatch(r"(\d{1,4})(?:\.\.(\d{1,4}))?", item)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= low <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of threads, as in 2, 1..4 or 1,2,8")
+        counts += [count for count in range(low, high + 1) if count not in counts]
+    return counts
+
+
+def size(text: str) -> int:
+    """A size of memory in bytes: `512M`, `64G`."""
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)(i?B)?", text, re.IGNORECASE)
+    found = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2].upper()] if match else 0
+    if not 1 << 20 <= found <= 1 << 40:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size from 1M to 1T (as in 512M or 64G)")
+    return found
+
+
+def specs(text: str) -> list[str]:
+    """Specs out of a list separated by commas, which also separate a spec's tunables: `slub,slob:fit=best,log_every=9`."""
+    found: list[str] = []
+    for item in text.split(","):
+        if found and "=" in item and ":" not in item:
+            found[-1] += f",{item}"
+        elif item.strip():
+            found.append(item.strip())
+    if not found:
+        raise UserError("--allocators names no allocator; slabyard list shows them")
+    repeated = [spec for at, spec in enumerate(found) if spec in found[:at]]
+    if repeated:
+        raise UserError(f"--allocators names {repeated[0]} twice")
+    return found
+
+
+def check_caches(asked: bool, form: str) -> None:
+    """UserError where caches are asked for in the form that has a row for each run alone."""
+    if asked and form == "csv":
+        raise UserError("--caches goes with text and md; csv has one row, of the measures, and json has the caches always")

@@ -1,0 +1,1 @@
+"""From a trace to the figures of an allocator that is given its requests."""

@@ -1,0 +1,484 @@
+"""What was there before the trace began: objects in the caches, and the state of the page allocator.
+
+A trace that is recorded on a running kernel begins in the middle. Its first snapshot tells what was there; this file turns that
+into what the replay does before the first event. docs/measures.md has the formulas and the error that remains.
+
+Objects. slabinfo counts a cache's active objects at the snapshot. From these:
+
+    older = active - live - cached + freed
+
+`live` are traced allocations that live at the snapshot (none, when the snapshot opens the trace), `freed` are older objects
+that the trace frees before the snapshot (objects of a cache that the trace cannot name are live in the most populous caches of their
+size), and `cached` are free objects that the kernel counts as active: under SLUB those of
+per-CPU slabs, taken to be half empty; under SLAB half of each CPU's array cache and the whole shared array; under SLUB with sheaves
+half a sheaf more for each CPU. Never less than the older objects that the trace frees, nor less than none.
+
+The replay allocates them in an order that keeps together what was together: older objects that the trace frees and that
+shared a slab in the recorded kernel are neighbours, in order of address, with as many that stay as an average slab of that cache
+held; the rest is spread evenly between these groups. A group stays on one CPU, the next group takes the next.
+
+Where the snapshot opens the trace, the free objects of the recorded kernel's partial slabs are there too: as many slabs as were
+partial (any, where that is not known) have them spread evenly; they are allocated with the others, and freed before the trace
+begins. So every allocator starts with the holes that this past leaves in it.
+Under SLAB, where the snapshot comes later, those in its arrays at least, so that arrays begin filled.
+Then `Slab:` of meminfo, less the slabs of slabinfo, is in large kmallocs of unknown size; they are taken to be of 32 KiB.
+A kernel without slabinfo (SLOB) does not tell its objects: all that it held before the trace is taken to be such kmallocs.
+
+kfree names no cache. An older object's class is that of the traced kmallocs that share its page, else classes are dealt in
+proportion to their older objects.
+
+Pages. The replayed allocator takes pages of its own for the older objects, so the slabs of the recorded kernel are given back
+first: as free blocks of their orders, unmovable or reclaimable as the cache is, spread over the zones by size. On these the
+older objects are built, and the free lists are then as recorded but for the difference between the two allocators.
+Everything else that is not free is older environment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..trace import gfp, snapshots
+from ..trace.file import Cache, Metadata, Snapshot
+from ..trace.snapshots import ORDERS, SlabLine, Zone, ZoneKey
+from .scratch import FREE_BLOCKS, KFREE, NO_CACHE, NONE, OLDER, VACATED, ZONE, Frees, Layout, Translation
+
+MAX_ORDER = ORDERS - 1
+MAX_ORDER_PAGES = 1 << MAX_ORDER
+DEFAULT_PAGES = 1 << 20  # 4 GiB, for a trace that says nothing about its machine
+LARGE_ORDER = 3  # of an older large kmalloc: 32 KiB
+KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
+
+
+@dataclass
+class _Kind:
+    """The older objects of one cache: how many, and how to ask for one."""
+
+    count: int
+    room: int  # objects that the recorded slabs held, used or free; 0: not known
+    partial_slabs: int  # that the free ones were in
+    slab_objects: int  # room in a slab of the recorded kernel
+    per_slab: int  # objects of an average slab of the recorded kernel that were in use
+    slab_pages: int
+    size: int
+    cache: int
+    flags: int
+    size_class: int  # of kmalloc, otherwise 0
+
+
+def older_objects(
+    translation: Translation, snapshot: Snapshot, opens: bool, unseen_pages: int, caches: list[Cache], cpus: int, layout_cpus: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Older objects of the first snapshot. `opens`: it was taken before the first event. `unseen_pages`: what the recorded allocator
+    held before the trace, used where slabinfo is missing or tells of no slabs.
+
+    `caches` is the metadata's list; caches that only slabinfo knows are appended to it. `cpus` are those of the recorded kernel,
+    `layout_cpus` those of the replay. Returns the objects (dtype OLDER), the handle of each older free (uint32, in the order of the
+    trace; NONE where nothing is known of the object), and the number of handles of the whole replay.
+    """
+    lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
+    frees = translation.traffic.frees
+    if not any(line.objects_per_slab for line in lines):  # none, or of an allocator whose caches share pages: it tells no slabs
+        return _large(unseen_pages >> LARGE_ORDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
+    kinds = _kinds(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
+    owner = _owners(frees, kinds, translation.traffic.page_classes)
+    handles = np.full(len(frees.event), NONE, np.uint32)
+    parts: list[np.ndarray] = []
+    next_handle, turn = translation.handles, 0
+    for number, kind in enumerate(kinds):
+        mine = np.flatnonzero(owner == number)
+        mine = mine[np.argsort(frees.address[mine], kind="stable")]
+        handles[mine] = np.arange(next_handle, next_handle + len(mine), dtype=np.uint32)
+        part, groups = _arranged(kind, frees.address[mine], handles[mine], turn, layout_cpus)
+        next_handle += len(mine)
+        turn += groups
+        parts.append(part)
+    if opens:
+        parts.append(_large(_large_blocks(snapshot)))
+    return np.concatenate(parts), handles, next_handle
+
+
+def creation_order(caches: list[Cache], taken: list[Snapshot]) -> np.ndarray:
+    """int64[caches]: their numbers in the order in which the kernel created them, as far as slabinfo tells.
+
+    slabinfo begins with the newest. A cache that it does not show was merged into one that it does, or is not known: it comes
+    after all others, in order of number. So where caches merge here, they merge into the same cache as in the kernel.
+    """
+    files = next((one.files["slabinfo"] for one in taken if "slabinfo" in one.files), "")
+    places = {line.name: place for place, line in enumerate(snapshots.parse_slabinfo(files))}
+    return np.argsort([-places.get(cache.name, -1) for cache in caches], kind="stable")
+
+
+def _large(count: int) -> np.ndarray:
+    """Large kmallocs of the recorded kernel as older objects (dtype OLDER)."""
+    out = np.zeros(count, OLDER)
+    out["handle"], out["size"], out["cache"] = NONE, 1 << (12 + LARGE_ORDER), NO_CACHE
+    return out
+
+
+def _large_blocks(snapshot: Snapshot) -> int:
+    """How many large kmallocs of LARGE_ORDER the recorded kernel held: what meminfo knows of and slabinfo does not."""
+    lines = snapshots.parse_slabinfo(snapshot.files.get("slabinfo", ""))
+    slab_kb = snapshots.parse_meminfo(snapshot.files.get("meminfo", "")).get("Slab", 0)
+    return max(0, (slab_kb >> 2) - sum(line.slabs * line.pages_per_slab for line in lines)) >> LARGE_ORDER
+
+
+def _kinds(
+    translation: Translation,
+    lines: list[SlabLine],
+    attributes: dict[str, dict[str, str]],
+    opens: bool,
+    caches: list[Cache],
+    cpus: int,
+) -> list[_Kind]:
+    """How many older objects each cache of slabinfo holds."""
+    traffic = translation.traffic
+    numbers = {cache.name: number for number, cache in enumerate(caches) if cache.name}
+    freed = Counter(int(cache) for cache in traffic.frees.cache[traffic.frees.before_snapshot & (traffic.frees.kind != KFREE)])
+    class_active: Counter[int] = Counter()
+    for line in lines:
+        class_active[snapshots.class_of(line.name)] += line.active_objects
+    unnamed = _live_without_name(traffic.live_caches, caches, {line.name for line in lines})
+    kinds = []
+    for line in sorted(lines, key=lambda line: -line.active_objects):
+        per_slab = max(1, min(line.objects_per_slab, -(-line.active_objects // max(1, line.slabs))))
+        size_class = snapshots.class_of(line.name)
+        cached = _cached(line, attributes.get(line.name, {}), cpus)
+        base = line.active_objects - cached
+        slabs = (_partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
+        if size_class:
+            share = line.active_objects / max(1, class_active[size_class])
+            base -= round(traffic.live_classes.get(size_class, 0) * share)
+            mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
+            room = _room(line, base + cached, opens)
+            kinds.append(_Kind(max(0, base), room, *slabs, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
+            continue
+        number = numbers.get(line.name)
+        if number is not None and number < len(traffic.live_caches):
+            base += freed[number] - int(traffic.live_caches[number])
+        taken = min(max(0, base), unnamed[line.object_size])
+        unnamed[line.object_size] -= taken
+        base -= taken
+        room = _room(line, base + cached, opens)
+        if number is None:
+            if max(base, room) <= 0:
+                continue
+            number = len(caches)
+            caches.append(_cache(line, attributes.get(line.name, {})))
+        kinds.append(_Kind(max(0, base), room, *slabs, caches[number].object_size, number, 0, 0))
+    # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
+    shown = {kind.cache for kind in kinds}
+    for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
+        kinds.append(_Kind(0, 0, 0, 1, 1, 1, caches[number].object_size, number, 0, 0))
+    return kinds
+
+
+def _live_without_name(live: np.ndarray, caches: list[Cache], shown: set[str]) -> Counter[int]:
+    """Traced objects live at the snapshot whose cache the trace cannot name, by the recorded distance from object to object.
+
+    They are among the active objects of some cache of slabinfo with that object size: the most populous are taken to be theirs.
+    """
+    found: Counter[int] = Counter()
+    for number, cache in enumerate(caches[: len(live)]):
+        if cache.name not in shown and cache.slab_size:
+            found[cache.slab_size] += max(0, int(live[number]))
+    return found
+
+
+def _kmalloc_flags(name: str) -> int:
+    match = snapshots.KMALLOC.match(name)
+    if not match:
+        return 0
+    return gfp.DMA if match["dma"] else KMALLOC_FLAGS.get(match["kind"] or "", 0)
+
+
+def _cached(line: SlabLine, attributes: dict[str, str], cpus: int) -> int:
+    """Free objects of a cache that slabinfo counts as active, estimated."""
+    if line.limit:
+        return line.shared_available + min(line.active_objects, cpus * line.limit // 2)
+    slabs = _leading_number(attributes.get("cpu_slabs", ""))
+    if slabs is None:
+        slabs = min(cpus, line.slabs)
+    sheaf = _leading_number(attributes.get("sheaf_capacity", "")) or 0
+    return min(line.active_objects, slabs * line.objects_per_slab // 2 + cpus * sheaf // 2)
+
+
+def _room(line: SlabLine, older: int, opens: bool) -> int:
+    """Objects that the slabs of a cache held when the trace began, used or free; 0: not known.
+
+    `older`: used ones, and free ones that slabinfo counts as active. Of these SLAB's are in its arrays, for which it keeps slabs.
+    """
+    if opens:
+        return line.objects
+    return max(0, older) if line.limit else 0
+
+
+def _partial_slabs(line: SlabLine, attributes: dict[str, str]) -> int:
+    """Slabs of a cache that may have free objects: its nodes' partial ones and those of CPUs; all where that is not known."""
+    on_nodes, of_cpus = (_leading_number(attributes.get(name, "")) for name in ("partial", "cpu_slabs"))
+    return line.slabs if on_nodes is None or of_cpus is None else min(line.slabs, on_nodes + of_cpus)
+
+
+def _leading_number(text: str) -> int | None:
+    word = text.split()[0] if text.split() else ""
+    return int(word) if word.isdigit() else None
+
+
+def _cache(line: SlabLine, attributes: dict[str, str]) -> Cache:
+    """A cache that only slabinfo knows, in the form of the metadata."""
+    cache = Cache(name=line.name, object_size=line.object_size)
+    if attributes:
+        cache.describe(attributes)
+    return cache
+
+
+def _owners(frees: Frees, kinds: list[_Kind], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """int64[frees]: which kind each older free frees one of; -1: none is known."""
+    owner = np.full(len(frees.event), -1, np.int64)
+    of_kmalloc = frees.kind == KFREE
+    for number, kind in enumerate(kinds):
+        if not kind.size_class:
+            owner[~of_kmalloc & (frees.cache == kind.cache)] = number
+    # Where several caches share a class, its frees are dealt to them by population.
+    classes: dict[int, list[int]] = {}
+    for number, kind in enumerate(kinds):
+        if kind.size_class and not kind.flags & gfp.DMA:
+            classes.setdefault(kind.size_class, []).append(number)
+    pages, sizes = page_classes
+    where = np.flatnonzero(of_kmalloc)
+    if len(pages) and len(where):
+        wanted = frees.address[where] >> np.uint64(12)
+        at = np.minimum(np.searchsorted(pages, wanted), len(pages) - 1)
+        size = np.where(pages[at] == wanted, sizes[at], 0)
+        for one, numbers in classes.items():
+            _deal(owner, where[size == one], numbers, kinds)
+    left = where[owner[where] < 0]
+    _deal(owner, left, [number for numbers in classes.values() for number in numbers], kinds)
+    return owner
+
+
+def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[_Kind]) -> None:
+    """Gives frees to kinds in proportion to their populations, evenly mixed over the trace."""
+    if not len(frees) or not numbers:
+        return
+    weights = np.array([kinds[number].count for number in numbers], float)
+    weights = weights if weights.sum() else np.ones(len(numbers))
+    edges = np.cumsum(weights) / weights.sum()
+    # The golden ratio's multiples fill the unit interval evenly, whatever their number.
+    points = (np.arange(len(frees)) * 0.6180339887498949) % 1.0
+    owner[frees] = np.array(numbers)[np.minimum(np.searchsorted(edges, points, side="right"), len(numbers) - 1)]
+
+
+def _arranged(kind: _Kind, addresses: np.ndarray, handles: np.ndarray, turn: int, cpus: int) -> tuple[np.ndarray, int]:
+    """The older objects of one cache in the order of their allocation, and how many CPU turns they took."""
+    freed = len(handles)
+    total = max(kind.count, freed)
+    out = np.zeros(total, OLDER)
+    if not total:
+        return out, 0
+    out["handle"], out["size"], out["cache"], out["flags"] = NONE, kind.size, kind.cache, kind.flags
+    if freed:
+        slab_bytes = np.uint64(kind.slab_pages << 12)
+        _, starts, counts = np.unique(addresses // slab_bytes, return_index=True, return_counts=True)
+        stays = total - freed
+        wanted = np.maximum(0, kind.per_slab - counts)
+        beside = wanted if wanted.sum() <= stays else wanted * stays // max(1, int(wanted.sum()))
+        between = (stays - int(beside.sum())) * np.arange(1, len(starts) + 1) // len(starts)
+        between_before = np.concatenate(([0], between[:-1]))
+        # Objects that stay, before each group: those beside earlier groups and those spread between groups.
+        first = starts + np.concatenate(([0], np.cumsum(beside)[:-1])) + between_before
+        position = np.repeat(first - starts, counts) + np.arange(freed)
+        out["handle"][position] = handles
+    vacated = max(0, kind.room - total)
+    whole = np.zeros(total + vacated, OLDER)
+    whole["handle"], whole["size"], whole["cache"], whole["flags"] = VACATED, kind.size, kind.cache, kind.flags
+    slab = np.arange(len(whole)) // kind.slab_objects
+    whole[np.delete(np.arange(len(whole)), _holes(slab, vacated, kind))] = out
+    whole["cpu"] = (turn + slab) % cpus
+    return whole, int(slab[-1]) + 1
+
+
+def _holes(slab: np.ndarray, vacated: int, kind: _Kind) -> np.ndarray:
+    """int64[vacated]: which objects are vacated, evenly in partial slabs that are evenly among all. `slab`: of each object."""
+    if not vacated:
+        return np.empty(0, np.int64)
+    slabs = int(slab[-1]) + 1
+    # One object stays in each partial slab, or it would not have been there.
+    partial = min(slabs, max(kind.partial_slabs, -(-vacated // max(1, kind.slab_objects - 1))))
+    is_partial = np.diff(np.arange(slabs + 1) * partial // slabs) > 0
+    places = np.flatnonzero(is_partial[slab])
+    places = places if len(places) >= vacated else np.arange(len(slab))
+    return places[np.arange(vacated) * len(places) // vacated]
+
+
+# ---- The simulated machine ---------------------------------------------------------------------------------------
+
+
+def machine(metadata: Metadata, cpus: int, nodes: int, memory: int | None) -> Layout:
+    """The machine of the replay, its memory pristine. `memory` in bytes replaces the recorded machine's."""
+    zones = _zones(metadata, nodes, memory)
+    return Layout(_zone_records(zones), np.empty(0, FREE_BLOCKS), cpus, nodes, metadata.pageblock_order or 9)
+
+
+def has_recorded_zones(metadata: Metadata, nodes: int, memory: int | None) -> bool:
+    """Whether the zones of `machine` are the recorded ones, so that a snapshot's figures fit them."""
+    return memory is None and nodes == max(1, metadata.nodes)
+
+
+def populate_pages(layout: Layout, metadata: Metadata) -> None:
+    """Gives a machine with the recorded zones the free blocks that the first snapshot shows; none where it does not tell."""
+    snapshot = _first_snapshot(metadata)
+    if snapshot:
+        layout.free_blocks = _free_blocks(_zones(metadata, layout.nodes, None), snapshot, layout.pageblock_order)
+
+
+def _first_snapshot(metadata: Metadata) -> Snapshot | None:
+    return next((one for one in metadata.snapshots if one.files), None)
+
+
+def _zones(metadata: Metadata, nodes: int, memory: int | None) -> list[Zone]:
+    snapshot = _first_snapshot(metadata)
+    recorded = _recorded_zones(metadata, snapshot)
+    as_recorded = has_recorded_zones(metadata, nodes, memory)
+    if as_recorded and recorded:
+        return [_aligned(zone) for zone in recorded]
+    pages = memory >> 12 if memory is not None else _total_pages(snapshot, recorded)
+    return _default_zones(pages, nodes, _zone_names(snapshot) if as_recorded else [])
+
+
+def _recorded_zones(metadata: Metadata, snapshot: Snapshot | None) -> list[Zone]:
+    if metadata.zones:
+        return sorted((zone for zone in metadata.zones if zone.managed), key=lambda zone: zone.start_pfn)
+    return snapshots.parse_zoneinfo(snapshot.files.get("zoneinfo", "")) if snapshot else []
+
+
+def _total_pages(snapshot: Snapshot | None, recorded: list[Zone]) -> int:
+    """Pages of the recorded machine: its zones, else what meminfo says rounded up to 128 MiB, else 4 GiB."""
+    if recorded:
+        return sum(zone.managed for zone in recorded)
+    known = snapshots.parse_meminfo(snapshot.files.get("meminfo", "")).get("MemTotal", 0) >> 2 if snapshot else 0
+    if known:
+        return -(-known // 32768) * 32768
+    return DEFAULT_PAGES
+
+
+def _zone_names(snapshot: Snapshot | None) -> list[str]:
+    buddy = snapshots.parse_buddyinfo(snapshot.files.get("buddyinfo", "")) if snapshot else {}
+    return [name for node, name in buddy if node == 0]
+
+
+def _default_zones(pages: int, nodes: int, names: list[str]) -> list[Zone]:
+    """DMA to 16 MiB, DMA32 to 4 GiB, Normal above, spread evenly over the nodes; only the zones in `names`, if there are any."""
+    limits = [("DMA", 4096), ("DMA32", 1 << 20), ("Normal", 1 << 62)]
+    chosen = [(name, limit) for name, limit in limits if not names or name in names] or limits
+    chosen[-1] = (chosen[-1][0], 1 << 62)
+    zones, start = [], 0
+    for node in range(nodes):
+        end = pages if node == nodes - 1 else pages * (node + 1) // nodes // MAX_ORDER_PAGES * MAX_ORDER_PAGES
+        for name, limit in chosen:
+            stop = min(end, limit)
+            if stop > start:
+                zones.append(Zone(node, name, start, stop - start, stop - start))
+                start = stop
+    return zones
+
+
+def _aligned(zone: Zone) -> Zone:
+    """The zone with its start rounded down to a largest block, as the page allocator wants it."""
+    lead = zone.start_pfn % MAX_ORDER_PAGES
+    return Zone(zone.node, zone.name, zone.start_pfn - lead, zone.spanned + lead, zone.managed, zone.min, zone.low, zone.high)
+
+
+def _zone_records(zones: list[Zone]) -> np.ndarray:
+    out = np.zeros(len(zones), ZONE)
+    for number, zone in enumerate(zones):
+        out[number] = (
+            zone.name.encode()[:15], zone.node, 0, zone.start_pfn, zone.spanned, zone.managed, zone.min, zone.low, zone.high,
+        )  # fmt: skip
+    return out
+
+
+def _free_blocks(zones: list[Zone], snapshot: Snapshot, pageblock_order: int) -> np.ndarray:
+    """Free blocks of each zone at the snapshot by migrate type and order, with the recorded slabs given back."""
+    files = snapshot.files
+    free_by_type, blocks_by_type = snapshots.parse_pagetypeinfo(files.get("pagetypeinfo", ""))
+    buddy = snapshots.parse_buddyinfo(files.get("buddyinfo", ""))
+    slabs = _slab_blocks(snapshot)
+    managed = sum(zone.managed for zone in zones if zone.name != "DMA") or 1
+    out = []
+    for number, zone in enumerate(zones):
+        key: ZoneKey = (zone.node, zone.name)
+        if key in free_by_type and key in blocks_by_type:
+            free = _by_migrate(dict(free_by_type[key].items()))
+            blocks = _by_migrate({name: [count] for name, count in blocks_by_type[key].items()})[:, 0]
+        elif key in buddy:
+            blocks = _guessed_pageblocks(zone, files, pageblock_order)
+            free = _split(np.array(buddy[key]), blocks)
+        else:
+            return np.empty(0, FREE_BLOCKS)
+        if zone.name != "DMA":
+            free += _fitting(slabs * zone.managed // managed, free, blocks, pageblock_order)
+        record = np.zeros(1, FREE_BLOCKS)
+        record["zone"], record["free_blocks"][0], record["pageblocks"][0] = number, free, blocks
+        out.append(record)
+    return np.concatenate(out) if out else np.empty(0, FREE_BLOCKS)
+
+
+def _by_migrate(counts: dict[str, list[int]]) -> np.ndarray:
+    """int64[4, ORDERS] of counts by type name; CMA and isolated blocks hold movable pages and count as such."""
+    out = np.zeros((4, ORDERS), np.int64)
+    for name, row in counts.items():
+        out[gfp.MIGRATE_NAMES.get(name, gfp.MOVABLE_TYPE), : len(row)] += row
+    return out
+
+
+def _slab_blocks(snapshot: Snapshot) -> np.ndarray:
+    """int64[4, ORDERS]: the recorded kernel's slabs and large kmallocs, by migrate type and order."""
+    out = np.zeros((4, ORDERS), np.int64)
+    attributes = snapshot.slab_attributes or {}
+    for line in snapshots.parse_slabinfo(snapshot.files.get("slabinfo", "")):
+        reclaimable = attributes.get(line.name, {}).get("reclaim_account") == "1" or "-rcl-" in line.name
+        order = min(MAX_ORDER, max(0, line.pages_per_slab.bit_length() - 1))
+        out[gfp.RECLAIMABLE_TYPE if reclaimable else gfp.UNMOVABLE, order] += line.slabs
+    out[gfp.UNMOVABLE, LARGE_ORDER] += _large_blocks(snapshot)
+    return out
+
+
+def _guessed_pageblocks(zone: Zone, files: dict[str, str], pageblock_order: int) -> np.ndarray:
+    """Pageblocks by type where only buddyinfo is known: unmovable and reclaimable as many as meminfo's users of them fill."""
+    memory = snapshots.parse_meminfo(files.get("meminfo", ""))
+    total = max(1, memory.get("MemTotal", 1))
+    count = zone.spanned >> pageblock_order
+    unmovable = sum(memory.get(name, 0) for name in ("SUnreclaim", "KernelStack", "PageTables")) / total
+    reclaimable = memory.get("SReclaimable", 0) / total
+    blocks = np.zeros(4, np.int64)
+    blocks[gfp.UNMOVABLE] = min(count, -int(-count * unmovable // 1))
+    blocks[gfp.RECLAIMABLE_TYPE] = min(count - blocks[gfp.UNMOVABLE], -int(-count * reclaimable // 1))
+    blocks[gfp.MOVABLE_TYPE] = count - blocks.sum()
+    return blocks
+
+
+def _split(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """int64[4, ORDERS]: free blocks divided among the types in proportion to their pageblocks; the largest order is movable."""
+    total = max(1, int(blocks.sum()))
+    out = counts[None, :] * blocks[:, None] // total
+    out[:, MAX_ORDER] = 0
+    out[gfp.MOVABLE_TYPE] += counts - out.sum(axis=0)
+    return out
+
+
+def _fitting(wanted: np.ndarray, free: np.ndarray, blocks: np.ndarray, pageblock_order: int) -> np.ndarray:
+    """As many of the `wanted` blocks as the pageblocks of each type hold beside the `free` ones.
+
+    A free block below the largest order lies beside one that is in use, else the two were one block: it needs twice its size.
+    """
+    room = np.array([2 << order if order < pageblock_order else 1 << order for order in range(ORDERS)])
+    out = np.zeros_like(wanted)
+    for kind in range(4):
+        left = int(blocks[kind] << pageblock_order) - int((free[kind] * room).sum())
+        needed = int((wanted[kind] * room).sum())
+        if needed and left > 0:
+            out[kind] = wanted[kind] if needed <= left else wanted[kind] * left // needed
+    return out

@@ -1,0 +1,379 @@
+"""A trace as the flat arrays that the replay program reads: the scratch file.
+
+A scratch file is made for one trace and one set of options, read by any number of replays, and deleted. It is no
+format for keeping. The programs' scratch.h describes its records; scratch_form.py has them as numpy types, made of the header.
+
+The trace is read row group by row group and every column is translated by numpy, so that millions of rows a second go
+through bounded memory. What becomes of a row:
+
+- an object's allocation or free: an event with the same object number as its handle; `implied` rows carry bit 31 of the flags;
+- an object of a cache that was freed by kfree: a free to its cache;
+- a page of the environment or of unknown owner: likewise; pages that the recorded allocator held are left out, since every
+  replayed allocator takes its own;
+- a free of an object older than the trace: a free of one of the objects that the population (see population.py) puts there
+  before the first event, or, with an empty start, an event that is counted and skipped;
+- a free of an older page: the nearest older page of the environment, or counted and skipped likewise;
+- a snapshot: a point at which the replay notes its own figures;
+- `mm_page_alloc_extfrag`: nothing, since the replay has fallback events of its own.
+
+Strings never reach the replay: call sites are numbered over the whole trace in order of appearance, 0 being none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ..base.errors import UserError
+from ..trace import file as trace
+from ..trace import gfp, snapshots
+from ..trace.file import Cache, Metadata, Trace, Vocabulary, codes
+from . import scratch_form as form
+
+NONE = form.NO_HANDLE
+VACATED = form.VACATED
+NO_CACHE = form.NO_CACHE
+PAGE_SHIFT = 12
+ALIGN = form.SCRATCH_ALIGN
+MAX_ORDER = 10
+LARGEST_BLOCK = 1 << (PAGE_SHIFT + MAX_ORDER)  # bytes
+GRACE_NS = 10_000_000  # an RCU grace period on a busy machine takes a few ticks
+
+KMALLOC = form.EVENT_KMALLOC
+KFREE = form.EVENT_KFREE
+CACHE_ALLOC = form.EVENT_CACHE_ALLOC
+CACHE_FREE = form.EVENT_CACHE_FREE
+PAGE_ALLOC = form.EVENT_PAGE_ALLOC
+PAGE_FREE = form.EVENT_PAGE_FREE
+SNAPSHOT = form.EVENT_SNAPSHOT
+OLDER_PAGE_FREE = form.EVENT_OLDER_PAGE_FREE
+UNKNOWN_FREE = form.EVENT_UNKNOWN_FREE
+UNKNOWN_PAGE_FREE = form.EVENT_UNKNOWN_PAGE_FREE
+LEFT_OUT = 255
+# By position in trace.KINDS.
+_KINDS = np.array([KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, LEFT_OUT, SNAPSHOT], np.uint8)
+
+EVENT, CACHE, ZONE, FREE_BLOCKS, OLDER, RUN, SECTION = (
+    form.RECORDS[name] for name in ("event", "cache", "zone", "free_blocks", "older", "run", "section")
+)
+_HEADER_BYTES = 256  # header and table of at most seven sections, aligned
+
+CACHE_FLAGS = {"hwcache_align": 1, "typesafe_by_rcu": 2, "reclaimable": 4, "account": 8, "dma": 16, "no_merge": 64}
+
+
+@dataclass
+class Frees:
+    """Recorded frees of objects older than the trace: parallel arrays, in order of the trace."""
+
+    event: np.ndarray  # int64: index of the event that is to be patched
+    kind: np.ndarray  # uint8
+    cache: np.ndarray  # uint16
+    address: np.ndarray  # uint64: virtual address
+    before_snapshot: np.ndarray  # bool: happened before the first snapshot
+
+
+@dataclass
+class Traffic:
+    """What the translation of a trace noted on its way, for the population."""
+
+    frees: Frees  # of objects
+    page_frees: np.ndarray  # int64: recorded frees of older pages, by index of the event
+    live_caches: np.ndarray  # int64[caches]: traced objects live at the first snapshot
+    live_classes: dict[int, int]  # the same of kmalloc, by bytes made of the request
+    mean_requests: dict[int, int]  # mean bytes asked for, by bytes made of the request
+    page_classes: tuple[np.ndarray, np.ndarray]  # virtual page numbers, sorted, and the class of the kmallocs in them
+    first_snapshot: int | None  # index of the first snapshot's event
+    first_cost: int | None  # index of the first event that is an allocation or a free
+    peak_pages: int  # most pages that environment and requested bytes need at once beyond the start
+
+
+@dataclass
+class Layout:
+    """The simulated machine. `zones` of dtype ZONE; `free_blocks` of dtype FREE_BLOCKS, empty for pristine memory."""
+
+    zones: np.ndarray
+    free_blocks: np.ndarray
+    cpus: int
+    nodes: int
+    pageblock_order: int
+
+
+@dataclass
+class Translation:
+    """A trace's events in the scratch file, and what is still to be written behind them."""
+
+    path: Path
+    events: int
+    handles: int
+    span: int
+    snapshots: int
+    call_sites: list[str]
+    requests: int  # recorded allocations of objects
+    traffic: Traffic
+    fallback_times: np.ndarray  # int64: when the recorded kernel had a fallback event, ns
+
+
+def cache_records(caches: list[Cache]) -> np.ndarray:
+    """The metadata's caches as dtype CACHE."""
+    out = np.zeros(len(caches), CACHE)
+    for number, cache in enumerate(caches):
+        flags = sum(bit for name, bit in CACHE_FLAGS.items() if getattr(cache, name))
+        name = (cache.name or f"unnamed-{number}").encode()[:47]
+        align = 0 if cache.align & (cache.align - 1) else cache.align  # kernels align to powers of two
+        out[number] = (name, max(1, cache.object_size), align, flags, bool(cache.constructor))
+    return out
+
+
+class _Frees:
+    """Collects Frees over row groups."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[np.ndarray, ...]] = []
+
+    def add(self, *columns: np.ndarray) -> None:
+        self.parts.append(columns)
+
+    def whole(self) -> Frees:
+        dtypes = (np.int64, np.uint8, np.uint16, np.uint64, np.bool_)
+        if not self.parts:
+            return Frees(*(np.empty(0, dtype) for dtype in dtypes))
+        return Frees(*(np.concatenate(column).astype(dtype) for column, dtype in zip(zip(*self.parts, strict=True), dtypes, strict=True)))
+
+
+def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
+    """Writes the events of a trace to `path`.
+
+    `cpus` and `nodes` are those of the replay. Frees of what is older than the trace are taken to free something: handles of objects
+    are left for `patch_older`, which also says which of them free nothing, and `skip_older_pages` says so of pages. UserError when
+    the trace contradicts itself.
+    """
+    caches = len(source.metadata.caches)
+    sites, gfp_texts = Vocabulary([""]), Vocabulary()
+    frees = _Frees()
+    live = np.zeros(caches + 1, np.int64)
+    classes: dict[int, int] = {}
+    asked_bytes: dict[int, list[int]] = {}
+    pages: list[np.ndarray] = []
+    page_frees: list[np.ndarray] = [np.empty(0, np.int64)]
+    fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
+    padded = _padded_classes(source.metadata)
+    written = handles = snapshots = requests = 0
+    span = balance = peak = 0
+    first_snapshot: int | None = None
+    first_cost: int | None = None
+    with path.open("wb") as out:
+        out.write(b"\0" * _HEADER_BYTES)
+        for batch in source.batches():
+            numbers = codes(batch["kind"], trace.KINDS)
+            kind = _KINDS[numbers]
+            origin = codes(batch["origin"], trace.ORIGINS)
+            owner = codes(batch["owner"], trace.OWNERS)
+            time = batch["time"].to_numpy()
+            fallbacks.append(time[numbers == trace.EXTFRAG])
+            is_page = (kind == PAGE_ALLOC) | (kind == PAGE_FREE)
+            held = (owner == trace.SLAB) | (owner == trace.LARGE)
+            keep = (kind != LEFT_OUT) & ~(is_page & held)
+            rows = np.flatnonzero(keep)
+            if len(time):
+                span = int(time[-1])
+            if not len(rows):
+                continue
+            column = {name: batch[name].to_numpy(zero_copy_only=False)[rows] for name in _PLAIN}
+            for stride, size_class in padded.items():
+                column["allocated"][(column["allocated"] == stride) & (column["size"] <= size_class)] = size_class
+            kind, origin = kind[rows], origin[rows]
+            # kfree also frees the objects of caches; the importer has found out which.
+            kind[(kind == KFREE) & (column["cache"] != NO_CACHE)] = CACHE_FREE
+            is_page, older = is_page[rows], origin == trace.OLDER
+            event = np.zeros(len(rows), EVENT)
+            event["time_ns"] = column["time"]
+            event["handle"] = column["object"]
+            event["size"] = column["size"]
+            event["call_site"] = codes(batch["call_site"], sites)[rows]
+            flags = _flags(batch["gfp_flags"], gfp_texts)[rows]
+            flags[column["accounted"].astype(bool)] |= gfp.ACCOUNT
+            flags[is_page] &= ~np.uint32(gfp.ZERO)
+            flags[kind == SNAPSHOT] = 0
+            event["flags"] = flags | np.where(origin == trace.IMPLIED, np.uint32(gfp.IMPLIED), np.uint32(0))
+            event["cache"] = column["cache"]
+            event["cpu"] = column["cpu"] % cpus
+            event["order"] = np.where(is_page, column["order"], 0)
+            event["migrate"] = np.where(kind == PAGE_ALLOC, _MIGRATE[column["migratetype"].astype(np.int16) + 128], 0)
+            event["node"] = np.where(column["node"] < nodes, column["node"], -1)
+            older_page = older & is_page
+            older_object = older & ~is_page
+            event["kind"] = kind
+            event["kind"][older_page] = OLDER_PAGE_FREE
+            event["handle"][older_page] = column["address"][older_page] & 0xFFFFFFFF
+            # An older free of which nothing tells the cache frees nothing, whatever is there at the start.
+            nameless = older_object & (kind == CACHE_FREE) & (column["cache"] == NO_CACHE)
+            event["kind"][nameless] = UNKNOWN_FREE
+            event["handle"][nameless] = 0
+            _check(event, older, kind, column, caches)
+
+            snapshot_rows = np.flatnonzero(kind == SNAPSHOT)
+            asked = (kind == KMALLOC) | (kind == CACHE_ALLOC)
+            requests += int((asked & (origin == trace.RECORDED)).sum())
+            until = len(rows)
+            if len(snapshot_rows):
+                snapshots = max(snapshots, int(event["handle"][snapshot_rows].max()) + 1)
+                until = int(snapshot_rows[0])
+            costs = np.flatnonzero(kind != SNAPSHOT)
+            if first_cost is None and len(costs):
+                first_cost = written + int(costs[0])
+            joined = ~older & (kind != SNAPSHOT)
+            if joined.any():
+                handles = max(handles, int(event["handle"][joined].max()) + 1)
+            before = np.arange(len(rows)) < until if first_snapshot is None else np.zeros(len(rows), bool)
+            freed = older_object & ~nameless
+            frees.add(*(part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)))
+            page_frees.append(written + np.flatnonzero(older_page))
+            _account(kind, older, column, before, live, classes, asked_bytes)
+            if (kind == KMALLOC).any():
+                pages.append(_page_classes(kind, column))
+            if first_snapshot is None and len(snapshot_rows):
+                first_snapshot = written + until
+            needed = balance + np.cumsum(_page_balance(kind, older, is_page, column))
+            peak, balance = max(peak, int(needed.max())), int(needed[-1])
+            out.write(event.view(np.uint8).data)
+            written += len(rows)
+    means = {size: total // count for size, (total, count) in asked_bytes.items()}
+    traffic = Traffic(
+        frees.whole(), np.concatenate(page_frees), live[:caches], classes, means,
+        _joined_pages(pages), first_snapshot, first_cost, peak >> PAGE_SHIFT,
+    )  # fmt: skip
+    return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
+
+
+def _padded_classes(metadata: Metadata) -> dict[int, int]:
+    """Classes of kmalloc by the distance from object to object, where it is more than the class's size: SLAB's kmalloc-96."""
+    files = next((one.files["slabinfo"] for one in metadata.snapshots if "slabinfo" in one.files), "")
+    classes = ((line.object_size, snapshots.class_of(line.name)) for line in snapshots.parse_slabinfo(files))
+    return {stride: size_class for stride, size_class in classes if 0 < size_class < stride}
+
+
+def _flags(column: pa.Array, texts: Vocabulary) -> np.ndarray:
+    numbers = codes(column, texts)
+    return np.array([gfp.flags_of(text) for text in texts.texts] or [0], np.uint32)[numbers]
+
+
+_PLAIN = ("time", "object", "address", "size", "allocated", "cache", "cpu", "order", "migratetype", "node", "accounted")
+_MIGRATE = np.array([gfp.migrate_of(number) for number in range(-128, 128)], np.uint8)
+
+
+def _check(event: np.ndarray, older: np.ndarray, kind: np.ndarray, column: dict[str, np.ndarray], caches: int) -> None:
+    by_cache = (kind == CACHE_ALLOC) | (kind == CACHE_FREE)
+    if (column["cache"][by_cache & ~(older & (column["cache"] == NO_CACHE))] >= caches).any():
+        raise UserError("the trace names a cache that its list of caches lacks; import or record it again")
+    if (event["handle"][~older & (kind != SNAPSHOT)] == NONE).any():
+        raise UserError("the trace has an event that belongs to no object; import or record it again")
+    if int(event["order"].max()) > MAX_ORDER:
+        raise UserError(
+            f"the trace has blocks of order {event['order'].max()}; the largest that can be replayed is order {MAX_ORDER}, "
+            f"{4 << MAX_ORDER} KiB with pages of 4 KiB"
+        )
+
+
+def _account(
+    kind: np.ndarray, older: np.ndarray, column: dict[str, np.ndarray], before: np.ndarray,
+    live: np.ndarray, classes: dict[int, int], asked_bytes: dict[int, list[int]],
+) -> None:  # fmt: skip
+    """Adds a group's traffic to what lives at the first snapshot, and to the mean request of each kmalloc class."""
+    for wanted, sign in ((CACHE_ALLOC, 1), (CACHE_FREE, -1)):
+        chosen = before & (kind == wanted) & ~older
+        live += sign * np.bincount(np.minimum(column["cache"][chosen], len(live) - 1), minlength=len(live))
+    made = column["allocated"]
+    for wanted, sign in ((KMALLOC, 1), (KFREE, -1)):
+        chosen = before & (kind == wanted) & ~older
+        for size, count in zip(*np.unique(made[chosen], return_counts=True), strict=True):
+            classes[int(size)] = classes.get(int(size), 0) + sign * int(count)
+    asked = kind == KMALLOC
+    if asked.any():
+        sizes, inverse = np.unique(made[asked], return_inverse=True)
+        totals = np.bincount(inverse, weights=column["size"][asked])
+        for size, total, count in zip(sizes, totals, np.bincount(inverse), strict=True):
+            sums = asked_bytes.setdefault(int(size), [0, 0])
+            sums[0] += int(total)
+            sums[1] += int(count)
+
+
+def _page_classes(kind: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray:
+    """uint64[pages, 2]: virtual page numbers and the class of the kmallocs in them, of one group."""
+    chosen = kind == KMALLOC
+    pairs = np.stack([column["address"][chosen] >> np.uint64(PAGE_SHIFT), column["allocated"][chosen].astype(np.uint64)], axis=1)
+    _, first = np.unique(pairs[:, 0], return_index=True)
+    return pairs[first]
+
+
+def _joined_pages(parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    if not parts:
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    pairs = np.concatenate(parts)
+    pages, first = np.unique(pairs[:, 0], return_index=True)
+    return pages, pairs[first, 1].astype(np.int64)
+
+
+def _page_balance(kind: np.ndarray, older: np.ndarray, is_page: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray:
+    """int64[rows]: bytes that each event takes (positive) or gives back, before any allocator's own overhead."""
+    size = np.where(is_page, np.int64(1) << (PAGE_SHIFT + column["order"].astype(np.int64)), column["size"].astype(np.int64))
+    size[~is_page & (size > LARGEST_BLOCK)] = 0  # fails whatever memory there is
+    taken = (kind == KMALLOC) | (kind == CACHE_ALLOC) | (kind == PAGE_ALLOC)
+    given = ((kind == KFREE) | (kind == CACHE_FREE) | (kind == PAGE_FREE)) & ~older
+    return size * (taken.astype(np.int64) - given.astype(np.int64))
+
+
+def patch_older(translation: Translation, handles: np.ndarray) -> None:
+    """Gives every older object's free its handle; uint32[frees], in the order of the trace. NONE: counted and skipped."""
+    if not len(handles):
+        return
+    events = np.memmap(translation.path, EVENT, "r+", _HEADER_BYTES, (translation.events,))
+    at = translation.traffic.frees.event
+    unknown = handles == NONE
+    events["handle"][at] = np.where(unknown, 0, handles)
+    events["kind"][at[unknown]] = UNKNOWN_FREE
+    events.flush()
+
+
+def skip_older_pages(translation: Translation) -> None:
+    """Has all frees of older pages counted and skipped: there are none."""
+    at = translation.traffic.page_frees
+    if not len(at):
+        return
+    events = np.memmap(translation.path, EVENT, "r+", _HEADER_BYTES, (translation.events,))
+    events["kind"][at], events["handle"][at] = UNKNOWN_PAGE_FREE, 0
+    events.flush()
+
+
+def finish(
+    translation: Translation, caches: np.ndarray, order: np.ndarray, layout: Layout, older: np.ndarray, handles: int
+) -> None:  # fmt: skip
+    """Writes the sections behind the events, and the header.
+
+    `caches` of dtype CACHE; `order`: their numbers in the order in which they are to be created; `older` of dtype OLDER;
+    `handles` is the number of handles.
+    """
+    run = np.zeros(1, RUN)
+    run[0] = (
+        handles, layout.cpus, layout.nodes, layout.pageblock_order, len(translation.call_sites), translation.snapshots,
+        translation.span, GRACE_NS,
+    )  # fmt: skip
+    sections = [
+        (b"caches", caches), (b"order", order.astype("<u4")), (b"zones", layout.zones), (b"freeblk", layout.free_blocks),
+        (b"older", older), (b"run", run),
+    ]  # fmt: skip
+    with translation.path.open("r+b") as out:
+        table = [(b"events", _HEADER_BYTES, translation.events, EVENT.itemsize)]
+        end = _HEADER_BYTES + translation.events * EVENT.itemsize
+        for name, array in sections:
+            end = -(-end // ALIGN) * ALIGN
+            out.seek(end)
+            out.write(array.tobytes())
+            table.append((name, end, len(array), array.dtype.itemsize))
+            end += array.nbytes
+        out.truncate(end)
+        out.seek(0)
+        header = np.array([(b"SLABYARD", form.SCRATCH_VERSION, len(table))], form.RECORDS["header"])
+        out.write(header.tobytes() + np.array([(*entry, 0) for entry in table], SECTION).tobytes())

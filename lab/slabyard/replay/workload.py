@@ -1,0 +1,297 @@
+"""One trace: prepares it once, replays it under any allocator as often as asked, makes result records.
+
+A Workload is an open trace, turned into a scratch file in a temporary directory, with the options that all its replays share (CPUs,
+nodes, memory, start). A process for each allocator sets up the machine as it was at the start, once, and then runs any number of passes
+from there; it lives as long as the workload is open. Exact figures and times come from separate passes; the exact pass is the same to
+the byte whenever and wherever it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..base import programs
+from ..base.errors import UserError
+from ..base.files import describe_os_error, sha256
+from ..base.terminal import note, printable
+from ..trace import snapshots
+from ..trace.file import Trace, recorded_curve, refuse_other_pages
+from . import population, scratch
+
+POINTS = 256  # of a time series
+DAMAGED = "the scratch file is damaged: "  # of slabyard-replay and slabyard-threads, which check what they read
+LEAST_NODE = 4 << 20  # bytes: a block of the largest order
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set for every replay of a workload; None: as recorded."""
+
+    cpus: int | None = None
+    nodes: int | None = None
+    memory: int | None = None  # bytes
+    start: str | None = None  # "recorded" or "empty"
+    allow_failures: bool = False  # requests that find no memory are counted; otherwise they end the replay
+
+    def check(self) -> None:
+        """UserError for a machine that cannot be simulated, as far as that is known without a trace."""
+        if self.memory is not None and self.memory // (self.nodes or 1) < LEAST_NODE:
+            raise UserError(
+                f"--memory of {_size(self.memory >> 12)} is too little for {self.nodes or 1} node{'s' if (self.nodes or 1) > 1 else ''}; "
+                f"give {_size(LEAST_NODE >> 12)} or more for each"
+            )
+
+
+class Workload:
+    """A trace, ready to be replayed. A context manager: the scratch file and the replays live as long as it is open."""
+
+    def __init__(self, path: Path, options: Options) -> None:
+        """Raises UserError when the file is no trace or the options do not fit it."""
+        options.check()
+        self.path, self.options = path, options
+        self.trace = Trace(path)
+        self.metadata = self.trace.metadata
+        refuse_other_pages(self.metadata, path)
+        self.sha256 = sha256(path)
+        self.cpus = options.cpus or max(1, min(self.metadata.cpus, programs.limits().cpus))
+        self.nodes = options.nodes or max(1, min(self.metadata.nodes, programs.limits().nodes))
+        known = any(snapshot.files for snapshot in self.metadata.snapshots)
+        if options.start == "recorded" and not known:
+            raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
+        self.start = options.start or ("recorded" if known else "empty")
+        self._note_limits()
+        self._servers: dict[str, programs.Server] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
+        self.scratch = Path(self._folder.name) / "trace.scratch"
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Workload:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the replays and deletes the scratch file."""
+        for server in list(self._servers.values()):
+            server.close()
+        self._folder.cleanup()
+        self.trace.close()
+
+    @contextlib.contextmanager
+    def spare_file(self) -> Iterator[Path]:
+        """The name of a temporary file, which is deleted afterwards."""
+        path = Path(self._folder.name) / "spare"
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """What the programs tell of the scratch file is told of the trace, which the user knows."""
+        try:
+            yield
+        except UserError as error:
+            if not error.message.startswith(DAMAGED):
+                raise
+            why = error.message.removeprefix(DAMAGED)
+            raise UserError(f"{self.path}: damaged, {why}; import the capture again", error.status) from None
+
+    @property
+    def name(self) -> str:
+        """What the workload is called in tables: the trace's file name without its suffix."""
+        return printable(self.path.name.removesuffix(".parquet"))
+
+    def _note_limits(self) -> None:
+        """Says so where the recorded machine was larger than any that can be simulated."""
+        for recorded, asked, most, what in (
+            (self.metadata.cpus, self.options.cpus, programs.limits().cpus, "CPUs"),
+            (self.metadata.nodes, self.options.nodes, programs.limits().nodes, "memory nodes"),
+        ):
+            if asked is None and recorded > most:
+                note(f"{self.path}: recorded on {recorded:,} {what}; replayed on {most}, the most that can be simulated")
+
+    def _prepare(self) -> None:
+        caches = list(self.metadata.caches)
+        snapshot = next((one for one in self.metadata.snapshots if one.files), None)
+        populate = self.start == "recorded"
+        layout = population.machine(self.metadata, self.cpus, self.nodes, self.options.memory)
+        fits = population.has_recorded_zones(self.metadata, self.nodes, self.options.memory)
+        if populate and fits and _opens_with_snapshot(self.trace):
+            population.populate_pages(layout, self.metadata)
+        self.pages_populated = bool(len(layout.free_blocks))
+        try:
+            self.translation = scratch.translate(self.trace, self.scratch, self.cpus, self.nodes)
+            if not self.pages_populated:
+                scratch.skip_older_pages(self.translation)
+            older, handles = np.empty(0, scratch.OLDER), self.translation.handles
+            of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
+            if populate and snapshot:
+                older, of_frees, handles = population.older_objects(
+                    self.translation, snapshot, _opens_with_snapshot(self.trace), recorded_curve(self.trace, with_older=True).before,
+                    caches, self.metadata.cpus, self.cpus,
+                )  # fmt: skip
+            scratch.patch_older(self.translation, of_frees)
+            order = population.creation_order(caches, self.metadata.snapshots)
+            scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles)
+        except OSError as error:
+            raise UserError(_describe_scratch_error(error, self.path)) from error
+        self.older_objects = int((older["handle"] != scratch.VACATED).sum())
+        self._check_memory(layout, older)
+
+    def _check_memory(self, layout: scratch.Layout, older: np.ndarray) -> None:
+        """Refuses a trace that no allocator could serve in this memory."""
+        if self.pages_populated or self.options.allow_failures:
+            return
+        pages = int(layout.zones["managed"].sum())
+        needed = self.translation.traffic.peak_pages + (int(older["size"].astype(np.int64).sum()) >> scratch.PAGE_SHIFT)
+        if needed > pages:
+            raise UserError(
+                f"{self.path}: needs at least {_size(needed)} at once, more than the simulated memory of {_size(pages)}; "
+                f"give more with --memory"
+            )
+
+    def _replay(self, spec: str, mode: str) -> Any:
+        """One pass. Each allocator has a process of its own, populated at its first pass; passes of different allocators may run
+        at the same time."""
+        server = self._servers.get(spec)
+        if server is None:
+            server = self._servers[spec] = programs.Server(self._argv(spec, "serve"))
+        with self.blamed():
+            return server.ask(mode)
+
+    def _argv(self, spec: str, mode: str) -> list[str]:
+        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", mode]
+        return [*argv, "--points", str(POINTS), *(["--allow-failures"] if self.options.allow_failures else [])]
+
+    def exact(self, spec: str, log: Path | None = None) -> dict[str, Any]:
+        """The `exact` group under an allocator, with names in place of numbers. `log`: a file for what the policy logs."""
+        if log is None:
+            exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
+        else:
+            with self.blamed():
+                exact = programs.run_json([*self._argv(spec, "exact"), "--log", str(log)])["exact"]
+        for site in exact.get("call_sites", []):
+            number = site["call_site"]
+            site["call_site"] = self.translation.call_sites[number] or "(unknown)"
+        exact["snapshots"] = [self._snapshot(point) for point in exact.get("snapshots", [])]
+        return exact
+
+    def proc(self, spec: str, file: str) -> str:
+        """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
+        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--proc", file]
+        with self.blamed():
+            text = programs.run([*argv, *(["--allow-failures"] if self.options.allow_failures else [])]).decode().rstrip("\n")
+        recorded = next((one.files["pagetypeinfo"] for one in self.metadata.snapshots if "pagetypeinfo" in one.files), "")
+        return snapshots.with_migrate_types(text, recorded) if file == "pagetypeinfo" else text
+
+    def _snapshot(self, point: dict[str, Any]) -> dict[str, Any]:
+        """A replay's figures at a snapshot, with the kernel's own beside them."""
+        taken = self.metadata.snapshots[point["number"]]
+        return {"name": taken.name, **point, **_kernel_figures(taken.files)}
+
+    def timed(self, spec: str) -> dict[str, Any]:
+        """The times of one replay."""
+        timed: dict[str, Any] = self._replay(spec, "timed")["timed"]
+        return timed
+
+    def latency(self, spec: str) -> dict[str, Any]:
+        """The latency percentiles of one replay."""
+        timed: dict[str, Any] = self._replay(spec, "latency")["timed"]
+        return timed
+
+    def recorded(self) -> dict[str, Any] | None:
+        """The `exact` group of the recorded kernel itself: its allocator's own pages over time, and its snapshots' figures.
+        None: the trace has no page events, so nothing is known of them."""
+        if not self.metadata.has_pages:
+            return None
+        curve = recorded_curve(self.trace, with_older=self.start == "recorded")
+        span = max(1, round(self.metadata.span_seconds * 1e9), int(curve.times[-1]) if len(curve.times) else 0)
+        points = np.linspace(0, span, POINTS).astype(np.int64)
+        at = np.searchsorted(curve.times, points, side="right") - 1
+        pages = np.concatenate([[curve.before], curve.pages])[at + 1]
+        series = {"time": points.tolist(), "held_pages": pages.tolist()}
+        if self.metadata.has_fallbacks:
+            fallbacks = np.searchsorted(np.sort(self.translation.fallback_times), points, side="right")
+            series["fragmentation_events"] = fallbacks.tolist()
+        taken = self.metadata.snapshots
+        free = [blocks for one in taken if (blocks := snapshots.total_free_blocks(one.files.get("buddyinfo", "")))]
+        return {
+            "requests": self.translation.requests,
+            "held_pages_end": curve.end,
+            "held_pages_peak": curve.peak,
+            "held_pages_mean": curve.mean,
+            "pages_taken": curve.taken[""],
+            "pages_returned": curve.taken[""] + curve.before - curve.end,
+            "fragmentation_events": len(self.translation.fallback_times) if self.metadata.has_fallbacks else None,
+            "free_blocks_before": free[0] if len(free) > 1 else None,
+            "free_blocks_after": free[-1] if free else None,
+            "snapshots": [
+                {
+                    "name": one.name,
+                    "held_pages": curve.snapshots.get(one.name, 0),
+                    "pages_taken": curve.taken.get(one.name, 0),
+                    "pages_returned": curve.taken.get(one.name, 0) + curve.before - curve.snapshots.get(one.name, 0),
+                    **_kernel_figures(one.files),
+                }
+                for one in taken
+            ],
+            "series": series,
+        }
+
+
+def _kernel_figures(files: dict[str, str]) -> dict[str, Any]:
+    return {
+        "recorded_slab_kb": snapshots.parse_meminfo(files.get("meminfo", "")).get("Slab"),
+        "recorded_free_blocks": snapshots.total_free_blocks(files.get("buddyinfo", "")),
+    }
+
+
+def _opens_with_snapshot(trace: Trace) -> bool:
+    """Whether the first row is a snapshot: then the kernel's figures in it are the state at the start."""
+    for batch in trace.batches(["kind"]):
+        if batch.num_rows:
+            return bool(batch["kind"][0].as_py() == "snapshot")
+    return False
+
+
+def _describe_scratch_error(error: OSError, path: Path) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left in {tempfile.gettempdir()} to prepare {path}; free some, or have TMPDIR name a folder on another disk"
+    return describe_os_error(error, error.filename or tempfile.gettempdir())
+
+
+def _size(pages: int) -> str:
+    mebibytes = pages / 256
+    return f"{mebibytes:,.0f} MiB" if mebibytes >= 10 else f"{mebibytes:,.1f} MiB"
+
+
+def policies() -> list[dict[str, Any]]:
+    """The policies with their tunables, as the replay program lists them."""
+    found: list[dict[str, Any]] = programs.run_json([programs.program("slabyard-replay"), "--list"])
+    return found
+
+
+def check_spec(spec: str) -> None:
+    """UserError where there is no such allocator, tunable, value or library."""
+    programs.run([programs.program("slabyard-replay"), "--check", "--allocator", spec])
+
+
+def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:
+    """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`."""
+    argv = [programs.program("slabyard-replay"), "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes)]
+    found: list[dict[str, int]] = programs.run_json(argv)
+    return found

@@ -1,0 +1,1 @@
+"""Result records for people: tables of text, the HTML report, drawings."""

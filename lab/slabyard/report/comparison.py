@@ -1,0 +1,215 @@
+"""A comparison for people and for spreadsheets: tables, sentences and the ranking, made of result records alone.
+
+Ranks and sentences are those of results.ranks, which the HTML report has as well, so that the terminal and the report never disagree.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from ..base.table import Cell, Table, show
+from ..results import measures, ranks
+from ..results.model import Workload as Section
+from ..results.model import memory_unit, page_bytes, workloads
+from ..results.records import Record
+from ..trace.file import events_lost
+
+LEGEND = (
+    "ns/op: median time of one allocation or free, and the 95% interval of the",
+    "median. p99: 99 of 100 operations are no slower. peak, end: held by slabs and",
+    "large allocations. frag: of the memory held at the peak, what was not asked",
+    "for. events: blocks taken of another migrate type (mm_page_alloc_extfrag).",
+    "Memory and events are deterministic and have no interval. recorded: the kernel",
+    "that the trace was taken on, from the trace alone; not ranked.",
+)
+
+
+def tables(found: Sequence[Record]) -> list[Table]:
+    """One table for each trace, with its sentence, and the ranking."""
+    sections = workloads(found)
+    by_workload: dict[tuple[str, str], list[Record]] = {}
+    for record in found:
+        by_workload.setdefault((record["run"]["workload"], record["run"]["trace_sha256"]), []).append(record)
+    out = [_table(group, section) for group, section in zip(by_workload.values(), sections, strict=True)]
+    if any(len(section.replayed) > 1 for section in sections):
+        out.append(ranks.ranking(sections, LEGEND))
+    return out
+
+
+def _table(group: Sequence[Record], section: Section) -> Table:
+    run = group[0]["run"]
+    unit, size = memory_unit(section)
+    columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "frag %", "events"]
+    rows: list[list[Cell]] = []
+    shown: list[list[str]] = []
+    for record in group:
+        cells, texts = _row(record, page_bytes(section) / size)
+        rows.append(cells)
+        shown.append(texts)
+    asked = _requests(group[0]["exact"].get("requests"))
+    title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
+    notes = _wrapped(ranks.sentence(section))
+    for record in group:
+        failures, oversized, environment = (
+            record["exact"].get(name) or 0 for name in ("failures", "oversized_failures", "environment_failures")
+        )
+        if refused := failures - oversized + environment:
+            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(refused)}: the simulated memory was full.")
+        if oversized:
+            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
+    if run["lost"]:
+        notes += _wrapped(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
+    return Table(title, columns, rows, shown, notes)
+
+
+def _requests(count: int | None) -> str:
+    return f"{show(count)} request{'' if count == 1 else 's'}"
+
+
+def _start(run: dict[str, Any]) -> str:
+    """What was there at the start: with `--nodes` or `--memory`, the recorded objects in memory that nobody has used."""
+    return run["start"] + (", pages pristine" if (run["start"], run.get("pages")) == ("recorded", "pristine") else "")
+
+
+def _row(record: Record, page: float) -> tuple[list[Cell], list[str]]:
+    """A record's cells, and what is shown of them; `page` is a page in the table's unit of memory."""
+    exact, timed = record["exact"], record["timed"]
+    median = timed.get("ns_per_operation")
+    bounds = timed.get("intervals", {}).get("ns_per_operation")
+    p99 = timed.get("latency_ns", {}).get("p99")
+    peak, end = (None if exact.get(name) is None else exact[name] * page for name in ("held_pages_peak", "held_pages_end"))
+    held = ["-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}" for value in (peak, end)]
+    share = exact.get("total_fragmentation_peak")
+    events = exact.get("fragmentation_events")
+    span = f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-"
+    percent = None if share is None else round(100 * share, 1)
+    cells: list[Cell] = [record["run"]["allocator"], median, span, p99, peak, end, percent, events]
+    share_text = "-" if percent is None else f"{percent:.1f}"
+    texts = [cells[0], _ns(median), span, _single(p99, timed), *held, share_text, show(events)]
+    return cells, [str(text) for text in texts]
+
+
+def _ns(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _single(value: float | None, timed: dict[str, Any]) -> str:
+    """The time of a single operation: no more than a bound where it is below the step of the clock."""
+    step = timed.get("clock_resolution_ns")
+    return f"<{step:.0f}" if value is not None and step and value < step else _ns(value)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 80)
+
+
+def flat(found: Sequence[Record]) -> Table:
+    """One row for each record with every scalar measure: for CSV."""
+    columns = ["workload", "allocator", "cpus", "start"]
+    for measure in measures.MEASURES:
+        columns.append(measure.name)
+        if measure.group == "timed":
+            columns += [f"{measure.name}_low", f"{measure.name}_high"]
+    rows: list[list[Cell]] = []
+    for record in found:
+        run = record["run"]
+        row: list[Cell] = [run["workload"], run["allocator"], run["cpus"], run["start"]]
+        for measure in measures.MEASURES:
+            row.append(record[measure.group].get(measure.name))
+            if measure.group == "timed":
+                row += record["timed"].get("intervals", {}).get(measure.name) or [None, None]
+        rows.append(row)
+    return Table("", columns, rows)
+
+
+ALIVE_SHOWN = 5
+
+
+def details(record: Record, caches: bool) -> list[Table]:
+    """One record in full, for people: its measures, its figures at the snapshots, its caches."""
+    run, exact = record["run"], record["exact"]
+    rows: list[list[Cell]] = []
+    bounds: dict[int, str] = {}
+    for measure in measures.MEASURES:
+        value = record[measure.group].get(measure.name)
+        if value is not None and _matters(measure.name, record):
+            rows.append([measure.title, _in_unit(value, measure.unit), _unit(measure.unit)])
+    for name, title in (("alloc_ns", "allocation"), ("free_ns", "free")):
+        for key, words in (("median", "median"), ("p99", "99th percentile"), ("p999", "99.9th percentile")):
+            value = record["timed"].get(name, {}).get(key)
+            if value is not None:
+                rows.append([f"{title}, {words}", value, "ns"])
+                bounds[len(rows) - 1] = _single(value, record["timed"])
+    machine = f"{run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, {run['nodes']} node{'s' if run['nodes'] > 1 else ''}"
+    title = f"{run['allocator']} on {run['workload']}: {machine}, start {_start(run)}"
+    table = Table(title, ["measure", "value", "unit"], rows, notes=_end_notes(record))
+    table.shown = table.cells()
+    for place, text in bounds.items():
+        if text.startswith("<"):
+            table.shown[place][1] = text
+    out = [table]
+    free = {words: exact[name] for name, words in (("free_blocks_before", "before"), ("free_blocks_after", "after")) if exact.get(name)}
+    if free:
+        counts: list[list[Cell]] = [[order, *both] for order, both in enumerate(zip(*free.values(), strict=True))]
+        out.append(Table("", ["free blocks of order", *free], counts))
+    if exact.get("snapshots"):
+        points: list[list[Cell]] = [
+            [
+                one["name"],
+                one["slab_pages"] * 4,
+                one["large_pages"] * 4,
+                (one["slab_pages"] + one["large_pages"]) * 4,
+                one["recorded_slab_kb"],
+            ]
+            for one in exact["snapshots"]
+        ]
+        out.append(Table("", ["snapshot", "slabs KiB", "large KiB", "held KiB", "recorded kernel KiB"], points))
+    if caches:
+        columns = ["name", "size", "live", "peak_bytes", "slabs", "partial_slabs", "full_slabs", "pages"]
+        body = sorted(exact.get("caches", []), key=lambda cache: -(cache["pages"] or 0))
+        out.append(Table("", ["cache", *columns[1:]], [[cache[name] for name in columns] for cache in body]))
+    return out
+
+
+def _matters(name: str, record: Record) -> bool:
+    """Whether a measure says anything here: of nodes where there are several, of pressure where there was any."""
+    if name in measures.OF_NODES:
+        return bool(record["run"]["nodes"] > 1)
+    if name in measures.OF_PRESSURE:
+        return bool(record["exact"].get("reclaim_askings") or record["exact"].get("reclaim_urgent_askings"))
+    return True
+
+
+GIVES_BACK = {
+    "never": "{} never gives a slab page back.",
+    "at once": "{} gives a page back as soon as nothing on it is used; asking brings nothing.",
+    "when asked": "",
+}
+
+
+def _end_notes(record: Record) -> list[str]:
+    """How the allocator gives memory back, and which caches could not be destroyed at the end."""
+    name, exact = record["run"]["allocator"], record["exact"]
+    notes = _wrapped(GIVES_BACK.get(exact.get("gives_back") or "", "").format(name))
+    alive = sorted(exact.get("caches_alive") or [], key=lambda cache: -cache["objects"])
+    if not alive:
+        return notes
+    destroyed, objects = exact["caches_destroyed"], sum(cache["objects"] for cache in alive)
+    first = ", ".join(f"{cache['name']} ({cache['objects']:,})" for cache in alive[:ALIVE_SHOWN])
+    more = f", and {len(alive) - ALIVE_SHOWN:,} more" if len(alive) > ALIVE_SHOWN else ""
+    return notes + _wrapped(
+        f"At the end {destroyed:,} of {destroyed + len(alive):,} caches could be destroyed; refused, with {objects:,} objects alive: "
+        f"{first}{more}."
+    )
+
+
+def _in_unit(value: Any, unit: str) -> Cell:
+    return round(100 * value, 2) if unit == "share" else value
+
+
+def _unit(unit: str) -> str:
+    return "%" if unit == "share" else unit

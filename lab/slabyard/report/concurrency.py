@@ -1,0 +1,109 @@
+"""What threads did, for people and for spreadsheets: a table for each workload, a sentence for each number of threads."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+
+from ..base.table import Cell, Table, show
+from ..results import measures
+from ..results.records import Record
+from ..results.threads import SCALARS
+
+COLUMNS = ["allocator", "thr", "Mops/s", "95%", "p99 ns", "share", "waits", "peak KiB", "end KiB"]
+LEGEND = (
+    "thr: threads. Mops/s: median of millions of objects taken and given a second,",
+    "and its 95% interval. p99: 99 of 100 operations are no slower. share: of the",
+    "threads' processor time, that in the allocator. waits: for a lock of the heap;",
+    "of a malloc unknown. KiB: resident memory at the peak, and when all was freed.",
+)
+
+
+def tables(found: Sequence[Record]) -> list[Table]:
+    """One table for each workload, with a sentence for each number of threads."""
+    by_workload: dict[str, list[Record]] = {}
+    for record in found:
+        by_workload.setdefault(record["run"]["workload"], []).append(record)
+    out = [_table(name, group) for name, group in by_workload.items()]
+    out[-1].notes += [*([""] if out[-1].notes else []), *LEGEND]
+    return out
+
+
+def _table(name: str, group: Sequence[Record]) -> Table:
+    columns = list(COLUMNS)
+    rows, shown = [], []
+    for record in group:
+        cells, texts = _row(record)
+        rows.append(cells)
+        shown.append(texts)
+    counts = sorted({record["run"]["threads"] for record in group})
+    notes = [line for count in counts for line in _sentence([one for one in group if one["run"]["threads"] == count], count)]
+    if any(record["timed"].get("resident_per_live") for record in group):
+        # What matters here is not what is left when all was freed.
+        columns[-1] = "per live"
+        for cells, texts, record in zip(rows, shown, group, strict=True):
+            cells[-1] = record["timed"]["resident_per_live"]
+            texts[-1] = show(cells[-1])
+        notes.append("per live: resident memory by what lives in it, over the phases.")
+    return Table(name, columns, rows, shown, notes)
+
+
+def _row(record: Record) -> tuple[list[Cell], list[str]]:
+    run, timed = record["run"], record["timed"]
+    speed = timed["operations_per_second"] / 1e6
+    bounds = timed.get("intervals", {}).get("operations_per_second")
+    p99, step, share = timed["latency_ns"]["p99"], timed.get("clock_resolution_ns"), timed.get("allocator_share")
+    span = f"{_mops(bounds[0] / 1e6)}-{_mops(bounds[1] / 1e6)}" if bounds else "-"
+    waits = timed.get("lock_waits")
+    cells: list[Cell] = [
+        run["allocator"], run["threads"], speed, span, p99, share, waits, timed["resident_peak_kb"], timed["resident_end_kb"],
+    ]  # fmt: skip
+    return cells, [
+        _short(run["allocator"]), str(run["threads"]), _mops(speed), span, f"<{step:.0f}" if step and p99 < step else f"{p99:.0f}",
+        "-" if share is None else f"{100 * share:.0f}%", "-" if waits is None else f"{waits:,.0f}",
+        f"{timed['resident_peak_kb']:,.0f}", f"{timed['resident_end_kb']:,.0f}",
+    ]  # fmt: skip
+
+
+def _mops(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _short(spec: str) -> str:
+    """A malloc by its file's name alone."""
+    return f"malloc:{os.path.basename(spec)}" if spec.startswith("malloc:") and "/" in spec else spec  # noqa: PTH119
+
+
+def _sentence(group: Sequence[Record], threads: int) -> list[str]:
+    """Who is fastest, where the intervals tell."""
+    if len(group) < 2:
+        return []
+    what = f"{threads} thread{'s' if threads > 1 else ''}"
+    bounds = {one["run"]["allocator"]: one["timed"].get("intervals", {}).get("operations_per_second") for one in group}
+    if not all(bounds.values()):
+        return [f"{what}: fewer than {measures.FEWEST_RUNS} runs tell no winner."]
+    best = max(bounds, key=lambda name: bounds[name][0])
+    level = [name for name in bounds if name != best and bounds[name][1] >= bounds[best][0]]
+    if level:
+        return textwrap.wrap(f"{what}: {', '.join(map(_short, [best, *level]))} are level, their intervals overlap.", 80)
+    return textwrap.wrap(f"{what}: {_short(best)} is fastest.", 80)
+
+
+def flat(found: Sequence[Record]) -> Table:
+    """One row for each record with every scalar measure: for CSV."""
+    columns = ["workload", "allocator", "threads"]
+    for measure in SCALARS:
+        columns += [measure.name, f"{measure.name}_low", f"{measure.name}_high"]
+    points = [(name, point) for name in ("alloc_ns", "free_ns", "latency_ns") for point in ("median", "p99", "p999")]
+    columns += ["allocator_share", *(f"{name}_{point}" for name, point in points)]
+    rows: list[list[Cell]] = []
+    for record in found:
+        run, timed = record["run"], record["timed"]
+        row: list[Cell] = [run["workload"], run["allocator"], run["threads"]]
+        for measure in SCALARS:
+            row += [timed.get(measure.name), *(timed.get("intervals", {}).get(measure.name) or [None, None])]
+        row.append(timed.get("allocator_share"))
+        row += [timed[name][point] for name, point in points]
+        rows.append(row)
+    return Table("", columns, rows)

@@ -1,0 +1,1 @@
+"""Runs, repeated and interleaved, as records, and what these say."""

@@ -1,0 +1,86 @@
+"""Several allocators on several traces: runs them fairly, and says what came out.
+
+Order of work, for each trace: every allocator is set up, runs the trace once unmeasured and once for its exact figures (these may
+happen side by side, they time nothing). Then come the timed passes, alone on the machine and interleaved, A B C A B C, so that whatever
+slows the machine for a while slows all of them. Warm-up rounds come first and are thrown away. One pass of each allocator
+takes the latency percentiles.
+
+A comparison's output is a list of records (see records.py), one for each allocator and trace, and one for the recorded
+kernel; the tables, the ranking, the sentences and the report are made of these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..base import programs
+from ..base.errors import UserError
+from ..base.terminal import Progress
+from ..replay.workload import Options, Workload
+from . import measures, records
+from .records import Record
+
+ALLOCATORS = ("slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4", "yard")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to compare."""
+
+    allocators: Sequence[str] = ALLOCATORS
+    runs: int = measures.FEWEST_RUNS
+    warmup: int = 0
+    jobs: int = 1
+    options: Options = field(default_factory=Options)
+
+
+def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Record]:
+    """Replays every trace under every allocator; records in the order of traces, then allocators, then the recorded kernel."""
+    found: list[Record] = []
+    for place, path in enumerate(traces):
+        progress.stage(f"replaying {path.name}" + (f" ({place + 1} of {len(traces)})" if len(traces) > 1 else ""))
+        try:
+            with Workload(path, plan.options) as workload:
+                found += _one(workload, plan, progress)
+        except UserError as error:
+            if len(traces) == 1 or str(path) in error.message:
+                raise
+            raise UserError(f"{path}: {error.message}", error.status) from error
+    return found
+
+
+def steps(traces: int, plan: Plan) -> int:
+    """How many steps `compare` will report."""
+    return traces * len(plan.allocators) * (2 + plan.warmup + plan.runs)
+
+
+def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
+    exact: dict[str, dict[str, Any]] = {}
+    with ThreadPoolExecutor(max_workers=max(1, plan.jobs)) as pool:
+        pending = {spec: pool.submit(workload.exact, spec) for spec in plan.allocators}
+        try:
+            for spec, future in pending.items():
+                exact[spec] = future.result()
+                progress.step(f"{workload.name}: {spec}, exact figures")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            programs.kill_children()  # the pool waits for what they are doing
+            raise
+    samples: dict[str, list[dict[str, Any]]] = {spec: [] for spec in plan.allocators}
+    for turn in range(plan.warmup + plan.runs):
+        for spec in plan.allocators:
+            timed = workload.timed(spec)
+            if turn >= plan.warmup:
+                samples[spec].append(timed)
+            kind = "warm-up" if turn < plan.warmup else f"timed run {turn - plan.warmup + 1} of {plan.runs}"
+            progress.step(f"{workload.name}: {spec}, {kind}")
+    found = []
+    for spec in plan.allocators:
+        found.append(records.of_replay(workload, spec, exact[spec], records.summarise(samples[spec], workload.latency(spec))))
+        progress.step(f"{workload.name}: {spec}, latencies")
+    recorded = records.of_recorded_kernel(workload)
+    return [*found, recorded] if recorded else found

@@ -1,0 +1,121 @@
+"""The result record: one workload under one allocator, with everything needed to repeat it.
+
+docs/results-format.md is the schema in words. A record has three groups: `run` says what was done, `exact` holds the measures
+that are the same to the byte on every machine, `timed` the medians of what was timed, with their intervals and
+samples. Tables and reports are made from records alone.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow
+
+from .. import __version__
+from ..replay.workload import Workload
+from . import measures
+
+SCHEMA = 1
+RECORDED = "recorded"
+
+Record = dict[str, Any]
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """The machine that this runs on."""
+    return {"cpu": _cpu_model(), "cpus": os.cpu_count() or 1, "arch": platform.machine(), "kernel": platform.release()}
+
+
+def _cpu_model() -> str:
+    try:
+        with Path("/proc/cpuinfo").open() as file:
+            for line in file:
+                if line.startswith(("model name", "Model")):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made the record."""
+    return {
+        "slabyard": __version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "pyarrow": pyarrow.__version__,
+    }
+
+
+def tunables(spec: str) -> dict[str, str]:
+    """The tunables that a spec sets: `slob:fit=best` gives {"fit": "best"}."""
+    name, _, rest = spec.partition(":")
+    if name == "slabyard":  # a kernel with all policies: what follows is the spec of one
+        return tunables(rest)
+    if name == "malloc" or not rest:
+        return {}
+    return {key: value for key, _, value in (item.partition("=") for item in rest.split(","))}
+
+
+def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dict[str, Any]:
+    """The `timed` group from at least one repetition: medians under the names themselves, `intervals`, `samples`.
+
+    `latency` holds the percentiles of the latency pass, which are over single operations already.
+    """
+    out: dict[str, Any] = {}
+    intervals: dict[str, list[float]] = {}
+    kept: dict[str, list[float]] = {}
+    for name, first in samples[0].items():
+        values = [sample[name] for sample in samples if sample.get(name) is not None]
+        if not values or isinstance(first, str) or (isinstance(first, int) and set(values) == {first}):
+            out[name] = first  # a count, or what was not measured
+            continue
+        out[name] = measures.median(values)
+        kept[name] = values
+        bounds = measures.interval(values)
+        if bounds:
+            intervals[name] = list(bounds)
+    return {**out, **latency, "runs": len(samples), "intervals": intervals, "samples": kept}
+
+
+def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[str, Any]) -> Record:
+    """The record of a replay."""
+    run = {
+        "allocator": spec,
+        "tunables": tunables(spec),
+        "workload": workload.name,
+        "substrate": "replay",
+        "trace_sha256": workload.sha256,
+        "cpus": workload.cpus,
+        "nodes": workload.nodes,
+        "memory": workload.options.memory,
+        "start": workload.start,
+        "pages": "recorded" if workload.pages_populated else "pristine",
+        "allow_failures": workload.options.allow_failures,
+        "seed": 0,
+        "repetition": timed.get("runs", 1),
+        "page_size": workload.metadata.page_size,
+        "command": workload.metadata.command,
+        "lost": workload.metadata.lost,
+        "versions": versions(),
+        "machine": machine(),
+    }
+    return {"schema": SCHEMA, "run": run, "exact": exact, "timed": timed}
+
+
+def of_recorded_kernel(workload: Workload) -> Record | None:
+    """The record of the kernel that a trace was recorded on. None: nothing is known of its pages."""
+    exact = workload.recorded()
+    if exact is None:
+        return None
+    record = of_replay(workload, RECORDED, exact, {})
+    record["run"]["substrate"] = "kernel"
+    record["run"]["kernel"] = workload.metadata.kernel
+    return record

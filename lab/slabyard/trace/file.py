@@ -1,0 +1,451 @@
+"""A trace on disk: its columns, its metadata, and reading it in row groups, never whole.
+
+docs/trace-format.md defines every column and every metadata field; this module is that document as code. A trace is one
+Parquet file whose file-level metadata has the key `slabyard`, a JSON object with the fields of Metadata.
+
+Text columns are dictionary encoded, and each row group has dictionaries of its own. Code that works on numbers asks for
+`codes(column, vocabulary)`, which translates one row group's codes into positions in a fixed vocabulary (KINDS, ORIGINS,
+OWNERS) or in a Vocabulary that grows as new texts appear (call sites, GFP flags). Both cost one small table per row
+group, not one Python string per row.
+
+The recorded kernel's own memory is a line of the trace like any other: the page runs whose owner is `slab` or `large`,
+from their allocation to their free. recorded_curve() adds them up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import mmap
+import types
+import typing
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..base.errors import UserError
+from .snapshots import Zone, parse_meminfo
+
+T = TypeVar("T")
+
+VERSION = 1
+METADATA_KEY = b"slabyard"
+CHECKSUM_KEY = b"slabyard.crc32"  # of the metadata's bytes, eight hexadecimal digits; pages have checksums of Parquet's own
+PAGE_SIZE = 4096  # of a replay
+FEW_LATE = 1000  # one event in so many: a recorder's own slips
+FEW_PAGES = 1024  # of unknown owner: a short capture in which no slab came or went has some
+NO_OBJECT = 0xFFFFFFFF
+NO_CACHE = 0xFFFF
+
+KINDS = (
+    "kmalloc",
+    "kfree",
+    "kmem_cache_alloc",
+    "kmem_cache_free",
+    "mm_page_alloc",
+    "mm_page_free",
+    "mm_page_alloc_extfrag",
+    "snapshot",
+)
+KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT = range(len(KINDS))
+ORIGINS = ("recorded", "implied", "older")
+RECORDED, IMPLIED, OLDER = range(len(ORIGINS))
+OWNERS = ("", "slab", "large", "environment", "unknown")
+NO_OWNER, SLAB, LARGE, ENVIRONMENT, UNKNOWN = range(len(OWNERS))
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        pa.field(name, kind, nullable=False)
+        for name, kind in (
+            ("time", pa.int64()),
+            ("cpu", pa.uint16()),
+            ("kind", _TEXT),
+            ("origin", _TEXT),
+            ("object", pa.uint32()),
+            ("address", pa.uint64()),
+            ("size", pa.uint32()),
+            ("allocated", pa.uint32()),
+            ("cache", pa.uint16()),
+            ("order", pa.uint8()),
+            ("migratetype", pa.int8()),
+            ("owner", _TEXT),
+            ("gfp_flags", _TEXT),
+            ("node", pa.int8()),
+            ("accounted", pa.bool_()),
+            ("call_site", _TEXT),
+        )
+    ]
+)
+
+
+@dataclass
+class Cache:
+    """One cache of the trace. `object_size` is the largest bytes_req seen; `align` 0 means the policy's default."""
+
+    name: str
+    object_size: int
+    align: int = 0
+    constructor: bool = False
+    typesafe_by_rcu: bool = False
+    hwcache_align: bool = False
+    reclaimable: bool = False
+    account: bool = False
+    dma: bool = False
+    no_merge: bool = False  # the kernel gives it slabs of its own: parts of its objects go to user space, or it serves the allocator
+    known: bool = False  # the attributes are the kernel's own; otherwise the documented defaults
+    slab_size: int | None = None  # bytes from object to object in the recorded allocator
+    allocs: int = 0  # recorded ones
+    frees: int = 0
+
+    def describe(self, attributes: dict[str, str]) -> None:
+        """Fills in what /sys/kernel/slab says of a self. Leaves out what a kernel does not have there."""
+
+        def number(name: str) -> int:
+            text = attributes.get(name, "").split()
+            return int(text[0]) if text and text[0].isdigit() else 0
+
+        self.known = True
+        self.object_size = number("object_size") or self.object_size
+        self.align = number("align")
+        self.constructor = bool(attributes.get("ctor", ""))
+        self.typesafe_by_rcu = number("destroy_by_rcu") == 1
+        self.hwcache_align = number("hwcache_align") == 1
+        self.reclaimable = number("reclaim_account") == 1
+        self.dma = number("cache_dma") == 1
+        self.no_merge = never_merged(self.name, attributes)
+        self.slab_size = number("slab_size") or self.slab_size
+
+
+@dataclass
+class Snapshot:
+    """A point of the trace at which the kernel's own figures are known (`files` may be empty for a bare mark)."""
+
+    name: str
+    time: int  # ns since the first event
+    files: dict[str, str] = field(default_factory=dict)
+    slab_attributes: dict[str, dict[str, str]] | None = None
+
+
+@dataclass
+class DirectMap:
+    """How pointers were tied to page frames. base is None when nothing in the capture ties them."""
+
+    base: str | None = None
+    hashed: bool = False  # no base, and the pointers look hashed
+    explained: int = 0  # object events in a page run that the trace saw allocated
+    older: int = 0  # object events in pages that the trace has not seen allocated: neither for nor against
+    unexplained: int = 0  # object events in pages that cannot hold any: movable ones, freed ones, or none at all
+
+
+@dataclass
+class Metadata:
+    """The JSON under the file's `slabyard` key; field meanings in docs/trace-format.md."""
+
+    version: int = VERSION
+    source: str = ""
+    kernel: str = ""
+    arch: str = ""
+    command: list[str] | None = None
+    recorded_at: str | None = None
+    cpus: int = 1
+    nodes: int = 1
+    page_size: int = 4096
+    pageblock_order: int = 9
+    span_seconds: float = 0.0
+    events: dict[str, int] = field(default_factory=dict)
+    unknown_events: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    null_frees: int = 0
+    failed_allocations: int = 0
+    unknown_frees: int = 0
+    implied_frees: int = 0
+    implied_allocations: int = 0
+    implied_page_frees: int = 0
+    implied_page_allocations: int = 0
+    lost: int = 0
+    unparsed_lines: int = 0
+    truncated: bool = False
+    reordered: int = 0
+    late: int = 0
+    shared_pages: bool = False
+    direct_map: DirectMap = field(default_factory=DirectMap)
+    pages_of_unknown_owner: int = 0
+    caches: list[Cache] = field(default_factory=list)
+    zones: list[Zone] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Metadata:
+        """Raises ValueError (or KeyError, TypeError) when the text is not a trace's metadata."""
+        values: dict[str, Any] = json.loads(text)
+        metadata = _build(cls, values)
+        metadata.direct_map = _build(DirectMap, values.get("direct_map") or {})
+        metadata.caches = [_build(Cache, cache) for cache in values.get("caches", [])]
+        metadata.zones = [_build(Zone, zone) for zone in values.get("zones", [])]
+        metadata.snapshots = [_build(Snapshot, snapshot) for snapshot in values.get("snapshots", [])]
+        attributes = next((one.slab_attributes for one in metadata.snapshots if one.slab_attributes), {})
+        for cache, stored in zip(metadata.caches, values.get("caches", []), strict=True):
+            if "no_merge" not in stored:
+                cache.no_merge = never_merged(cache.name, attributes.get(cache.name, {}))
+        return metadata
+
+    @property
+    def extent(self) -> str:
+        """How much it is of: `1,234 events of 0.57 s`."""
+        count = sum(self.events.values())
+        return f"{count:,} event{'' if count == 1 else 's'} of {self.span_seconds:,.2f} s"
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether there are events of pages; else what the kernel held is unknown."""
+        return any(self.events.get(KINDS[kind]) for kind in (PAGE_ALLOC, PAGE_FREE))
+
+    @property
+    def has_fallbacks(self) -> bool:
+        """Whether fallbacks to another migrate type were recorded; else their number is unknown. Who has taken snapshots has."""
+        return KINDS[EXTFRAG] in self.events or any(one.files for one in self.snapshots)
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why the trace is not the whole truth, in one clause; None when it is whole."""
+        if self.lost:
+            return f"{events_lost(self.lost)} while it was recorded"
+        if self.truncated:
+            return "the capture is cut off at its end"
+        if self.unparsed_lines:
+            return f"{self.unparsed_lines:,} line{'' if self.unparsed_lines == 1 else 's'} of the capture could not be read"
+        if self.late * FEW_LATE > self.rows:
+            return f"{self.late:,} events stood too far behind later ones to keep their time; sort the capture's lines by time"
+        if any(count for kind, count in self.events.items() if kind.startswith("mm_page_")):
+            if self.direct_map.hashed:
+                return "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
+            if self.pages_of_unknown_owner > FEW_PAGES:
+                return f"{self.pages_of_unknown_owner:,} pages could not be told to be slab pages or others"
+        return None
+
+
+def _build(kind: type[T], values: dict[str, Any]) -> T:
+    """A dataclass from a JSON object; fields that a newer writer added are left out. TypeError for a value of another type."""
+    wanted = _types(kind)  # type: ignore[arg-type]
+    known = {key: value for key, value in values.items() if key in wanted}
+    for key, value in known.items():
+        if not isinstance(value, wanted[key]) or (isinstance(value, bool) and bool not in wanted[key]):
+            raise TypeError(f"{key} cannot be {value!r}")
+    return kind(**known)
+
+
+@functools.cache
+def _types(kind: type) -> dict[str, tuple[type, ...]]:
+    """What JSON has for each field of a dataclass."""
+    found = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        plain = [typing.get_origin(option) or option for option in options]
+        found[name] = tuple(dict if dataclasses.is_dataclass(one) else one for one in plain) + ((int,) if float in plain else ())
+    return found
+
+
+def never_merged(name: str, attributes: dict[str, str]) -> bool:
+    """Whether /sys/kernel/slab says that a cache has slabs of its own: those with a part for user space, and the allocator's two."""
+    return attributes.get("usersize", "0") != "0" or name in ("kmem_cache", "kmem_cache_node")
+
+
+def events_lost(count: int) -> str:
+    """`1 event was lost`, `1,234 events were lost`."""
+    return "1 event was lost" if count == 1 else f"{count:,} events were lost"
+
+
+def checksum(metadata: bytes) -> bytes:
+    """What stands beside the metadata under CHECKSUM_KEY; absent from files that others have written."""
+    return b"%08x" % zlib.crc32(metadata)
+
+
+class Trace:
+    """An open trace. Iterate with batches(); each batch is one row group, so memory stays bounded."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Raises UserError (status 2) when the file is no trace, or of a version that this program does not know."""
+        self.path = Path(path)
+        try:
+            # Arrow takes some names for addresses (`host:trace`), and knows UTF-8 only.
+            with self.path.open("rb") as file:
+                content = pa.BufferReader(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                self._file = pq.ParquetFile(content, page_checksum_verification=True)
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file") from None
+        except (pa.ArrowInvalid, OSError, ValueError) as error:
+            reason = "is a folder" if self.path.is_dir() else "not a trace (a Parquet file from record or import), or cut off"
+            if isinstance(error, PermissionError):
+                reason = "permission denied"
+            elif self.path.exists() and not self.path.is_dir() and not self.path.is_file():
+                reason = "a trace is read in any order, so it must be a file, not a pipe or a device"
+            raise UserError(f"{path}: {reason}") from None
+        said = self._file.metadata.metadata or {}
+        text = said.get(METADATA_KEY)
+        if text is None:
+            raise UserError(f"{path}: a Parquet file, but not a slabyard trace; make one with record or import")
+        if said.get(CHECKSUM_KEY, checksum(text)) != checksum(text):
+            raise UserError(f"{path}: damaged trace metadata; import the capture again")
+        try:
+            version = json.loads(text).get("version")
+            if version != VERSION:
+                raise UserError(
+                    f"{path}: trace format version {version}, but this slabyard knows version {VERSION} only; import the capture again"
+                )
+            self.metadata = Metadata.from_json(text)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(f"{path}: damaged trace metadata; import the capture again") from None
+        if not set(SCHEMA.names) <= set(self._file.schema_arrow.names):
+            missing = sorted(set(SCHEMA.names) - set(self._file.schema_arrow.names))
+            raise UserError(f"{path}: not a whole trace, column {missing[0]} is missing")
+        for column in SCHEMA:
+            found = self._file.schema_arrow.field(column.name).type
+            if column.type != _TEXT and found != column.type:
+                raise UserError(f"{path}: column {column.name} is of type {found}, not {column.type}; import the capture again")
+
+    @property
+    def rows(self) -> int:
+        return self._file.metadata.num_rows
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The row groups in order, each as one batch of the named columns (default: all).
+
+        Raises UserError when the file turns out to be damaged.
+        """
+        for group in range(self._file.num_row_groups):
+            try:
+                table = self._file.read_row_group(group, columns=list(columns) if columns is not None else None)
+            except (pa.ArrowInvalid, OSError, ValueError) as error:
+                raise UserError(f"{self.path}: damaged at row group {group}: {str(error).splitlines()[0]}") from None
+            yield from table.combine_chunks().to_batches()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Vocabulary:
+    """Texts numbered in order of first appearance over all row groups."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self.texts: list[str] = list(texts)
+        self._numbers = {text: number for number, text in enumerate(self.texts)}
+
+    def number(self, text: str) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+
+def codes(column: pa.Array, vocabulary: Vocabulary | Sequence[str]) -> np.ndarray:
+    """A text column of one batch as numbers: uint32[rows], positions in the vocabulary.
+
+    A fixed vocabulary (KINDS, ...) raises UserError for a text that it does not have.
+    """
+    if not isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_encode()
+    texts = column.dictionary.to_pylist()
+    if isinstance(vocabulary, Vocabulary):
+        table = [vocabulary.number(text) for text in texts]
+    else:
+        fixed = {text: number for number, text in enumerate(vocabulary)}
+        unknown = [text for text in texts if text not in fixed]
+        if unknown:
+            raise UserError(f"the trace has the unknown value {unknown[0]!r}; it was written by another version")
+        table = [fixed[text] for text in texts]
+    indices = column.indices.to_numpy(zero_copy_only=False)
+    return np.asarray(table or [0], dtype=np.uint32)[indices]
+
+
+@dataclass
+class RecordedCurve:
+    """The recorded allocator's own pages over time, from the trace alone.
+
+    times: int64[n], ns, never decreasing; pages: int64[n], held from that time on. The figures are in pages; mean is
+    weighted by time. `before` is what it held when the trace began: 0 unless that was asked for and is known.
+    """
+
+    times: np.ndarray
+    pages: np.ndarray
+    before: int
+    snapshots: dict[str, int]
+    taken: dict[str, int]  # pages taken from the page allocator since the trace began, at each snapshot and at its end (key "")
+    peak: int
+    peak_time: int
+    end: int
+    mean: float
+
+
+def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
+    """Sums the runs whose owner is slab or large, between their allocation and their free. One pass, streaming.
+
+    with_older: also counts the pages that the allocator held before the trace began, as many as make the first snapshot's
+    `Slab:` of meminfo true, less those that the trace frees. Without such a snapshot they stay uncounted.
+    """
+    times: list[np.ndarray] = []
+    changes: list[np.ndarray] = []
+    marks: list[tuple[int, int]] = []  # (number of the snapshot, changes before it)
+    known = with_older and any(_slab_pages(trace.metadata, one) is not None for one in trace.metadata.snapshots)
+    count = 0
+    for batch in trace.batches(["time", "kind", "origin", "owner", "order", "object"]):
+        kind = codes(batch["kind"], KINDS)
+        owner = codes(batch["owner"], OWNERS)
+        own = (owner == SLAB) | (owner == LARGE)
+        if not known:
+            own &= codes(batch["origin"], ORIGINS) != OLDER
+        grown = own & (kind == PAGE_ALLOC)
+        rows = np.flatnonzero(grown | (own & (kind == PAGE_FREE)))
+        sizes = np.left_shift(np.int64(1), batch["order"].to_numpy().astype(np.int64)[rows])
+        times.append(batch["time"].to_numpy()[rows])
+        changes.append(np.where(grown[rows], sizes, -sizes))
+        for row in np.flatnonzero(kind == SNAPSHOT):
+            marks.append((int(batch["object"][int(row)].as_py()), count + int(np.searchsorted(rows, row))))
+        count += len(rows)
+    time = np.concatenate(times) if times else np.zeros(0, np.int64)
+    net = np.concatenate([[0], *changes]).cumsum()
+    names = trace.metadata.snapshots
+    totals = ((_slab_pages(trace.metadata, names[number]), change) for number, change in marks)
+    before = next((max(0, total - int(net[change])) for total, change in totals if total is not None), 0) if known else 0
+    held = net + before
+    pages = held[1:]
+    at = {names[number].name: int(held[change]) for number, change in marks}
+    grown_by = np.concatenate([[0], *(np.maximum(change, 0) for change in changes)]).cumsum()
+    taken = {names[number].name: int(grown_by[change]) for number, change in marks} | {"": int(grown_by[-1])}
+    if not len(pages):
+        return RecordedCurve(time, pages, before, at, taken, before, 0, before, float(before))
+    top = int(np.argmax(held))
+    span = max(round(trace.metadata.span_seconds * 1e9), int(time[-1]))
+    mean = float(np.dot(held, np.diff(np.concatenate([[0], time, [span]])))) / span if span else float(held[-1])
+    return RecordedCurve(time, pages, before, at, taken, int(held[top]), int(time[top - 1]) if top else 0, int(held[-1]), mean)
+
+
+def refuse_other_pages(metadata: Metadata, path: str | Path) -> None:
+    """Raises UserError for a trace of a kernel whose pages have another size than the replay's."""
+    if metadata.page_size != PAGE_SIZE:
+        raise UserError(
+            f"{path}: recorded on a kernel with pages of {metadata.page_size} bytes; a replay has pages of {PAGE_SIZE} only, "
+            "so look at it with info"
+        )
+
+
+def _slab_pages(metadata: Metadata, snapshot: Snapshot) -> int | None:
+    """Pages in slabs and large kmallocs, as meminfo has them; None where it was not taken."""
+    total = parse_meminfo(snapshot.files.get("meminfo", "")).get("Slab")
+    return None if total is None else total * 1024 // metadata.page_size

@@ -1,0 +1,124 @@
+"""What a trace holds, as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from ..base.files import sha256
+from ..base.table import Cell, Table
+from ..base.terminal import printable
+from .file import Trace
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """The trace's metadata without the texts of its snapshots. UserError when the file is no trace."""
+    with Trace(path) as trace:
+        metadata = trace.metadata
+        map_ = metadata.direct_map
+        return {
+            "file": str(path),
+            "bytes": path.stat().st_size,
+            "sha256": sha256(path),
+            "source": metadata.source,
+            "kernel": metadata.kernel,
+            "arch": metadata.arch,
+            "command": metadata.command,
+            "recorded_at": metadata.recorded_at,
+            "cpus": metadata.cpus,
+            "nodes": metadata.nodes,
+            "page_size": metadata.page_size,
+            "pageblock_order": metadata.pageblock_order,
+            "span_seconds": metadata.span_seconds,
+            "rows": trace.rows,
+            "events": dict(metadata.events),
+            "unknown_events": dict(metadata.unknown_events),
+            "lost": metadata.lost,
+            "incomplete": metadata.incomplete,
+            "unparsed_lines": metadata.unparsed_lines,
+            "reordered": metadata.reordered,
+            "late": metadata.late,
+            "null_frees": metadata.null_frees,
+            "failed_allocations": metadata.failed_allocations,
+            "unknown_frees": metadata.unknown_frees,
+            "implied_frees": metadata.implied_frees,
+            "implied_allocations": metadata.implied_allocations,
+            "implied_page_frees": metadata.implied_page_frees,
+            "implied_page_allocations": metadata.implied_page_allocations,
+            "pages_of_unknown_owner": metadata.pages_of_unknown_owner,
+            "direct_map": {"base": map_.base, "explained": map_.explained, "older": map_.older, "unexplained": map_.unexplained},
+            "caches": [
+                {
+                    "name": cache.name,
+                    "object_size": cache.object_size,
+                    "align": cache.align,
+                    "constructor": cache.constructor,
+                    "typesafe_by_rcu": cache.typesafe_by_rcu,
+                    "hwcache_align": cache.hwcache_align,
+                    "reclaimable": cache.reclaimable,
+                    "account": cache.account,
+                    "known": cache.known,
+                    "slab_size": cache.slab_size,
+                    "allocs": cache.allocs,
+                    "frees": cache.frees,
+                }
+                for cache in metadata.caches
+            ],
+            "zones": [
+                {"node": zone.node, "name": zone.name, "start_pfn": zone.start_pfn, "spanned": zone.spanned, "managed": zone.managed}
+                for zone in metadata.zones
+            ],
+            "snapshots": [
+                {"name": one.name, "time": one.time, "files": sorted(one.files), "slab_attributes": len(one.slab_attributes or {})}
+                for one in metadata.snapshots
+            ],
+        }
+
+
+_COUNTS = (
+    ("lost", "lost events"),
+    ("null_frees", "frees of NULL"),
+    ("failed_allocations", "failed allocations"),
+    ("unknown_frees", "frees of what is older than the trace"),
+    ("implied_frees", "implied frees"),
+    ("implied_allocations", "implied allocations"),
+    ("implied_page_frees", "implied page frees"),
+    ("implied_page_allocations", "implied page allocations"),
+    ("pages_of_unknown_owner", "pages of unknown owner"),
+    ("unparsed_lines", "lines that could not be read"),
+    ("reordered", "events put back in order"),
+    ("late", "events too late for that"),
+)
+SHOWN_CACHES = 15
+
+
+def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> list[Table]:
+    """The description as tables: the trace, its events, its caches, the busiest first, no more than `most_caches`; None: all."""
+    command = " ".join(about["command"]) if about["command"] else "-"
+    kernel = " ".join(word for word in (about["kernel"], about["arch"]) if word) or "unknown"
+    map_ = about["direct_map"]
+    general: list[list[Cell]] = [
+        ["recorded", f"{about['recorded_at'] or '-'}, from {about['source'] or 'unknown'}"],
+        ["kernel", kernel],
+        ["command", textwrap.fill(command, 66)],
+        ["machine", f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}, {about['nodes']} node{'s' if about['nodes'] > 1 else ''}"],
+        ["span", f"{about['span_seconds']:,.3f} s"],
+        ["complete", "yes" if not about["incomplete"] else textwrap.fill(f"no: {about['incomplete']}", 66)],
+        ["direct map", f"{map_['base'] or 'not found'}: {map_['explained']:,} objects explained, {map_['unexplained']:,} not"],
+        ["snapshots", ", ".join(f"{one['name']} at {one['time'] / 1e9:,.3f} s" for one in about["snapshots"]) or "none"],
+    ]
+    rows: list[list[Cell]] = [[name, count] for name, count in about["events"].items()]
+    rows += [[f"unknown event {name}", count] for name, count in about["unknown_events"].items()]
+    rows += [[title, about[name]] for name, title in _COUNTS]
+    caches = sorted(about["caches"], key=lambda cache: -cache["allocs"])
+    shown = caches[:most_caches]
+    notes = [] if len(shown) == len(caches) else [f"{len(caches) - len(shown)} more; --caches shows all of them."]
+    body: list[list[Cell]] = [
+        [cache["name"] or "(unnamed)", cache["object_size"], cache["slab_size"], cache["allocs"], cache["frees"]] for cache in shown
+    ]
+    return [
+        Table(printable(about["file"]), ["trace", ""], general),
+        Table("", ["event", "count"], rows),
+        Table("", ["cache", "object size", "slab size", "allocations", "frees"], body, notes=notes),
+    ]
