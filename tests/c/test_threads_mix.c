@@ -72,8 +72,8 @@ int main(void)
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		unsigned before = check_failures;
 
-		mix((*at)->name, yard_close);
-		mix((*at)->name, yard_abandon);
+		mix((*at)->name, world_close);
+		mix((*at)->name, world_abandon);
 		if (check_failures != before)
 			fprintf(stderr, "that was %s\n", (*at)->name);
 	}

@@ -156,7 +156,7 @@ slabyard_broken(trim_stale owned "trim" "in execution" core/policies/yard/trim.c
 	while (]])
 
 # Of a kernel: a quick push is tried again with the old link, or made into any slab; and a full slab is given up by a store.
-slabyard_broken(quick_stale port "slub, two CPUs" "in execution" core/policies/slub.c [[
+slabyard_broken(quick_stale port "slub, two CPUs" "in execution" core/policies/slub/slub.c [[
 	do {
 		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
 			return false;
@@ -167,12 +167,12 @@ slabyard_broken(quick_stale port "slub, two CPUs" "in execution" core/policies/s
 		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
 			return false;
 	} while]])
-slabyard_broken(quick_anywhere port "slub, two CPUs" "in execution" core/policies/slub.c [[
+slabyard_broken(quick_anywhere port "slub, two CPUs" "in execution" core/policies/slub/slub.c [[
 		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
 			return false;
 ]] [[
 ]])
-slabyard_broken(rest_by_store port "slub, two CPUs" "in execution" core/policies/slub.c [[
+slabyard_broken(rest_by_store port "slub, two CPUs" "in execution" core/policies/slub/slub.c [[
 	} while (!sy__swap64(&slab->word, &old, new));
 	return sy__slub_word_first(old, own->start);]] [[
 		__atomic_store_n(&slab->word, new, __ATOMIC_RELEASE);

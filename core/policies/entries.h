@@ -1,0 +1,133 @@
+/*
+ * The calls for one object of a cache, from a policy's own pop and push: a template.
+ *
+ * A fast path is written once, as pop and push on what a CPU slot has of a cache, but called in three ways: on a slot that the
+ * caller names (struct sy_policy), on the calling thread's (struct sy_here), and where an interrupt may come between any two
+ * instructions (struct sy_quick). These differ in how they find the slot, in what protects it, and in what they do when it can't
+ * serve: take the slow path, jump to the generic entry with the call still open, or say so. All of that is here.
+ *
+ * A policy's file includes this once, when it has defined, as static inline functions:
+ *
+ *   entry_cache, entry_own                types: its cache, which begins with struct sy_cache; what a slot has of one
+ *   own_of(cache, slot), own_here(cache, here)    that of a slot; of the slot that sy__call_begin tells, which may be the dummy.
+ *                                         It need not have been used yet. NULL, where pop and push take that for nothing
+ *   suits(own, flags, node)               whether an object of that slot is what the request is for
+ *   pop(cache, own, &object)              takes an object; false: there is none
+ *   push(cache, own, page, object)        puts an object there; false: no room, or it belongs elsewhere. page: the object's,
+ *                                         or the first one of its block
+ *   push_here(cache, own, page, object)   push for the thread that calls: a policy may have it fail now and then, so that
+ *                                         slow calls, which look at the clock, never cease
+ *   alloc_slow(cache, slot, flags, node)  out of line: the request by all other means
+ *   free_slow(cache, slot, object)        the same for a free
+ *   zeroed(cache, object)                 out of line, so that fast paths need no stack frame: clears an object, returns it
+ *
+ * pop and push change nothing when they fail. They touch no more than struct sy_quick permits if the policy offers quick calls.
+ *
+ * size_entries.h adds general allocation by size classes, and the tables.
+ */
+#ifndef SY_ENTRIES_H
+#define SY_ENTRIES_H
+
+#include "../here.h"
+#include "../page_interface.h"
+
+static inline entry_cache *entry_cache_of(struct sy_cache *cache)
+{
+	return (entry_cache *)(void *)cache;
+}
+
+/* What a request asks for of an object besides. */
+static inline void *handed_out(entry_cache *cache, unsigned flags, void *object)
+{
+	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
+}
+
+/* ---- On a slot that the caller names -------------------------------------------------------------------------- */
+
+static inline void *take_on(entry_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	entry_own *own = own_of(cache, slot);
+	void *object;
+	bool done;
+
+	sy__local_begin(slot);
+	done = suits(own, flags, node) && pop(cache, own, &object);
+	sy__local_end(slot);
+	if (sy__unlikely(!done))
+		return alloc_slow(cache, slot, flags, node);
+	return handed_out(cache, flags, object);
+}
+
+static inline void put_on(entry_cache *cache, unsigned slot, const struct sy_page *page, void *object)
+{
+	bool done;
+
+	sy__local_begin(slot);
+	done = push(cache, own_of(cache, slot), page, object);
+	sy__local_end(slot);
+	if (sy__unlikely(!done))
+		free_slow(cache, slot, object);
+}
+
+static inline void *entry_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	return take_on(entry_cache_of(cache), slot, flags, node);
+}
+
+static inline void entry_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	put_on(entry_cache_of(cache), slot, sy__page_of(cache->heap, object), object);
+}
+
+/* ---- On the calling thread's slot ----------------------------------------------------------------------------- */
+
+/* False: there is none, and the call goes on. */
+static inline bool take_here(entry_cache *cache, unsigned flags, void **object)
+{
+	entry_own *own = own_here(cache, sy__call_begin());
+
+	if (sy__unlikely(!suits(own, flags, SY_ANY_NODE) || !pop(cache, own, object)))
+		return false;
+	sy__call_end();
+	return true;
+}
+
+/* False: the slot has no room, and the call goes on. */
+static inline bool put_here(entry_cache *cache, const struct sy_page *page, void *object)
+{
+	if (sy__unlikely(!push_here(cache, own_here(cache, sy__call_begin()), page, object)))
+		return false;
+	sy__call_end();
+	return true;
+}
+
+static inline void *entry_alloc_here(struct sy_cache *cache, unsigned flags)
+{
+	void *object;
+
+	if (sy__unlikely(!take_here(entry_cache_of(cache), flags, &object)))
+		return sy__here_cache_alloc(cache, flags);
+	return handed_out(entry_cache_of(cache), flags, object);
+}
+
+static inline void entry_free_here(struct sy_cache *cache, void *object)
+{
+	if (sy__unlikely(!put_here(entry_cache_of(cache), sy__page_of(cache->heap, object), object)))
+		sy__here_cache_free(cache, object);
+}
+
+/* ---- Interrupted at will -------------------------------------------------------------------------------------- */
+
+static inline void *entry_alloc_quick(struct sy_cache *cache, unsigned slot)
+{
+	void *object;
+
+	return sy__likely(pop(entry_cache_of(cache), own_of(entry_cache_of(cache), slot), &object)) ? object : NULL;
+}
+
+static inline bool entry_free_quick(struct sy_cache *cache, unsigned slot, void *object)
+{
+	return push(entry_cache_of(cache), own_of(entry_cache_of(cache), slot), sy__page_of(cache->heap, object), object);
+}
+
+#endif
