@@ -12,7 +12,7 @@
  *
  * Time. In jiffies since they began: there from the first allocation on, long before the kernel keeps time.
  *
- * Words of 64 bits. By the machine's own compare-and-exchange, which acquires and releases as core/policies/slub_word.h wants
+ * Words of 64 bits. By the machine's own compare-and-exchange, which acquires and releases as core/policies/slub/word.h wants
  * it: 64-bit kernels only.
  *
  * Memory. Pages are the kernel's (descriptor.h, pages.c); there is no address space to reserve, so the heads of blocks and

@@ -5,7 +5,7 @@
 #include "constructed_support.h"
 
 #include "core/pages/pages.h"
-#include "core/policies/slub.h"
+#include "core/policies/slub/slub.h"
 
 #define MANY 256
 #define WORD sizeof(void *)

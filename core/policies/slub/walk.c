@@ -3,11 +3,10 @@
  *
  * The descriptor alone does not tell where a slab is kept: a frozen slab belongs to some slot, and which one only the
  * slots know. So the place is looked up: in the slots' active slabs and partial lists first, then on the node's list; a
- * slab that is nowhere is full. Free objects are on the slab's own list, of an active slab on the
- * slot's, and in heaps of threads among the strays of any slot.
+ * slab that is nowhere is full. Free objects are on the slab's own list, and of an active slab on the slot's.
  */
-#include "../here.h"
-#include "../walk.h"
+#include "../../here.h"
+#include "../../walk.h"
 #include "slub.h"
 
 struct view {
@@ -21,69 +20,30 @@ static void mark_chain(struct sy__walk *walk, const struct view *view, void *fir
 	sy__walk_chain(walk, first, view->cache->offset, sy__slub_objects(view->page), state, list, owner);
 }
 
-/* What a slot has free in its active slab, or in another one that it owns. */
-static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigned slot)
-{
-	const struct sy__slub_cache *cache = view->cache;
-	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	const struct sy__slub_slab *slab = sy__slub_slab(view->page);
-	const char *end;
-
-	if (own->slab == view->page) {
-		if (!own->astray)
-			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
-		end = (char *)sy__page_address(cache->cache.heap, view->page) + (size_t)sy__slub_objects(view->page) * cache->cache.size;
-		for (uint32_t i = own->uncarved; i; i--)
-			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
-	}
-	if (cache->cache.heap->threads && sy__slub_owner(slab) == sy__slub_mark(cache, own))
-		mark_chain(walk, view, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
-	sy__slub_mark_strays(walk, cache, slot);
-}
-
-/* Free objects in pages without memory. */
-static void mark_emptied(struct sy__walk *walk, const struct view *view)
-{
-	const char *start = sy__page_address(view->cache->cache.heap, view->page);
-	uint64_t place = 0;
-
-	for (uint32_t i = 0; i < sy__slub_objects(view->page); i++)
-		if (sy__slub_is_emptied(view->cache, view->page, i))
-			sy__walk_mark(walk, start + (size_t)i * view->cache->cache.size, SY_PART_FREE, "given back", 0, place++);
-}
-
 static void mark(struct sy__walk *walk, const void *context)
 {
 	const struct view *view = context;
 	const struct sy__slub_cache *cache = view->cache;
 
 	mark_chain(walk, view, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
-	mark_emptied(walk, view);
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		if (sy__slot_reachable(&cache->cache, slot))
-			mark_of_slot(walk, view, slot);
-}
+	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+		const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
-/* Whether the slab is on this list of a slot, and where. */
-static bool is_kept(const struct sy__slub_cache *cache, struct sy_page *list, const struct sy_page *page, uint64_t *place)
-{
-	*place = 0;
-	for (struct sy_page *at = list; at; at = sy__slub_behind(cache, at), ++*place)
-		if (at == page)
-			return true;
-	return false;
+		if (sy__slot_reachable(&cache->cache, slot) && own->slab == view->page)
+			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
+	}
 }
 
 /* The list of a slot that has the slab; or NULL. */
-static const char *slots_list(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page,
-                              uint64_t *place)
+static const char *slots_list(const struct sy__slub_slot *own, const struct sy_page *page, uint64_t *place)
 {
 	*place = 0;
 	if (own->slab == page)
 		return "active";
-	if (is_kept(cache, own->partial, page, place))
-		return "partial";
-	return is_kept(cache, sy__slub_first_empty(cache, own), page, place) ? "empty" : NULL;
+	for (struct sy_page *at = own->partial; at; at = sy__slub_slab(at)->next, ++*place)
+		if (at == page)
+			return "partial";
+	return NULL;
 }
 
 /* Whether a slot has the slab, and as what. */
@@ -92,7 +52,7 @@ static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
 		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
-		slab->list = slots_list(cache, sy__slub_slot(cache, slot), page, &slab->place);
+		slab->list = slots_list(sy__slub_slot(cache, slot), page, &slab->place);
 		if (!slab->list)
 			continue;
 		slab->owner_kind = SY_OWNER_SLOT;

@@ -10,8 +10,7 @@
  *
  *   first    the first free object: the lower half of its address; all ones: none. The upper half follows from any other
  *            address in the slab, as that is near. The objects behind it are linked by ordinary pointers.
- *   in use   objects held by clients, or by the freelist of the slot whose active slab this is; in heaps of threads also those
- *            that an owned slab holds itself (slub_owned.c)
+ *   in use   objects held by clients, or by the freelist of the slot whose active slab this is
  *   objects  room; 0 while the slab waits for a grace period
  *   frozen   the slab belongs to a slot: its active slab, or on its partial list
  *
@@ -19,7 +18,6 @@
  *
  *   push       anybody who holds an object of the slab: puts that in front, one fewer is in use. Together with
  *              freezing where the slab was full and slots keep slabs: then it is whoever pushed who owns it.
- *   adopt      the same in heaps of threads, without the push: whoever holds an object of a full slab freezes it.
  *   take all   the slot that owns a frozen slab: the whole list, all objects are in use. If nothing is on it, unfreeze.
  *   freeze     whoever holds the node's lock, a slab on its list. Perhaps with taking all.
  *   unfreeze   the slot that owns it, under the node's lock; perhaps with pushing a chain of objects.
@@ -44,13 +42,12 @@
 #ifndef SY_SLUB_WORD_H
 #define SY_SLUB_WORD_H
 
-#include "../types.h"
+#include "../../types.h"
 
 #define SY__SLUB_MOST_OBJECTS 32767u /* in one slab: 15 bits */
 #define SY__SLUB_FIRST ((uint64_t)UINT32_MAX)
 #define SY__SLUB_ONE_IN_USE ((uint64_t)1 << 32)
 #define SY__SLUB_OBJECTS_SHIFT 48
-#define SY__SLUB_IN_USE_PART (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 2 : 1) /* of four parts of 16 bits, in memory */
 #define SY__SLUB_FROZEN ((uint64_t)1 << 63)
 
 _Static_assert((uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER <= INT32_MAX, "the lower half of an address in a slab tells how far it is from another");
@@ -99,12 +96,6 @@ static inline uint64_t sy__slub_word_taken(uint64_t objects)
 static inline bool sy__slub_word_stays(uint64_t word, uint32_t count)
 {
 	return sy__slub_word_frozen(word) || (!sy__slub_word_full(word) && sy__slub_word_in_use(word) > count);
-}
-
-/* A full slab that no slot owns. */
-static inline bool sy__slub_word_nobodys(uint64_t word)
-{
-	return (word & (SY__SLUB_FROZEN | SY__SLUB_FIRST)) == SY__SLUB_FIRST;
 }
 
 /* As the word, with nothing free; the slab stays frozen or not as it was. */

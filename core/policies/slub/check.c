@@ -14,13 +14,13 @@
  * Counting walks lists only: full slabs are what remains of the node's figures. Both take the locks as they go and
  * expect that no other slot works meanwhile; a count that races with work is off by what that work did.
  */
-#include "../geometry.h"
-#include "../here.h"
+#include "../../geometry.h"
+#include "../../here.h"
 #include "slub.h"
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
 
-bool sy__slub_in_slab(const struct sy__slub_cache *cache, struct sy_page *page, const void *object)
+static bool in_slab(const struct sy__slub_cache *cache, struct sy_page *page, const void *object)
 {
 	const char *start = sy__page_address(cache->cache.heap, page);
 	size_t offset = (size_t)((const char *)object - start);
@@ -34,7 +34,7 @@ static uint32_t length(const struct sy__slub_cache *cache, struct sy_page *page,
 {
 	uint32_t count = 0;
 
-	for (void *at = freelist; sy__slub_in_slab(cache, page, at) && count < sy__slub_objects(page); at = *sy__slub_next(cache, at))
+	for (void *at = freelist; in_slab(cache, page, at) && count < sy__slub_objects(page); at = *sy__slub_next(cache, at))
 		count++;
 	return count;
 }
@@ -61,20 +61,12 @@ static void count_slot_slab(struct sy_cache_counts *counts, const struct sy__slu
 static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cache *cache, unsigned slot)
 {
 	const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	size_t strays;
 
 	sy__local_begin(slot);
-	strays = sy__slub_count_strays(cache, own);
-	counts->objects_in_use -= strays;
-	counts->objects_cached += strays;
 	if (own->slab)
-		count_slot_slab(counts, cache, own->slab,
-		                (own->astray ? 0 : length(cache, own->slab, own->freelist)) + own->uncarved +
-		                        sy__slub_held_objects(cache, own->slab));
-	for (struct sy_page *page = own->partial; page; page = sy__slub_behind(cache, page))
-		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
-	for (struct sy_page *page = sy__slub_first_empty(cache, own); page; page = sy__slub_behind(cache, page))
-		count_slot_slab(counts, cache, page, sy__slub_slab(page)->held_objects);
+		count_slot_slab(counts, cache, own->slab, length(cache, own->slab, own->freelist));
+	for (struct sy_page *page = own->partial; page; page = sy__slub_slab(page)->next)
+		count_slot_slab(counts, cache, page, 0);
 	sy__local_end(slot);
 }
 
@@ -123,36 +115,11 @@ static uint32_t sound_length(const struct sy__slub_cache *cache, struct sy_page 
 
 	*last = NULL;
 	for (void *at = freelist; at; at = *sy__slub_next(cache, at)) {
-		if (!sy__slub_in_slab(cache, page, at) || ++count > sy__slub_objects(page))
+		if (!in_slab(cache, page, at) || ++count > sy__slub_objects(page))
 			return UINT32_MAX;
 		*last = at;
 	}
 	return count;
-}
-
-static bool is_mark(const struct sy__slub_cache *cache, unsigned mark)
-{
-	return mark == cache->sheaf_mark || (cache->exchanged_mark && mark == cache->exchanged_mark);
-}
-
-/* Whether kfree finds the slab by every page of it, in a heap of threads. */
-static bool pages_owned(struct sy__slub_cache *cache, struct sy_page *page)
-{
-	const struct sy__slub_heap *slub = sy__slub_heap(cache->cache.heap);
-	const char *start = sy__page_address(&slub->heap, page);
-
-	for (size_t at = 0; slub->heap.threads && at < SY_PAGE_SIZE << sy__page_order(page); at += SY_PAGE_SIZE) {
-		uintptr_t word = sy__page_map_word(&slub->heads, sy__page_map_index(&slub->heads, start + at));
-
-		if (sy__page_map_block(word) != page || !is_mark(cache, sy__page_map_mark(word)))
-			return false;
-	}
-	return true;
-}
-
-static bool is_slab_order(const struct sy__slub_cache *cache, unsigned order)
-{
-	return order == cache->least_order || (order >= cache->first_order && order <= cache->order);
 }
 
 static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page)
@@ -160,7 +127,7 @@ static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page
 	uint32_t objects = sy__slub_objects(page), free;
 	void *last;
 
-	if (!is_slab_order(cache, sy__page_order(page)))
+	if (sy__page_order(page) != cache->order && sy__page_order(page) != cache->least_order)
 		return "slub: a slab is of an order that its cache does not use";
 	if (sy__page_node(page) >= cache->cache.heap->nodes)
 		return "slub: a slab is on a node that the heap does not have";
@@ -169,10 +136,8 @@ static const char *check_slab(struct sy__slub_cache *cache, struct sy_page *page
 	free = sound_length(cache, page, sy__slub_freelist(cache->cache.heap, page), &last);
 	if (free == UINT32_MAX)
 		return "slub: a slab's freelist leaves the slab or runs in a circle";
-	if (sy__slub_in_use(page) + free + sy__slub_emptied_objects(cache, page) != objects)
+	if (sy__slub_in_use(page) + free != objects)
 		return "slub: used and free objects of a slab do not add up";
-	if (!pages_owned(cache, page))
-		return "slub: a page of a slab does not lead to the slots of its cache";
 	return NULL;
 }
 
@@ -209,50 +174,20 @@ static bool visit(void *context, struct sy_page *page)
 
 /* ---- Slots and nodes ------------------------------------------------------------------------------------------ */
 
-/* In a heap of threads, whether the slab's mark is the slot's. */
-static bool is_owned(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, const struct sy_page *page)
-{
-	return !cache->cache.heap->threads ||
-	       sy__slub_owner(SY_SLAB_STATE(const struct sy__slub_slab, page)) == sy__slub_mark(cache, own);
-}
-
-/* What the slot has on the list that it keeps in a slab; UINT32_MAX: that isn't sound. */
-static uint32_t held(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, struct sy_page *page)
-{
-	const struct sy__slub_slab *slab = sy__slub_slab(page);
-	void *last, *others_last;
-	uint32_t length;
-
-	if (!cache->cache.heap->threads)
-		return 0;
-	length = sound_length(cache, page, slab->held.freelist, &last);
-	sound_length(cache, page, sy__slub_freelist(cache->cache.heap, page), &others_last);
-	if (!is_owned(cache, own, page) || length != slab->held_objects || length > sy__slub_in_use(page) ||
-	    (last && last == others_last))
-		return UINT32_MAX;
-	return length;
-}
-
 static const char *check_active(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
 	struct sy_heap *heap = cache->cache.heap;
 	struct sy_page *page = own->slab;
 	void *last, *slot_last;
-	uint32_t free, kept;
 
 	if (!page)
-		return (own->freelist && !own->astray) || (!heap->threads && own->bytes) || own->uncarved ?
-		       "slub: a slot has free objects or a range, and no active slab" : NULL;
+		return own->freelist || own->bytes ? "slub: a slot has free objects or a range, and no active slab" : NULL;
 	if (sy__slub_slab(page)->cache != cache || !sy__slub_frozen(page) || own->node != sy__page_node(page))
 		return "slub: a slot's active slab is another cache's, not frozen, or not on the node that it says";
-	if (!heap->threads && (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page)))
+	if (own->start != sy__page_address(heap, page) || own->bytes != SY_PAGE_SIZE << sy__page_order(page))
 		return "slub: a slot's range is not that of its active slab";
 	sound_length(cache, page, sy__slub_freelist(heap, page), &last);
-	kept = held(cache, own, page);
-	if (!is_owned(cache, own, page) || kept == UINT32_MAX)
-		return "slub: a slot's active slab is another slot's, or has held objects that are not what it says";
-	free = sound_length(cache, page, own->astray ? NULL : own->freelist, &slot_last);
-	if (free > sy__slub_in_use(page) - kept || own->uncarved > sy__slub_in_use(page) - kept - free)
+	if (sound_length(cache, page, own->freelist, &slot_last) > sy__slub_in_use(page))
 		return "slub: a slot's freelist leaves its active slab, or is longer than the slab has objects out";
 	if (last && last == slot_last)
 		return "slub: an object is on the freelists of a slot and of its active slab";
@@ -263,54 +198,20 @@ static const char *check_active(struct sy__slub_cache *cache, const struct sy__s
 /* Whose a slab on a list must be. */
 static bool is_listed(const struct sy__slub_cache *cache, struct sy_page *page, bool frozen)
 {
-	return sy__slub_slab(page)->cache == cache && sy__slub_frozen(page) == frozen;
-}
-
-/* Verifies one of a slot's lists of slabs. With `most` objects in use at most. */
-static const char *check_kept(struct sy__slub_cache *cache, const struct sy__slub_slot *own, struct sy_page *first,
-                              uint32_t count, uint32_t most)
-{
-	uint32_t kept = 0;
-
-	for (struct sy_page *page = first; page; page = sy__slub_behind(cache, page)) {
-		uint32_t here = held(cache, own, page);
-
-		if (!is_listed(cache, page, true) || page == own->slab || ++kept > count || here == UINT32_MAX)
-			return "slub: a slot's list holds a slab that is not frozen or not its own, or too many, or a slab whose held "
-			       "objects are not what it says";
-		if (!here && sy__slub_word_full(sy__slub_look(page)))
-			return "slub: a slot's list holds a slab that is full";
-		if (sy__slub_in_use(page) - here > most)
-			return "slub: a slot's list of empty slabs holds one that is not";
-		cache->nodes[sy__page_node(page)].seen.frozen--;
-	}
-	return kept == count ? NULL : "slub: a slot's list of slabs is shorter than counted";
-}
-
-/* Whether each slab of a slot's partial list leads back to the one before, and the slot to the last one. */
-static bool leads_back(const struct sy__slub_cache *cache, const struct sy__slub_slot *own)
-{
-	struct sy_page *next;
-
-	for (struct sy_page *page = own->partial; page; page = next) {
-		next = sy__slub_behind(cache, page);
-		if ((next ? sy__slub_slab(next)->held.prev : own->newest) != sy__slub_number(cache, page))
-			return false;
-	}
-	return true;
+	return sy__slub_slab(page)->cache == cache && sy__slub_frozen(page) == frozen && !sy__slub_word_full(sy__slub_look(page));
 }
 
 static const char *check_slot(struct sy__slub_cache *cache, const struct sy__slub_slot *own)
 {
 	const char *wrong = check_active(cache, own);
+	uint32_t kept = 0;
 
-	if (!wrong)
-		wrong = check_kept(cache, own, own->partial, own->partial_slabs, UINT32_MAX);
-	if (!wrong && cache->cache.heap->threads && !leads_back(cache, own))
-		wrong = "slub: a slot's list is broken";
-	if (!wrong)
-		wrong = sy__slub_check_strays(cache, own);
-	return wrong ? wrong : check_kept(cache, own, sy__slub_first_empty(cache, own), own->empty_slabs, 0);
+	for (struct sy_page *page = own->partial; !wrong && page; page = sy__slub_slab(page)->next) {
+		if (!is_listed(cache, page, true) || page == own->slab || ++kept > own->partial_slabs)
+			return "slub: a slot's list holds a slab that is full, not frozen or not its own, or too many";
+		cache->nodes[sy__page_node(page)].seen.frozen--;
+	}
+	return wrong || kept == own->partial_slabs ? wrong : "slub: a slot's list of slabs is shorter than counted";
 }
 
 static const char *check_node(struct sy__slub_cache *cache, unsigned index)
@@ -326,7 +227,7 @@ static const char *check_node(struct sy__slub_cache *cache, unsigned index)
 		struct sy_page *page = sy__slub_linked(at);
 
 		if (at->next->prev != at || sy__page_node(page) != index || !is_listed(cache, page, false) ||
-		    sy__slub_word_full(sy__slub_look(page)) || ++partial > node->partial_slabs)
+		    ++partial > node->partial_slabs)
 			return "slub: a node's list is broken, or holds a slab that is full, frozen or not its own";
 	}
 	if (partial != node->partial_slabs || partial != node->seen.partial)
@@ -346,21 +247,10 @@ static const char *check_layout(const struct sy__slub_cache *cache)
 	return NULL;
 }
 
-/* The dummy slot must look empty to whoever is on it. */
-static const char *check_dummy(const struct sy__slub_slot *dummy)
-{
-	if (dummy->freelist || dummy->strays || dummy->stray_count || dummy->astray || dummy->spare || dummy->missed || dummy->empty_slabs ||
-	    dummy->partial_slabs)
-		return "slub: something is in the slot in which nothing may ever be";
-	return NULL;
-}
-
 static const char *check_cache(struct sy__slub_cache *cache)
 {
 	const char *wrong = check_layout(cache);
 
-	if (!wrong && cache->cache.heap->threads)
-		wrong = check_dummy(sy__slub_dummy(cache->slots));
 	for (unsigned slot = 0; !wrong && slot < cache->cache.heap->slots; slot++)
 		wrong = check_slot(cache, sy__slub_slot(cache, slot));
 	for (unsigned node = 0; !wrong && node < cache->cache.heap->nodes; node++)

@@ -1,0 +1,213 @@
+/*
+ * SLUB: how a cache is laid out, and which caches are one.
+ *
+ * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one: in its middle,
+ * where neither an overflow from the object before nor one from its own start reaches first; but behind the object
+ * where its contents must survive being free (a constructor set them, or readers under RCU may still look). Then the size is
+ * rounded up to the alignment.
+ *
+ * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least 4 * (fls(CPUs) +
+ * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
+ * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
+ * on. What still finds no order gets one that holds a single object, above the largest order if it must be. Empty ones go
+ * back to the page allocator early, whose lists serve all caches.
+ *
+ * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
+ * their size, so objects of one size have the alignment that the size has, whatever was asked for.
+ */
+#include "../../geometry.h"
+#include "../../backend/slot_areas.h"
+#include "../../merge.h"
+#include "../../backend/metadata.h"
+#include "slub.h"
+
+#define WORD sizeof(void *)
+#define MOST_ORDER 3u /* of slabs, as long as an object fits */
+#define MIN_PARTIAL_LEAST 5u
+#define MIN_PARTIAL_MOST 10u
+
+/* ---- Slabs ---------------------------------------------------------------------------------------------------- */
+
+/* First order from the least on that holds so many objects and wastes at most 1/fraction; more than most_order:
+ * none. */
+static unsigned fitting_order(unsigned least_order, unsigned most_order, size_t size, uint32_t objects,
+                              uint32_t fraction)
+{
+	unsigned order = sy__order_of(objects * size);
+
+	if (sy__order_objects(least_order, size) > SY__SLUB_MOST_OBJECTS)
+		return sy__order_of(size * SY__SLUB_MOST_OBJECTS) - 1;
+	for (order = order > least_order ? order : least_order; order <= most_order; order++) {
+		size_t bytes = SY_PAGE_SIZE << order;
+
+		if (bytes % size <= bytes / fraction)
+			break;
+	}
+	return order;
+}
+
+static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
+{
+	if (tunables[SLUB_MIN_OBJECTS] > 0)
+		return (uint32_t)tunables[SLUB_MIN_OBJECTS];
+	return 4 * (sy__highest_bit(cpus) + 1);
+}
+
+static unsigned most_order(const int64_t *tunables)
+{
+	return tunables[SLUB_MAX_ORDER] == SY_TUNABLE_AUTO ? MOST_ORDER : (unsigned)tunables[SLUB_MAX_ORDER];
+}
+
+/* Order of slabs that should hold so many objects of this final size; more than SY_MAX_ORDER: impossible. */
+static unsigned slab_order(const int64_t *tunables, uint32_t objects, size_t size)
+{
+	unsigned least = (unsigned)tunables[SLUB_MIN_ORDER], most = most_order(tunables), order;
+	uint32_t fit;
+
+	while (most > least && sy__order_objects(most, size) > SY__SLUB_MOST_OBJECTS)
+		most--;
+	fit = sy__order_objects(most, size);
+	for (objects = objects < fit ? objects : fit; objects > 1; objects--) {
+		for (uint32_t fraction = 16; fraction >= 4; fraction /= 2) {
+			order = fitting_order(least, most, size, objects, fraction);
+			if (order <= most)
+				return order;
+		}
+	}
+	order = fitting_order(least, most, size, 1, 1);
+	return order <= most ? order : fitting_order(least, SY_MAX_ORDER, size, 1, 1);
+}
+
+bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
+{
+	unsigned order;
+
+	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
+		return false;
+	order = slab_order(tunables, wanted_objects(tunables, cpus), size);
+	if (order > SY_MAX_ORDER)
+		return false;
+	geometry->size = (uint32_t)size;
+	geometry->order = order;
+	geometry->objects = sy__order_objects(order, size);
+	geometry->wasted = (uint32_t)((SY_PAGE_SIZE << order) % size);
+	return true;
+}
+
+/* ---- Caches --------------------------------------------------------------------------------------------------- */
+
+static void lay_out_object(struct sy__slub_cache *slub)
+{
+	struct sy_cache *cache = &slub->cache;
+	size_t size = sy__align_up(cache->object_size, WORD);
+
+	if (cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
+		slub->offset = (uint32_t)size;
+		size += WORD;
+	} else {
+		slub->offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
+	}
+	cache->size = (uint32_t)sy__align_up(size, cache->align);
+}
+
+static uint32_t min_partial(const struct sy__slub_cache *slub)
+{
+	int64_t tunable = slub->cache.heap->tunables[SLUB_MIN_PARTIAL];
+	uint32_t automatic = (sy__highest_bit(slub->cache.size) - 1) / 2;
+
+	if (tunable != SY_TUNABLE_AUTO)
+		return (uint32_t)tunable;
+	if (automatic < MIN_PARTIAL_LEAST)
+		return MIN_PARTIAL_LEAST;
+	return automatic < MIN_PARTIAL_MOST ? automatic : MIN_PARTIAL_MOST;
+}
+
+/* Free objects that a slot may keep in its partial slabs, taking each to be half full. */
+static uint32_t slot_objects(const struct sy__slub_cache *slub)
+{
+	const struct sy_heap *heap = slub->cache.heap;
+
+	if (heap->tunables[SLUB_CPU_PARTIAL] != SY_TUNABLE_AUTO)
+		return (uint32_t)heap->tunables[SLUB_CPU_PARTIAL];
+	if (heap->cpus == 1)
+		return 0;
+	if (slub->cache.size >= SY_PAGE_SIZE)
+		return 6;
+	if (slub->cache.size >= 1024)
+		return 24;
+	return slub->cache.size >= 256 ? 52 : 120;
+}
+
+/* Slabs on a slot's partial list: each is taken to be half full. */
+static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
+{
+	return (slot_objects(slub) * 2 + objects - 1) / objects;
+}
+
+/* Nodes, then the slots. Those of threads lie by core/backend/slot_areas.h instead, with the dummy's in front. Nothing else asks. */
+static char *make_slots(struct sy__slub_cache *slub)
+{
+	struct sy_heap *heap = slub->cache.heap;
+	size_t nodes_bytes = sy__align_up(heap->nodes * sizeof(struct sy__slub_node), SY_CACHE_LINE);
+	char *state;
+
+	slub->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(struct sy__slub_slot);
+	slub->state_bytes = nodes_bytes + (heap->threads ? 0 : heap->slots * slub->stride);
+	state = sy__metadata_take(heap, slub->state_bytes);
+	if (state && !heap->threads)
+		slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes);
+	else if (state)
+		slub->slots = sy__slot_areas_take(heap, sizeof(struct sy__slub_slot));
+	if (!slub->slots)
+		sy__metadata_give(heap, state, slub->state_bytes);
+	return slub->slots ? state : NULL;
+}
+
+static bool make_state(struct sy__slub_cache *slub)
+{
+	struct sy_heap *heap = slub->cache.heap;
+	char *state = make_slots(slub);
+
+	if (!state)
+		return false;
+	slub->nodes = (struct sy__slub_node *)(void *)state;
+	for (unsigned i = 0; i < heap->nodes; i++) {
+		slub->nodes[i] = (struct sy__slub_node){ .lock = SY__LOCK_INIT };
+		sy__list_init(&slub->nodes[i].partial);
+	}
+	return true;
+}
+
+/* Of a cache that nobody uses any more. */
+void sy__slub_end_slots(struct sy__slub_cache *slub)
+{
+	sy__metadata_give(slub->cache.heap, slub->nodes, slub->state_bytes);
+	if (slub->stride == SY_SLOT_STRIDE)
+		sy__slot_areas_give(slub->cache.heap, slub->slots, sizeof(*slub->slots));
+}
+
+bool sy__slub_cache_init(struct sy_cache *cache)
+{
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)cache->heap->pages;
+	struct sy__slub_cache *slub = sy__slub_cache(cache);
+	struct sy_geometry geometry;
+
+	lay_out_object(slub);
+	if (!sy__slub_geometry(cache->heap->tunables, cache->heap->cpus, cache->size, &geometry))
+		return false;
+	slub->order = (uint8_t)geometry.order;
+	slub->least_order = (uint8_t)sy__order_of(cache->size);
+	slub->min_partial = min_partial(slub);
+	slub->slot_limit = slot_limit(slub, geometry.objects);
+	slub->page_flags = sy__page_flags(cache->flags);
+	slub->memory = base->memory;
+	slub->table = base->table;
+	return make_state(slub);
+}
+
+/* ---- Merging -------------------------------------------------------------------------------------------------- */
+
+struct sy_cache *sy__slub_merge(struct sy_heap *heap, const struct sy_cache *wanted)
+{
+	return heap->tunables[SLUB_MERGE] ? sy__merge_find(heap, wanted, 1) : NULL;
+}

@@ -1,0 +1,492 @@
+/*
+ * SLUB: slabs without queues.
+ *
+ * After the allocator that Linux 6.1 builds from mm/slub.c (Ferreira et al. 2015, section 3.4). Where SLAB kept
+ * arrays of free objects per CPU, SLUB gives a CPU a whole slab: allocating pops that slab's list of free objects,
+ * and freeing pushes onto the list of the slab that the object is in. The only metadata are a free pointer in each
+ * free object and 32 bytes in the page descriptor. In replays, in kernels and with threads it is the same allocator.
+ *
+ * Fast path: pop and push below. Where an object is asked of a slot with free objects, or given back to the slot whose
+ * active slab it is in, nothing shared is read or written. A free into another slab takes one compare-and-exchange of
+ * that slab's word, if that leaves the slab where it is. entries.h makes the calls of these two.
+ *
+ * Where the free objects are. A slab with free objects is in exactly one of these places:
+ *
+ *   active      of one slot. Frozen. The slot pops from its own freelist; whatever other slots free into the slab
+ *               gathers on the slab's own, which the slot takes over whole when its own has run out.
+ *   kept        on the partial list of one slot. Frozen. A full slab comes here at its first free, onto the list of
+ *               the slot that freed; a list at its limit first moves to the nodes. Not on machines with one CPU.
+ *   partial     on the list of its memory node.
+ *
+ * A full slab is on no list; an empty one goes back to the page allocator, or stays partial while its node has
+ * fewer than min_partial others.
+ *
+ * An allocation therefore looks, in this order: at the slot's freelist, the active slab's own, the slot's partial
+ * list, the list of the node that is asked for (else the nearest), the lists of other nodes if any will do and they
+ * have more than min_partial, and the page allocator. Taking a slab from a node also takes others along for the
+ * slot's partial list, until that has gained more than half its limit.
+ *
+ * Names of Linux, and ours:
+ *
+ *   kmem_cache_cpu (cpu_slab), its freelist and slab    sy__slub_slot, freelist and slab
+ *   kmem_cache_cpu.partial, cpu_partial_slabs           sy__slub_slot.partial, sy__slub_cache.slot_limit
+ *   kmem_cache_node                                     sy__slub_node
+ *   slab->freelist, slab->counters                      sy__slub_slab.word
+ *   get_freepointer, freelist_ptr                       sy__slub_next; not obfuscated
+ *   slab_alloc_node, do_slab_free                       pop, push
+ *   cmpxchg_double_slab                                 sy__swap64 of the word
+ *   ___slab_alloc                                       alloc_slow, alloc_from_slot
+ *   get_freelist                                        take_rest
+ *   get_partial_node, acquire_slab                      take_partial, use_partial
+ *   get_any_partial                                     take_foreign_partial
+ *   new_slab, allocate_slab                             sy__slub_new_slab
+ *   __slab_free                                         free_slow, free_moving
+ *   put_cpu_partial                                     sy__slub_keep
+ *   deactivate_slab                                     sy__slub_deactivate
+ *   unfreeze_partials, __unfreeze_partials              unfreeze_chain, unfreeze
+ *   flush_slab, __flush_cpu_slab                        drain_slot
+ *   discard_slab, free_slab                             sy__slub_discard, give_back
+ *   __kmem_cache_shrink, __kmem_cache_do_shrink         sy__slub_shrink, shrink_node
+ *   calculate_sizes                                     lay_out_object, sy__slub_cache_init
+ *   calculate_order, calc_slab_order                    slab_order, fitting_order
+ *   set_cpu_partial, slub_set_cpu_partial               slot_objects, slot_limit
+ *   __kmem_cache_alias, find_mergeable                  sy__slub_merge, sy__merge_find
+ *
+ * Locks (level 2 of types.h). A slot's structure, the list of slabs that it keeps included, belongs to whoever is in its
+ * local section. What a slab has free, how much of it is in use and whether a slot owns it is one word, changed by
+ * compare-and-exchange (word.h, with the argument for each way of changing it). The lock of a node covers its list and
+ * figures. A free takes it only when its slab may come onto that list or leave it; a free into a slab that slots own, or
+ * that stays partial, takes no lock. No lock is held while pages are taken, and no local section either, as that may run
+ * this cache's own shrink; pages are given back without a lock.
+ *
+ * Invariants, verified by check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and
+ * only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab counts the objects on
+ * its slot's freelist as in use; every free object is in its slab, at a multiple of the size, once.
+ *
+ * More files: word.h (the word of a slab), slabs.c (its life), geometry.c (layout, orders, merging), check.c, walk.c.
+ */
+#include "slub.h"
+
+#include "../../here.h"
+
+typedef struct sy__slub_cache entry_cache;
+typedef struct sy__slub_slot entry_own;
+
+/* ---- The fast path -------------------------------------------------------------------------------------------- */
+
+static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot *own, void **object)
+{
+	if (sy__unlikely(!own->freelist))
+		return false;
+	*object = own->freelist;
+	own->freelist = *sy__slub_next(cache, *object);
+	return true;
+}
+
+/* Whether a free into a slab of somebody else, or nobody, was possible by the slab's word alone. */
+static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(head);
+	uint64_t old = sy__load64(&slab->word);
+
+	do {
+		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
+			return false;
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1))));
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
+	return true;
+}
+
+static inline bool push_active(const struct sy__slub_cache *cache, struct sy__slub_slot *own, void *object)
+{
+	if (sy__unlikely(!sy__slub_is_active(own, object)))
+		return false;
+	*sy__slub_next(cache, object) = own->freelist;
+	own->freelist = object;
+	return true;
+}
+
+static inline bool push(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
+{
+	(void)page;
+	return sy__likely(push_active(cache, own, object)) || push_foreign(cache, sy__slub_head(cache, object), object);
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------- */
+
+static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node);
+static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object);
+
+/* Out of the fast path's sight, so that it needs no stack frame. */
+static SY__COLD void *zeroed(const struct sy__slub_cache *cache, void *object)
+{
+	sy__fill(object, 0, cache->cache.object_size);
+	return object;
+}
+
+static inline struct sy__slub_slot *own_of(const struct sy__slub_cache *cache, unsigned slot)
+{
+	return sy__slub_slot(cache, slot);
+}
+
+static inline struct sy__slub_slot *own_here(const struct sy__slub_cache *cache, ptrdiff_t here)
+{
+	return (struct sy__slub_slot *)(void *)((char *)cache->slots + here);
+}
+
+static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int node)
+{
+	(void)flags;
+	return sy__likely(node == SY_ANY_NODE) || node == own->node;
+}
+
+/* Frees by exchange count as slow calls do, so that some thread looks at the clock. On the dummy nobody may free: who
+ * has claimed all slots relies on that. */
+static SY__OUT_OF_LINE bool push_foreign_here(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
+{
+	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__slub_head(cache, object), object);
+}
+
+static inline bool push_here(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
+{
+	(void)page;
+	return sy__likely(push_active(cache, own, object)) || push_foreign_here(cache, own, object);
+}
+
+static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
+{
+	return &sy__slub_heap(heap)->kmalloc;
+}
+
+static inline struct sy__slub_cache *cache_in(struct sy_page *page)
+{
+	return sy__slub_slab(page)->cache;
+}
+
+#include "../size_entries.h"
+
+/* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
+
+/* Everything that is free in the slot's active slab but not on its freelist yet; a slab with nothing free is full, and
+ * nobody's from now on. */
+static void *take_rest(struct sy__slub_slot *own)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+	uint64_t old = sy__load64(&slab->word), new;
+
+	do {
+		new = sy__slub_word_take(old);
+		if (sy__slub_word_full(old))
+			new &= ~SY__SLUB_FROZEN;
+	} while (!sy__swap64(&slab->word, &old, new));
+	return sy__slub_word_first(old, own->start);
+}
+
+/* From the slot's active and partial slabs. In its local section. */
+static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int node)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	void *object;
+
+	for (;;) {
+		if (!own->slab) {
+			struct sy_page *page = own->partial;
+
+			if (!page)
+				return NULL;
+			own->partial = sy__slub_slab(page)->next;
+			own->partial_slabs--;
+			sy__slub_activate(cache, own, page);
+		}
+		if (node != SY_ANY_NODE && node != own->node) {
+			sy__slub_deactivate(cache, slot, own);
+			continue;
+		}
+		if (!own->freelist)
+			own->freelist = take_rest(own);
+		if (pop(cache, own, &object))
+			return object;
+		sy__slub_forget(own);
+	}
+}
+
+/* Takes the first slab off a node's list. With the node's lock held, as the next two. */
+static struct sy_page *first_partial(struct sy__slub_node *node)
+{
+	struct sy_list *link = node->partial.next;
+
+	sy__list_remove(link);
+	sy__slub_count_partial(node, -1);
+	return sy__slub_linked(link);
+}
+
+static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+
+	sy__slub_activate(cache, own, page);
+	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
+		;
+	own->freelist = sy__slub_word_first(old, own->start);
+}
+
+static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word);
+
+	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
+		;
+	sy__slub_hold(own, page);
+}
+
+/* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list
+ * that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run out;
+ * relaxed, since it is asked again. */
+static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_node *node,
+                         uint32_t spared)
+{
+	if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) <= spared)
+		return false;
+	sy__lock(&node->lock);
+	if (node->partial_slabs > spared) {
+		use_partial(cache, own, first_partial(node));
+		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
+			keep_partial(own, first_partial(node));
+	}
+	sy__unlock(&node->lock);
+	return own->slab != NULL;
+}
+
+/* A busy node is better left alone: others take from it only what it has beyond min_partial. Nodes are asked in turn
+ * from the nearest one's number on, as no distances are known here; and always, where Linux leaves out one request in
+ * forty by the cycle counter, which no replay could repeat. */
+static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
+{
+	unsigned nodes = cache->cache.heap->nodes;
+
+	for (unsigned i = 1; i < nodes; i++) {
+		struct sy__slub_node *node = &cache->nodes[(nearest + i) % nodes];
+
+		if (take_partial(cache, own, node, cache->min_partial))
+			return true;
+	}
+	return false;
+}
+
+/* From the nodes' lists. In the slot's local section; the slot has no active slab. */
+static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int node)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	unsigned nearest = cache->cache.heap->slot_node[slot];
+	void *object;
+	bool taken = take_partial(cache, own, &cache->nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
+
+	if (!taken && node == SY_ANY_NODE)
+		taken = take_foreign_partial(cache, own, nearest);
+	return taken && pop(cache, own, &object) ? object : NULL;
+}
+
+static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	struct sy_page *page = sy__slub_new_slab(cache, slot, flags, node);
+	void *object = NULL;
+
+	if (!page)
+		return NULL;
+	sy__local_begin(slot);
+	if (own->slab) /* somebody was here while the page allocator worked */
+		sy__slub_deactivate(cache, slot, own);
+	sy__slub_activate(cache, own, page);
+	own->freelist = own->start;
+	pop(cache, own, &object);
+	sy__local_end(slot);
+	return object;
+}
+
+/* Of the slot's slabs, or its nodes'. */
+static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int node)
+{
+	void *object;
+
+	sy__local_begin(slot);
+	object = alloc_from_slot(cache, slot, node);
+	if (!object)
+		object = alloc_from_nodes(cache, slot, node);
+	sy__local_end(slot);
+	return object;
+}
+
+/* A node that the heap doesn't have: any will do, unless the caller insists. */
+static bool node_exists(const struct sy__slub_cache *cache, int node)
+{
+	return node >= 0 && (unsigned)node < cache->cache.heap->nodes;
+}
+
+static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	void *object;
+
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
+	if (node != SY_ANY_NODE && !node_exists(cache, node)) {
+		if (flags & SY_THISNODE)
+			return NULL;
+		node = SY_ANY_NODE;
+	}
+	object = alloc_of_slabs(cache, slot, node);
+	if (!object)
+		object = alloc_from_pages(cache, slot, flags, node);
+	return object ? handed_out(cache, flags, object) : NULL;
+}
+
+/* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
+
+/* What the word of a slab becomes by a free. A full slab that is nobody's becomes the freeing slot's, where slots keep
+ * slabs. */
+static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const void *object)
+{
+	uint64_t new = sy__slub_word_push(old, object, 1);
+
+	return sy__slub_word_full(old) && cache->slot_limit ? new | SY__SLUB_FROZEN : new;
+}
+
+/* Whether a free that changes the word so puts the slab on its node's list, or may take it off. */
+static inline bool moves(uint64_t old, uint64_t new)
+{
+	return !sy__slub_word_frozen(new) && (sy__slub_word_full(old) || !sy__slub_word_in_use(new));
+}
+
+static inline bool newly_kept(uint64_t old, uint64_t new)
+{
+	return !sy__slub_word_frozen(old) && sy__slub_word_frozen(new);
+}
+
+/* Puts a slab where it belongs after a free; true: it is to be discarded. With its node's lock held. */
+static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page, uint64_t old,
+                   uint64_t new)
+{
+	struct sy_list *link = &sy__slub_slab(page)->link;
+
+	if (!moves(old, new))
+		return false;
+	if (!sy__slub_word_in_use(new) && !sy__slub_node_keeps(cache, node)) {
+		if (!sy__slub_word_full(old)) {
+			sy__list_remove(link);
+			sy__slub_count_partial(node, -1);
+		}
+		sy__slub_count_out(node, page);
+		return true;
+	}
+	if (sy__slub_word_full(old)) {
+		sy__list_add_tail(&node->partial, link);
+		sy__slub_count_partial(node, 1);
+	}
+	return false;
+}
+
+/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
+static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
+{
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
+	uint64_t old = sy__load64(&slab->word), new;
+	bool discard;
+
+	sy__lock(&node->lock);
+	do {
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+		new = freed(cache, old, object);
+	} while (!sy__swap64(&slab->word, &old, new));
+	discard = settle(cache, node, page, old, new);
+	sy__unlock(&node->lock);
+	if (discard)
+		sy__slub_discard(cache, slot, page);
+	else if (newly_kept(old, new))
+		sy__slub_keep(cache, slot, page);
+}
+
+static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *page = sy__slub_head(cache, object);
+	struct sy__slub_slab *slab = sy__slub_slab(page);
+	uint64_t old = sy__load64(&slab->word), new;
+
+	sy__count_slow(heap, &heap->counters.slow_frees);
+	sy__slub_slot(cache, slot)->pushes = true;
+	do {
+		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+		new = freed(cache, old, object);
+		if (sy__unlikely(moves(old, new))) {
+			free_moving(cache, slot, page, object);
+			return;
+		}
+	} while (!sy__swap64(&slab->word, &old, new));
+	if (sy__unlikely(newly_kept(old, new)))
+		sy__slub_keep(cache, slot, page);
+}
+
+/* ---- The policy ----------------------------------------------------------------------------------------------- */
+
+static bool slub_heap_init(struct sy_heap *heap)
+{
+	return sy__kmalloc_create(heap, &sy__slub_heap(heap)->kmalloc, heap->tunables[SLUB_CLASSES], 0, 0);
+}
+
+static size_t slub_usable_size(struct sy_heap *heap, const void *object)
+{
+	struct sy_page *page = sy__head_of(heap, object);
+
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slub_slab(page)->cache->cache.object_size;
+}
+
+static const char *const off_on[] = { "off", "on" };
+
+static const struct sy_tunable tunables[] = {
+	[SLUB_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
+	[SLUB_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
+	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3" },
+	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__SLUB_MOST_OBJECTS, NULL,
+	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
+	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
+	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
+	[SLUB_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
+	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size" },
+	[SLUB_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
+	[SLUB_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
+};
+
+extern const struct sy_policy sy__slub;
+
+const struct sy_policy sy__slub = {
+	.name = "slub",
+	.summary = "Linux 6.1: each CPU has a slab, each slab a list of its free objects",
+	.paper = "Ferreira et al., An Experimental Comparison Analysis of Kernel-level Memory Allocators, SAC 2015, section 3.4; "
+	         "Linux 6.1 mm/slub.c",
+	.tunables = tunables,
+	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
+	.heap_bytes = sizeof(struct sy__slub_heap),
+	.cache_bytes = sizeof(struct sy__slub_cache),
+	.cache_alloc = entry_alloc,
+	.cache_free = entry_free,
+	.kmalloc = entry_kmalloc,
+	.kfree = entry_kfree,
+	.here = &entries_here,
+	.quick = &entries_quick,
+	.heap_init = slub_heap_init,
+	.cache_merge = sy__slub_merge,
+	.cache_init = sy__slub_cache_init,
+	.cache_fini = sy__slub_cache_fini,
+	.usable_size = slub_usable_size,
+	.shrink = sy__slub_shrink,
+	.drain = sy__slub_drain,
+	.grace_passed = sy__slub_grace_passed,
+	.counts = sy__slub_counts,
+	.geometry = sy__slub_geometry,
+	.check = sy__slub_check,
+	.serves_classes = true,
+	.walk = sy__slub_walk,
+};
