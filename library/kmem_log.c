@@ -1,22 +1,11 @@
 /*
- * What the kernel's names write: its log is standard error, and an object is told by a walk over all slabs, which changes
- * nothing and needs no memory, so it works in a program that has come to grief.
+ * What an address is (kmem_valid_obj, kmem_dump_obj). The kernel's log is standard error here. The object is found by a walk over
+ * all slabs of the heap: that changes nothing and needs no memory, so it also works in a program whose memory is damaged or
+ * exhausted. It costs as much as the heap has slabs.
  */
-#include <slabyard/kernel/linux/printk.h>
 #include <slabyard/kmem.h>
 
 #include <stdio.h>
-
-int sy__printk(const char *format, ...)
-{
-	va_list arguments;
-	int written;
-
-	va_start(arguments, format);
-	written = vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	return written;
-}
 
 struct sought {
 	const char *address;
@@ -69,11 +58,11 @@ void kmem_dump_obj(void *address)
 	const char *state = sought.part.state == SY_PART_USED ? "in use" : sought.part.is_object ? "free" : "no object";
 
 	if (!sought.found)
-		sy__printk("%p: %s\n", address, ZERO_OR_NULL_PTR(address) ? "NULL or of size 0" : "not in a slab");
+		fprintf(stderr, "%p: %s\n", address, ZERO_OR_NULL_PTR(address) ? "NULL or of size 0" : "not in a slab");
 	else if (sought.large)
-		sy__printk("%p: large object of %zu bytes, offset %zu, %s\n", address, sought.part.bytes, sought.slab_offset, state);
+		fprintf(stderr, "%p: large object of %zu bytes, offset %zu, %s\n", address, sought.part.bytes, sought.slab_offset, state);
 	else
-		sy__printk("%p: slab %s, start %p, size %zu, offset %zu, %s\n", address, sought.slab_of,
+		fprintf(stderr, "%p: slab %s, start %p, size %zu, offset %zu, %s\n", address, sought.slab_of,
 		           (void *)((uintptr_t)address - (sought.slab_offset - sought.part.offset)), sought.part.bytes,
 		           sought.slab_offset - sought.part.offset, state);
 }

@@ -1,29 +1,28 @@
 /*
- * Readers, and memory that waits for them (linux/rcupdate.h).
+ * Readers, and memory that waits for them (linux/rcupdate.h): what slabs of caches with SLAB_TYPESAFE_BY_RCU need, and no more.
  *
- * Counting. There are two counts of readers, and an index that says which of them a reader adds himself to. A grace period turns
- * the index and waits until the count that was current is 0, then does the same with the other one. Once would not be enough:
- * who has read the index just before it is turned adds himself later, when nobody looks at that count any more, and would be
- * missed by the next grace period if that looked only at the other. New readers are never waited for, so that no number of them
- * holds a grace period up. Who adds himself after the look at his count sees what was unlinked before the grace period, as the
- * look is a write too. (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
+ * Counting. There are two counts of readers, and an index that says which of the two a new reader takes. A grace period turns
+ * the index, waits until the count that was current is 0, and then does the same with the other count. One turn is not enough:
+ * a reader may read the index just before the turn and count itself only later, when nobody looks at that count any more. The
+ * next grace period would miss it if it looked only at the other count. Nobody waits for new readers, so no number of them holds
+ * up a grace period. A reader that counts itself after the look at its count sees what was unlinked before the grace period,
+ * because the look is a write too. (McKenney's SRCU, with one pair of counts for all threads: a reader pays two atomic additions.)
  *
- * Waiting. Nobody waits who only leaves something behind: what is to be freed stands in a queue, and whoever comes by takes the
- * grace period one step further if it can be taken. By comes whoever queues something, ends his reading, gives up his last spin
- * lock or lets himself be interrupted again. synchronize_rcu and rcu_barrier queue an entry of their own and come by until that
- * has been called.
+ * Waiting. call_rcu and kfree_rcu never wait: they queue an entry. Threads that come by take the grace period one step further
+ * if they can. A thread comes by when it queues an entry, ends its outermost reading, or releases its last spin lock.
+ * synchronize_rcu and rcu_barrier queue an entry of their own, and come by until that has been called.
  *
- * Slabs of caches with SLAB_TYPESAFE_BY_RCU wait in the heap, by the number of the grace period that they wait for
- * (sy_heap.grace): the next one to begin, which the heap lets begin when it looks what has passed. It looks from inside calls
- * for memory, where no callback may run: those that are ready stand in a queue of their own, until the next who comes by calls
- * them.
+ * Slabs of caches with SLAB_TYPESAFE_BY_RCU wait in the heap (core/deferred.c), each with the number of its grace period: the
+ * next one to begin. The heap asks which have passed (sy_heap.grace), and that begins a grace period too. It asks from inside
+ * allocations, where no callback may run. So entries whose grace period has passed stand in a queue of their own until the next
+ * thread comes by and calls them.
  *
- * Callbacks run where a kernel's would: in a thread that has no spin lock, does not read and has neither preemption nor interrupts
- * off, one after the other in the order of their queueing. Who calls them has the turn, and no lock: they may queue more.
+ * Callbacks run in a thread that holds no spin lock of linux/spinlock.h and does not read, in the order of their queueing. The
+ * thread that calls them holds the turn, but not queue_lock: a callback may queue more.
  *
- * Locks. queue_lock protects what is queued; the turn, which is only ever tried for, everything else. The queue's may be taken
- * with the turn held, and nothing else is taken with it held. A fork takes both (forks.c), so that the child finds them free; the
- * readers that it has not got are not waited for.
+ * Locks. queue_lock protects the queue of new entries. The turn protects everything else, and threads only ever try for it.
+ * queue_lock may be taken with the turn held, and nothing is taken with queue_lock held. A fork takes both (forks.c), so the
+ * child finds them free. The child does not wait for readers of other threads, as it has no other threads.
  */
 #include "rcu.h"
 
@@ -45,18 +44,17 @@ static struct {
 	unsigned index;
 	sy__lock_t queue_lock, turn;
 	struct queue queued;   /* for the next grace period */
-	struct rcu_head *held; /* those that the present one is for */
+	struct rcu_head *held; /* for the present grace period */
 	struct queue ready;    /* whose grace period has passed */
 	uint64_t begun, passed; /* grace periods; read without the turn too */
 	unsigned half;         /* of the present grace period: 0: there is none */
 	unsigned long pending; /* entries not called yet */
 } rcu;
 
-/* Of the thread: how deep it reads, under which index, how many spin locks and preempt_disable it has, and whether interrupts
- * are off. */
-static __thread unsigned depth, reads_as, spins, irqs_off;
+/* Of the thread: how deep it reads, the index of its count, the spin locks that it holds. */
+static __thread unsigned depth, reads_as, spins;
 
-/* ---- Grace periods ---------------------------------------------------------------------------------------------- */
+/* ---- Grace periods ----------------------------------------------------------------------------------------------- */
 
 /* Entries, linked through next, at the end of a queue. */
 static void append(struct queue *queue, struct rcu_head *first)
@@ -78,21 +76,20 @@ static struct rcu_head *take_queue(void)
 	return first;
 }
 
-/* Who reads from here on is not waited for. */
+/* Nobody waits for readers that begin after this. */
 static void turn_index(void)
 {
 	__atomic_store_n(&rcu.index, !rcu.index, __ATOMIC_SEQ_CST);
 }
 
-/* Those that were counted before the index was turned last have done. A look that writes: who adds himself to that count later
- * reads what this has written, and so sees what was unlinked before. */
+/* Whether all readers have done that were counted before the last turn. The look is a write: a reader that adds itself to that
+ * count later reads what this has written, and so sees what was unlinked before. */
 static bool have_read(void)
 {
 	return __atomic_fetch_add(&rcu.readers[!rcu.index], 0, __ATOMIC_SEQ_CST) == 0;
 }
 
-/* Who reads this and what comes after it are one: the number that a caller gets is of a grace period that begins after what he
- * did before. */
+/* A read-modify-write even where nothing is added, so that the number's grace period begins after all that the caller did before. */
 static uint64_t count(uint64_t *number, uint64_t more)
 {
 	uint64_t guess = sy__load64(number);
@@ -102,7 +99,7 @@ static uint64_t count(uint64_t *number, uint64_t more)
 	return guess;
 }
 
-/* With the turn. Goes on until there are readers to wait for; begins if there are entries, or somebody polls. */
+/* Takes the grace period as far as readers allow; begins one if entries are queued, or the heap asks. With the turn. */
 static void advance(bool polled)
 {
 	if (rcu.half == 0) {
@@ -160,13 +157,13 @@ static SY__COLD void come_by(void)
 
 static inline void pass(void)
 {
-	if (sy__unlikely(__atomic_load_n(&rcu.pending, __ATOMIC_RELAXED)) && !depth && !(spins | irqs_off))
+	if (sy__unlikely(__atomic_load_n(&rcu.pending, __ATOMIC_RELAXED)) && !depth && !spins)
 		come_by();
 }
 
 /* ---- Forks ------------------------------------------------------------------------------------------------------- */
 
-/* Who waits until all before it has been called (sy__rcu_barrier): on a thread's stack. */
+/* The entry of a thread that waits in sy__rcu_barrier, on its stack. */
 struct waiter {
 	struct rcu_head head;
 	bool called;
@@ -177,7 +174,7 @@ static void tell_waiter(struct rcu_head *head)
 	__atomic_store_n(&((struct waiter *)head)->called, true, __ATOMIC_RELEASE);
 }
 
-/* Without those of other threads, which the child has not got: their stacks will be used for others. */
+/* Drops the waiters of other threads from a list: the child has no such threads, and uses their stacks for new ones. */
 static struct rcu_head *without_waiters(struct rcu_head *first)
 {
 	for (struct rcu_head **place = &first; *place;) {
@@ -226,7 +223,7 @@ void sy__rcu_queue_fork(enum sy__fork where)
 	sy__unlock(&rcu.queue_lock);
 }
 
-/* ---- Readers ---------------------------------------------------------------------------------------------------- */
+/* ---- Readers ----------------------------------------------------------------------------------------------------- */
 
 void sy__rcu_read_lock(void)
 {
@@ -249,11 +246,11 @@ bool sy__rcu_reads(void)
 	return depth != 0;
 }
 
-/* ---- Those who leave something behind --------------------------------------------------------------------------- */
+/* ---- Callbacks --------------------------------------------------------------------------------------------------- */
 
 void sy__call_rcu(struct rcu_head *head, rcu_callback_t function)
 {
-	sy_kmem_heap(); /* which prepares for forks */
+	sy_kmem_heap(); /* opening it prepares for forks */
 	head->func = function;
 	head->next = NULL;
 	__atomic_fetch_add(&rcu.pending, 1, __ATOMIC_RELAXED);
@@ -263,7 +260,7 @@ void sy__call_rcu(struct rcu_head *head, rcu_callback_t function)
 	pass();
 }
 
-/* ---- Slabs, which the heap keeps until then ----------------------------------------------------------------------- */
+/* ---- Slabs that the heap keeps ----------------------------------------------------------------------------------- */
 
 static uint64_t next_to_begin(void)
 {
@@ -286,9 +283,9 @@ void sy__rcu_hold_slabs(struct sy_heap *heap)
 	heap->grace = &grace;
 }
 
-/* ---- Those who wait ----------------------------------------------------------------------------------------------- */
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Until everything that was queued before has been called. Looks again after a while, as whoever reads may do so for long. */
+/* Returns when everything that was queued before has been called. Sleeps after a while, as readers may take long. */
 void sy__rcu_barrier(void)
 {
 	const struct timespec moment = { .tv_nsec = 100000 };
@@ -309,7 +306,7 @@ void sy__synchronize_rcu(void)
 	sy__rcu_barrier();
 }
 
-/* ---- Spin locks, which tell when callbacks may run --------------------------------------------------------------- */
+/* ---- Spin locks -------------------------------------------------------------------------------------------------- */
 
 void sy__spin_lock(spinlock_t *lock)
 {
@@ -328,75 +325,6 @@ bool sy__spin_trylock(spinlock_t *lock)
 void sy__spin_unlock(spinlock_t *lock)
 {
 	sy__unlock(&lock->lock);
-	spins--;
-	pass();
-}
-
-/* ---- What else keeps callbacks away -------------------------------------------------------------------------------- */
-
-void sy__preempt_disable(void)
-{
-	spins++;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
-void sy__preempt_enable(void)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	spins--;
-	pass();
-}
-
-unsigned sy__preempt_count(void)
-{
-	return spins;
-}
-
-unsigned long sy__irqs_off(void)
-{
-	unsigned long were = irqs_off;
-
-	irqs_off = 1;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return were;
-}
-
-void sy__irqs_set(unsigned long off)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	irqs_off = off != 0;
-	pass();
-}
-
-unsigned long sy__irqs_are_off(void)
-{
-	return irqs_off;
-}
-
-/* ---- The same for those of readers and writers, whose word is the number of readers, or -1 ------------------------------- */
-
-bool sy__rwlock_try(rwlock_t *lock, bool write)
-{
-	int held = __atomic_load_n(&lock->held, __ATOMIC_RELAXED);
-
-	while (write ? held == 0 : held >= 0)
-		if (__atomic_compare_exchange_n(&lock->held, &held, write ? -1 : held + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-			spins++;
-			return true;
-		}
-	return false;
-}
-
-/* Who reads already may do so again, hence nobody stands in line before readers. */
-void sy__rwlock_take(rwlock_t *lock, bool write)
-{
-	while (!sy__rwlock_try(lock, write))
-		sched_yield();
-}
-
-void sy__rwlock_drop(rwlock_t *lock, bool write)
-{
-	__atomic_fetch_add(&lock->held, write ? 1 : -1, __ATOMIC_RELEASE);
 	spins--;
 	pass();
 }

@@ -1,48 +1,57 @@
 /*
- * Caches of kernel code that give something up when there is no memory (linux/shrinker.h): every one is asked for all that it
- * says it has, in portions as it wants them. By one thread at a time, as they are asked where memory is short; one that
- * allocates itself is not asked again below.
+ * Shrinkers (linux/shrinker.h): callbacks of caches that can give objects up when memory is short.
+ *
+ * An allocation that may wait, and that the heap refuses, runs all shrinkers and is then tried again (kmem.c). Each shrinker is
+ * asked how many objects it could give up, and then for all of them, in batches of its size. The kernel asks for a share that
+ * grows with its need; here the heap has refused already, so there is no lesser need.
+ *
+ * One thread runs them at a time. Another thread that finds no memory meanwhile does not wait: its request fails, or goes on
+ * waiting by __GFP_NOFAIL. A shrinker that allocates, and is refused, does not run the shrinkers again.
+ *
+ * Locks. The lock protects the list and is held while shrinkers run, so that unregister_shrinker returns when nobody is in the
+ * shrinker. A fork takes it, unless the fork is a shrinker's own.
  */
-#include <slabyard/kernel/linux/minmax.h>
-#include <slabyard/kernel/linux/mutex.h>
+#include <slabyard/kernel/linux/list.h>
 #include <slabyard/kernel/linux/shrinker.h>
 
 #include "forks.h"
 
+#include <pthread.h>
+
 #define BATCH 128
 
 static LIST_HEAD(shrinkers);
-static DEFINE_MUTEX(lock);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool shrinking;
 
-/* One that forks itself has the lock already. */
+/* A shrinker that forks holds the lock already. */
 void sy__shrinkers_fork(enum sy__fork where)
 {
 	if (shrinking)
 		return;
 	if (where == SY__FORK_BEFORE)
-		mutex_lock(&lock);
+		pthread_mutex_lock(&lock);
 	else
-		mutex_unlock(&lock);
+		pthread_mutex_unlock(&lock);
 }
 
 void sy__shrinker_add(struct shrinker *shrinker)
 {
 	sy__prepare_forks();
-	mutex_lock(&lock);
+	pthread_mutex_lock(&lock);
 	if (!(shrinker->flags & SHRINKER_REGISTERED))
 		list_add_tail(&shrinker->list, &shrinkers);
 	shrinker->flags |= SHRINKER_REGISTERED;
-	mutex_unlock(&lock);
+	pthread_mutex_unlock(&lock);
 }
 
 void sy__shrinker_remove(struct shrinker *shrinker)
 {
-	mutex_lock(&lock);
+	pthread_mutex_lock(&lock);
 	if (shrinker->flags & SHRINKER_REGISTERED)
 		list_del(&shrinker->list);
 	shrinker->flags &= ~SHRINKER_REGISTERED;
-	mutex_unlock(&lock);
+	pthread_mutex_unlock(&lock);
 }
 
 struct shrinker *sy__shrinker_new(unsigned flags)
@@ -75,7 +84,7 @@ static unsigned long shrink_one(struct shrinker *shrinker, gfp_t flags)
 	for (unsigned long scanned = 0; scanned < there; scanned += batch) {
 		unsigned long now;
 
-		control.nr_to_scan = control.nr_scanned = min(batch, there - scanned);
+		control.nr_to_scan = control.nr_scanned = batch < there - scanned ? batch : there - scanned;
 		now = shrinker->scan_objects(shrinker, &control);
 		if (now == SHRINK_STOP)
 			break;
@@ -84,18 +93,18 @@ static unsigned long shrink_one(struct shrinker *shrinker, gfp_t flags)
 	return freed;
 }
 
-/* Objects that were given up; 0 too when somebody else is at it. */
+/* Objects that were given up; 0 too while another thread runs the shrinkers. */
 unsigned long sy__shrink(gfp_t flags)
 {
 	struct shrinker *shrinker;
 	unsigned long freed = 0;
 
-	if (shrinking || !mutex_trylock(&lock))
+	if (shrinking || pthread_mutex_trylock(&lock))
 		return 0;
 	shrinking = true;
 	list_for_each_entry(shrinker, &shrinkers, list)
 		freed += shrink_one(shrinker, flags);
 	shrinking = false;
-	mutex_unlock(&lock);
+	pthread_mutex_unlock(&lock);
 	return freed;
 }

@@ -3,7 +3,6 @@
  * compiled into a program.
  */
 #include <linux/gfp.h>
-#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "names.h"
@@ -41,7 +40,7 @@ static void name_init_once(void *object)
 	INIT_LIST_HEAD(&name->chain);
 }
 
-int __init names_init(void)
+int names_init(void)
 {
 	name_cache = kmem_cache_create("name", sizeof(struct name), 0, SLAB_RECLAIM_ACCOUNT | SLAB_MEM_SPREAD | SLAB_ACCOUNT,
 	                               name_init_once);
@@ -51,7 +50,7 @@ int __init names_init(void)
 	return 0;
 }
 
-void __exit names_exit(void)
+void names_exit(void)
 {
 	kmem_cache_destroy(attribute_cache);
 	kmem_cache_destroy(name_cache);
@@ -134,8 +133,8 @@ int names_add(struct names *names, const char *text)
 	name = kmem_cache_alloc(name_cache, GFP_KERNEL);
 	if (!name)
 		return -ENOMEM;
-	if (!list_empty(&name->chain))
-		pr_err("names: an object came without its constructed state\n");
+	if (!list_empty(&name->chain)) /* not in its constructed state */
+		return -EINVAL;
 	name->text = kstrdup(text, GFP_KERNEL);
 	if (!name->text)
 		goto no_text;
@@ -243,5 +242,3 @@ void names_free(struct names *names)
 	kvfree(names->buckets);
 	kfree(names);
 }
-
-MODULE_LICENSE("MIT");

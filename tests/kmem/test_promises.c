@@ -2,9 +2,7 @@
  * Promises of the kernel's names that hold over time: memory of a cache with SLAB_TYPESAFE_BY_RCU is of that cache until its readers have done,
  * and __GFP_NOFAIL waits. Run under every policy.
  */
-#include <linux/percpu.h>
 #include <linux/rcupdate.h>
-#include <linux/shrinker.h>
 #include <linux/slab.h>
 
 #include "check.h"
@@ -202,82 +200,8 @@ static void no_fail(void)
 	kmem_cache_destroy(cache);
 }
 
-/* ---- Variables of processors -------------------------------------------------------------------------------------- */
-
-static DEFINE_PER_CPU(unsigned, times_asked);
-static void *spare;
-static unsigned times;
-
-static unsigned long count_spare(struct shrinker *shrinker, struct shrink_control *control)
-{
-	(void)shrinker, (void)control;
-	return spare ? 1 : SHRINK_EMPTY;
-}
-
-/* Uses variables of processors while somebody waits for memory for such, and starts a program. */
-static unsigned long give_spare_up(struct shrinker *shrinker, struct shrink_control *control)
-{
-	pid_t child = fork();
-	int status = -1;
-
-	(void)shrinker, (void)control;
-	if (!child)
-		_exit(0);
-	CHECK(waitpid(child, &status, 0) == child && status == 0);
-	this_cpu_inc(times_asked);
-	times++;
-	free_percpu(spare);
-	spare = NULL;
-	return 1;
-}
-
-static void percpu_beside_shrinkers(void)
-{
-	struct sy_heap *heap = sy_kmem_heap();
-	struct shrinker shrinker = { .count_objects = count_spare, .scan_objects = give_spare_up, .seeks = DEFAULT_SEEKS };
-	uint64_t at_first = heap->counters.large_pages;
-	unsigned all = 0;
-	void *one, *other;
-
-	CHECK_EQUAL(register_shrinker(&shrinker, "spare"), 0);
-	spare = alloc_percpu(unsigned);
-	CHECK(spare != NULL);
-	sy_pages_fail_after(heap->pages, 1);
-	one = __alloc_percpu(SY__PERCPU_UNIT, 64); /* a chunk by itself */
-	sy_pages_fail_after(heap->pages, 0);
-	CHECK(one != NULL && times == 1 && !spare);
-	other = __alloc_percpu(SY__PERCPU_UNIT, 64);
-	CHECK(other != NULL && other != one);
-	unregister_shrinker(&shrinker);
-	for (unsigned cpu = 0; cpu < NR_CPUS; cpu++)
-		all += per_cpu(times_asked, cpu);
-	CHECK_EQUAL(all, 1);
-	free_percpu(one);
-	free_percpu(other);
-	sy_heap_trim(heap);
-	CHECK(heap->counters.large_pages < at_first + SY__PERCPU_UNIT * NR_CPUS / PAGE_SIZE); /* chunks without anything in them go */
-}
-
-/* Nothing is left of chunks without anything in them. */
-static void empty_chunks(void)
-{
-	const struct sy_heap *heap = sy_kmem_heap();
-	uint64_t held = 0;
-
-	for (unsigned i = 0; i < 300; i++) {
-		void *one = alloc_percpu(unsigned);
-
-		CHECK(one != NULL);
-		free_percpu(one);
-		held = i ? held : heap->counters.slab_pages;
-	}
-	CHECK(heap->counters.slab_pages <= held + 16);
-}
-
 int main(void)
 {
-	empty_chunks();
-	percpu_beside_shrinkers();
 	readers_keep_slabs();
 	destroying_waits_for_readers();
 	forks();

@@ -31,6 +31,9 @@
 #define data_race(expression) (expression)
 #define OPTIMIZER_HIDE_VAR(variable) __asm__("" : "+r"(variable))
 #define __same_type(a, b) __builtin_types_compatible_p(__typeof__(a), __typeof__(b))
+#ifndef __must_be_array /* 0, or it does not compile */
+#define __must_be_array(array) ((int)sizeof(char[1 - 2 * __same_type(array, &(array)[0])]) - 1)
+#endif
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((__always_inline__))
@@ -52,7 +55,7 @@
 #endif
 #define fallthrough __attribute__((__fallthrough__))
 
-/* Of sparse, which checks them elsewhere. */
+/* Annotations for sparse, the kernel's checker. */
 #define __user
 #define __kernel
 #define __iomem

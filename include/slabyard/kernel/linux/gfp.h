@@ -1,4 +1,4 @@
-/* <linux/gfp.h> for kernel code that is compiled into a program; see slabyard/kmem.h. */
+/* <linux/gfp.h> for kernel code that is compiled into a program. slabyard/kmem.h has the flags and the calls. */
 #ifndef SLABYARD_KERNEL_LINUX_GFP_H
 #define SLABYARD_KERNEL_LINUX_GFP_H
 

@@ -1,36 +1,18 @@
-/* <linux/mm.h> for kernel code that is compiled into a program: of it, kvmalloc and its kind, and pages by address. */
+/* <linux/mm.h> for kernel code that is compiled into a program: kvmalloc and its kin, and pages by address. */
 #ifndef SLABYARD_KERNEL_LINUX_MM_H
 #define SLABYARD_KERNEL_LINUX_MM_H
 
 #include <slabyard/kmem.h>
 
-#include "atomic.h"
-#include "bug.h"
-#include "kernel.h"
 #include "gfp.h"
-#include "list.h"
-#include "mutex.h"
-#include "overflow.h"
-#include "rbtree.h"
 #include "shrinker.h"
 #include "slab.h"
-#include "spinlock.h"
 
-/* Of Linux 6.1, where it is the first that there is not. */
+/* In Linux 6.1 the first order that does not exist; MAX_PAGE_ORDER, of newer kernels, is the last that does. */
 #define MAX_ORDER (SY_MAX_ORDER + 1)
 #define MAX_PAGE_ORDER SY_MAX_ORDER
 
 #define PAGE_ALIGN_DOWN(address) ((address) & PAGE_MASK)
 #define PAGE_ALIGNED(address) (((unsigned long)(address) & ~PAGE_MASK) == 0)
-#define PHYS_PFN(address) ((unsigned long)((address) >> PAGE_SHIFT))
-#define PFN_PHYS(number) ((phys_addr_t)(number) << PAGE_SHIFT)
-#define PFN_UP(address) (((address) + PAGE_SIZE - 1) >> PAGE_SHIFT)
-#define PFN_DOWN(address) ((address) >> PAGE_SHIFT)
-
-/* Numbers of pages are those of a program's addresses. */
-static inline unsigned long virt_to_pfn(const void *address) { return (unsigned long)(uintptr_t)address >> PAGE_SHIFT; }
-static inline void *pfn_to_virt(unsigned long number) { return (void *)(uintptr_t)(number << PAGE_SHIFT); }
-static inline unsigned long page_to_pfn(const struct page *page) { return virt_to_pfn(page_address(page)); }
-static inline struct page *pfn_to_page(unsigned long number) { return virt_to_page(pfn_to_virt(number)); }
 
 #endif

@@ -1,19 +1,14 @@
-/* <linux/slab.h> for kernel code that is compiled into a program; see slabyard/kmem.h. */
+/* <linux/slab.h> for kernel code that is compiled into a program. slabyard/kmem.h has the calls. */
 #ifndef SLABYARD_KERNEL_LINUX_SLAB_H
 #define SLABYARD_KERNEL_LINUX_SLAB_H
 
 #include <slabyard/kmem.h>
 
-/* What the kernel's own brings along, and code that includes it relies on. A program with types and lists of its own defines this. */
+/* The kernel's own includes these, and kernel code relies on that. A program with types and lists of its own defines this. */
 #ifndef SLABYARD_SLAB_ALONE
-#include "atomic.h"
-#include "bitops.h"
 #include "cleanup.h"
 #include "err.h"
-#include "kernel.h"
 #include "list.h"
-#include "mutex.h"
-#include "numa.h"
 #include "overflow.h"
 #include "rcupdate.h"
 #include "spinlock.h"

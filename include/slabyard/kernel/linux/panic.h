@@ -1,9 +1,0 @@
-/* <linux/panic.h> for kernel code that is compiled into a program. */
-#ifndef SLABYARD_KERNEL_LINUX_PANIC_H
-#define SLABYARD_KERNEL_LINUX_PANIC_H
-
-#pragma GCC system_header
-
-#include "kernel.h"
-
-#endif

@@ -1,9 +1,0 @@
-/* <linux/spinlock_types.h> for kernel code that is compiled into a program. */
-#ifndef SLABYARD_KERNEL_LINUX_SPINLOCK_TYPES_H
-#define SLABYARD_KERNEL_LINUX_SPINLOCK_TYPES_H
-
-#pragma GCC system_header
-
-#include "spinlock.h"
-
-#endif
