@@ -157,7 +157,7 @@ static struct sy_heap *open_as_told(void)
 	char shown[SY__SPEC_SHOWN];
 	struct sy_heap *opened;
 
-	opened = sy_heap_open(spec, NULL, &error);
+	opened = sy_heap_open(spec && *spec ? spec : NULL, NULL, &error);
 	if (opened)
 		return opened;
 	sy__spec_show(shown, sizeof(shown), spec);

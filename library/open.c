@@ -156,7 +156,7 @@ struct sy_heap *sy_heap_open(const char *spec, const struct sy_heap_options *opt
 
 	if (!options)
 		options = &defaults;
-	if (!sy_spec_parse(&config, spec && *spec ? spec : sy_policies[0]->name, &fault))
+	if (!sy_spec_parse(&config, spec ? spec : sy_policies[0]->name, &fault))
 		return refuse(error, NULL);
 	wrong = options_error(options);
 	if (wrong)

@@ -268,7 +268,7 @@ struct sy_heap_options {
 
 /*
  * A heap that every thread of the program may use, by the calls without slots, with a page allocator of its own. spec: as for
- * sy_spec_parse, "slub" or "slub:cpu_partial=8"; NULL or empty: the default policy, sy_policies[0]. NULL: impossible or no memory; *error (unless error is NULL) is then a line for
+ * sy_spec_parse, "slub" or "slub:cpu_partial=8"; NULL: the default policy, sy_policies[0]. NULL: impossible or no memory; *error (unless error is NULL) is then a line for
  * the user, which the next refused sy_heap_open overwrites.
  *
  * Thread safety of everything that takes such a heap or one of its caches: any thread, at any time, but for destroying what

@@ -64,7 +64,7 @@ static void end(struct sy_pages *pages, struct sy_heap *heap)
 static void test_policies_are_found_by_name(void)
 {
 	CHECK(sy_policy_find("yard") == sy_policies[0]);
-	CHECK(sy_policy_find("slob") == sy_policies[1]);
+	CHECK(sy_policy_find("slub") == sy_policies[1]);
 	CHECK(sy_policy_find("slu") == NULL);
 	CHECK(sy_policy_find("slubs") == NULL);
 	CHECK(sy_policy_find("") == NULL);

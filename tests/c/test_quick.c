@@ -211,6 +211,6 @@ int main(void)
 		test_nothing_at_hand(*at);
 		test_two_slots_of_a_cpu(*at);
 	}
-	CHECK_EQUAL(policies, 3);
+	CHECK_EQUAL(policies, 4);
 	return check_result();
 }

@@ -152,7 +152,7 @@ static void test_refused_specs(void)
 	CHECK_TEXT(verdict("slbu"), "no allocator is named slbu: did you mean slub?");
 	CHECK_TEXT(verdict("slubb:max_order=1"), "no allocator is named slubb: did you mean slub?");
 	CHECK_TEXT(verdict("mallok"), "no allocator is named mallok: did you mean malloc:system?");
-	CHECK(names_all(verdict("jemalloc-5.3"), "no allocator is named jemalloc-5.3: there are slub, slob, "));
+	CHECK(names_all(verdict("jemalloc-5.3"), "no allocator is named jemalloc-5.3: there are yard, slub, slob, "));
 	CHECK_TEXT(verdict(""), "the allocator has no name: write policy or policy:tunable=value");
 	CHECK_TEXT(verdict("malloc"), "malloc: which one? Write malloc:system or malloc:/path/lib.so");
 	CHECK_TEXT(verdict("slob:fti=best"), "slob has no tunable fti: did you mean fit?");
