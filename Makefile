@@ -14,6 +14,7 @@
 #                  them (docs/kernels.md tells how long that takes); of it, make test-kernel-smoke: one kernel with all policies
 #                  of ours, each booted once
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
+#   make exact    writes tests/data/exact.json again, where an allocator's results change on purpose
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make docs      draw the drawings of docs/allocators/ again
@@ -41,7 +42,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross fidelity targets docs lint lock clean install \
+.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs lint lock clean install \
 	venv soak
 .DELETE_ON_ERROR:
 
@@ -71,6 +72,9 @@ install: $(CMAKE_STAMP)
 		>>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }
 	@cmake --install $(INSTALL_BUILD) --component library >$(INSTALL_BUILD)/install.log || { cat $(INSTALL_BUILD)/install.log; exit 1; }
 	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))"
+
+exact: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python tests/python/test_exact.py
 
 fidelity: $(VENV)/.slabyard
 	@$(BIN)/python bench/fidelity.py
