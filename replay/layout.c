@@ -21,7 +21,7 @@
  * complaint and nothing else. Addresses never get out: a block of pages is named by its number, all else by offsets.
  */
 #include "layout.h"
-#include "options.h"
+#include "programs/options.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
  *
  * Behind the loop a full shrink is timed: `shrink_seconds`, and for each page that it gave back `shrink_ns_per_page`.
  *
- * The trace has been run once before, and the memory that it uses is resident and this process's own (rehearse.c).
+ * The trace has been run once before, and the memory that it uses is resident and this process's own (warm_up.c).
  *
  * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
  * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves

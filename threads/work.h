@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../replay/histogram.h"
-#include "../replay/ticks.h"
+#include "programs/histogram.h"
+#include "programs/ticks.h"
 #include "target.h"
 
 struct run;

@@ -1,7 +1,7 @@
 """A trace as the flat arrays that the replay program reads: the scratch file.
 
 A scratch file is made for one trace and one set of options, read by any number of replays, and deleted. It is no
-format for keeping; replay/scratch.h describes its records and this file mirrors them as numpy types.
+format for keeping; programs/scratch.h describes its records and this file mirrors them as numpy types.
 
 The trace is read row group by row group and every column is translated by numpy, so that millions of rows a second go
 through bounded memory. What becomes of a row:

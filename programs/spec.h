@@ -1,6 +1,6 @@
 /* Allocator specs: policy[:tunable=value[,tunable=value...]], malloc:system, malloc:/path/lib.so. See spec.c. */
-#ifndef REPLAY_SPEC_H
-#define REPLAY_SPEC_H
+#ifndef PROGRAMS_SPEC_H
+#define PROGRAMS_SPEC_H
 
 #include <slabyard/slabyard.h>
 

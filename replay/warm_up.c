@@ -1,5 +1,5 @@
 /*
- * A rehearsal before a measurement, so that what is measured is the allocator and not the operating system beneath the
+ * A warm-up before a measurement, so that what is measured is the allocator and not the operating system beneath the
  * simulation.
  *
  * A kernel's memory is there; simulated memory appears page by page when it is first written to, at the cost of a
@@ -10,7 +10,7 @@
  * before its clock starts. Memory that the trace is going to commit is committed here already: it reads zero as before,
  * and no allocator can tell the difference.
  *
- * The rehearsal also tells what fails for lack of memory.
+ * The warm-up also tells what fails for lack of memory.
  *
  * A malloc keeps the heap that it has grown, like that of a program that has run for a while; so it runs the trace
  * another time before that, in this process, where that heap stays. Then everything is freed, and what is older than the
@@ -18,7 +18,7 @@
  */
 #include "child.h"
 #include "replay.h"
-#include "resident_status.h"
+#include "programs/resident_status.h"
 
 #include "../core/page_interface.h"
 
@@ -74,7 +74,7 @@ static void commit(const struct stage *stage)
 	commit_within(stage->resident, (uintptr_t)base->table, (size_t)base->page_count * sizeof(struct sy_page));
 }
 
-bool rehearse(struct stage *stage, struct fault *fault)
+bool warm_up(struct stage *stage, struct fault *fault)
 {
 	if (stage->resident)
 		return true;
