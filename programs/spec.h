@@ -16,6 +16,9 @@ struct spec {
 /* False: see fault. The text must outlive the spec. */
 bool spec_parse(struct spec *, const char *text, struct fault *);
 
+/* The policy's name, or "malloc". */
+const char *spec_name(const struct spec *);
+
 /* What every policy offers, as a JSON list. */
 void spec_list(struct json *);
 

@@ -7,7 +7,7 @@
  * pages after them; whatever differs is an error, of the port, of the log or of the core's independence from what is below it.
  *
  * Pages are where they were: a `pages` line tells what the kernel's page allocator gave a call, and the call gets the same
- * frame here (core/pages/place.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through
+ * frame here (a placer of library/lab.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through
  * the same ones, and a request that the log does not have, or that asks for another size, is noticed: such requests are
  * counted, and get any pages. Bookkeeping has a zone of its own. Logs without these lines are from before there were any; pages
  * are any, then.
@@ -25,10 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/deferred.h"
-#include "core/page_interface.h"
-#include "core/pages/pages.h"
-#include "core/pages/place.h"
+#include "library/lab.h"
 
 #define NODE_PAGES ((uint64_t)1 << 22) /* of every node; address space, not memory */
 #define MOST_GIVEN 16u                 /* blocks that one call takes */
@@ -133,7 +130,7 @@ struct log_replay {
 	const struct spec *spec;
 	struct sy_pages *pages;
 	struct sy_heap *heap;
-	struct sy__placer placer;
+	struct sy_lab_placer placer;
 	struct table objects, caches;
 	struct given given[SY_MAX_SLOTS];
 	unsigned slots, nodes;
@@ -162,12 +159,12 @@ static struct sy_page *as_given(struct log_replay *replay, unsigned slot, unsign
 		if (frame == NOTHING)
 			return NULL;
 		if (frame < NODE_PAGES && there < replay->nodes)
-			page = sy__block_take_at(replay->pages, there * NODE_PAGES + frame, order, use);
+			page = sy_lab_take_at(replay->pages, there * NODE_PAGES + frame, order, use);
 	}
 	if (page)
 		return page;
 	replay->apart += replay->requests != 0;
-	return sy__block_take(replay->pages, slot, order, flags, node, use);
+	return sy_lab_take_any(replay->pages, slot, order, flags, node, use);
 }
 
 static struct sy_page *place(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
@@ -175,7 +172,7 @@ static struct sy_page *place(void *context, unsigned slot, unsigned order, unsig
 	struct log_replay *replay = context;
 
 	if (use == SY_USE_METADATA) /* whatever may be moved is served from the zone for that, on the first node */
-		return sy__block_take(replay->pages, slot, order, flags | SY_MOVABLE, 0, use);
+		return sy_lab_take_any(replay->pages, slot, order, flags | SY_MOVABLE, 0, use);
 	return as_given(replay, slot, order, flags, node, use);
 }
 
@@ -201,9 +198,9 @@ static bool start(struct log_replay *replay, struct fault *fault)
 	memcpy(heap.tunables, replay->spec->tunables, sizeof heap.tunables);
 	sy_platform_set_clock(clock_of_log);
 	replay->pages = sy_pages_create(&pages);
-	replay->placer = (struct sy__placer){ place, replay };
+	replay->placer = (struct sy_lab_placer){ place, replay };
 	if (replay->pages) {
-		sy__pages_set_placer(replay->pages, &replay->placer);
+		sy_lab_set_placer(replay->pages, &replay->placer);
 		replay->heap = sy_heap_create(replay->pages, &heap);
 	}
 	return replay->heap || refuse(fault, "no memory for the machine of the log");
@@ -280,8 +277,8 @@ static bool shrink(struct log_replay *replay, const struct line *line, struct fa
 {
 	struct sy_cache *cache = cache_of(replay, line->words[1], fault);
 
-	if (cache && cache->policy->shrink)
-		cache->policy->shrink(cache);
+	if (cache)
+		sy_cache_shrink(cache);
 	return cache;
 }
 
@@ -327,43 +324,29 @@ static bool general_free(struct log_replay *replay, const struct line *line, str
 	return true;
 }
 
-static bool is_first(const struct sy_deferred *entry, const void *heap)
-{
-	return entry == ((const struct sy_heap *)heap)->deferred_first;
-}
-
 static bool grace(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	struct sy_deferred *entry = sy__deferred_extract(replay->heap, is_first, replay->heap);
-
 	(void)line;
-	if (!entry)
-		return refuse(fault, "line %" PRIu64 " of the log: nothing waits for a grace period", replay->lines);
-	replay->spec->policy->grace_passed(replay->heap, entry);
-	return true;
+	return sy_lab_end_grace(replay->heap) ||
+	       refuse(fault, "line %" PRIu64 " of the log: nothing waits for a grace period", replay->lines);
 }
 
 static bool tick(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	uint64_t due = sy__time(&replay->heap->tick_due);
+	uint64_t due = sy_lab_tick_due(replay->heap);
 
 	(void)line;
 	(void)fault;
 	now = now < due ? due : now;
-	if (replay->spec->policy->tick)
-		replay->spec->policy->tick(replay->heap);
+	sy_lab_tick(replay->heap);
 	return true;
 }
 
 static bool give(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	const struct sy_policy *policy = replay->spec->policy;
-	sy__giver giver = policy->reap ? policy->reap : policy->shrink;
-
 	(void)line;
 	(void)fault;
-	if (giver)
-		sy__heap_give(replay->heap, giver);
+	sy_lab_ask(replay->heap);
 	return true;
 }
 
@@ -461,7 +444,7 @@ static bool run_log(struct log_replay *replay, FILE *log, uint64_t records, stru
 
 static bool print(const struct log_replay *replay, FILE *out, struct fault *fault)
 {
-	const struct sy_heap_counters *counters = &replay->heap->counters;
+	const struct sy_heap_counters *counters = sy_lab_counters(replay->heap);
 	struct json json;
 
 	json_begin(&json, out);

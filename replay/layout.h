@@ -11,6 +11,7 @@
 struct layout_cache {
 	char name[SY_NAME_BYTES];
 	struct sy_cache *cache;
+	size_t object_bytes;
 };
 
 /* An object that the script named. */

@@ -20,7 +20,7 @@
 #include "replay.h"
 #include "programs/resident_status.h"
 
-#include "../core/page_interface.h"
+#include "library/lab.h"
 
 /* ---- A malloc's heap ------------------------------------------------------------------------------------------ */
 
@@ -56,22 +56,12 @@ static bool run_once(void *context, struct fault *fault)
 }
 
 /* Commits what of these pages lies in reserved memory. Where the system refuses, the passes will tell. */
-static void commit_within(const struct resident *resident, uintptr_t start, size_t bytes)
-{
-	for (size_t i = 0; i < resident->count; i++) {
-		const struct resident_run *run = &resident->runs[i];
-
-		if (run->start >= start && run->start - start < bytes)
-			sy__source_commit((void *)run->start, run->bytes);
-	}
-}
-
 static void commit(const struct stage *stage)
 {
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)stage->driver.pages;
+	const struct resident *resident = stage->resident;
 
-	commit_within(stage->resident, (uintptr_t)base->memory, (size_t)base->page_count << SY_PAGE_SHIFT);
-	commit_within(stage->resident, (uintptr_t)base->table, (size_t)base->page_count * sizeof(struct sy_page));
+	for (size_t i = 0; i < resident->count; i++)
+		sy_lab_commit(stage->driver.pages, (const void *)resident->runs[i].start, resident->runs[i].bytes);
 }
 
 bool warm_up(struct stage *stage, struct fault *fault)
