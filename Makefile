@@ -14,6 +14,7 @@
 #                  them (docs/kernels.md tells how long that takes); of it, make test-kernel-smoke: one kernel with all policies
 #                  of ours, each booted once
 #   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
+#   make exact    writes tests/data/exact.json again, where an allocator's results change on purpose
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
 #   make docs      draw the drawings of docs/allocators/ again
@@ -37,12 +38,12 @@ TRACE_FILES := $(TRACES:%=traces/%.parquet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CMAKE_FITS := $(shell cmake --version 2>/dev/null | awk 'NR == 1 { split($$3, v, "."); if (v[1] > 3 || (v[1] == 3 && v[2] >= 20)) print "yes" }')
 CMAKE_STAMP := $(if $(CMAKE_FITS),,$(VENV)/.cmake)
-SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports replay import threads launch lab -type f ! -name '*.pyc')
+SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library malloc ports programs replay import threads launch lab -type f ! -name '*.pyc')
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross fidelity targets docs scratch-form lint lock clean install \
+.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install \
 	venv soak
 .DELETE_ON_ERROR:
 
@@ -72,6 +73,9 @@ install: $(CMAKE_STAMP)
 		>>$(INSTALL_BUILD)/build.log 2>&1 || { cat $(INSTALL_BUILD)/build.log; exit 1; }
 	@cmake --install $(INSTALL_BUILD) --component library >$(INSTALL_BUILD)/install.log || { cat $(INSTALL_BUILD)/install.log; exit 1; }
 	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))"
+
+exact: $(VENV)/.slabyard $(VENV)/.test
+	@$(BIN)/python tests/python/test_exact.py
 
 fidelity: $(VENV)/.slabyard
 	@$(BIN)/python bench/fidelity.py

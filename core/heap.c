@@ -2,7 +2,7 @@
  * Heaps and caches: what is the same for every policy.
  *
  * A heap is a policy at work on a page allocator; a cache holds objects of one kind (Bonwick 1994, section 2.3).
- * The hot functions go straight from the inline functions of slabyard.h to the policy. This file does the rest: it
+ * The hot functions go straight from here to the policy. This file does the rest as well: it
  * creates and destroys, computes alignment, and verifies accounting.
  *
  * Where things live. Everything is in pages of the page allocator, counted as metadata: the heap structure in a
@@ -40,6 +40,39 @@
 #include "backend/run_cache.h"
 
 static const struct sy__heap_hooks hooks;
+
+/* ---- Calls with slots ----------------------------------------------------------------------------------------- */
+
+void *sy_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	return heap->policy->kmalloc(heap, slot, size, flags, node);
+}
+
+void sy_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	if (sy__likely(object))
+		heap->policy->kfree(heap, slot, object);
+}
+
+void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	return cache->policy->cache_alloc(cache, slot, flags, node);
+}
+
+void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	cache->policy->cache_free(cache, slot, object);
+}
+
+void sy_heap_tick(struct sy_heap *heap)
+{
+	uint64_t due = sy__time(&heap->tick_due);
+
+	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED) || (due && sy__now() >= due)))
+		sy__heap_tick(heap);
+}
+
+/* ---- Heaps ---------------------------------------------------------------------------------------------------- */
 
 static bool tunable_fits(const struct sy_tunable *tunable, int64_t value)
 {

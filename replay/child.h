@@ -2,7 +2,7 @@
 #ifndef REPLAY_CHILD_H
 #define REPLAY_CHILD_H
 
-#include "fault.h"
+#include "programs/fault.h"
 
 /* Forks, does the work in the child, and waits. The child sees all that this process has and changes nothing of it, but for
  * what the two share: open files, and memory mapped as shared. False: see fault, which is the work's own where it returned

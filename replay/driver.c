@@ -25,6 +25,9 @@
 #include "driver.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "library/lab.h"
 
 #define TICK_NS 1000000u
 #define DEFAULT_MEMORY ((uint64_t)4 << 30) /* as population.py has it, which writes zones into every scratch file */
@@ -269,10 +272,9 @@ static bool create_heap(struct driver *driver, const struct driver_options *opti
 	driver->heap = sy_heap_create(driver->pages, &config);
 	if (!driver->heap)
 		return refuse(fault, "%s cannot start with these tunables in %llu MiB of simulated memory: raise --memory",
-		              driver->spec->policy->name,
+		              spec_name(driver->spec),
 		              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
-	driver->heap->log = options->log;
-	driver->heap->log_context = options->log_context;
+	sy_lab_log(driver->heap, options->log, options->log_context);
 	return true;
 }
 
@@ -294,7 +296,7 @@ static bool create_caches(struct driver *driver, struct fault *fault)
 		if (!driver->caches[i])
 			return refuse(fault,
 			              "%s cannot make cache %llu (%s) of %u-byte objects in %llu MiB of simulated memory: raise --memory",
-			              driver->spec->policy->name, (unsigned long long)i, from->name, from->object_size,
+			              spec_name(driver->spec), (unsigned long long)i, from->name, from->object_size,
 			              (unsigned long long)(driver->memory_pages >> (20 - SY_PAGE_SHIFT)));
 	}
 	return true;

@@ -3,8 +3,8 @@
 #define REPLAY_DRIVER_H
 
 #include "malloc_target.h"
-#include "scratch.h"
-#include "spec.h"
+#include "programs/scratch.h"
+#include "programs/spec.h"
 
 /* One step of the replay: an event without what only the exact pass needs, or time that passes. 16 bytes, so that the timed
  * loop reads half of what the trace has. */

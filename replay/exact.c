@@ -27,9 +27,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-
-#include "../core/list.h"
-#include "../core/page_interface.h"
+#include <string.h>
 
 /* ---- Looking -------------------------------------------------------------------------------------------------- */
 
@@ -56,10 +54,10 @@ void exact_look(struct exact *exact, struct point *point)
 	if (!exact->driver->heap)
 		return;
 	exact_count_pages(exact, &counts);
-	point->slab_pages = exact->driver->heap->counters.slab_pages;
-	point->large_pages = exact->driver->heap->counters.large_pages;
-	point->metadata_pages = exact->driver->heap->counters.metadata_pages;
-	point->taken_pages = exact->driver->heap->counters.taken_pages - exact->taken_before;
+	point->slab_pages = sy_lab_counters(exact->driver->heap)->slab_pages;
+	point->large_pages = sy_lab_counters(exact->driver->heap)->large_pages;
+	point->metadata_pages = sy_lab_counters(exact->driver->heap)->metadata_pages;
+	point->taken_pages = sy_lab_counters(exact->driver->heap)->taken_pages - exact->taken_before;
 	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
 	add_free_blocks(&counts, point->free_blocks);
 }
@@ -68,7 +66,7 @@ static uint64_t held_pages(const struct exact *exact)
 {
 	const struct sy_heap *heap = exact->driver->heap;
 
-	return heap ? heap->counters.slab_pages + heap->counters.large_pages : 0;
+	return heap ? sy_lab_counters(heap)->slab_pages + sy_lab_counters(heap)->large_pages : 0;
 }
 
 static void raise(uint64_t *peak, uint64_t value)
@@ -84,9 +82,9 @@ static void look_for_peaks(struct exact *exact)
 	raise(&exact->requested_peak, exact->requested_bytes);
 	if (!heap)
 		return;
-	raise(&exact->slab_peak, heap->counters.slab_pages);
-	raise(&exact->large_peak, heap->counters.large_pages);
-	raise(&exact->metadata_peak, heap->counters.metadata_pages);
+	raise(&exact->slab_peak, sy_lab_counters(heap)->slab_pages);
+	raise(&exact->large_peak, sy_lab_counters(heap)->large_pages);
+	raise(&exact->metadata_peak, sy_lab_counters(heap)->metadata_pages);
 	if (held_pages(exact) > exact->held_peak) {
 		exact->held_peak = held_pages(exact);
 		exact->requested_at_held_peak = exact->requested_bytes;
@@ -138,7 +136,7 @@ static unsigned class_of(const struct exact *exact, size_t usable, unsigned flag
 	unsigned wanted = kind_of_memory(flags, SY_DMA, SY_RECLAIMABLE, SY_ACCOUNT), plain = exact->class_count;
 
 	for (unsigned i = 0; i < exact->class_count; i++) {
-		const struct sy_cache *class = exact->classes[i];
+		const struct sy_cache_description *class = &exact->classes[i].is;
 		unsigned kind = kind_of_memory(class->flags, SY_CACHE_DMA, SY_CACHE_RECLAIMABLE, SY_CACHE_ACCOUNT);
 
 		if (class->object_size == usable && kind == wanted)
@@ -154,18 +152,18 @@ static struct note note_of(const struct exact *exact, uint16_t cache, uint32_t s
 {
 	struct sy_heap *heap = exact->driver->heap;
 	struct note note = { .size = size, .row = cache == NO_CACHE ? exact_kmalloc_row(exact) : cache };
-	const struct sy_page *head;
+	struct sy_lab_place place;
 
 	if (!heap)
 		return note;
-	head = sy__head_of(heap, object);
-	if (head->use == SY_USE_LARGE) {
+	place = sy_lab_place_of(heap, object);
+	if (place.large) {
 		note.large = true;
-		note.given = (uint32_t)(SY_PAGE_SIZE << head->order);
+		note.given = (uint32_t)(SY_PAGE_SIZE << place.order);
 		if (cache == NO_CACHE)
 			note.row = exact_large_row(exact);
 	} else if (cache != NO_CACHE) {
-		note.given = exact->driver->caches[cache]->size;
+		note.given = exact->cache_bytes[cache];
 	} else {
 		note.given = (uint32_t)sy_usable_size(heap, object);
 		note.row = exact_class_row(exact, class_of(exact, note.given, flags));
@@ -223,7 +221,7 @@ static void count_older(void *context, const struct scratch_older *older, void *
 
 static unsigned node_of(const struct sy_heap *heap, const void *object)
 {
-	return sy__head_of(heap, object)->node;
+	return sy_lab_place_of(heap, object).node;
 }
 
 static void count_place_of_alloc(struct exact *exact, const struct step *step, const void *object)
@@ -235,7 +233,7 @@ static void count_place_of_alloc(struct exact *exact, const struct step *step, c
 	if (!heap)
 		return;
 	node = node_of(heap, object);
-	*(node == heap->slot_node[step->slot] ? &locality->local_allocations : &locality->remote_allocations) += 1;
+	*(node == sy_lab_slot_node(heap, step->slot) ? &locality->local_allocations : &locality->remote_allocations) += 1;
 	if (step->node != SY_ANY_NODE)
 		*((int)node == step->node ? &locality->node_requests_met : &locality->node_requests_missed) += 1;
 }
@@ -246,7 +244,7 @@ static void count_place_of_free(struct exact *exact, const struct step *step, co
 	struct locality *locality = &exact->locality;
 
 	if (heap)
-		*(node_of(heap, object) == heap->slot_node[step->slot] ? &locality->local_frees : &locality->remote_frees) += 1;
+		*(node_of(heap, object) == sy_lab_slot_node(heap, step->slot) ? &locality->local_frees : &locality->remote_frees) += 1;
 }
 
 /* ---- Events of objects ---------------------------------------------------------------------------------------- */
@@ -326,7 +324,7 @@ static void run_page_free(struct exact *exact, const struct step *step, const st
 		return; /* its allocation failed */
 	*(event->flags & EVENT_IMPLIED ? &exact->implied_page_frees : &exact->environment_frees) += 1;
 	if (page)
-		exact->environment_pages -= (uint64_t)1 << page->order;
+		exact->environment_pages -= (uint64_t)1 << sy_lab_page_order(page);
 	driver_pages(exact->driver, step);
 }
 
@@ -382,14 +380,14 @@ static void watch_pressure(struct exact *exact, uint64_t event)
 	const struct sy_heap *heap = exact->driver->heap;
 	struct pressure *pressure = &exact->pressure;
 
-	if (!heap || pressure->given || heap->counters.asked == pressure->before.asked)
+	if (!heap || pressure->given || sy_lab_counters(heap)->asked == pressure->before.asked)
 		return;
 	if (!pressure->asked) {
 		pressure->asked = true;
 		pressure->event = event;
 		pressure->time = exact->now;
 	}
-	if (heap->counters.reclaimed_pages == pressure->before.reclaimed_pages)
+	if (sy_lab_counters(heap)->reclaimed_pages == pressure->before.reclaimed_pages)
 		return;
 	pressure->given = true;
 	pressure->wait_events = event - pressure->event;
@@ -422,22 +420,36 @@ static void run_steps(struct exact *exact)
 static bool find_classes(struct exact *exact)
 {
 	struct sy_heap *heap = exact->driver->heap;
+	struct sy_cache_description is;
 	unsigned count = 0;
 
 	if (!heap)
 		return true;
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		count += (sy__entry(at, struct sy_cache, link)->flags & SY_CACHE_KMALLOC) != 0;
-	exact->classes = calloc(count + 1, sizeof(struct sy_cache *));
+	for (const struct sy_cache *cache = NULL; (cache = sy_lab_cache_after(heap, cache));)
+		count++;
+	exact->classes = calloc(count + 1, sizeof *exact->classes);
 	if (!exact->classes)
 		return false;
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
-		struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
-
-		if (cache->flags & SY_CACHE_KMALLOC)
-			exact->classes[exact->class_count++] = cache;
+	for (struct sy_cache *cache = NULL; (cache = sy_lab_cache_after(heap, cache));) {
+		sy_cache_describe(cache, &is);
+		if (is.flags & SY_CACHE_KMALLOC)
+			exact->classes[exact->class_count++] = (struct class){ cache, is };
 	}
 	return true;
+}
+
+/* Bytes from one object to the next in each cache of the trace. */
+static bool find_sizes(struct exact *exact)
+{
+	const struct driver *driver = exact->driver;
+	struct sy_cache_description is;
+
+	exact->cache_bytes = calloc((size_t)driver->scratch->cache_count + 1, sizeof *exact->cache_bytes);
+	for (uint64_t i = 0; exact->cache_bytes && driver->heap && i < driver->scratch->cache_count; i++) {
+		sy_cache_describe(driver->caches[i], &is);
+		exact->cache_bytes[i] = is.size;
+	}
+	return exact->cache_bytes;
 }
 
 static bool make_tables(struct exact *exact, unsigned points, struct fault *fault)
@@ -447,7 +459,7 @@ static bool make_tables(struct exact *exact, unsigned points, struct fault *faul
 
 	for (uint64_t i = 0; i < scratch->event_count; i++)
 		snapshots += scratch->events[i].kind == EVENT_SNAPSHOT;
-	if (find_classes(exact)) {
+	if (find_classes(exact) && find_sizes(exact)) {
 		exact->rows = calloc((size_t)exact_large_row(exact) + 1, sizeof *exact->rows);
 		exact->call_sites = calloc((size_t)scratch->run->call_sites + 1, sizeof *exact->call_sites);
 		exact->notes = calloc((size_t)scratch->run->handles + 1, sizeof *exact->notes);
@@ -471,9 +483,9 @@ static void look_before(struct exact *exact)
 	add_free_blocks(&counts, exact->free_blocks_before);
 	exact->pressure.rescued_before = counts.rescued;
 	if (exact->driver->heap) {
-		exact->pressure.before = exact->driver->heap->counters;
-		exact->slow_before = exact->driver->heap->counters.slow_allocs + exact->driver->heap->counters.slow_frees;
-		exact->taken_before = exact->driver->heap->counters.taken_pages;
+		exact->pressure.before = *sy_lab_counters(exact->driver->heap);
+		exact->slow_before = sy_lab_counters(exact->driver->heap)->slow_allocs + sy_lab_counters(exact->driver->heap)->slow_frees;
+		exact->taken_before = sy_lab_counters(exact->driver->heap)->taken_pages;
 		exact->held_before = held_pages(exact);
 	}
 	look_for_peaks(exact);
@@ -501,6 +513,7 @@ void exact_release(struct exact *exact)
 {
 	free(exact->rows);
 	free(exact->classes);
+	free(exact->cache_bytes);
 	free(exact->call_sites);
 	free(exact->notes);
 	free(exact->points);

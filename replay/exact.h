@@ -2,6 +2,7 @@
 #ifndef REPLAY_EXACT_H
 #define REPLAY_EXACT_H
 
+#include "library/lab.h"
 #include "replay.h"
 
 /* Who asks: a cache, a size class, a call site. */
@@ -54,6 +55,12 @@ struct pressure {
 	bool asked, given;
 };
 
+/* A size class of the heap's. */
+struct class {
+	struct sy_cache *cache;
+	struct sy_cache_description is;
+};
+
 struct exact {
 	struct driver *driver; /* populated; its trace is run to the end */
 
@@ -87,7 +94,8 @@ struct exact {
 
 	/* Rows: the trace's caches, then the heap's size classes, then kmalloc without a class, then kmalloc in pages. */
 	struct tally *rows;
-	struct sy_cache **classes;
+	struct class *classes;
+	uint32_t *cache_bytes; /* by number in the trace */
 	unsigned class_count;
 	struct tally *call_sites;
 	struct note *notes;
@@ -134,6 +142,6 @@ void exact_write(struct json *, struct exact *);
 /* Memory as /proc/buddyinfo, /proc/pagetypeinfo and /proc/slabinfo have it. */
 void proc_buddyinfo(FILE *out, const struct sy_pages_counts *);
 void proc_pagetypeinfo(FILE *out, const struct sy_pages_counts *, unsigned pageblock_order);
-void proc_slabinfo(FILE *out, const struct sy_heap *);
+void proc_slabinfo(FILE *out, struct sy_heap *);
 
 #endif

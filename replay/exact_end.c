@@ -16,14 +16,16 @@
  */
 #include "exact.h"
 
-
 /* ---- Under pressure ------------------------------------------------------------------------------------------- */
 
-static const char *gives_back(const struct sy_policy *policy)
+static const char *gives_back(const struct sy_heap *heap)
 {
-	if (policy->never_reclaims)
-		return "never";
-	return policy->shrink ? "when asked" : "at once";
+	static const char *const words[] = { [SY_GIVES_AT_ONCE] = "at once", [SY_GIVES_WHEN_ASKED] = "when asked",
+		                             [SY_GIVES_NEVER] = "never" };
+	struct sy_policy_description is;
+
+	sy_policy_describe(sy_heap_policy(heap), &is);
+	return words[is.gives];
 }
 
 static void write_wait(struct json *json, const struct pressure *pressure)
@@ -39,13 +41,13 @@ static void write_wait(struct json *json, const struct pressure *pressure)
 
 static void write_askings(struct json *json, const struct exact *exact)
 {
-	const struct sy_heap_counters *now = &exact->driver->heap->counters, *before = &exact->pressure.before;
+	const struct sy_heap_counters *now = sy_lab_counters(exact->driver->heap), *before = &exact->pressure.before;
 	uint64_t urgent = now->asked_urgently - before->asked_urgently;
 	uint64_t urgently = now->reclaimed_urgently - before->reclaimed_urgently;
 	struct sy_pages_counts counts;
 
 	exact_count_pages(exact, &counts);
-	json_string(json, "gives_back", gives_back(exact->driver->heap->policy));
+	json_string(json, "gives_back", gives_back(exact->driver->heap));
 	json_count(json, "reclaim_askings", now->asked - before->asked - urgent);
 	json_count(json, "reclaim_urgent_askings", urgent);
 	json_count(json, "reclaimed_pages", now->reclaimed_pages - before->reclaimed_pages - urgently);
@@ -76,7 +78,7 @@ void exact_write_pressure(struct json *json, const struct exact *exact)
 
 static uint64_t held_pages(const struct sy_heap *heap)
 {
-	return heap->counters.slab_pages + heap->counters.large_pages;
+	return sy_lab_counters(heap)->slab_pages + sy_lab_counters(heap)->large_pages;
 }
 
 static void shrink_fully(struct exact *exact)
@@ -93,22 +95,24 @@ static void write_shrink(struct json *json, struct exact *exact)
 
 	shrink_fully(exact);
 	json_count(json, "shrink_pages", before - held_pages(heap));
-	json_count(json, "shrink_slab_pages_left", heap->counters.slab_pages);
+	json_count(json, "shrink_slab_pages_left", sy_lab_counters(heap)->slab_pages);
 	json_count(json, "shrink_live_bytes", live);
-	json_rest(json, "shrink_fragmentation", live, heap->counters.slab_pages << SY_PAGE_SHIFT);
+	json_rest(json, "shrink_fragmentation", live, sy_lab_counters(heap)->slab_pages << SY_PAGE_SHIFT);
 }
 
 /* One cache of the trace. The name is that under which whoever shares its slabs first made it. */
 static void write_destroyed(struct json *json, struct sy_cache *cache, uint64_t *destroyed)
 {
+	struct sy_cache_description is;
 	uint64_t alive;
 
 	if (sy_cache_destroy(cache, &alive)) {
 		++*destroyed;
 		return;
 	}
+	sy_cache_describe(cache, &is);
 	json_object(json, NULL);
-	json_string(json, "name", cache->name);
+	json_string(json, "name", is.name);
 	json_count(json, "objects", alive);
 	json_object_end(json);
 }

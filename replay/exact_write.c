@@ -124,10 +124,10 @@ static void write_memory(struct json *json, const struct exact *exact, const str
 static void write_unused(struct json *json, const struct exact *exact, const struct point *end)
 {
 	struct sy_heap *heap = exact->driver->heap;
-	uint64_t bytes = end->slab_pages << SY_PAGE_SHIFT;
+	uint64_t bytes = end->slab_pages << SY_PAGE_SHIFT, unused;
 
-	if (heap && heap->policy->unused_bytes)
-		json_ratio(json, "unused_ratio_end", heap->policy->unused_bytes(heap), bytes);
+	if (heap && sy_lab_unused_bytes(heap, &unused))
+		json_ratio(json, "unused_ratio_end", unused, bytes);
 	else
 		json_rest(json, "unused_ratio_end", exact->given_slab_bytes, bytes);
 }
@@ -153,7 +153,7 @@ static void write_unusable(struct json *json, const struct exact *exact, const u
 static void write_pages(struct json *json, const struct exact *exact, const struct point *end)
 {
 	const struct sy_heap *heap = exact->driver->heap;
-	uint64_t slow = heap ? heap->counters.slow_allocs + heap->counters.slow_frees - exact->slow_before : 0;
+	uint64_t slow = heap ? sy_lab_counters(heap)->slow_allocs + sy_lab_counters(heap)->slow_frees - exact->slow_before : 0;
 
 	measure(json, exact, "fragmentation_events", end->fragmentation_events);
 	write_blocks(json, exact, "free_blocks_before", exact->free_blocks_before);
@@ -305,10 +305,12 @@ static const char *merged_into(const struct exact *exact, uint64_t number)
 {
 	const struct scratch *scratch = exact->driver->scratch;
 	struct sy_cache *const *caches = exact->driver->caches;
+	struct sy_cache_description is;
 
-	if (caches[number]->flags & SY_CACHE_KMALLOC)
-		return caches[number]->name;
-	for (uint64_t turn = 0; caches[number]->users > 1 && scratch_cache_at(scratch, turn) != number; turn++)
+	sy_cache_describe(caches[number], &is);
+	if (is.flags & SY_CACHE_KMALLOC)
+		return is.name;
+	for (uint64_t turn = 0; is.users > 1 && scratch_cache_at(scratch, turn) != number; turn++)
 		if (caches[scratch_cache_at(scratch, turn)] == caches[number])
 			return scratch->caches[scratch_cache_at(scratch, turn)].name;
 	return NULL;
@@ -318,15 +320,17 @@ static const char *merged_into(const struct exact *exact, uint64_t number)
 static void write_cache(struct json *json, const char *name, int64_t number, struct sy_cache *cache,
                         const struct tally *tally, const char *owner)
 {
+	struct sy_cache_description is;
 	struct sy_cache_counts counts;
 
+	sy_cache_describe(cache, &is);
 	sy_cache_count(cache, &counts);
 	if (!was_used(tally) && (owner || !counts.slabs))
 		return;
 	json_object(json, NULL);
 	json_signed(json, "cache", number);
 	json_string(json, "name", name);
-	json_count(json, "size", cache->size);
+	json_count(json, "size", is.size);
 	write_tally(json, tally);
 	write_slabs(json, owner || (counts.objects && !counts.slabs) ? NULL : &counts);
 	if (owner)
@@ -387,7 +391,7 @@ static void write_caches(struct json *json, const struct exact *exact, const str
 			write_plain_cache(json, cache, i, &exact->rows[i]);
 	}
 	for (unsigned i = 0; i < exact->class_count; i++)
-		write_cache(json, exact->classes[i]->name, -1, exact->classes[i], &exact->rows[exact_class_row(exact, i)], NULL);
+		write_cache(json, exact->classes[i].is.name, -1, exact->classes[i].cache, &exact->rows[exact_class_row(exact, i)], NULL);
 	write_uncached(json, "kmalloc", &exact->rows[exact_kmalloc_row(exact)], NULL);
 	write_uncached(json, "kmalloc (pages)", &exact->rows[exact_large_row(exact)], &end->large_pages);
 	json_array_end(json);

@@ -6,7 +6,7 @@
  * elsewhere. Ticks become nanoseconds by comparing the counter with CLOCK_MONOTONIC over the whole pass. Reading the
  * clock costs time itself, which is taken off every sample (ticks.h). Pages of the
  * environment are served between the samples. The trace has been run once before, and the memory that it uses is
- * resident (rehearse.c).
+ * resident (warm_up.c).
  *
  * The readings disturb the operations (they serialise the processor), so totals come from the timed pass alone. What
  * this pass shows is the distribution: the fast path as the median, slow paths and page requests in the tail.
@@ -18,8 +18,8 @@
 
 #include <stdlib.h>
 
-#include "histogram.h"
-#include "ticks.h"
+#include "programs/histogram.h"
+#include "programs/ticks.h"
 
 #define LEAST_CALIBRATION_NS 20000000u
 

@@ -21,7 +21,9 @@
  * complaint and nothing else. Addresses never get out: a block of pages is named by its number, all else by offsets.
  */
 #include "layout.h"
-#include "options.h"
+#include "programs/options.h"
+
+#include "library/lab.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -316,6 +318,7 @@ static bool run_cache(struct layout *layout, struct words *words, struct fault *
 	const char *align_text = option(words, "align");
 	struct sy_cache_config config = { .constructor = flag(words, "ctor") ? construct : NULL, .flags = cache_flags(words) };
 	struct layout_cache *cache = &layout->caches[layout->cache_count];
+	struct sy_cache_description is;
 	uint64_t size, align = 0;
 
 	if (words->count != 3)
@@ -336,7 +339,9 @@ static bool run_cache(struct layout *layout, struct words *words, struct fault *
 	cache->cache = sy_cache_create(layout->heap, &config);
 	if (!cache->cache)
 		return refuse_line(layout, fault, "%s has no cache of that size and alignment, which is a power of two",
-		                   layout->spec->policy->name);
+		                   spec_name(layout->spec));
+	sy_cache_describe(cache->cache, &is);
+	cache->object_bytes = is.object_size;
 	snprintf(cache->name, sizeof cache->name, "%s", config.name);
 	layout->cache_count++;
 	return true;
@@ -360,7 +365,7 @@ static bool run_alloc(struct layout *layout, struct words *words, struct fault *
 		request.cache = cache_named(layout, words->at[words->count - 1]);
 		if (!request.cache)
 			return refuse_line(layout, fault, "there is no cache %s", words->at[words->count - 1]);
-		request.bytes = request.cache->cache->object_size;
+		request.bytes = request.cache->object_bytes;
 	}
 	return serve_all(&request, words, words->count - 1, fault);
 }
@@ -392,8 +397,7 @@ static bool run_drain(struct layout *layout, struct words *words, struct fault *
 		return refuse_line(layout, fault, "write: drain CPU");
 	if (!number(layout, "the CPU", words->at[1], 0, layout->cpus - 1, &cpu, fault))
 		return false;
-	if (layout->heap->policy->drain)
-		layout->heap->policy->drain(layout->heap, (unsigned)cpu);
+	sy_lab_drain(layout->heap, (unsigned)cpu);
 	return true;
 }
 

@@ -2,7 +2,7 @@
 #ifndef REPLAY_LAYOUT_H
 #define REPLAY_LAYOUT_H
 
-#include "spec.h"
+#include "programs/spec.h"
 
 #define LAYOUT_NAME_BYTES 16 /* of an object, with the end */
 #define LAYOUT_CACHES 32
@@ -11,6 +11,7 @@
 struct layout_cache {
 	char name[SY_NAME_BYTES];
 	struct sy_cache *cache;
+	size_t object_bytes;
 };
 
 /* An object that the script named. */

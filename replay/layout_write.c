@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "../core/list.h"
+#include "library/lab.h"
 
 struct writer {
 	struct layout *layout;
@@ -90,6 +90,7 @@ static bool write_slab(void *context, const struct sy_slab *slab)
 {
 	struct writer *writer = context;
 	struct json *json = writer->json;
+	struct sy_cache_description is;
 
 	end_slab(writer);
 	writer->in_slab = true;
@@ -98,10 +99,12 @@ static bool write_slab(void *context, const struct sy_slab *slab)
 	json_count(json, "bytes", slab->bytes);
 	json_count(json, "node", slab->node);
 	json_bool(json, "large", slab->large);
-	if (slab->cache)
-		json_string(json, "cache", slab->cache->name);
-	else
+	if (slab->cache) {
+		sy_cache_describe(slab->cache, &is);
+		json_string(json, "cache", is.name);
+	} else {
 		json_null(json, "cache");
+	}
 	json_string(json, "list", slab->list);
 	json_string(json, "owner_kind", owner_names[slab->owner_kind]);
 	json_count(json, "owner", slab->owner);
@@ -112,17 +115,16 @@ static bool write_slab(void *context, const struct sy_slab *slab)
 
 static void write_caches(struct writer *writer)
 {
-	const struct sy_list *caches = &writer->layout->heap->caches;
+	struct sy_cache_description is;
 
 	json_array(writer->json, "caches");
-	for (const struct sy_list *at = caches->next; at != caches; at = at->next) {
-		const struct sy_cache *cache = sy__entry(at, struct sy_cache, link);
-
+	for (const struct sy_cache *cache = NULL; (cache = sy_lab_cache_after(writer->layout->heap, cache));) {
+		sy_cache_describe(cache, &is);
 		json_object(writer->json, NULL);
-		json_string(writer->json, "name", cache->name);
-		json_count(writer->json, "object_bytes", cache->object_size);
-		json_count(writer->json, "bytes", cache->size);
-		json_count(writer->json, "align", cache->align);
+		json_string(writer->json, "name", is.name);
+		json_count(writer->json, "object_bytes", is.object_size);
+		json_count(writer->json, "bytes", is.size);
+		json_count(writer->json, "align", is.align);
 		json_object_end(writer->json);
 	}
 	json_array_end(writer->json);

@@ -10,7 +10,7 @@
  *   slabyard-replay --check --allocator SPEC
  *   slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...
  *   slabyard-replay --layout SCRIPT --allocator SPEC
- *   slabyard-replay --relive LOG --records N --allocator SPEC [--cpus N] [--nodes N]
+ *   slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]
  *
  * The lab starts it, once for each allocator, and reads the JSON on standard output; users rarely see it. Every run has
  * a process to itself (stage.c): nothing of one allocator's memory, caches or clock reaches the next one's figures.
@@ -29,8 +29,8 @@
 #include <string.h>
 
 #include "layout.h"
-#include "options.h"
-#include "relive.h"
+#include "programs/options.h"
+#include "kernel_log.h"
 #include "replay.h"
 
 #define LEAST_POINTS 200
@@ -38,7 +38,7 @@
 #define DEFAULT_POINTS 256
 
 struct arguments {
-	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus, *log, *layout, *relive, *records, *nodes;
+	const char *scratch, *allocator, *mode, *proc, *points, *memory, *cpus, *log, *layout, *kernel_log, *records, *nodes;
 	bool list, limits, geometry, check, allow_failures, help;
 	char *const *operands;
 	int operand_count;
@@ -58,7 +58,7 @@ static bool parse_arguments(struct arguments *arguments, int count, char **words
 		{ "--cpus", &arguments->cpus, NULL },
 		{ "--log", &arguments->log, NULL },
 		{ "--layout", &arguments->layout, NULL },
-		{ "--relive", &arguments->relive, NULL },
+		{ "--kernel-log", &arguments->kernel_log, NULL },
 		{ "--records", &arguments->records, NULL },
 		{ "--nodes", &arguments->nodes, NULL },
 		{ "--list", NULL, &arguments->list },
@@ -92,7 +92,7 @@ static bool print_help(void)
 	     "slabyard-replay --check --allocator SPEC\n"
 	     "slabyard-replay --geometry --allocator SPEC [--cpus N] SIZE...\n"
 	     "slabyard-replay --layout SCRIPT --allocator SPEC\n"
-	     "slabyard-replay --relive LOG --records N --allocator SPEC [--cpus N] [--nodes N]\n"
+	     "slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
 	     "Replays a scratch file of the lab; prints JSON. Example:\n"
@@ -144,13 +144,13 @@ static bool print_limits(struct fault *fault)
 }
 
 /* What a kernel on slabyard has logged. */
-static bool relive(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
+static bool replay_log(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
 {
 	uint64_t cpus = 1, nodes = 1, records = 0;
-	struct relive_options options = { .path = arguments->relive };
+	struct kernel_log_options options = { .path = arguments->kernel_log };
 
 	if (!arguments->records)
-		return refuse(fault, "--relive needs --records, the number of the log's lines");
+		return refuse(fault, "--kernel-log needs --records, the number of the log's lines");
 	if (!option_number("--cpus", arguments->cpus, 1, SY_MAX_SLOTS, &cpus, fault) ||
 	    !option_number("--nodes", arguments->nodes, 1, SY_MAX_NODES, &nodes, fault) ||
 	    !option_number("--records", arguments->records, 0, UINT64_MAX, &records, fault))
@@ -158,7 +158,7 @@ static bool relive(const struct arguments *arguments, const struct spec *spec, s
 	options.records = records;
 	options.cpus = (unsigned)cpus;
 	options.nodes = (unsigned)nodes;
-	return relive_print(spec, &options, stdout, fault);
+	return kernel_log_print(spec, &options, stdout, fault);
 }
 
 static void print_log(void *context, const char *event, const uint64_t *values, unsigned count)
@@ -270,8 +270,8 @@ static bool run(int count, char **words, struct fault *fault)
 		return !spec.library || malloc_target_check(spec.library, fault);
 	if (arguments.layout)
 		return layout_print(&spec, arguments.allocator, arguments.layout, stdout, fault);
-	if (arguments.relive)
-		return relive(&arguments, &spec, fault);
+	if (arguments.kernel_log)
+		return replay_log(&arguments, &spec, fault);
 	return arguments.geometry ? print_geometry(&arguments, &spec, fault) : replay(&arguments, &spec, fault);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "scratch.h"
+#include "programs/scratch.h"
 
 /* What a cache of the trace is to a malloc. */
 struct malloc_shape {

@@ -23,8 +23,6 @@
 
 #include <inttypes.h>
 
-#include "../core/list.h"
-
 #define MOST_COUNTED 100000u
 
 static const char *const type_names[SY_MIGRATE_TYPES] = {
@@ -102,23 +100,25 @@ void proc_pagetypeinfo(FILE *out, const struct sy_pages_counts *counts, unsigned
 
 static void print_cache(FILE *out, struct sy_cache *cache)
 {
+	struct sy_cache_description is;
 	struct sy_cache_counts counts;
 
+	sy_cache_describe(cache, &is);
 	sy_cache_count(cache, &counts);
-	fprintf(out, "%-17s %6" PRIu64 " %6" PRIu64 " %6" PRIu32 " %4" PRIu32 " %4" PRIu32, cache->name,
-	        counts.objects_in_use + counts.objects_cached, counts.objects, cache->size, counts.slab_objects,
+	fprintf(out, "%-17s %6" PRIu64 " %6" PRIu64 " %6" PRIu32 " %4" PRIu32 " %4" PRIu32, is.name,
+	        counts.objects_in_use + counts.objects_cached, counts.objects, is.size, counts.slab_objects,
 	        counts.slab_pages);
 	fprintf(out, " : tunables %4" PRIu32 " %4" PRIu32 " %4" PRIu32, counts.limit, counts.batchcount, counts.shared);
 	fprintf(out, " : slabdata %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "\n", counts.slabs - counts.idle_slabs, counts.slabs,
 	        counts.objects_shared);
 }
 
-void proc_slabinfo(FILE *out, const struct sy_heap *heap)
+void proc_slabinfo(FILE *out, struct sy_heap *heap)
 {
 	fputs("slabinfo - version: 2.1\n# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>"
 	      " : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n", out);
-	for (struct sy_list *at = heap->caches.prev; at != &heap->caches; at = at->prev)
-		print_cache(out, sy__entry(at, struct sy_cache, link));
+	for (struct sy_cache *cache = NULL; (cache = sy_lab_cache_before(heap, cache));)
+		print_cache(out, cache);
 }
 
 static void print_file(FILE *out, enum pass pass, const struct exact *exact)

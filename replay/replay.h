@@ -16,7 +16,7 @@ struct pass_options {
 struct stage {
 	struct driver driver;
 	const struct pass_options *options;
-	struct resident *resident; /* pages that a run uses; NULL: not rehearsed yet */
+	struct resident *resident; /* pages that a run uses; NULL: not warmed up yet */
 	uint64_t resident_kb;      /* how far a malloc's resident memory rose; 0: unknown, or no malloc */
 	bool serves;               /* answers are of one line */
 };
@@ -43,8 +43,8 @@ bool stage_run(struct stage *, enum pass, struct fault *);
 /* Runs the passes that standard input names, one a line, until it ends; each answer is one line. */
 bool stage_serve(struct stage *, struct fault *);
 
-/* Runs the whole trace once, unmeasured, unless it has been done: tells what pages it uses. See rehearse.c. */
-bool rehearse(struct stage *, struct fault *);
+/* Runs the whole trace once, unmeasured, unless it has been done: tells what pages it uses. See warm_up.c. */
+bool warm_up(struct stage *, struct fault *);
 
 /* ---- Passes, in the child ------------------------------------------------------------------------------------- */
 

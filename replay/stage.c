@@ -8,7 +8,7 @@
  *
  * Serving. Whoever compares allocators starts one such process for each of them, and has them run their passes in
  * turns by writing the names of passes (exact, timed, latency) to their standard inputs. Each answer is a JSON object on
- * a line of its own. The rehearsal comes before the first of them, that is, when nobody measures yet. A pass that is
+ * a line of its own. The warm-up comes before the first of them, that is, when nobody measures yet. A pass that is
  * refused ends the server.
  */
 #define _GNU_SOURCE /* getline */
@@ -92,7 +92,7 @@ bool stage_run(struct stage *stage, enum pass pass, struct fault *fault)
 {
 	struct order order = { stage, pass };
 
-	if ((pass == PASS_TIMED || pass == PASS_LATENCY) && !rehearse(stage, fault))
+	if ((pass == PASS_TIMED || pass == PASS_LATENCY) && !warm_up(stage, fault))
 		return false;
 	return child_run(carry_out, &order, fault);
 }
@@ -114,7 +114,7 @@ bool stage_serve(struct stage *stage, struct fault *fault)
 {
 	size_t room = 0;
 	char *line = NULL;
-	bool good = rehearse(stage, fault);
+	bool good = warm_up(stage, fault);
 
 	stage->serves = true;
 	while (good && getline(&line, &room, stdin) >= 0)

@@ -13,7 +13,7 @@
  *
  * Behind the loop a full shrink is timed: `shrink_seconds`, and for each page that it gave back `shrink_ns_per_page`.
  *
- * The trace has been run once before, and the memory that it uses is resident and this process's own (rehearse.c).
+ * The trace has been run once before, and the memory that it uses is resident and this process's own (warm_up.c).
  *
  * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
  * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves
@@ -21,6 +21,8 @@
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
+
+#include "programs/likely.h"
 
 #include <sys/resource.h>
 #include <time.h>
@@ -49,7 +51,7 @@ static void replay_policy(struct driver *driver, struct failed *failed)
 		switch (step->kind) {
 		case EVENT_KMALLOC:
 			*entry = sy_kmalloc(heap, step->slot, step->size, step->flags, step->node);
-			if (sy__unlikely(!*entry))
+			if (unlikely(!*entry))
 				note_failure(failed, step);
 			break;
 		case EVENT_KFREE:
@@ -57,15 +59,15 @@ static void replay_policy(struct driver *driver, struct failed *failed)
 			break;
 		case EVENT_CACHE_ALLOC:
 			*entry = sy_cache_alloc(caches[step->cache], step->slot, step->flags, step->node);
-			if (sy__unlikely(!*entry))
+			if (unlikely(!*entry))
 				note_failure(failed, step);
 			break;
 		case EVENT_CACHE_FREE:
-			if (sy__likely(*entry))
+			if (likely(*entry))
 				sy_cache_free(caches[step->cache], step->slot, *entry);
 			break;
 		case EVENT_PAGE_ALLOC:
-			if (sy__unlikely(!driver_pages(driver, step)))
+			if (unlikely(!driver_pages(driver, step)))
 				note_failure(failed, step);
 			break;
 		case EVENT_PAGE_FREE:
@@ -93,7 +95,7 @@ static void replay_malloc(struct driver *driver, struct failed *failed)
 		if (step_allocates(step)) {
 			*entry = malloc_target_alloc(target, step->kind == EVENT_CACHE_ALLOC ? (int)step->cache : -1, step->size,
 			                             step->flags);
-			if (sy__unlikely(!*entry))
+			if (unlikely(!*entry))
 				note_failure(failed, step);
 		} else if (step_frees(step)) {
 			target->free(*entry);
@@ -147,11 +149,22 @@ static double time_shrink(struct driver *driver, uint64_t *pages)
 	return seconds_between(&start, &end);
 }
 
+/* Whether a shrink brings anything at all. */
+static bool gives_when_asked(const struct driver *driver)
+{
+	struct sy_policy_description is;
+
+	if (!driver->heap)
+		return false;
+	sy_policy_describe(driver->spec->policy, &is);
+	return is.gives != SY_GIVES_AT_ONCE;
+}
+
 /* Of a malloc, which can't be asked, and of what had nothing to give back there are no times. */
 static void write_shrink(struct json *json, struct driver *driver)
 {
 	uint64_t pages = 0;
-	double seconds = driver->heap && driver->heap->policy->shrink ? time_shrink(driver, &pages) : 0;
+	double seconds = gives_when_asked(driver) ? time_shrink(driver, &pages) : 0;
 
 	if (pages) {
 		json_measured(json, "shrink_seconds", seconds, 9);

@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../replay/json.h"
-#include "../replay/options.h"
-#include "../replay/scratch.h"
+#include "programs/json.h"
+#include "programs/options.h"
+#include "programs/scratch.h"
 #include "run.h"
 
 #define MOST_THREADS 1024u

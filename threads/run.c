@@ -19,7 +19,7 @@
 #define _GNU_SOURCE /* RUSAGE_THREAD, MAP_POPULATE */
 #include "run.h"
 
-#include "../replay/resident_status.h"
+#include "programs/resident_status.h"
 
 #include <errno.h>
 #include <inttypes.h>

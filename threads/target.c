@@ -10,7 +10,7 @@
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "target.h"
 
-#include "../replay/spec.h"
+#include "programs/spec.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 
 #include <slabyard/slabyard.h>
 
-#include "../replay/fault.h"
+#include "programs/fault.h"
 
 /* Objects of one kind: a cache of a heap. To a malloc it is a size and an alignment. */
 struct kind {

@@ -10,7 +10,7 @@
  * again until each thread has had as many operations as were asked for, but no more than MOST_ROUNDS times, as what is measured
  * of a trace of few events is the threads' meeting between rounds; before it is, what is left of it is freed.
  */
-#include "../replay/scratch.h"
+#include "programs/scratch.h"
 #include "work.h"
 
 #define NO_OBJECT UINT32_MAX

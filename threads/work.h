@@ -19,8 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../replay/histogram.h"
-#include "../replay/ticks.h"
+#include "programs/histogram.h"
+#include "programs/likely.h"
+#include "programs/ticks.h"
 #include "target.h"
 
 struct run;
@@ -224,18 +225,18 @@ static inline void *take_raw(struct worker *worker, const struct kind *kind, siz
 {
 	void *object;
 
-	if (sy__unlikely(--worker->until_sample == 0))
+	if (unlikely(--worker->until_sample == 0))
 		object = take_timed(worker, kind, size);
 	else
 		object = target_take(worker->target, kind, size);
-	if (sy__unlikely(!object))
+	if (unlikely(!object))
 		end_for_memory(worker, size);
 	return object;
 }
 
 static inline void give_raw(struct worker *worker, const struct kind *kind, void *object)
 {
-	if (sy__unlikely(--worker->until_sample == 0))
+	if (unlikely(--worker->until_sample == 0))
 		give_timed(worker, kind, object);
 	else
 		target_give(worker->target, kind, object);
@@ -252,7 +253,7 @@ static inline void *take(struct worker *worker, const struct kind *kind, size_t 
 
 static inline void give(struct worker *worker, const struct kind *kind, void *object, size_t size)
 {
-	if (sy__unlikely(!clear_marks(object, size)))
+	if (unlikely(!clear_marks(object, size)))
 		end_for_corruption(worker, object, size);
 	worker->live_bytes -= (int64_t)size;
 	give_raw(worker, kind, object);

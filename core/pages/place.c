@@ -1,6 +1,6 @@
 /*
  * Blocks at chosen places: for whoever makes the requests of a program once more that had its pages from another page allocator,
- * and knows which they were (replay/relive.c). A policy that goes by addresses then sees the same ones.
+ * and knows which they were (replay/kernel_log.c). A policy that goes by addresses then sees the same ones.
  *
  * A placer stands before the zones and serves each request of a heap. To give it the block at a frame, the zone grows until it
  * has that frame; then the free block around it is found, and halved until only what was asked for is left. Lists are in no

@@ -12,6 +12,8 @@
  * Only this file, among the core's, includes headers of the operating system.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE, madvise */
+#include <slabyard/slabyard.h>
+
 #include "../platform.h"
 
 #include <errno.h>

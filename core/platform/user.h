@@ -38,18 +38,7 @@ typedef struct {
 
 #define SY__LOCK_INIT { 0 }
 
-/* What programs see of a shared library. */
-#pragma GCC visibility push(default)
-
-/* Replaces the clock of sy__now(); NULL: CLOCK_MONOTONIC again. Not while another thread uses the library. */
-void sy_platform_set_clock(uint64_t (*clock)(void));
-
-/* How often the calling thread has found a lock of the library taken, since it began. */
-uint64_t sy_platform_lock_waits(void);
-
-extern uint64_t (*sy__clock)(void);
-
-#pragma GCC visibility pop
+extern uint64_t (*sy__clock)(void); /* sy_platform_set_clock */
 
 /* What a thread has in thread-local storage. What stands before `slot` is the fast path's, but for `state`; the rest is
  * threads.c's. */

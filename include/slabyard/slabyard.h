@@ -10,14 +10,93 @@
 #ifndef SLABYARD_H
 #define SLABYARD_H
 
-#include "core/types.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* ---- Limits ----------------------------------------------------------------------------------------------------- */
+
+#ifndef SY_PAGE_SHIFT
+#define SY_PAGE_SHIFT 12
+#endif
+#define SY_PAGE_SIZE ((size_t)1 << SY_PAGE_SHIFT)
+#define SY_MAX_ORDER 10 /* largest block: 2^10 pages */
+#define SY_ORDERS (SY_MAX_ORDER + 1)
+#define SY_MAX_SLOTS 512
+#define SY_MAX_NODES 16
+#define SY_MAX_TUNABLES 16
+#define SY_CACHE_LINE 64
+#define SY_ANY_NODE (-1)
+#define SY_NAME_BYTES 48 /* of a cache, with the end */
+
+/* ---- Requests ------------------------------------------------------------------------------------------------- */
+
+/* Flags of an allocation, after the GFP flags of Linux that matter to an allocator. */
+enum sy_flags {
+	SY_ZERO = 1u << 0,        /* the memory returned is all zero (__GFP_ZERO) */
+	SY_RECLAIMABLE = 1u << 1, /* counted and grouped as reclaimable (__GFP_RECLAIMABLE) */
+	SY_MOVABLE = 1u << 2,     /* environment pages only (__GFP_MOVABLE) */
+	SY_HIGHATOMIC = 1u << 3,  /* may use the HighAtomic reserve (__GFP_HIGH and atomic) */
+	SY_ACCOUNT = 1u << 4,     /* charged to a memory cgroup: its own kmalloc classes (__GFP_ACCOUNT) */
+	SY_DMA = 1u << 5,         /* from zone DMA (__GFP_DMA) */
+	SY_DMA32 = 1u << 6,       /* from zone DMA32 or below (__GFP_DMA32) */
+	SY_THISNODE = 1u << 7,    /* the requested node or none (__GFP_THISNODE) */
+	SY_NO_RECLAIM = 1u << 8,  /* fail rather than ask heaps to give memory back */
+	/* Bonwick 1994, section 2.3: whether the caller can wait until memory is there. */
+	SY_KM_SLEEP = 0,
+	SY_KM_NOSLEEP = SY_NO_RECLAIM,
+};
+
+/* Flags of a cache, after Linux's SLAB_ flags. */
+enum sy_cache_flags {
+	SY_CACHE_HWCACHE_ALIGN = 1u << 0,   /* align objects to cache lines (SLAB_HWCACHE_ALIGN) */
+	SY_CACHE_TYPESAFE_BY_RCU = 1u << 1, /* a slab's memory outlives a grace period (SLAB_TYPESAFE_BY_RCU) */
+	SY_CACHE_RECLAIMABLE = 1u << 2,     /* its pages are of migrate type reclaimable (SLAB_RECLAIM_ACCOUNT) */
+	SY_CACHE_ACCOUNT = 1u << 3,         /* SLAB_ACCOUNT */
+	SY_CACHE_DMA = 1u << 4,             /* SLAB_CACHE_DMA */
+	SY_CACHE_DMA32 = 1u << 5,           /* SLAB_CACHE_DMA32 */
+	SY_CACHE_NO_MERGE = 1u << 6,        /* never shared with another cache */
+	SY_CACHE_KMALLOC = 1u << 7,         /* a size class, made by the heap itself */
+};
+
+/* ---- What there is, opaque -------------------------------------------------------------------------------------- */
+
+struct sy_pages;  /* a page allocator */
+struct sy_page;   /* one of its pages */
+struct sy_policy; /* an allocation algorithm */
+struct sy_heap;   /* a policy at work on a page allocator */
+struct sy_cache;  /* objects of one kind in a heap */
+
+/* ---- Time ------------------------------------------------------------------------------------------------------- */
+
+/* Replaces the clock by which memory grows old and grace periods end, in nanoseconds; NULL: CLOCK_MONOTONIC again. Not while
+ * another thread uses the library. */
+void sy_platform_set_clock(uint64_t (*clock)(void));
+
+/* How often the calling thread has found a lock of the library taken, since it began. */
+uint64_t sy_platform_lock_waits(void);
+
 /* ---- Page allocator ------------------------------------------------------------------------------------------- */
+
+enum sy_migrate { SY_UNMOVABLE, SY_MOVABLE_TYPE, SY_RECLAIMABLE_TYPE, SY_HIGHATOMIC_TYPE, SY_MIGRATE_TYPES };
+
+/* What a page is used for. A descriptor that was never written reads SY_USE_OLDER: ungrown, or in use by the
+ * environment since before the trace began; the zone's counters tell the two apart. */
+enum sy_page_use {
+	SY_USE_OLDER,
+	SY_USE_FREE,        /* on a free list of its zone */
+	SY_USE_CPU_LIST,    /* free, on a per-CPU list */
+	SY_USE_SLAB,        /* in a slab of a heap */
+	SY_USE_LARGE,       /* in an allocation that went straight to pages */
+	SY_USE_ENVIRONMENT, /* held by somebody outside the heaps */
+	SY_USE_METADATA,    /* holds heaps, caches and other bookkeeping */
+	SY_USES
+};
 
 #define SY_MAX_ZONES 24
 #define SY_ZONE_NAME_BYTES 16
@@ -127,13 +206,55 @@ uint64_t sy_page_number(const struct sy_pages *, const struct sy_page *);
 
 /* ---- Policies ------------------------------------------------------------------------------------------------- */
 
+/* One tunable of a policy. Values are integers; a tunable with choices takes the index of its name. */
+struct sy_tunable {
+	const char *name;
+	int64_t default_value; /* SY_TUNABLE_AUTO where the policy computes it */
+	int64_t min, max;      /* inclusive */
+	const char *const *choices; /* NULL, or max + 1 names */
+	const char *meaning;   /* one line, with the unit */
+};
+#define SY_TUNABLE_AUTO INT64_MIN
+
+/* When a policy gives memory back that nobody uses. */
+enum sy_giving { SY_GIVES_AT_ONCE, SY_GIVES_WHEN_ASKED, SY_GIVES_NEVER };
+
+struct sy_policy_description {
+	const char *name, *summary, *paper;
+	const struct sy_tunable *tunables;
+	unsigned tunable_count;
+	enum sy_giving gives; /* in heaps whose calls have slots */
+};
+
 /* All policies, NULL-terminated. */
 extern const struct sy_policy *const sy_policies[];
 
 /* The policy of this name, or NULL. */
 const struct sy_policy *sy_policy_find(const char *name);
 
+/* Tells what a policy is and what may be set of it; all of it is there as long as the program runs. */
+void sy_policy_describe(const struct sy_policy *, struct sy_policy_description *);
+
+struct sy_geometry {
+	uint32_t size;    /* bytes from one object to the next */
+	uint32_t objects; /* in one slab */
+	uint32_t order;   /* pages of a slab: 2^order */
+	uint32_t wasted;  /* bytes of a slab that no object uses */
+};
+
 /* ---- Heaps ---------------------------------------------------------------------------------------------------- */
+
+/* The size classes of kmalloc, see core/kmalloc.c. Policies with sizes of their own take no notice. */
+enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
+
+/* How kmalloc rounds requests. All zero: as Linux does. */
+struct sy_sizing {
+	enum sy_classes classes;
+	uint32_t align;  /* of every object at least: a power of two up to a page; 0: 8 */
+	bool exact_runs; /* large allocations take the pages that they need, not the whole block if that has more than 64 KiB */
+	size_t most;     /* larger requests are refused; 0: what the largest block holds. Of calls with slots only those that go straight
+	                  * to pages are */
+};
 
 struct sy_heap_config {
 	const struct sy_policy *policy;
@@ -142,7 +263,7 @@ struct sy_heap_config {
 	unsigned cpus;             /* 0: as many as slots; else the slots from this one on are more of those CPUs, in the same order */
 	unsigned slots, nodes;     /* 0: one slot; nodes: never fewer than the page allocator has */
 	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */
-	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of policy->tunables; start from sy_tunable_defaults */
+	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of the policy's; start from sy_heap_defaults */
 	struct sy_sizing sizing;   /* how kmalloc rounds */
 	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds of sy__now(); 0: objects wait for the next tick */
 };
@@ -159,6 +280,24 @@ struct sy_fault {
  * not name is default. False: see fault. Needs a C library below. */
 bool sy_spec_parse(struct sy_heap_config *, const char *spec, struct sy_fault *);
 
+/* Counters that the core keeps on slow paths only; read by anyone, written under the owner's rules. */
+struct sy_heap_counters {
+	uint64_t slab_pages, large_pages, metadata_pages; /* held now */
+	uint64_t held_peak;      /* most slab_pages + large_pages at any time */
+	uint64_t slab_pages_peak;
+	uint64_t taken_pages;    /* for slabs and large allocations, ever */
+	uint64_t page_requests;  /* asked of the page allocator */
+	uint64_t page_failures;  /* of these, refused */
+	uint64_t asked, asked_urgently; /* times the page allocator asked for memory; of these, lest a request fail */
+	uint64_t reclaimed_pages, reclaimed_urgently; /* given back when it asked; of these, when it asked lest a request fail */
+	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
+	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads (sy__count_slow) */
+	size_t slow_frees;       /* frees that left the fast path; the same */
+	size_t large_live_bytes; /* bytes asked for in large allocations that live now; in heaps of threads slots count them
+	                          * (sy__large_live) */
+	uint64_t deferred;       /* objects or slabs that wait for a grace period */
+};
+
 /* NULL when out of memory, or when a tunable is out of its range. */
 struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *);
 
@@ -166,35 +305,23 @@ struct sy_heap *sy_heap_create(struct sy_pages *, const struct sy_heap_config *)
  * destructor or a visitor of its walk, where the heap is one of threads. */
 bool sy_heap_destroy(struct sy_heap *);
 
+/* The policy that a heap was made with, and how its general allocation rounds. */
+const struct sy_policy *sy_heap_policy(const struct sy_heap *);
+const struct sy_sizing *sy_heap_sizing(const struct sy_heap *);
+
 /* General allocation. NULL: no memory, or larger than the largest block. A size of 0 gives a unique smallest object. */
-static inline void *sy_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	return heap->policy->kmalloc(heap, slot, size, flags, node);
-}
+void *sy_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node);
 
 /* Frees what sy_kmalloc returned, on any slot; NULL does nothing. */
-static inline void sy_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	if (sy__likely(object))
-		heap->policy->kfree(heap, slot, object);
-}
+void sy_kfree(struct sy_heap *heap, unsigned slot, void *object);
 
 /* Bytes that may be written to what sy_kmalloc returned (Linux: ksize). */
 size_t sy_usable_size(struct sy_heap *, const void *object);
 
-/* What sy_heap_tick does when something may be due. */
-void sy__heap_tick(struct sy_heap *);
-
 /* Lets time pass, up to sy__now(): frees what waited for a grace period that is over, and lets the policy do what it does
  * periodically. Two loads when nothing waits and the policy has no such work. A heap of threads does so by itself, now and then
  * when it is used. */
-static inline void sy_heap_tick(struct sy_heap *heap)
-{
-	uint64_t due = sy__time(&heap->tick_due);
-
-	if (sy__unlikely(__atomic_load_n(&heap->deferred_first, __ATOMIC_RELAXED) || (due && sy__now() >= due)))
-		sy__heap_tick(heap);
-}
+void sy_heap_tick(struct sy_heap *heap);
 
 /* Gives back every slab that holds no object, in per-CPU state too; pages given back. */
 uint64_t sy_heap_shrink(struct sy_heap *);
@@ -208,6 +335,16 @@ const char *sy_heap_check(struct sy_heap *);
 
 /* ---- Caches --------------------------------------------------------------------------------------------------- */
 
+/*
+ * Where a cache's slabs get their memory instead of the page allocator: device memory, memory that survives power cuts, …
+ * (Bonwick 1994, section 7.1). Called with no lock held; neither may call into the heap. Bytes are a power of two of pages.
+ */
+struct sy_page_supplier {
+	void *(*get_pages)(void *context, size_t bytes, unsigned flags); /* aligned to a page; enum sy_flags; NULL: there is none */
+	void (*free_pages)(void *context, void *memory, size_t bytes);
+	void *context;
+};
+
 struct sy_cache_config {
 	const char *name;    /* copied, at most SY_NAME_BYTES - 1 bytes of it */
 	size_t size, align;  /* bytes; align 0: the machine's word, else a power of two up to a page */
@@ -216,6 +353,30 @@ struct sy_cache_config {
 	void (*destructor)(void *object, size_t size);  /* or NULL */
 	const struct sy_page_supplier *supplier; /* NULL: the page allocator. Else it outlives the cache, whose objects only
 	                                          * sy_cache_free takes back. */
+};
+
+struct sy_cache_counts {
+	uint64_t slabs, partial_slabs, full_slabs, empty_slabs; /* partial, full and empty add up to slabs */
+	uint64_t pages;           /* in slabs */
+	uint64_t objects;         /* room in all slabs */
+	uint64_t objects_in_use;  /* held by the client */
+	uint64_t objects_cached;  /* free, kept in per-CPU state */
+	uint64_t allocations;     /* since creation; 0: the policy keeps no count */
+	uint64_t idle_slabs;      /* of the empty ones, those that the policy keeps apart: /proc/slabinfo counts the rest as active */
+	uint64_t objects_shared;  /* of those cached, in the arrays that the CPUs of a node share (<sharedavail>) */
+	/* Fixed at creation; 0: the policy has no such thing. A slab may be smaller where memory is short. */
+	uint32_t slab_objects, slab_pages; /* of a slab; 0: caches share their pages */
+	uint32_t limit, batchcount, shared; /* of per-CPU queues, in the sense of slabinfo's tunables */
+};
+
+/* What a cache is. One that several have created by merging has the name of its first creation. */
+struct sy_cache_description {
+	const char *name;     /* there as long as the cache is */
+	uint32_t object_size; /* bytes that the client may use */
+	uint32_t size;        /* bytes from one object to the next */
+	uint32_t align;       /* bytes */
+	uint32_t flags;       /* enum sy_cache_flags */
+	uint32_t users;       /* how many creations share it */
 };
 
 /* NULL: no memory or impossible (size 0, size beyond the largest block, align no power of two or beyond a page, a supplier
@@ -227,21 +388,18 @@ struct sy_cache *sy_cache_create(struct sy_heap *, const struct sy_cache_config 
 bool sy_cache_destroy(struct sy_cache *, uint64_t *alive);
 
 /* An object, constructed if the cache has a constructor. Node is SY_ANY_NODE or a memory node. NULL: no memory. Costs what the
- * policy costs, called by a pointer. Linux: kmem_cache_alloc_node(). */
-static inline void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return cache->policy->cache_alloc(cache, slot, flags, node);
-}
+ * policy costs, and two jumps. Linux: kmem_cache_alloc_node(). */
+void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node);
 
 /* Gives an object, not NULL, back to the cache that it is from, in constructed state if that has a constructor; on any slot.
  * Costs what the policy costs. Linux: kmem_cache_free(). */
-static inline void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	cache->policy->cache_free(cache, slot, object);
-}
+void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object);
 
 /* Gives back every slab of the cache that holds no object, in per-CPU state too; pages given back. Linux: kmem_cache_shrink(). */
 uint64_t sy_cache_shrink(struct sy_cache *);
+
+/* Tells what a cache is. */
+void sy_cache_describe(const struct sy_cache *, struct sy_cache_description *);
 
 /* Tells how many slabs and objects there are: in use, and free in whose keeping. Linux: a line of /proc/slabinfo. */
 void sy_cache_count(struct sy_cache *, struct sy_cache_counts *);
@@ -367,4 +525,8 @@ bool sy_heap_walk(struct sy_heap *, const struct sy_visitor *);
 #ifdef __cplusplus
 }
 #endif
+
+/* The headers of kmem.h, the kernel port and malloc still find the core's own types through this one. */
+#include "core/types.h"
+
 #endif

@@ -150,8 +150,8 @@ public:
 	}
 
 	explicit memory_resource(sy_heap *on, std::pmr::memory_resource *upstream = std::pmr::new_delete_resource()) noexcept
-	    : heap_(on), upstream_(upstream), align_(on->sizing.align > least_align ? on->sizing.align : least_align),
-	      most_(on->sizing.most && on->sizing.most < largest ? on->sizing.most : largest)
+	    : heap_(on), upstream_(upstream), align_(sy_heap_sizing(on)->align > least_align ? sy_heap_sizing(on)->align : least_align),
+	      most_(sy_heap_sizing(on)->most && sy_heap_sizing(on)->most < largest ? sy_heap_sizing(on)->most : largest)
 	{
 	}
 

@@ -2,7 +2,7 @@
 #ifndef REPLAY_IMAGE_H
 #define REPLAY_IMAGE_H
 
-#include "replay/scratch.h"
+#include "programs/scratch.h"
 
 #define IMAGE_EVENTS 400
 #define IMAGE_HANDLES 48

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include <slabyard/slabyard.h>
+
 #include "check.h"
 #include "core/platform.h"
 #include "malloc/kept.h"

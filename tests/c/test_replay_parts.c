@@ -4,7 +4,7 @@
  */
 #include "check.h"
 #include "replay/exact.h"
-#include "replay/histogram.h"
+#include "programs/histogram.h"
 
 /* ---- Histogram ------------------------------------------------------------------------------------------------ */
 

@@ -138,7 +138,7 @@ def test_the_replay_of_a_whole_boot_agrees_with_the_kernel(allocator: str, tmp_p
 @UM
 @pytest.mark.parametrize("allocator", OURS)
 def test_a_kernels_calls_made_again_hold_the_same_pages(allocator: str) -> None:
-    found = fidelity.relive(plan(allocator, "hackbench"))
+    found = fidelity.replay_log(plan(allocator, "hackbench"))
     assert found.trouble == [] and found.calls > 100_000, found
     assert found.agrees and found.requests > 200 and found.apart == 0, found
 

@@ -16,10 +16,10 @@ from slabyard.kernels import build, fidelity, guest, kinds, machine, run, source
 from slabyard.base.table import render
 
 
-def relive(tmp_path: Path, lines: list[str], allocator: str = "slub", records: int | None = None, *more: str) -> Any:
+def replay_log(tmp_path: Path, lines: list[str], allocator: str = "slub", records: int | None = None, *more: str) -> Any:
     log = tmp_path / "log"
     log.write_text("".join(f"{line}\n" for line in lines))
-    argv = [programs.program("slabyard-replay"), "--relive", str(log), "--records", str(len(lines) if records is None else records)]
+    argv = [programs.program("slabyard-replay"), "--kernel-log", str(log), "--records", str(len(lines) if records is None else records)]
     return programs.run_json([*argv, "--allocator", allocator, *more])
 
 
@@ -29,30 +29,30 @@ CREATE = "1000 0 create c0 64 8 0 0 of_64"
 
 @pytest.mark.parametrize("allocator", ["slub", "slab", "slqb", "bonwick", "sunos4"])
 def test_a_log_is_lived_again(tmp_path: Path, allocator: str) -> None:
-    held = relive(tmp_path, [CREATE, *OBJECTS], allocator)
+    held = replay_log(tmp_path, [CREATE, *OBJECTS], allocator)
     assert held["unknown_frees"] == 0 and held["slab_pages"] >= 2
     frees = [line.replace("alloc", "free").rsplit(" ", 2)[0] for line in OBJECTS]
     emptied = [CREATE, *OBJECTS, *frees, "3000 0 tick", "3001 0 give", "3002 0 shrink c0", "3003 0 destroy c0"]
-    assert relive(tmp_path, emptied, allocator)["slab_pages"] <= held["slab_pages"]
+    assert replay_log(tmp_path, emptied, allocator)["slab_pages"] <= held["slab_pages"]
 
 
 def test_what_a_log_counts_to_the_page(tmp_path: Path) -> None:
-    assert relive(tmp_path, [CREATE, *OBJECTS[:64]])["slab_pages"] == 1
-    assert relive(tmp_path, [CREATE, *OBJECTS[:64], *OBJECTS[64:]])["slab_pages"] == 2
-    assert relive(tmp_path, [CREATE, *OBJECTS], records=65)["slab_pages"] == 1
+    assert replay_log(tmp_path, [CREATE, *OBJECTS[:64]])["slab_pages"] == 1
+    assert replay_log(tmp_path, [CREATE, *OBJECTS[:64], *OBJECTS[64:]])["slab_pages"] == 2
+    assert replay_log(tmp_path, [CREATE, *OBJECTS], records=65)["slab_pages"] == 1
     general = [*(f"{i} 1 kmalloc 4096 {i + 1:x}000 cc0 -1" for i in range(8)), "9 0 kmalloc 40000 f000 cc0 -1"]
     general += ["10 1 kfree f000", "11 0 kfree 77"]
-    told = relive(tmp_path, general, "slub", None, "--cpus", "2")
+    told = replay_log(tmp_path, general, "slub", None, "--cpus", "2")
     assert told["slab_pages"] == 8 and told["large_pages"] == 0 and told["unknown_frees"] == 1
 
 
 def test_slabs_wait_for_the_grace_periods_of_the_log(tmp_path: Path) -> None:
     lines = ["1 0 create c0 4096 8 2 0 safe", *(f"{i} 0 alloc c0 {i:x}000 cc0 -1" for i in range(2, 50))]
     lines += [f"{60 + i} 0 free c0 {i:x}000" for i in range(2, 50)]
-    waiting = relive(tmp_path, [*lines, "200 0 shrink c0"])["slab_pages"]
-    assert relive(tmp_path, [*lines, "200 0 shrink c0", "201 0 grace 0"])["slab_pages"] < waiting
+    waiting = replay_log(tmp_path, [*lines, "200 0 shrink c0"])["slab_pages"]
+    assert replay_log(tmp_path, [*lines, "200 0 shrink c0", "201 0 grace 0"])["slab_pages"] < waiting
     with pytest.raises(UserError, match="nothing waits for a grace period"):
-        relive(tmp_path, ["1 0 grace 0"])
+        replay_log(tmp_path, ["1 0 grace 0"])
 
 
 def test_pages_are_where_the_kernel_had_them(tmp_path: Path) -> None:
@@ -60,28 +60,28 @@ def test_pages_are_where_the_kernel_had_them(tmp_path: Path) -> None:
     big = [f"{i} 0 kmalloc 1024 {i:x}000 cc0 -1" for i in range(1, 33)]
     pages = ["0 0 pages 8000 2 0", "0 0 pages 4000 2 0"]
     lines = [pages[0], *big[:16], pages[1], *big[16:]]  # a chunk holds 16
-    told = relive(tmp_path, lines, "sunos4")
+    told = replay_log(tmp_path, lines, "sunos4")
     assert (told["page_requests"], told["page_requests_apart"], told["slab_pages"]) == (2, 0, 8)
     holes = [*lines, "40 0 kfree 1000", "41 0 kfree 11000", "42 0 kmalloc 1024 99000 cc0 -1"]
     emptied = [f"{50 + i} 0 kfree {i:x}000" for i in range(2, 17)]  # the upper chunk, of whose objects only the first is gone
-    assert relive(tmp_path, [*holes, *emptied], "sunos4")["slab_pages"] == 4
+    assert replay_log(tmp_path, [*holes, *emptied], "sunos4")["slab_pages"] == 4
     upper_last = [line.replace("8000", "2000") for line in holes]
-    assert relive(tmp_path, [*upper_last, *emptied], "sunos4")["slab_pages"] == 8
+    assert replay_log(tmp_path, [*upper_last, *emptied], "sunos4")["slab_pages"] == 8
 
 
 def test_requests_that_only_one_side_makes_are_counted(tmp_path: Path) -> None:
     refused = [CREATE, "1 0 pages - 0 0", "1 0 alloc c0 0 cc0 -1", "2 0 pages 7 0 0", "2 0 alloc c0 10 cc0 -1"]
-    told = relive(tmp_path, refused)
+    told = replay_log(tmp_path, refused)
     assert (told["page_requests"], told["page_requests_apart"], told["slab_pages"]) == (2, 0, 1)
     more = [CREATE, "1 0 pages 7 0 0", "1 0 pages 8 0 0", OBJECTS[0]]
-    assert relive(tmp_path, more)["page_requests_apart"] == 1
+    assert replay_log(tmp_path, more)["page_requests_apart"] == 1
     other_order = [CREATE, "1 0 pages 8 3 0", OBJECTS[0]]
-    assert relive(tmp_path, other_order)["page_requests_apart"] == 2
+    assert replay_log(tmp_path, other_order)["page_requests_apart"] == 2
     twice = [CREATE, "1 0 pages 7 0 0", *OBJECTS[:64], "1 0 pages 7 0 0", OBJECTS[64]]
-    assert relive(tmp_path, twice)["page_requests_apart"] == 1
-    assert relive(tmp_path, [CREATE, *OBJECTS])["page_requests_apart"] == 0  # a log from before there were such lines
+    assert replay_log(tmp_path, twice)["page_requests_apart"] == 1
+    assert replay_log(tmp_path, [CREATE, *OBJECTS])["page_requests_apart"] == 0  # a log from before there were such lines
     with pytest.raises(UserError, match="no call takes so many blocks"):
-        relive(tmp_path, [f"{i} 0 pages {i} 0 0" for i in range(17)])
+        replay_log(tmp_path, [f"{i} 0 pages {i} 0 0" for i in range(17)])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_requests_that_only_one_side_makes_are_counted(tmp_path: Path) -> None:
 )
 def test_a_log_that_cannot_be_is_refused(tmp_path: Path, lines: list[str], records: int, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        relive(tmp_path, lines, records=records)
+        replay_log(tmp_path, lines, records=records)
 
 
 SLABINFO = """\
@@ -144,14 +144,14 @@ def test_a_boot_that_logs_its_calls(tree: Path) -> None:
     spec = kinds.parse("slabyard:slub")
     kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
     plan = run.Plan(spec, kernel, workloads.parse("boot"), machine.Hardware(), 10)
-    found = fidelity.relive(plan)
+    found = fidelity.replay_log(plan)
     assert (found.calls, found.slab, found.large) == (2, (1, 1), (0, 0)) and found.agrees
     assert (found.requests, found.apart) == (0, 0)
-    assert fidelity.relived_tables([found])[0].rows == [["slabyard:slub", "boot", 2, 1, 1, 0, 0, 0, 0]]
-    assert fidelity.relived_tables([]) == []
+    assert fidelity.log_tables([found])[0].rows == [["slabyard:slub", "boot", 2, 1, 1, 0, 0, 0, 0]]
+    assert fidelity.log_tables([]) == []
     lossy = run.Plan(kinds.Spec("slabyard", spec.kind, ("lossy",)), kernel, plan.job, plan.hardware, 10)
     with pytest.raises(UserError, match="lost 7 calls"):
-        fidelity.relive(lossy)
+        fidelity.replay_log(lossy)
     with pytest.raises(UserError, match="is none on slabyard"):
         fidelity._end(machine.Outcome({}, "", []))
 

@@ -320,7 +320,7 @@ def _fidelity(options: argparse.Namespace) -> int:
     jobs = _jobs(options.workloads.split(","))
     _check_buffer(options.trace_buffer, hardware)
     agreements: list[fidelity.Agreement] = []
-    relived: list[fidelity.Relived] = []
+    replayed: list[fidelity.LogReplay] = []
     ours = sum(bool(spec.kind.chooser) for spec in specs)
     with Progress(len(jobs) * (len(specs) + ours)) as progress, tempfile.TemporaryDirectory(prefix="slabyard-fidelity-") as folder:
         progress.stage(f"traces of {len(specs)} kernel{'s' if len(specs) > 1 else ''}")
@@ -331,16 +331,16 @@ def _fidelity(options: argparse.Namespace) -> int:
                 agreements.append(fidelity.measure(plan, options.trace_buffer, Path(folder) / "t.parquet"))
                 progress.step(f"{job.name} on {spec.text}: traced and replayed")
                 if spec.kind.chooser:
-                    relived.append(fidelity.relive(plan))
-                    progress.step(f"{job.name} on {spec.text}: relived")
+                    replayed.append(fidelity.replay_log(plan))
+                    progress.step(f"{job.name} on {spec.text}: its log is replayed")
     if options.format == "json":
-        print(to_json({"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in relived]}), end="")
+        print(to_json({"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in replayed]}), end="")
     else:
-        print(render([*fidelity.tables(agreements), *fidelity.relived_tables(relived)], options.format), end="")
-    both: list[fidelity.Agreement | fidelity.Relived] = [*agreements, *relived]
+        print(render([*fidelity.tables(agreements), *fidelity.log_tables(replayed)], options.format), end="")
+    both: list[fidelity.Agreement | fidelity.LogReplay] = [*agreements, *replayed]
     statuses = [_status(one.allocator, one.workload, one.trouble) for one in both]
     statuses += [_lacking(f"the trace of {one.workload} on {one.allocator}", one.incomplete) for one in agreements]
-    return max(*statuses, DONE if all(one.agrees for one in relived) else REGRESSION)
+    return max(*statuses, DONE if all(one.agrees for one in replayed) else REGRESSION)
 
 
 def _flame(options: argparse.Namespace) -> int:

@@ -70,7 +70,7 @@ def measure(plan: run.Plan, buffer: int, trace: Path) -> Agreement:
 
 
 @dataclass(frozen=True)
-class Relived:
+class LogReplay:
     """A log of calls, made again: how many there were, pages of slabs and of large allocations in the kernel and in the replay; how often
     a call was given pages (or refused), and how many such requests only one of both made, or could not be met at the same place."""
 
@@ -89,14 +89,14 @@ class Relived:
         return self.slab[0] == self.slab[1] and self.large[0] == self.large[1]
 
 
-def relive(plan: run.Plan) -> Relived:
+def replay_log(plan: run.Plan) -> LogReplay:
     """Boots a kernel on slabyard that logs its calls, and makes them again. UserError where some were lost."""
     found: list[dict[str, Any]] = []
     hardware = plan.hardware
     about = ["--allocator", replay_spec(plan.spec.text), "--cpus", str(hardware.cpus), "--nodes", str(hardware.nodes)]
 
     def replay(outcome: machine.Outcome) -> None:
-        argv = [programs.program("slabyard-replay"), "--relive", str(outcome.calls), *about]
+        argv = [programs.program("slabyard-replay"), "--kernel-log", str(outcome.calls), *about]
         found.append(programs.run_json([*argv, "--records", _end(outcome)[0]]))
 
     done = run.once(dataclasses.replace(plan, calls=True), look=replay)
@@ -107,7 +107,7 @@ def relive(plan: run.Plan) -> Relived:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: the log frees {found[0]['unknown_frees']:,} objects that it never allocated")
     pages = [(there, found[0][kind]) for there, kind in zip(kernel, ("slab_pages", "large_pages"), strict=False)]
     requests, apart = found[0]["page_requests"], found[0]["page_requests_apart"]
-    return Relived(plan.spec.text, plan.job.name, records - requests, pages[0], pages[1], requests, apart, done.trouble)
+    return LogReplay(plan.spec.text, plan.job.name, records - requests, pages[0], pages[1], requests, apart, done.trouble)
 
 
 def _end(outcome: machine.Outcome) -> list[str]:
@@ -145,21 +145,21 @@ def _replayed_sizes(exact: dict[str, Any]) -> Counter[int]:
 
 # ---- What comes out --------------------------------------------------------------------------------------------------------------
 
-RELIVED_LEGEND = (
+LOG_LEGEND = (
     "Every call that the kernel logged, made again: what it held then, in pages, and what the replay holds. page requests: those of these "
     "calls, each served with the same page frames in the replay; apart: requests that only one of both made."
 )
 
 
-def relived_tables(found: Sequence[Relived]) -> list[Table]:
+def log_tables(found: Sequence[LogReplay]) -> list[Table]:
     """A row for each boot whose calls were made again; no table where there was none."""
     columns = ["allocator", "workload", "calls", "slab pages", "replay", "large pages", "replay", "page requests", "apart"]
     rows: list[list[Cell]] = [[one.allocator, one.workload, one.calls, *one.slab, *one.large, one.requests, one.apart] for one in found]
-    notes = [RELIVED_LEGEND, *_logs(found)]
+    notes = [LOG_LEGEND, *_logs(found)]
     return [Table("", columns, rows, notes=notes)] if rows else []
 
 
-def _logs(found: Sequence[Agreement | Relived]) -> list[str]:
+def _logs(found: Sequence[Agreement | LogReplay]) -> list[str]:
     return [f"The log of {one.allocator} under {one.workload} has: {line}" for one in found for line in dict.fromkeys(one.trouble)]
 
 

@@ -1,7 +1,7 @@
-/* What is wrong, in one line for the user. Every function of the replay program that can be refused returns false (or NULL)
+/* What is wrong, in one line for the user. Every function of the programs that can be refused returns false (or NULL)
  * after a call of refuse(), and main() prints the line and exits with status 2. */
-#ifndef REPLAY_FAULT_H
-#define REPLAY_FAULT_H
+#ifndef PROGRAMS_FAULT_H
+#define PROGRAMS_FAULT_H
 
 #include <stdarg.h>
 #include <stdbool.h>

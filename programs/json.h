@@ -1,6 +1,6 @@
 /* Writing JSON: values in order of the calls, one line per member of the two outer levels. See json.c. */
-#ifndef REPLAY_JSON_H
-#define REPLAY_JSON_H
+#ifndef PROGRAMS_JSON_H
+#define PROGRAMS_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

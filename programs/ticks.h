@@ -5,8 +5,8 @@
  * Reading the clock costs time itself: its median over many empty pairs is taken off every sample, down to 0. Virtual machines
  * may count in steps of several nanoseconds, below which no sample tells anything: `resolution`.
  */
-#ifndef REPLAY_TICKS_H
-#define REPLAY_TICKS_H
+#ifndef PROGRAMS_TICKS_H
+#define PROGRAMS_TICKS_H
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Allocator specs: policy[:tunable=value[,tunable=value...]], malloc:system, malloc:/path/lib.so. See spec.c. */
-#ifndef REPLAY_SPEC_H
-#define REPLAY_SPEC_H
+#ifndef PROGRAMS_SPEC_H
+#define PROGRAMS_SPEC_H
 
 #include <slabyard/slabyard.h>
 
@@ -15,6 +15,9 @@ struct spec {
 
 /* False: see fault. The text must outlive the spec. */
 bool spec_parse(struct spec *, const char *text, struct fault *);
+
+/* The policy's name, or "malloc". */
+const char *spec_name(const struct spec *);
 
 /* What every policy offers, as a JSON list. */
 void spec_list(struct json *);

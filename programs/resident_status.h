@@ -3,8 +3,8 @@
  *
  * The most so far can be made to begin anew (clear_refs of proc(5)); where the system refuses, it is that of the whole process.
  */
-#ifndef REPLAY_RESIDENT_STATUS_H
-#define REPLAY_RESIDENT_STATUS_H
+#ifndef PROGRAMS_RESIDENT_STATUS_H
+#define PROGRAMS_RESIDENT_STATUS_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  *   slub   slub:min_partial=0,max_order=1  a policy, as the library parses it (library/spec.c)
  *   malloc:system   malloc:/path/lib.so    the C library's malloc, or that of a library
  *
- * Lists and geometry come from the policies' own tables (struct sy_policy, struct sy_tunable): this file names no policy.
+ * Lists and geometry come from the policies' own tables (sy_policy_describe): this file names no policy.
  */
 #include "spec.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library/spec.h"
+#include "library/lab.h"
 #include "options.h"
 
 #define MALLOC_PREFIX "malloc:"
@@ -44,6 +44,15 @@ bool spec_parse(struct spec *spec, const char *text, struct fault *fault)
 	return true;
 }
 
+const char *spec_name(const struct spec *spec)
+{
+	struct sy_policy_description is = { .name = "malloc" };
+
+	if (spec->policy)
+		sy_policy_describe(spec->policy, &is);
+	return is.name;
+}
+
 /* ---- Lists ---------------------------------------------------------------------------------------------------- */
 
 static void list_tunable(struct json *json, const struct sy_tunable *tunable)
@@ -72,15 +81,18 @@ static void list_tunable(struct json *json, const struct sy_tunable *tunable)
 
 void spec_list(struct json *json)
 {
+	struct sy_policy_description is;
+
 	json_array(json, NULL);
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
+		sy_policy_describe(*at, &is);
 		json_object(json, NULL);
-		json_string(json, "name", (*at)->name);
-		json_string(json, "summary", (*at)->summary);
-		json_string(json, "paper", (*at)->paper);
+		json_string(json, "name", is.name);
+		json_string(json, "summary", is.summary);
+		json_string(json, "paper", is.paper);
 		json_array(json, "tunables");
-		for (unsigned i = 0; i < (*at)->tunable_count; i++)
-			list_tunable(json, &(*at)->tunables[i]);
+		for (unsigned i = 0; i < is.tunable_count; i++)
+			list_tunable(json, &is.tunables[i]);
 		json_array_end(json);
 		json_object_end(json);
 	}
@@ -95,8 +107,8 @@ static bool geometry_of(const struct spec *spec, unsigned cpus, const char *text
 
 	if (!number_whole(text, 1, most, size))
 		return refuse(fault, "%s is no object size: give bytes, 1 to %" PRIu64, text, most);
-	if (!spec->policy->geometry(spec->tunables, cpus, (size_t)*size, geometry))
-		return refuse(fault, "no slab of %s holds objects of %s bytes", spec->policy->name, text);
+	if (!sy_lab_geometry(spec->policy, spec->tunables, cpus, (size_t)*size, geometry))
+		return refuse(fault, "no slab of %s holds objects of %s bytes", spec_name(spec), text);
 	return true;
 }
 
@@ -106,9 +118,9 @@ bool spec_geometry(struct json *json, const struct spec *spec, unsigned cpus, ch
 	struct sy_geometry geometry;
 	uint64_t size;
 
-	if (!spec->policy || !spec->policy->geometry)
+	if (!spec->policy || !sy_lab_has_geometry(spec->policy))
 		return refuse(fault, "%s has no slabs of one size of object, hence no geometry",
-		              spec->policy ? spec->policy->name : "malloc");
+		              spec_name(spec));
 	if (!count)
 		return refuse(fault, "geometry of which sizes? Give object sizes in bytes");
 	for (int i = 0; i < count; i++)

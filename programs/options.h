@@ -1,6 +1,6 @@
 /* The words of a command line of ours, and numbers in them. See options.c. */
-#ifndef REPLAY_OPTIONS_H
-#define REPLAY_OPTIONS_H
+#ifndef PROGRAMS_OPTIONS_H
+#define PROGRAMS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /*
- * Relives the log of a kernel that runs on slabyard: every call of the core that it made, made again here, one after the other.
+ * Replays the log of a kernel that runs on slabyard: every call of the core that it made, made again here, one after the other.
  *
  * The kernel was booted with slabyard.log=1, and /proc/slabyard_log has a line for each call (ports/linux/log.c says what is in
  * it). Nothing has to be inferred, as of a trace: caches are created and destroyed when they were, bulk calls are there one by
@@ -7,7 +7,7 @@
  * pages after them; whatever differs is an error, of the port, of the log or of the core's independence from what is below it.
  *
  * Pages are where they were: a `pages` line tells what the kernel's page allocator gave a call, and the call gets the same
- * frame here (core/pages/place.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through
+ * frame here (a placer of library/lab.h), or nothing where there was nothing. So a policy that goes by addresses finds its way through
  * the same ones, and a request that the log does not have, or that asks for another size, is noticed: such requests are
  * counted, and get any pages. Bookkeeping has a zone of its own. Logs without these lines are from before there were any; pages
  * are any, then.
@@ -18,18 +18,14 @@
  * clock is finer than that of the log. Slots are the kernel's CPUs; what several CPUs did at once is done in the order of the
  * log, so that to the page two runs agree on one CPU alone.
  */
-#include "relive.h"
+#include "kernel_log.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/deferred.h"
-#include "core/page_interface.h"
-#include "core/here.h"
-#include "core/pages/pages.h"
-#include "core/pages/place.h"
+#include "library/lab.h"
 
 #define NODE_PAGES ((uint64_t)1 << 22) /* of every node; address space, not memory */
 #define MOST_GIVEN 16u                 /* blocks that one call takes */
@@ -130,11 +126,11 @@ struct given {
 	unsigned count, taken;
 };
 
-struct relive {
+struct log_replay {
 	const struct spec *spec;
 	struct sy_pages *pages;
 	struct sy_heap *heap;
-	struct sy__placer placer;
+	struct sy_lab_placer placer;
 	struct table objects, caches;
 	struct given given[SY_MAX_SLOTS];
 	unsigned slots, nodes;
@@ -151,9 +147,9 @@ static uint64_t clock_of_log(void)
 }
 
 /* What the log has for the request, if it is the same request. */
-static struct sy_page *as_given(struct relive *relive, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
+static struct sy_page *as_given(struct log_replay *replay, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
 {
-	struct given *given = &relive->given[relive->slot];
+	struct given *given = &replay->given[replay->slot];
 	struct sy_page *page = NULL;
 
 	if (given->taken < given->count && given->blocks[given->taken].order == order) {
@@ -162,22 +158,22 @@ static struct sy_page *as_given(struct relive *relive, unsigned slot, unsigned o
 
 		if (frame == NOTHING)
 			return NULL;
-		if (frame < NODE_PAGES && there < relive->nodes)
-			page = sy__block_take_at(relive->pages, there * NODE_PAGES + frame, order, use);
+		if (frame < NODE_PAGES && there < replay->nodes)
+			page = sy_lab_take_at(replay->pages, there * NODE_PAGES + frame, order, use);
 	}
 	if (page)
 		return page;
-	relive->apart += relive->requests != 0;
-	return sy__block_take(relive->pages, slot, order, flags, node, use);
+	replay->apart += replay->requests != 0;
+	return sy_lab_take_any(replay->pages, slot, order, flags, node, use);
 }
 
 static struct sy_page *place(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
 {
-	struct relive *relive = context;
+	struct log_replay *replay = context;
 
 	if (use == SY_USE_METADATA) /* whatever may be moved is served from the zone for that, on the first node */
-		return sy__block_take(relive->pages, slot, order, flags | SY_MOVABLE, 0, use);
-	return as_given(relive, slot, order, flags, node, use);
+		return sy_lab_take_any(replay->pages, slot, order, flags | SY_MOVABLE, 0, use);
+	return as_given(replay, slot, order, flags, node, use);
 }
 
 static void construct(void *object, size_t size)
@@ -186,38 +182,38 @@ static void construct(void *object, size_t size)
 	(void)size;
 }
 
-static bool start(struct relive *relive, struct fault *fault)
+static bool start(struct log_replay *replay, struct fault *fault)
 {
-	struct sy_pages_config pages = { .zone_count = relive->nodes + 1, .slots = relive->slots, .pageblock_order = 9 };
+	struct sy_pages_config pages = { .zone_count = replay->nodes + 1, .slots = replay->slots, .pageblock_order = 9 };
 	struct sy_heap_config heap;
 
-	for (unsigned i = 0; i < relive->nodes; i++)
+	for (unsigned i = 0; i < replay->nodes; i++)
 		pages.zones[i] = (struct sy_zone_config){ .name = "Normal", .node = i, .start_page = i * NODE_PAGES,
 			                                  .pages = NODE_PAGES };
-	pages.zones[relive->nodes] = (struct sy_zone_config){ .name = "Movable", .start_page = relive->nodes * NODE_PAGES,
+	pages.zones[replay->nodes] = (struct sy_zone_config){ .name = "Movable", .start_page = replay->nodes * NODE_PAGES,
 		                                              .pages = NODE_PAGES };
-	sy_heap_defaults(relive->spec->policy, &heap);
-	heap.slots = relive->slots;
-	heap.nodes = relive->nodes;
-	memcpy(heap.tunables, relive->spec->tunables, sizeof heap.tunables);
+	sy_heap_defaults(replay->spec->policy, &heap);
+	heap.slots = replay->slots;
+	heap.nodes = replay->nodes;
+	memcpy(heap.tunables, replay->spec->tunables, sizeof heap.tunables);
 	sy_platform_set_clock(clock_of_log);
-	relive->pages = sy_pages_create(&pages);
-	relive->placer = (struct sy__placer){ place, relive };
-	if (relive->pages) {
-		sy__pages_set_placer(relive->pages, &relive->placer);
-		relive->heap = sy_heap_create(relive->pages, &heap);
+	replay->pages = sy_pages_create(&pages);
+	replay->placer = (struct sy_lab_placer){ place, replay };
+	if (replay->pages) {
+		sy_lab_set_placer(replay->pages, &replay->placer);
+		replay->heap = sy_heap_create(replay->pages, &heap);
 	}
-	return relive->heap || refuse(fault, "no memory for the machine of the log");
+	return replay->heap || refuse(fault, "no memory for the machine of the log");
 }
 
-static void stop(struct relive *relive)
+static void stop(struct log_replay *replay)
 {
-	if (relive->heap)
-		sy_heap_destroy(relive->heap);
-	if (relive->pages)
-		sy_pages_destroy(relive->pages);
-	free(relive->objects.pairs);
-	free(relive->caches.pairs);
+	if (replay->heap)
+		sy_heap_destroy(replay->heap);
+	if (replay->pages)
+		sy_pages_destroy(replay->pages);
+	free(replay->objects.pairs);
+	free(replay->caches.pairs);
 }
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------- */
@@ -240,176 +236,162 @@ static unsigned flags_of(const char *gfp)
 	return (bits & GFP_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (bits & GFP_THISNODE ? SY_THISNODE : 0u);
 }
 
-static bool remember(struct relive *relive, struct table *table, const char *address, void *value, struct fault *fault)
+static bool remember(struct log_replay *replay, struct table *table, const char *address, void *value, struct fault *fault)
 {
 	if (!value)
-		return refuse(fault, "line %" PRIu64 " of the log: there is no memory for what the kernel got", relive->lines);
+		return refuse(fault, "line %" PRIu64 " of the log: there is no memory for what the kernel got", replay->lines);
 	return put(table, hexadecimal(address), value) || refuse(fault, "no memory for the objects of the log");
 }
 
-static struct sy_cache *cache_of(const struct relive *relive, const char *address, struct fault *fault)
+static struct sy_cache *cache_of(const struct log_replay *replay, const char *address, struct fault *fault)
 {
-	struct sy_cache *cache = get(&relive->caches, hexadecimal(address));
+	struct sy_cache *cache = get(&replay->caches, hexadecimal(address));
 
 	if (!cache)
-		refuse(fault, "line %" PRIu64 " of the log: the cache %s was never created", relive->lines, address);
+		refuse(fault, "line %" PRIu64 " of the log: the cache %s was never created", replay->lines, address);
 	return cache;
 }
 
-static bool create(struct relive *relive, const struct line *line, struct fault *fault)
+static bool create(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
 	struct sy_cache_config config = { .name = line->count > 6 ? line->words[6] : "", .size = (size_t)strtoull(line->words[2], NULL, 10),
 		                          .align = (size_t)strtoull(line->words[3], NULL, 10),
 		                          .flags = (unsigned)hexadecimal(line->words[4]),
 		                          .constructor = strcmp(line->words[5], "0") ? construct : NULL };
 
-	return remember(relive, &relive->caches, line->words[1], sy_cache_create(relive->heap, &config), fault);
+	return remember(replay, &replay->caches, line->words[1], sy_cache_create(replay->heap, &config), fault);
 }
 
-static bool destroy(struct relive *relive, const struct line *line, struct fault *fault)
+static bool destroy(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+	struct sy_cache *cache = cache_of(replay, line->words[1], fault);
 
 	if (!cache)
 		return false;
-	take(&relive->caches, hexadecimal(line->words[1]));
+	take(&replay->caches, hexadecimal(line->words[1]));
 	return sy_cache_destroy(cache, NULL) ||
-	       refuse(fault, "line %" PRIu64 " of the log: the cache has objects that the kernel had freed", relive->lines);
+	       refuse(fault, "line %" PRIu64 " of the log: the cache has objects that the kernel had freed", replay->lines);
 }
 
-static bool shrink(struct relive *relive, const struct line *line, struct fault *fault)
+static bool shrink(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+	struct sy_cache *cache = cache_of(replay, line->words[1], fault);
 
-	if (cache && cache->policy->shrink)
-		cache->policy->shrink(cache);
+	if (cache)
+		sy_cache_shrink(cache);
 	return cache;
 }
 
-static bool alloc(struct relive *relive, const struct line *line, struct fault *fault)
+static bool alloc(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
+	struct sy_cache *cache = cache_of(replay, line->words[1], fault);
 	void *object = cache ? sy_cache_alloc(cache, line->slot, flags_of(line->words[3]), atoi(line->words[4])) : NULL;
 
 	if (cache && object && !hexadecimal(line->words[2])) /* the kernel got none: for want of bookkeeping, which is not logged */
 		sy_cache_free(cache, line->slot, object);
-	return cache && (!hexadecimal(line->words[2]) || remember(relive, &relive->objects, line->words[2], object, fault));
+	return cache && (!hexadecimal(line->words[2]) || remember(replay, &replay->objects, line->words[2], object, fault));
 }
 
-static bool free_object(struct relive *relive, const struct line *line, struct fault *fault)
+static bool free_object(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	struct sy_cache *cache = cache_of(relive, line->words[1], fault);
-	void *object = take(&relive->objects, hexadecimal(line->words[2]));
+	struct sy_cache *cache = cache_of(replay, line->words[1], fault);
+	void *object = take(&replay->objects, hexadecimal(line->words[2]));
 
-	relive->unknown += !object;
+	replay->unknown += !object;
 	if (cache && object)
 		sy_cache_free(cache, line->slot, object);
 	return cache;
 }
 
-static bool general_alloc(struct relive *relive, const struct line *line, struct fault *fault)
+static bool general_alloc(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
 	size_t bytes = (size_t)strtoull(line->words[1], NULL, 10);
-	void *object = sy_kmalloc(relive->heap, line->slot, bytes, flags_of(line->words[3]), atoi(line->words[4]));
+	void *object = sy_kmalloc(replay->heap, line->slot, bytes, flags_of(line->words[3]), atoi(line->words[4]));
 
 	if (hexadecimal(line->words[2]))
-		return remember(relive, &relive->objects, line->words[2], object, fault);
-	sy_kfree(relive->heap, line->slot, object);
+		return remember(replay, &replay->objects, line->words[2], object, fault);
+	sy_kfree(replay->heap, line->slot, object);
 	return true;
 }
 
-static bool general_free(struct relive *relive, const struct line *line, struct fault *fault)
+static bool general_free(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	void *object = take(&relive->objects, hexadecimal(line->words[1]));
+	void *object = take(&replay->objects, hexadecimal(line->words[1]));
 
 	(void)fault;
-	relive->unknown += !object;
-	sy_kfree(relive->heap, line->slot, object);
+	replay->unknown += !object;
+	sy_kfree(replay->heap, line->slot, object);
 	return true;
 }
 
-static bool is_first(const struct sy_deferred *entry, const void *heap)
+static bool grace(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	return entry == ((const struct sy_heap *)heap)->deferred_first;
-}
-
-static bool grace(struct relive *relive, const struct line *line, struct fault *fault)
-{
-	struct sy_deferred *entry = sy__deferred_extract(relive->heap, is_first, relive->heap);
-
 	(void)line;
-	if (!entry)
-		return refuse(fault, "line %" PRIu64 " of the log: nothing waits for a grace period", relive->lines);
-	relive->spec->policy->grace_passed(relive->heap, entry);
-	return true;
+	return sy_lab_end_grace(replay->heap) ||
+	       refuse(fault, "line %" PRIu64 " of the log: nothing waits for a grace period", replay->lines);
 }
 
-static bool tick(struct relive *relive, const struct line *line, struct fault *fault)
+static bool tick(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	uint64_t due = sy__time(&relive->heap->tick_due);
+	uint64_t due = sy_lab_tick_due(replay->heap);
 
 	(void)line;
 	(void)fault;
 	now = now < due ? due : now;
-	if (relive->spec->policy->tick)
-		relive->spec->policy->tick(relive->heap);
+	sy_lab_tick(replay->heap);
 	return true;
 }
 
-static bool give(struct relive *relive, const struct line *line, struct fault *fault)
+static bool give(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	const struct sy_policy *policy = relive->spec->policy;
-	sy__giver giver = policy->reap ? policy->reap : policy->shrink;
-
 	(void)line;
 	(void)fault;
-	if (giver)
-		sy__heap_give(relive->heap, giver);
+	sy_lab_ask(replay->heap);
 	return true;
 }
 
 /* Not a call, but what the CPU's next one gets. */
-static bool pages(struct relive *relive, const struct line *line, struct fault *fault)
+static bool pages(struct log_replay *replay, const struct line *line, struct fault *fault)
 {
-	struct given *given = &relive->given[line->slot];
+	struct given *given = &replay->given[line->slot];
 	uint64_t frame = strcmp(line->words[1], "-") ? strtoull(line->words[1], NULL, 10) : NOTHING;
 
 	if (given->count == MOST_GIVEN)
-		return refuse(fault, "line %" PRIu64 " of the log: no call takes so many blocks of pages", relive->lines);
+		return refuse(fault, "line %" PRIu64 " of the log: no call takes so many blocks of pages", replay->lines);
 	given->blocks[given->count].frame = frame;
 	given->blocks[given->count].order = (unsigned)strtoul(line->words[2], NULL, 10);
 	given->blocks[given->count++].node = (unsigned)strtoul(line->words[3], NULL, 10);
-	relive->requests++;
+	replay->requests++;
 	return true;
 }
 
 /* Whether a call has taken what the kernel's did. */
-static void end_call(struct relive *relive)
+static void end_call(struct log_replay *replay)
 {
-	struct given *given = &relive->given[relive->slot];
+	struct given *given = &replay->given[replay->slot];
 
-	relive->apart += given->count - given->taken;
+	replay->apart += given->count - given->taken;
 	given->count = given->taken = 0;
 }
 
 static const struct verb {
 	const char *name;
 	unsigned words; /* at least, the verb included */
-	bool (*run)(struct relive *, const struct line *, struct fault *);
+	bool (*run)(struct log_replay *, const struct line *, struct fault *);
 } verbs[] = {
 	{ "alloc", 5, alloc },     { "free", 3, free_object },  { "kmalloc", 5, general_alloc }, { "kfree", 2, general_free },
 	{ "grace", 2, grace },     { "tick", 1, tick },         { "give", 1, give },             { "create", 6, create },
 	{ "destroy", 2, destroy }, { "shrink", 2, shrink },     { "pages", 4, pages },
 };
 
-static bool run_verb(struct relive *relive, const struct verb *verb, const struct line *line, struct fault *fault)
+static bool run_verb(struct log_replay *replay, const struct verb *verb, const struct line *line, struct fault *fault)
 {
 	bool good;
 
-	relive->slot = line->slot;
-	good = verb->run(relive, line, fault);
+	replay->slot = line->slot;
+	good = verb->run(replay, line, fault);
 	if (verb->run != pages)
-		end_call(relive);
+		end_call(replay);
 	return good;
 }
 
@@ -423,62 +405,62 @@ static unsigned split(char *text, char **words)
 	return count;
 }
 
-static bool run_line(struct relive *relive, char *text, struct fault *fault)
+static bool run_line(struct log_replay *replay, char *text, struct fault *fault)
 {
 	char *words[MOST_WORDS + 2];
 	unsigned count = split(text, words);
 	struct line line = { .count = count > 2 ? count - 2 : 0 };
 
-	relive->lines++;
+	replay->lines++;
 	if (count < 3)
-		return refuse(fault, "line %" PRIu64 " of the log has too few words", relive->lines);
+		return refuse(fault, "line %" PRIu64 " of the log has too few words", replay->lines);
 	now = strtoull(words[0], NULL, 10);
 	line.slot = (unsigned)strtoul(words[1], NULL, 10);
-	if (line.slot >= relive->slots)
-		return refuse(fault, "line %" PRIu64 " of the log: CPU %u; --cpus says how many there are", relive->lines, line.slot);
+	if (line.slot >= replay->slots)
+		return refuse(fault, "line %" PRIu64 " of the log: CPU %u; --cpus says how many there are", replay->lines, line.slot);
 	memcpy(line.words, words + 2, line.count * sizeof *words);
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		if (strcmp(line.words[0], verbs[i].name) == 0 && line.count >= verbs[i].words)
-			return run_verb(relive, &verbs[i], &line, fault);
-	return refuse(fault, "line %" PRIu64 " of the log: %s is nothing that a kernel logs so", relive->lines, line.words[0]);
+			return run_verb(replay, &verbs[i], &line, fault);
+	return refuse(fault, "line %" PRIu64 " of the log: %s is nothing that a kernel logs so", replay->lines, line.words[0]);
 }
 
 /* The `records` lines that count; the kernel has logged more since. */
-static bool run_log(struct relive *relive, FILE *log, uint64_t records, struct fault *fault)
+static bool run_log(struct log_replay *replay, FILE *log, uint64_t records, struct fault *fault)
 {
 	char *text = NULL;
 	size_t room = 0;
 	bool good = true;
 
-	while (good && relive->lines < records && getline(&text, &room, log) >= 0)
-		good = run_line(relive, text, fault);
+	while (good && replay->lines < records && getline(&text, &room, log) >= 0)
+		good = run_line(replay, text, fault);
 	free(text);
-	if (good && relive->lines < records)
-		return refuse(fault, "the log has %" PRIu64 " lines, not %" PRIu64 ": it was cut off", relive->lines, records);
+	if (good && replay->lines < records)
+		return refuse(fault, "the log has %" PRIu64 " lines, not %" PRIu64 ": it was cut off", replay->lines, records);
 	return good;
 }
 
 /* ---- The whole ---------------------------------------------------------------------------------------------------- */
 
-static bool print(const struct relive *relive, FILE *out, struct fault *fault)
+static bool print(const struct log_replay *replay, FILE *out, struct fault *fault)
 {
-	const struct sy_heap_counters *counters = &relive->heap->counters;
+	const struct sy_heap_counters *counters = sy_lab_counters(replay->heap);
 	struct json json;
 
 	json_begin(&json, out);
 	json_object(&json, NULL);
-	json_count(&json, "unknown_frees", relive->unknown);
-	json_count(&json, "page_requests", relive->requests);
-	json_count(&json, "page_requests_apart", relive->apart);
+	json_count(&json, "unknown_frees", replay->unknown);
+	json_count(&json, "page_requests", replay->requests);
+	json_count(&json, "page_requests_apart", replay->apart);
 	json_count(&json, "slab_pages", counters->slab_pages);
 	json_count(&json, "large_pages", counters->large_pages);
 	json_object_end(&json);
 	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
 }
 
-bool relive_print(const struct spec *spec, const struct relive_options *options, FILE *out, struct fault *fault)
+bool kernel_log_print(const struct spec *spec, const struct kernel_log_options *options, FILE *out, struct fault *fault)
 {
-	struct relive relive = { .spec = spec, .slots = options->cpus, .nodes = options->nodes };
+	struct log_replay replay = { .spec = spec, .slots = options->cpus, .nodes = options->nodes };
 	FILE *log;
 	bool good;
 
@@ -487,8 +469,8 @@ bool relive_print(const struct spec *spec, const struct relive_options *options,
 	log = fopen(options->path, "re");
 	if (!log)
 		return refuse(fault, "cannot read the log %s: %s", options->path, strerror(errno));
-	good = start(&relive, fault) && run_log(&relive, log, options->records, fault) && print(&relive, out, fault);
+	good = start(&replay, fault) && run_log(&replay, log, options->records, fault) && print(&replay, out, fault);
 	fclose(log);
-	stop(&relive);
+	stop(&replay);
 	return good;
 }

@@ -1,5 +1,5 @@
 /*
- * A rehearsal before a measurement, so that what is measured is the allocator and not the operating system beneath the
+ * A warm-up before a measurement, so that what is measured is the allocator and not the operating system beneath the
  * simulation.
  *
  * A kernel's memory is there; simulated memory appears page by page when it is first written to, at the cost of a
@@ -10,7 +10,7 @@
  * before its clock starts. Memory that the trace is going to commit is committed here already: it reads zero as before,
  * and no allocator can tell the difference.
  *
- * The rehearsal also tells what fails for lack of memory.
+ * The warm-up also tells what fails for lack of memory.
  *
  * A malloc keeps the heap that it has grown, like that of a program that has run for a while; so it runs the trace
  * another time before that, in this process, where that heap stays. Then everything is freed, and what is older than the
@@ -18,9 +18,9 @@
  */
 #include "child.h"
 #include "replay.h"
-#include "resident_status.h"
+#include "programs/resident_status.h"
 
-#include "../core/page_interface.h"
+#include "library/lab.h"
 
 /* ---- A malloc's heap ------------------------------------------------------------------------------------------ */
 
@@ -56,25 +56,15 @@ static bool run_once(void *context, struct fault *fault)
 }
 
 /* Commits what of these pages lies in reserved memory. Where the system refuses, the passes will tell. */
-static void commit_within(const struct resident *resident, uintptr_t start, size_t bytes)
-{
-	for (size_t i = 0; i < resident->count; i++) {
-		const struct resident_run *run = &resident->runs[i];
-
-		if (run->start >= start && run->start - start < bytes)
-			sy__source_commit((void *)run->start, run->bytes);
-	}
-}
-
 static void commit(const struct stage *stage)
 {
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)stage->driver.pages;
+	const struct resident *resident = stage->resident;
 
-	commit_within(stage->resident, (uintptr_t)base->memory, (size_t)base->page_count << SY_PAGE_SHIFT);
-	commit_within(stage->resident, (uintptr_t)base->table, (size_t)base->page_count * sizeof(struct sy_page));
+	for (size_t i = 0; i < resident->count; i++)
+		sy_lab_commit(stage->driver.pages, (const void *)resident->runs[i].start, resident->runs[i].bytes);
 }
 
-bool rehearse(struct stage *stage, struct fault *fault)
+bool warm_up(struct stage *stage, struct fault *fault)
 {
 	if (stage->resident)
 		return true;

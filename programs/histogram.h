@@ -3,8 +3,8 @@
  * and every power of two above has 64 of equal width. So a bucket is at most 1/64 of its values wide, and its middle
  * is off by less than 0.8%. Counting is a shift and an increment, without a table that has to grow: 64-bit values fit.
  */
-#ifndef REPLAY_HISTOGRAM_H
-#define REPLAY_HISTOGRAM_H
+#ifndef PROGRAMS_HISTOGRAM_H
+#define PROGRAMS_HISTOGRAM_H
 
 #include <stdint.h>
 

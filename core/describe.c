@@ -1,0 +1,33 @@
+/*
+ * What a heap, a cache and a policy are, for those to whom they are opaque.
+ *
+ * Nothing here takes a lock: a heap's policy and sizing, and all that is told of a policy, never change. A cache's users and object
+ * size change where caches merge, which who makes caches of a heap with slots serialises with its use; in a heap of threads they are
+ * as of some moment.
+ */
+#include "types.h"
+
+const struct sy_policy *sy_heap_policy(const struct sy_heap *heap)
+{
+	return heap->policy;
+}
+
+const struct sy_sizing *sy_heap_sizing(const struct sy_heap *heap)
+{
+	return &heap->sizing;
+}
+
+void sy_policy_describe(const struct sy_policy *policy, struct sy_policy_description *description)
+{
+	enum sy_giving unasked = policy->shrink ? SY_GIVES_WHEN_ASKED : SY_GIVES_AT_ONCE;
+
+	*description = (struct sy_policy_description){ .name = policy->name, .summary = policy->summary, .paper = policy->paper,
+		                                       .tunables = policy->tunables, .tunable_count = policy->tunable_count,
+		                                       .gives = policy->never_reclaims ? SY_GIVES_NEVER : unasked };
+}
+
+void sy_cache_describe(const struct sy_cache *cache, struct sy_cache_description *description)
+{
+	*description = (struct sy_cache_description){ .name = cache->name, .object_size = cache->object_size, .size = cache->size,
+		                                      .align = cache->align, .flags = cache->flags, .users = cache->users };
+}

@@ -1,0 +1,153 @@
+/*
+ * The laboratory's interface to a heap (lab.h): each function is one step into the core that only a replay has to make.
+ *
+ * It stands in a library of its own, which programs of this repository link (CMakeLists.txt), so that nothing of it is in
+ * anybody's malloc or in the shared library.
+ */
+#include "lab.h"
+
+#include "core/deferred.h"
+#include "core/here.h"
+#include "core/list.h"
+#include "core/page_interface.h"
+#include "core/pages/pages.h"
+#include "core/pages/place.h"
+
+/* ---- Looking -------------------------------------------------------------------------------------------------- */
+
+const struct sy_heap_counters *sy_lab_counters(const struct sy_heap *heap)
+{
+	return &heap->counters;
+}
+
+static struct sy_cache *cache_at(struct sy_heap *heap, struct sy_list *link)
+{
+	return link == &heap->caches ? NULL : sy__entry(link, struct sy_cache, link);
+}
+
+struct sy_cache *sy_lab_cache_after(struct sy_heap *heap, const struct sy_cache *cache)
+{
+	return cache_at(heap, cache ? cache->link.next : heap->caches.next);
+}
+
+struct sy_cache *sy_lab_cache_before(struct sy_heap *heap, const struct sy_cache *cache)
+{
+	return cache_at(heap, cache ? cache->link.prev : heap->caches.prev);
+}
+
+struct sy_lab_place sy_lab_place_of(const struct sy_heap *heap, const void *object)
+{
+	const struct sy_page *head = sy__head_of(heap, object);
+
+	return (struct sy_lab_place){ .node = sy__page_node(head), .order = sy__page_order(head), .large = sy__page_is_large(head) };
+}
+
+unsigned sy_lab_page_order(const struct sy_page *page)
+{
+	return sy__page_order(page);
+}
+
+unsigned sy_lab_slot_node(const struct sy_heap *heap, unsigned slot)
+{
+	return heap->slot_node[slot];
+}
+
+bool sy_lab_unused_bytes(struct sy_heap *heap, uint64_t *bytes)
+{
+	if (heap->policy->unused_bytes)
+		*bytes = heap->policy->unused_bytes(heap);
+	return heap->policy->unused_bytes;
+}
+
+bool sy_lab_has_geometry(const struct sy_policy *policy)
+{
+	return policy->geometry;
+}
+
+bool sy_lab_geometry(const struct sy_policy *policy, const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
+{
+	return policy->geometry && policy->geometry(tunables, cpus, size, geometry);
+}
+
+void sy_lab_log(struct sy_heap *heap, void (*log)(void *, const char *, const uint64_t *, unsigned), void *context)
+{
+	heap->log = log;
+	heap->log_context = context;
+}
+
+/* ---- Driving -------------------------------------------------------------------------------------------------- */
+
+void sy_lab_drain(struct sy_heap *heap, unsigned slot)
+{
+	if (heap->policy->drain)
+		heap->policy->drain(heap, slot);
+}
+
+uint64_t sy_lab_tick_due(const struct sy_heap *heap)
+{
+	return sy__time(&heap->tick_due);
+}
+
+void sy_lab_tick(struct sy_heap *heap)
+{
+	if (heap->policy->tick)
+		heap->policy->tick(heap);
+}
+
+static bool is_first(const struct sy_deferred *entry, const void *heap)
+{
+	return entry == ((const struct sy_heap *)heap)->deferred_first;
+}
+
+bool sy_lab_end_grace(struct sy_heap *heap)
+{
+	struct sy_deferred *entry = sy__deferred_extract(heap, is_first, heap);
+
+	if (entry)
+		heap->policy->grace_passed(heap, entry);
+	return entry;
+}
+
+void sy_lab_ask(struct sy_heap *heap)
+{
+	sy__giver giver = heap->policy->reap ? heap->policy->reap : heap->policy->shrink;
+
+	if (giver)
+		sy__heap_give(heap, giver);
+}
+
+/* ---- Pages ---------------------------------------------------------------------------------------------------- */
+
+static void commit_within(const void *start, size_t bytes, const void *reserved, size_t reserved_bytes)
+{
+	uintptr_t at = (uintptr_t)start, first = (uintptr_t)reserved;
+
+	if (at >= first && at - first < reserved_bytes)
+		sy__source_commit((void *)at, bytes);
+}
+
+void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
+{
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)pages;
+
+	commit_within(start, bytes, base->memory, (size_t)base->page_count << SY_PAGE_SHIFT);
+	commit_within(start, bytes, base->table, (size_t)base->page_count * sizeof(struct sy_page));
+}
+
+/* The two are one structure, as the core has no need to know of this file's. */
+sy__static_assert(sizeof(struct sy_lab_placer) == sizeof(struct sy__placer), "a placer is a function and its context");
+
+void sy_lab_set_placer(struct sy_pages *pages, const struct sy_lab_placer *placer)
+{
+	sy__pages_set_placer(pages, (const struct sy__placer *)(const void *)placer);
+}
+
+struct sy_page *sy_lab_take_at(struct sy_pages *pages, uint64_t frame, unsigned order, enum sy_page_use use)
+{
+	return sy__block_take_at(pages, frame, order, use);
+}
+
+struct sy_page *sy_lab_take_any(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use)
+{
+	return sy__block_take(pages, slot, order, flags, node, use);
+}
