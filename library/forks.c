@@ -5,6 +5,7 @@
  * Order. A thread that holds a lock of the list below may wait for a later one, never for an earlier one. Shrinkers run with their
  * lock held, and may use everything else. Callbacks of RCU run with its turn held, and may queue more. The heap's own locks come
  * last: its handlers were registered first (core/platform/threads.c), and handlers for before a fork run in reverse order.
+ * So the first call of the slab API registers these, and a fork that runs beside that very call does not take the locks.
  */
 #include "forks.h"
 

@@ -86,6 +86,7 @@ int main(void)
 {
 	pthread_t threads[3];
 
+	use_all(); /* a fork beside the very first call is not prepared for */
 	for (unsigned i = 0; i < 3; i++)
 		CHECK(!pthread_create(&threads[i], NULL, use_until_stopped, NULL));
 	fork_often();

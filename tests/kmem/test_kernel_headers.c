@@ -225,6 +225,9 @@ static void pages(void)
 	memset(address, 1, PAGE_SIZE << 2);
 	memset(page_address(one), 2, PAGE_SIZE);
 	CHECK_EQUAL(address[(PAGE_SIZE << 2) - 1], 1);
+	CHECK(PAGE_ALIGNED(address) && !PAGE_ALIGNED(address + 1));
+	CHECK(PAGE_ALIGN_DOWN((unsigned long)(address + 1)) == (unsigned long)address);
+	CHECK(pfn_to_page(page_to_pfn(page)) == page && pfn_to_virt(virt_to_pfn(address + 5)) == address);
 	__free_pages(page, 2);
 	__free_page(one);
 	__free_pages(NULL, 0);

@@ -15,4 +15,10 @@
 #define PAGE_ALIGN_DOWN(address) ((address) & PAGE_MASK)
 #define PAGE_ALIGNED(address) (((unsigned long)(address) & ~PAGE_MASK) == 0)
 
+/* Numbers of pages are those of a program's addresses. */
+static inline unsigned long virt_to_pfn(const void *address) { return (unsigned long)(uintptr_t)address >> PAGE_SHIFT; }
+static inline void *pfn_to_virt(unsigned long number) { return (void *)(uintptr_t)(number << PAGE_SHIFT); }
+static inline unsigned long page_to_pfn(const struct page *page) { return virt_to_pfn(page_address(page)); }
+static inline struct page *pfn_to_page(unsigned long number) { return virt_to_page(pfn_to_virt(number)); }
+
 #endif
