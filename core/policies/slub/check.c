@@ -48,13 +48,13 @@ static void count_slab(struct sy_cache_counts *counts, uint32_t objects, uint32_
 	counts->objects_in_use -= free;
 }
 
-/* A slab that a slot owns: with what is free in it, its own freelist and the slot's. */
-static void count_slot_slab(struct sy_cache_counts *counts, const struct sy__slub_cache *cache, struct sy_page *page,
-                            uint32_t slot_objects)
+/* A slab that a slot owns: with what is free by its word, and on the slot's freelist. */
+static void count_slot_slab(struct sy_cache_counts *counts, struct sy_page *page, uint32_t slot_objects)
 {
-	uint32_t free = length(cache, page, sy__slub_freelist(cache->cache.heap, page)) + slot_objects;
+	uint64_t word = sy__slub_look(page);
+	uint32_t objects = sy__slub_word_objects(word), free = objects - sy__slub_word_in_use(word) + slot_objects;
 
-	count_slab(counts, sy__slub_objects(page), free);
+	count_slab(counts, objects, free);
 	counts->objects_cached += free;
 }
 
@@ -64,9 +64,9 @@ static void count_slot(struct sy_cache_counts *counts, const struct sy__slub_cac
 
 	sy__local_begin(slot);
 	if (own->slab)
-		count_slot_slab(counts, cache, own->slab, length(cache, own->slab, own->freelist));
+		count_slot_slab(counts, own->slab, length(cache, own->slab, own->freelist));
 	for (struct sy_page *page = own->partial; page; page = sy__slub_slab(page)->next)
-		count_slot_slab(counts, cache, page, 0);
+		count_slot_slab(counts, page, 0);
 	sy__local_end(slot);
 }
 
