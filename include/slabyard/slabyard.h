@@ -415,7 +415,7 @@ struct sy_heap_options {
 	                     * less if that is refused, but no less than the limit */
 	size_t limit;       /* bytes that the heap may hold at most, its own bookkeeping included; 0, or more than is reserved: all that is reserved */
 	void *buffer;       /* all memory for objects is from here, in place of the operating system's; it outlives the heap. What threads have of
-	                     * caches (a page of each thread in 2 MiB of addresses) and slub's table of pages (8 bytes for each) are not. */
+	                     * caches (a page of each thread in 2 MiB of addresses) and yard's table of pages (8 bytes for each) are not. */
 	size_t buffer_bytes;
 	bool huge_pages;    /* have large pages from the start, and memory come and go in such; without it, only what the heap grows by beyond 32 MiB is asked for so */
 	bool keep;          /* free memory goes back only by sy_heap_trim */
@@ -445,7 +445,7 @@ void sy_heap_close(struct sy_heap *);
 /*
  * On a heap of threads (sy_heap_open, or sy_heap_config.threads): from any thread, at any time, at once. On any other heap they
  * are calls on slot 0. An object may be freed by another thread than the one that got it. NULL: no memory; freeing NULL
- * does nothing. Costs by policy: docs/cost.md; a hot pair under slub is a few instructions on the thread's own slot, without a
+ * does nothing. Costs by policy: docs/cost.md; a hot pair under yard is a few instructions on the thread's own slot, without a
  * lock or an atomic read-modify-write. Not from signal handlers; nor from constructors and destructors, where they return NULL
  * or leave the object alone.
  */

@@ -79,7 +79,7 @@ private:
 class heap {
 public:
 	/* See sy_heap_open. Without options, general allocation is aligned for every type, as operator new's. */
-	explicit heap(const char *spec = "slub", const sy_heap_options &options = usual())
+	explicit heap(const char *spec = nullptr, const sy_heap_options &options = usual())
 	{
 		const char *error = nullptr;
 

@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 
 import pytest
-from slabyard.compare import ALLOCATORS
-from slabyard.replay import Options, Workload, policies
+from slabyard.replay.workload import Options, Workload, policies
+from slabyard.results.compare import ALLOCATORS
 
 ROOT = Path(__file__).parents[2]
 DIGESTS = ROOT / "tests/data/exact.json"

@@ -49,14 +49,6 @@
  * says where the next one is: there each of them is carved anew. Of slabs that others have filled it is the node that keeps some
  * (nodes.c).
  *
- * Loads that wait. A processor lets a load go ahead of older stores whose addresses it does not know yet, unless it has learned
- * that this load needs what such a store leaves. Some learn so of addresses that only agree in their lowest 12 bits (AMD's
- * family 23), and where a free stores to it has to read. Once the load with which a program looks up what to free next is taken
- * for one that must wait, each free waits for the one before; and that lasts, as the processor forgets a pair of store and load
- * only where it needs the place for another, and a loop of frees has few. A program that frees what it has as a whole is in such
- * a loop. So a slot that keeps spares now and then has all those places taken: by as many stores, each with a load of what it
- * stored, and all at code addresses of their own; in a loop they would be one pair.
- *
  * How a slot comes to own a slab, besides by making it or by taking it from its node's list: a full slab belongs to nobody, and
  * whoever frees into it first freezes it, by exchange of the word, and so becomes its owner, as in SLUB. (The exchange acquires
  * what the last owner released when it gave up the slab: its links and its held list are the new owner's.) But only of slabs
@@ -85,8 +77,6 @@
 #define CARVED_AHEAD 8u
 #define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again, */
 #define MOST_SPARE 200u               /* and so many, that all its empty ones can be counted */
-#define FORGET_SLABS 4u               /* empty slabs that such a slot takes up, to one time that it has pairs forgotten */
-#define PAIRS 256u                    /* of store and load, which that takes: more than a processor remembers */
 
 /* ---- The lists of a slot ------------------------------------------------------------------------------------------- */
 
@@ -289,32 +279,11 @@ static inline bool more(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	}
 }
 
-#if defined(__x86_64__)
-#define PAIR(n) (at[n] = 0, (void)at[n]);
-#define PAIRS_4(n) PAIR(n) PAIR((n) + 1) PAIR((n) + 2) PAIR((n) + 3)
-#define PAIRS_16(n) PAIRS_4(n) PAIRS_4((n) + 4) PAIRS_4((n) + 8) PAIRS_4((n) + 12)
-#define PAIRS_64(n) PAIRS_16(n) PAIRS_16((n) + 16) PAIRS_16((n) + 32) PAIRS_16((n) + 48)
-
-/* The processor remembers no other load as one that needs what an older store leaves. */
-static SY__OUT_OF_LINE void forget_pairs(void)
-{
-	volatile uint32_t at[PAIRS];
-
-	PAIRS_64(0) PAIRS_64(64) PAIRS_64(128) PAIRS_64(192)
-}
-#else
-static inline void forget_pairs(void)
-{
-}
-#endif
-
 /* The active slab was empty, of a slot that keeps spares. If all its objects are held: as if new. */
 static SY__OUT_OF_LINE void begin_anew(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
 
-	if (own->empty_slabs % FORGET_SLABS == FORGET_SLABS - 1)
-		forget_pairs();
 	if (cache->cache.constructor || slab->held_objects != sy__yard_objects(own->slab))
 		return;
 	slab->held.freelist = NULL;
