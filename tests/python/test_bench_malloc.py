@@ -123,19 +123,19 @@ def test_another_malloc_than_the_one_meant_is_noticed(tmp_path: Path) -> None:
     source = tmp_path / "empty.c"
     source.write_text("int nothing;\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", empty, source], check=True)
-    done = bench("--work", tmp_path / "work", "--programs", "scratch", "--allocators", "slabyard:slub", "--ours", empty, "--rounds", "1")
-    assert done.returncode == 1 and "is served by" in done.stderr and "FAILED: scratch under slabyard:slub" in done.stdout
+    done = bench("--work", tmp_path / "work", "--programs", "scratch", "--allocators", "slabyard:yard", "--ours", empty, "--rounds", "1")
+    assert done.returncode == 1 and "is served by" in done.stderr and "FAILED: scratch under slabyard:yard" in done.stdout
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     words = ("--work", tmp_path / "work", "--programs", "scratch", "--rounds", "1", "--ours", tmp_path / "nowhere.so")
-    done = bench(*words, "--allocators", "slabyard:slub")
-    assert done.returncode == 4 and "slabyard:slub is missing" in done.stderr
+    done = bench(*words, "--allocators", "slabyard:yard")
+    assert done.returncode == 4 and "slabyard:yard is missing" in done.stderr
     done = bench(*words, "--allocators", "nobody")
     assert done.returncode == 2 and "no allocator is called nobody" in done.stderr
     assert bench(*words, "--programs", "nothing").returncode == 2
     listed = bench("--work", tmp_path / "work", "--list").stdout
-    assert "redis" in listed and "slabyard:slub" in listed
+    assert "redis" in listed and "slabyard:yard" in listed
 
 
 def test_a_folder_that_cannot_be_is_one_line() -> None:

@@ -163,7 +163,7 @@ def test_a_broken_malloc_is_noticed(tmp_path: Path) -> None:
         (("--allocator", "slub"), "--workload"),
         (("--allocator", "slub", "--workload", "cold"), "no workload is called 'cold'"),
         (("--allocator", "slub", "--workload", "hot,lifo,hot"), "--workload names hot twice"),
-        (("--allocator", "nope", "--workload", "hot"), "nope: there are slub, slob, "),
+        (("--allocator", "nope", "--workload", "hot"), "nope: there are yard, slub, slob, "),
         (("--allocator", "nope", "--workload", "hot"), " malloc:system and malloc:/path/lib.so"),
         (("--allocator", "malloc:", "--workload", "hot"), "malloc: which one?"),
         (("--allocator", "slub:nope=1", "--workload", "hot"), "nope"),

@@ -574,7 +574,7 @@ extern const struct sy_policy sy__yard;
 
 const struct sy_policy sy__yard = {
 	.name = "yard",
-	.summary = "slabyard's own: threads own slabs, and send others' objects home in batches; in replays as slub",
+	.summary = "slabyard's own: threads own slabs, and send others' objects home",
 	.paper = "docs/allocators/yard.md",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
