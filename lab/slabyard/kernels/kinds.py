@@ -80,8 +80,8 @@ KINDS: dict[str, Kind] = {
             {},
             (
                 "wait_for", "alloc_slow", "free_slow", "alloc_from_slot", "alloc_from_nodes", "alloc_from_pages", "take_rest",
-                "sy__slub_alloc_slow", "sy__slub_free_moving", "refill", "take_one", "flush", "free_alien", "alloc_from_list",
-                "alloc_from_node", "free_over_hiwater", "free_away", "take_from_list", "search_first", "search_best",
+                "sy__yard_alloc_slow", "sy__yard_free_moving", "free_moving", "refill", "take_one", "flush", "free_alien",
+                "alloc_from_list", "alloc_from_node", "free_over_hiwater", "free_away", "take_from_list", "search_first", "search_best",
                 "take_from_new_page", "pages_alloc", "pages_free", "alloc_shared", "free_shared", "take_refilling", "spill",
                 "sy__general_refill", "sy__general_pages", "sy__general_pages_free", "after_coalescing", "split",
             ),
