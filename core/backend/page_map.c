@@ -8,7 +8,7 @@
  * word for each page, which only changes when the page changes hands: where the descriptor of its block's first page is. Eight
  * pages share a cache line.
  *
- * The word's highest byte may bear a mark of the block, for frees that need to know no more (slub_strays.c).
+ * The word's highest byte may bear a mark of the block, for frees that need to know no more (core/policies/yard/remote.c).
  *
  * Whoever takes pages for objects that kfree may get says so before any such object is handed out; what is said of
  * other pages is never looked at, so nothing is undone when pages are given back.

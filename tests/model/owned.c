@@ -1,5 +1,5 @@
 /*
- * One slab of a heap of threads, at all interleavings of those who use it: core/policies/yard/owned.c and slub_word.h.
+ * One slab of a heap of threads, at all interleavings of those who use it: core/policies/yard/owned.c and word.h.
  *
  * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; one drains
  * another's slot, as a claimer does. Every access to what they share is a step: the word, the mark of the owner, the node's

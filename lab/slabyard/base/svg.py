@@ -29,11 +29,6 @@ def _value(value: Value) -> str:
     return f"{value:.1f}" if isinstance(value, float) else escape(str(value), quote=False).replace(chr(34), "&quot;")
 
 
-def group(*elements: Markup) -> Markup:
-    """Elements that belong together, as a box, its title and its name."""
-    return element("g", {}, *elements)
-
-
 def title(text: str) -> Markup:
     """What a browser shows under the pointer."""
     return element("title", {}, text)
