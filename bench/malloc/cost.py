@@ -38,7 +38,7 @@ PARTS = {
     "policy": r"core/policies/|core/list|core/geometry",
     "pages": r"core/pages/|core/backend/run_cache",
     "bookkeeping": r"core/backend/metadata|\S+ sy__fill",
-    "system": r"core/platform/user|elsewhere",
+    "system": r"core/platform/user|core/ticks|elsewhere",
 }
 LINE = re.compile(r"\S+ ([\d.]+) \S+ ([\d.]+) sum ([\d.]+)")
 
@@ -143,6 +143,18 @@ def peers_table() -> list[str]:
     return lines
 
 
+def calls_table() -> list[str]:
+    """Calls that are no hot pair: each object's in place, and what another thread allocated."""
+    lines = ["| call | policy | instructions |", "| --- | --- | ---: |"]
+    for policy in POLICIES[:2]:
+        resized = count("resize", MALLOC, policy)
+        lines.append(f"| `realloc` in place, then `malloc_usable_size` | {policy} | {cell(resized)} |")
+        for order, words in (("in", "in order"), ("shuffled", "shuffled")):
+            found = count("malloc", MALLOC, policy, "--fill", str(OBJECTS), "--foreign", "--order", order)
+            lines.append(f"| `free` by another thread, {words} | {policy} | {'-' if found is None else f'{found.free:.0f}'} |")
+    return lines
+
+
 def replace(text: str, marker: str, lines: list[str]) -> str:
     """The text with these lines between the marker's two comments."""
     pattern = re.compile(rf"(<!-- {marker} -->\n).*?(<!-- end of {marker} -->)", re.DOTALL)
@@ -155,7 +167,8 @@ def main() -> None:
     if not shutil.which("addr2line") or not shutil.which("nm"):
         sys.exit("cost: nm and addr2line are missing; install them (Debian: apt install binutils)")
     text = DOCUMENT.read_text(encoding="utf-8")
-    for marker, table in (("policies", policies_table), ("spent", spent_table), ("fills", fills_table), ("peers", peers_table)):
+    tables = {"policies": policies_table, "spent": spent_table, "fills": fills_table, "calls": calls_table, "peers": peers_table}
+    for marker, table in tables.items():
         lines = table()
         print("\n".join(lines), end="\n\n")
         text = replace(text, marker, lines)

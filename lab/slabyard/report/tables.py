@@ -172,14 +172,14 @@ def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
             ],
         ),
         (
-            "Total frag. (%)",
+            "Waste (%)",
             [
                 ("peak", "1 - requested/consumed (Bonwick 1994) at the peak", share("total_fragmentation_peak"), None),
                 ("end", "1 - requested/consumed (Bonwick 1994) at the end", share("total_fragmentation_end"), None),
             ],
         ),
         (
-            "Waste at end (%)",
+            "In slabs at end (%)",
             [
                 ("internal", "1 - requested/given to live objects", share("internal_fragmentation_end"), None),
                 ("unused", "Free bytes in slab pages (Kyritsis et al.)", share("unused_ratio_end"), None),

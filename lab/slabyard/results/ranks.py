@@ -13,7 +13,7 @@ the number of allocators that are better than it. The count needs no transitivit
 different ranks where a third is better than one of them alone. An allocator that lacks a measure, or has too few runs for an interval, has
 no rank in it.
 
-The sentence names a winner only where rank 1 is held by one allocator alone, says "level" where several share it, and gives the
+The sentence names a winner only where rank 1 is held by one allocator alone, says that they tie where several share it, and gives the
 factor to the worst allocator, since that is what tells whether the choice matters at all.
 """
 
@@ -100,7 +100,7 @@ def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
         for place, (key, label) in enumerate(names.items()):
             ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
             rows.append([measure.key if place == 0 else "", label, *ranks])
-    return Table("Ranking (1 is best; a rank is one more than how many are surely better)", columns, rows, notes=list(notes), keys=2)
+    return Table("Ranking (1 is best; equal ranks cannot be told apart at 95%)", columns, rows, notes=list(notes), keys=2)
 
 
 def listed(names: Sequence[str], of: int = 0) -> str:
@@ -170,7 +170,7 @@ def time_clause(series: Sequence[Series]) -> str:
         return f"{at.last} needs {best}"
     if at.level:
         return f"no allocator is measurably faster than another (best median {best})"
-    return f"{at.leading('is fastest', 'are level as the fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
+    return f"{at.leading('is fastest', 'tie for fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
 def memory_clause(workload: Workload) -> str:
