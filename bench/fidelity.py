@@ -375,7 +375,7 @@ def geometry_rows(allocator: str) -> Callable[[Sequence[Boot]], str]:
             tunables = [" / ".join(map(str, geometry[3:]))] if allocator == "slab" else []
             lines = textwrap.wrap(" ".join(f"`{name}`" for name in sorted(names)), CACHES, break_on_hyphens=False)
             rows.append([*geometry[:3], *tunables, f"{equal} of {len(names)}", lines[0]])
-            rows += [[""] * (4 + len(tunables)) + [line] for line in lines[1:]]
+            rows += [[*[""] * (4 + len(tunables)), line] for line in lines[1:]]
         equal = sum(replay.get(name) == geometry for name, geometry in real.items())
         tunables = ["limit / batchcount / shared"] if allocator == "slab" else []
         heads = ["objsize", "objperslab", "pagesperslab", *tunables, "equal", "caches"]

@@ -42,19 +42,19 @@ LAB, TOOLS, API, CORE = "#dbe8f6", "#dff0d8", "#fdf1cf", "#f6ddd8"
 LAYERS = (
     Layer("the lab", "Python", LAB, (
         Room("lab/slabyard/capture", ("record, import",)), Room("lab/slabyard/trace", ("the Parquet file",)),
-        Room("lab/slabyard/replay", ("a trace’s passes",)), Room("lab/slabyard/results", ("records, ranks",)),
+        Room("lab/slabyard/replay", ("passes of a trace",)), Room("lab/slabyard/results", ("records, ranks",)),
         Room("lab/slabyard/report", ("tables, HTML",)), Room("lab/slabyard/kernels", ("build, boot Linux",)),
         Room("lab/slabyard/command", ("verbs, options",)),
     ), flow=True),
     Layer("programs", "C, started by the lab", TOOLS, (
         Room("import", ("text to events",)), Room("replay", ("one trace,", "one allocator")),
         Room("threads", ("real threads,", "one heap")),
-        Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core as a real", "kernel’s allocator")),
+        Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core as a real", "kernel allocator")),
         Room("programs", ("what they share",)),
     )),
     Layer("public API", "what others compile against", API, (
-        Room("include/slabyard", ("slabyard.h, kmem.h, slabyard.hpp:", "heaps, caches, the kernel’s names")),
-        Room("library", ("above the core: specs, opening heaps,", "the kernel’s slab API")),
+        Room("include/slabyard", ("slabyard.h, kmem.h, slabyard.hpp:", "heaps, caches, kernel names")),
+        Room("library", ("above the core: specs, opening heaps,", "the slab API of Linux")),
     )),
     Layer("heaps", "freestanding C from here down", CORE, (
         Room("core", ("heaps, caches, size classes, merging, deferred frees: what every policy needs stands here once",
@@ -67,8 +67,8 @@ LAYERS = (
         Room("core/policies/sunos4", ("SunOS 4.1.3",)), Room("core/policies/svr4", ("SVr4; bsd44.c",)),
     )),
     Layer("page interface", "where slabs come from", CORE, (
-        Room("core/pages", ("Linux’s page allocator:", "zones, free lists, fallback")),
-        Room("core/backend", ("what a program’s memory needs: runs,", "mappings, decay, huge pages")),
+        Room("core/pages", ("the page allocator of Linux:", "zones, free lists, fallback")),
+        Room("core/backend", ("what memory of a program needs: runs,", "mappings, decay, huge pages")),
     )),
     Layer("platform", "all that touches a system", CORE, (
         Room("core/platform", ("locks, atomics, CPU slots, clock, memory source; user.h for programs, bare.h for none",)),

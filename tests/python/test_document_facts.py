@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -117,7 +118,8 @@ def test_figures_of_cost_are_within_their_limits() -> None:
     policy, limit = limits["cost_bonwick"]
     assert fills[policy][2] <= limit
     calls = {(row[0], row[1]): last(row[2]) for row in table(text, "calls")}
-    for name, call in (("cost_resize", "`realloc` in place, then `malloc_usable_size`"), ("cost_foreign", "`free` by another thread, shuffled")):
+    wanted = {"cost_resize": "`realloc` in place, then `malloc_usable_size`", "cost_foreign": "`free` by another thread, shuffled"}
+    for name, call in wanted.items():
         policy, limit = limits[name]
         assert calls[call, policy] <= limit, name
 
@@ -288,8 +290,6 @@ def test_the_picture_shows_what_is_there() -> None:
     form = importlib.util.spec_from_file_location("architecture", ROOT / "docs/architecture.py")
     assert form and form.loader
     architecture = importlib.util.module_from_spec(form)
-    import sys
-
     sys.modules["architecture"] = architecture  # dataclasses look it up
     form.loader.exec_module(architecture)
     for layer in architecture.LAYERS:
