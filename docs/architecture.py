@@ -1,7 +1,7 @@
-"""Draws docs/architecture.svg, the house on one picture: `make docs`.
+"""Draws docs/architecture.svg, where everything is on one picture: `make docs`.
 
-A layer is a row, the uppermost knows all below it and none knows those above. A room is a box with the folder or file that it is in
-and what happens there; tests/python/test_documents.py checks that each is there. Arrows show what flows through the lab's packages.
+A layer is a row. It uses the rows below it and knows none above. A box (a room) names a folder and says what happens there;
+tests/python/test_document_facts.py checks that each is there. Arrows show what flows through the lab's packages.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ test_documents.py holds what they show (commands, files, links). Here stands wha
     limits        the limits of docs/cost.md are those that CMake gives to ctest, and no figure of ours in its tables is beyond one
     README        the exact columns of its table come from a replay of the trace that it names
     counts        a count in prose that a run of the program can give (size classes) is that of a run
-    names         C names in backticks, functions that comments name, options, headings that links lead to
+    names         C names in backticks, where a page says that they are, functions that comments name, options, headings
+                  that links lead to
     picture       the rooms of docs/architecture.svg are there, and the file is as docs/architecture.py draws it
 
 A count gets here by an entry in COUNTS; all else is found by itself.
@@ -269,6 +270,14 @@ def test_options_exist(page: Path) -> None:
 def test_files_of_manuals_exist(page: Path) -> None:
     for path in re.findall(r"^\.Pa (docs/\S+)", page.read_text(), re.MULTILINE):
         assert (ROOT / path).is_file(), f"{path} is not there"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_names_are_in_the_files_that_are_told(page: Path) -> None:
+    text = " ".join(page.read_text().split())
+    for name, path in re.findall(r"`(?:struct )?(\w+)(?:\(\))?` in `([\w/]+\.\w+)`", text):
+        if (ROOT / path).is_file():
+            assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), f"{path} has no {name}"
 
 
 def anchor(heading: str) -> str:

@@ -401,7 +401,7 @@ def test_the_benchmark_becomes_records_and_tables(plan: run.Plan, tmp_path: Path
 
 def test_a_benchmark_that_is_not_whole_is_refused(plan: run.Plan) -> None:
     short = bench.plan(kinds.Spec("slub", plan.spec.kind, ("short",)), plan.kernel, plan.hardware, 10)
-    with pytest.raises(UserError, match="did not come to its end; its kernel's log has 16 figures"):
+    with pytest.raises(UserError, match="did not finish; its kernel's log has 16 figures"):
         bench.bench([short], 1, Progress(1))
     with pytest.raises(UserError, match="found no memory for cache order 8; give the guest more"):
         bench.figures("slub", "slabyard.bench: no memory for cache order 8\n")

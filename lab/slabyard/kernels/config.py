@@ -36,7 +36,7 @@ def check(wanted_text: str, result: str) -> None:
     # What depends on something absent is not mentioned at all, which is as good as unset.
     refused = [line for line in wanted(wanted_text) if line not in lines and not (line.startswith("#") and _unmentioned(line, result))]
     if refused:
-        raise UserError(f"the kernel source does not grant {_listed(refused)}; the lab's kernels are Linux 6.1")
+        raise UserError(f"the kernel source refuses {_listed(refused)}; the lab's kernels are Linux 6.1")
 
 
 def _unmentioned(line: str, result: str) -> bool:
