@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from test_documents import DOCUMENTS, ROOT, spans
 
 PAGES = [*DOCUMENTS, ROOT / "CHANGELOG.md", ROOT / "ports/linux/README.md"]
 MANUALS = sorted((ROOT / "docs/man").iterdir())
-COLUMNS, PARAGRAPH, CHANGES, ROWS = 120, 6, 60, 10
+COLUMNS, PARAGRAPH, CHANGES, TABLE = 120, 6, 60, 10
 SOURCES = ("core", "include", "library", "malloc", "programs", "replay", "threads", "import", "launch", "ports", "lab", "bench", "tests")
 CODE = {".c", ".h", ".hpp", ".cc"}
 # Names of Linux and of the system that no source of ours has.
@@ -143,7 +144,7 @@ def test_the_readme_shows_what_compare_prints() -> None:
     head = next(place for place, line in enumerate(lines) if line.startswith("allocator  "))
     rows = {line.split()[0]: re.split(r" +", line) for line in lines[head + 2 : lines.index("", head)]}
     trace, asked = re.match(r"(\w+): ([\d,]+) requests", lines[head - 2]).groups()  # type: ignore[union-attr]
-    assert len(rows) <= ROWS
+    assert 2 + len(rows) <= TABLE
     with Workload(ROOT / f"traces/{trace}.parquet", Options()) as workload:
         for name, shown in rows.items():
             if name == "recorded":
@@ -166,8 +167,45 @@ def classes(spec: str, prefix: str) -> list[int]:
     return sorted(int(size) for size in re.findall(rf"^{prefix}(\d+) ", text, re.MULTILINE))
 
 
-# Document, pattern with one group, and what a run says.
+def generated(page: str, begin: str, end: str) -> str:
+    """What a program wrote into a document between two comments."""
+    return (ROOT / page).read_text().split(f"<!-- {begin} -->")[1].split(f"<!-- {end} -->")[0]
+
+
+def most(marker: str) -> str:
+    """The largest share in one of the tables of docs/fidelity.md, whatever its sign."""
+    text = generated("docs/fidelity.md", f"{marker}: made by make fidelity", f"end of {marker}")
+    return f"{max(float(share) for share in re.findall(r'[+-]([0-9.]+)%', text))}"
+
+
+def equal_caches(allocator: str) -> str:
+    text = generated("docs/fidelity.md", f"geometry-{allocator}: made by make fidelity", f"end of geometry-{allocator}")
+    equal, of = re.search(r"(\d+) of (\d+) caches are equal", text).groups()  # type: ignore[union-attr]
+    assert equal == of
+    return str(equal)
+
+
+@cache
+def off_the_recorded_kernel() -> str:
+    """In whole percent, the most by which a bundled trace replayed under SLUB misses the recorded kernel, at the peak and at the end."""
+    worst = 0.0
+    for trace in (ROOT / "traces").glob("*.parquet"):
+        with Workload(trace, Options()) as workload:
+            replay, real = workload.exact("slub"), workload.recorded()
+            assert real
+            for name in ("held_pages_peak", "held_pages_end"):
+                worst = max(worst, abs(replay[name] / real[name] - 1))
+    return str(math.ceil(100 * worst))
+
+
+# Document, pattern with one group, and what a run says, or a table that a run has written.
 COUNTS = [
+    ("README.md", r"6.1 boots come within ([\d.]+)% of the real", lambda: most("totals")),
+    ("README.md", r"comes within (\d+)% of it in all five", off_the_recorded_kernel),
+    ("docs/fidelity.md", r"at most ([\d.]+)% of the peak at the snapshot", lambda: most("totals")),
+    ("docs/fidelity.md", r"at most ([\d.]+)% at any moment", lambda: most("deviations")),
+    ("docs/fidelity.md", r"all (\d+) of SLAB", lambda: equal_caches("slab")),
+    ("docs/fidelity.md", r"all (\d+) of SLUB", lambda: equal_caches("slub")),
     ("docs/allocators/bonwick.md", r"Its (\d+) size classes", lambda: len(classes("bonwick", "kmem_alloc_"))),
     ("docs/fidelity.md", r"Here: (\d+), from 8 bytes to", lambda: len(classes("bonwick", "kmem_alloc_"))),
     ("docs/fidelity.md", r"from 8 bytes to ([\d,]+)", lambda: f"{max(classes('bonwick', 'kmem_alloc_')):,}"),
@@ -179,6 +217,23 @@ def test_counts_are_those_of_a_run(page: str, pattern: str, count: object) -> No
     told = re.search(pattern, " ".join((ROOT / page).read_text().split()))
     assert told, f"{page} says nothing like {pattern}"
     assert told[1] == str(count()), page  # type: ignore[operator]
+
+
+def test_what_benchmarks_says_of_its_tables_is_so() -> None:
+    """Of time: who needs least, by how much, and how far any program is from its fastest library."""
+    page = (ROOT / "docs/benchmarks.md").read_text()
+    text = generated("docs/benchmarks.md", "bench-malloc begins", "bench-malloc ends").split("### Time")[1].split("\n\n")[1]
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines())
+    ours = head.index("slabyard:yard")
+    figures = {row[0]: [1.0, *map(float, row[2:])] for row in rows if row[0] not in ("geom. mean", "rank")}
+    means = dict(zip(head[1:], map(float, next(row for row in rows if row[0] == "geom. mean")[1:]), strict=True))
+    told = re.search(r"slabyard takes the least time, (\d+)% less than (\w+)", " ".join(page.split()))
+    second = sorted(means, key=means.__getitem__)[1]
+    assert told and min(means, key=means.__getitem__) == "slabyard:yard"
+    assert (round(100 * (1 - means["slabyard:yard"] / means[second])), second) == (int(told[1]), told[2])
+    most_told = re.search(r"No program takes more than ([\d.]+) times as long", page)
+    worst = max(row[ours - 1] / min(row) for row in figures.values())
+    assert most_told and worst <= float(most_told[1]) + 0.01  # cells are rounded
 
 
 # ---- Names -------------------------------------------------------------------------------------------------------
