@@ -42,11 +42,11 @@ LAB, TOOLS, API, CORE = "#dbe8f6", "#dff0d8", "#fdf1cf", "#f6ddd8"
 LAYERS = (
     Layer("the lab", "Python", LAB, (
         Room("lab/slabyard/capture", ("record, import",)), Room("lab/slabyard/trace", ("the Parquet file",)),
-        Room("lab/slabyard/replay", ("passes of a trace",)), Room("lab/slabyard/results", ("records, ranks",)),
+        Room("lab/slabyard/replay", ("runs a trace",)), Room("lab/slabyard/results", ("records, ranks",)),
         Room("lab/slabyard/report", ("tables, HTML",)), Room("lab/slabyard/kernels", ("build, boot Linux",)),
         Room("lab/slabyard/command", ("verbs, options",)),
     ), flow=True),
-    Layer("programs", "C, started by the lab", TOOLS, (
+    Layer("programs", "C; the lab starts most", TOOLS, (
         Room("import", ("text to events",)), Room("replay", ("one trace,", "one allocator")),
         Room("threads", ("real threads,", "one heap")),
         Room("malloc", ("malloc(3),", "for LD_PRELOAD")), Room("ports/linux", ("the core as a real", "kernel allocator")),
