@@ -183,7 +183,7 @@ def test_hardware_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
         (machine.Hardware(32 << 20), "um", "at least 64M"),
         (machine.Hardware(1 << 60), "um", "must be less than this machine's own, "),
         (machine.Hardware(accelerator="tcg"), "um", "a user-mode kernel has no accelerator"),
-        (machine.Hardware(accelerator="kvm"), "x86_64", "not open to this user, or of a processor that does not virtualise"),
+        (machine.Hardware(accelerator="kvm"), "x86_64", "closed to this user, or the processor does not virtualise"),
     ):
         with pytest.raises(UserError, match=complaint):
             hardware.check(arch)
