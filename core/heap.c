@@ -27,8 +27,6 @@
  * creation and destruction are serialised by the caller (slabyard.h), or in a heap of threads by sy_heap.making and claims.
  * Destructors may run under it, hence they must not call into a heap.
  */
-#include <slabyard/slabyard.h>
-
 #include "deferred.h"
 #include "geometry.h"
 #include "here.h"

@@ -21,7 +21,7 @@ struct sy__run_cache {
 	uint8_t spares_in_vain;   /* how often it came even so, since the heap settled; at most SY__SPARES_IN_VAIN */
 	uint8_t in_vain;          /* runs since one served that had to make room, or were not kept; wraps */
 };
-sy__static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each slot");
+_Static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each slot");
 
 /* Of a heap of threads that is being made; false: no memory. */
 bool sy__run_cache_create(struct sy_heap *);

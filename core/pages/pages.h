@@ -36,7 +36,6 @@
 
 #include "../page_interface.h"
 #include "../list.h"
-#include "../../include/slabyard/slabyard.h"
 
 #define SY__MAX_BLOCK ((uint64_t)1 << SY_MAX_ORDER) /* pages of a maximal block */
 #define SY__CPU_TYPES 3 /* unmovable, movable and reclaimable have per-CPU lists */

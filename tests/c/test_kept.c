@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "check.h"
 #include "core/platform.h"

@@ -6,7 +6,7 @@
  * Residency is the system's own account of it (mincore), which an emulator of another processor does not keep.
  */
 #define _DEFAULT_SOURCE /* mincore, mlock, madvise */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
