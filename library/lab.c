@@ -7,11 +7,10 @@
 #include "lab.h"
 
 #include "core/deferred.h"
+#include "core/backend/place.h"
 #include "core/here.h"
 #include "core/list.h"
 #include "core/page_interface.h"
-#include "core/pages/pages.h"
-#include "core/pages/place.h"
 
 /* ---- Looking -------------------------------------------------------------------------------------------------- */
 

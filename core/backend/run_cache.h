@@ -129,7 +129,7 @@ static inline bool sy__run_cache_any(const struct sy_heap *heap)
 	return heap->run_cache && __atomic_load_n(&heap->run_cache_kept, __ATOMIC_RELAXED);
 }
 
-/* In a call of a slot, by what sy__call_begin says: policy->end_spares has something to do. */
+/* In a call of a slot, by what sy__call_begin says: sy__heap_hooks.end_spares has something to do. */
 static inline void sy__spares_kept(const struct sy_heap *heap, ptrdiff_t here)
 {
 	sy__run_cache_here(heap, here)->spares = true;

@@ -4,7 +4,7 @@
  */
 #include "core/types.h"
 
-#include "../../core/pages/place.h"
+#include "core/backend/place.h"
 #include "pages_support.h"
 
 #define PAGES 5000u /* four maximal blocks, and a remainder */
