@@ -3,6 +3,8 @@
 Layers: the objects of each layer link with those of the layers below it alone. Of all that an object leaves undefined, nothing may be
 defined by an object of a layer above, or of one beside its own. What no object defines is the C library's or the compiler's.
 
+Size: what programs include, and what stands above the core for them, stays small.
+
 Names: C code outside core/policies/ names no policy, neither in an identifier nor in a string, and includes no header from there but
 the one by which malloc has the default policy's fast path inline.
 
@@ -45,6 +47,7 @@ KERNELS_OWN = re.compile(r"CONFIG_SL[AOU]B\b|CPUHP_SLUB_DEAD")
 COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]*policies/[^">]+)[">]', re.MULTILINE)
 WITHOUT_POLICIES = ["core", "library", "malloc", "replay", "threads", "programs", "import", "launch", "ports", "include"]
+MOST_LINES = {"include/**/*.h": 2500, "library/*.c": 2000}
 INLINED = ("malloc", "core/policies/default.h")
 
 
@@ -121,6 +124,13 @@ def all_named(source: Path) -> Iterator[str]:
                 yield from named(name, path.read_text())
 
 
+def too_large(source: Path) -> Iterator[str]:
+    for files, most in MOST_LINES.items():
+        lines = sum(path.read_text().count("\n") for path in source.glob(files))
+        if not 0 < lines <= most:
+            yield f"{files} has {lines} lines of at most {most}"
+
+
 def rules_can_fail() -> None:
     """The rules find what they are for."""
     objects = [("core/pages/a.c", {"low"}, {"high"}), ("core/heap.c", {"high"}, {"low"}), ("core/policies/slub/a.c", {"one"}, {"other", "low"}),
@@ -143,7 +153,7 @@ def main() -> int:
     if missing - {"malloc"}:  # builds with sanitizers have no malloc
         print(f"no objects of {', '.join(sorted(missing))}")
         return 1
-    wrong = [*upward(objects), *all_named(options.source)]
+    wrong = [*upward(objects), *all_named(options.source), *too_large(options.source)]
     print("\n".join(wrong))
     return 1 if wrong else 0
 
