@@ -20,10 +20,7 @@ install(TARGETS ${installed} EXPORT slabyard
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT slabyard NAMESPACE slabyard:: FILE slabyard-targets.cmake DESTINATION ${package_dir})
 
-# Programs get the core's inline functions with the public headers; what those need is beside them.
 install(DIRECTORY include/slabyard DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(FILES core/types.h core/policy.h core/heap.h core/platform.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/slabyard/core)
-install(FILES core/platform/user.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/slabyard/core/platform)
 
 configure_package_config_file(cmake/slabyard-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/slabyard-config.cmake
   INSTALL_DESTINATION ${package_dir})

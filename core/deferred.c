@@ -19,8 +19,6 @@
  */
 #include "deferred.h"
 
-#include <slabyard/slabyard.h>
-
 /* A grace that ends beyond all time, as UINT64_MAX does, never passes. */
 static uint64_t grace_ends(const struct sy_heap *heap)
 {

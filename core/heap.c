@@ -27,8 +27,6 @@
  * creation and destruction are serialised by the caller (slabyard.h), or in a heap of threads by sy_heap.making and claims.
  * Destructors may run under it, hence they must not call into a heap.
  */
-#include <slabyard/slabyard.h>
-
 #include "deferred.h"
 #include "geometry.h"
 #include "here.h"
@@ -472,7 +470,24 @@ static uint64_t reclaim_urgently(struct sy_heap *heap)
 	return sy__heap_give(heap, heap->policy->shrink);
 }
 
-static const struct sy__heap_hooks hooks = { reclaim, reclaim_urgently, sy__run_cache_before_growth, sy__spares_end };
+static void end_spares(struct sy_heap *heap, unsigned slot)
+{
+	heap->policy->end_spares(heap, slot);
+}
+
+static bool reservation_changes(struct sy_heap *heap, size_t pages)
+{
+	return !heap->policy->reservation_changes || heap->policy->reservation_changes(heap, pages);
+}
+
+static const struct sy__heap_hooks hooks = {
+	.reclaim = reclaim,
+	.reclaim_urgently = reclaim_urgently,
+	.before_growth = sy__run_cache_before_growth,
+	.keep_less = sy__spares_end,
+	.end_spares = end_spares,
+	.reservation_changes = reservation_changes,
+};
 
 uint64_t sy_heap_shrink(struct sy_heap *heap)
 {

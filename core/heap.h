@@ -35,6 +35,8 @@ struct sy__heap_hooks {
 	 * request. */
 	bool (*before_growth)(struct sy_heap *, unsigned slot, unsigned tries);
 	void (*keep_less)(struct sy_heap *, unsigned slot);
+	void (*end_spares)(struct sy_heap *, unsigned slot); /* gives back the empty slabs that the slot has said it keeps */
+	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* the range ends after so many; false: no room for more */
 };
 
 struct sy_heap {

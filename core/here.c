@@ -19,8 +19,6 @@
  */
 #include "here.h"
 
-#include <slabyard/slabyard.h>
-
 #include "deferred.h"
 #include "list.h"
 #include "page_interface.h"

@@ -25,8 +25,6 @@
  */
 #include "kmalloc.h"
 
-#include <slabyard/slabyard.h>
-
 #define LEAST_LINUX_ALIGN 8u
 
 static const uint16_t linux_sizes[] = { 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192 };

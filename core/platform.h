@@ -79,11 +79,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-#define sy__static_assert(...) static_assert(__VA_ARGS__)
-#else
-#define sy__static_assert(...) _Static_assert(__VA_ARGS__)
-#endif
 #define sy__likely(x) __builtin_expect(!!(x), 1)
 #define sy__unlikely(x) __builtin_expect(!!(x), 0)
 #define SY__COLD __attribute__((__cold__, __noinline__))

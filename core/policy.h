@@ -27,8 +27,8 @@ struct sy_page;
  * begins with the pointer FIRST. */
 #define SY_SLAB_STATE(TYPE, page) ((TYPE *)(void *)(page)->state)
 #define SY_ASSERT_SLAB_STATE(TYPE, FIRST)                                                                                \
-	sy__static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves"); \
-	sy__static_assert(offsetof(TYPE, FIRST) == 0 && __builtin_classify_type(((TYPE *)0)->FIRST) == SY__POINTER_CLASS,      \
+	_Static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves"); \
+	_Static_assert(offsetof(TYPE, FIRST) == 0 && __builtin_classify_type(((TYPE *)0)->FIRST) == SY__POINTER_CLASS,      \
 	                  "the lowest bit of the first word is a kernel's, so a pointer stands there")
 #define SY__POINTER_CLASS 5 /* of the compiler's */
 

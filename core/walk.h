@@ -9,7 +9,7 @@
 #ifndef SY_WALK_H
 #define SY_WALK_H
 
-#include <slabyard/slabyard.h>
+#include "types.h"
 
 #define SY__WALK_WINDOW 64u /* objects that are looked for at a time */
 

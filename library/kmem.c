@@ -25,7 +25,7 @@
 #include <slabyard/kernel/linux/shrinker.h>
 #include <slabyard/kmem.h>
 
-#include "../core/page_interface.h"
+#include "core/page_interface.h"
 #include "forks.h"
 #include "rcu.h"
 #include "spec.h"

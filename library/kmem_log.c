@@ -24,6 +24,7 @@ static bool look_at_slab(void *context, const struct sy_slab *slab)
 static bool look_at_part(void *context, const struct sy_slab *slab, const struct sy_part *part)
 {
 	struct sought *sought = context;
+	struct sy_cache_description cache = { .name = "of any cache" };
 	size_t offset = (size_t)((uintptr_t)sought->address - (uintptr_t)slab->address);
 
 	if (offset >= slab->bytes || offset - part->offset >= part->bytes)
@@ -32,7 +33,9 @@ static bool look_at_part(void *context, const struct sy_slab *slab, const struct
 	sought->large = slab->large;
 	sought->slab_offset = offset;
 	sought->part = *part;
-	snprintf(sought->slab_of, sizeof(sought->slab_of), "%s", slab->cache ? slab->cache->name : "of any cache");
+	if (slab->cache)
+		sy_cache_describe(slab->cache, &cache);
+	snprintf(sought->slab_of, sizeof(sought->slab_of), "%s", cache.name);
 	return false;
 }
 

@@ -7,11 +7,10 @@
 #include "lab.h"
 
 #include "core/deferred.h"
+#include "core/backend/place.h"
 #include "core/here.h"
 #include "core/list.h"
 #include "core/page_interface.h"
-#include "core/pages/pages.h"
-#include "core/pages/place.h"
 
 /* ---- Looking -------------------------------------------------------------------------------------------------- */
 
@@ -135,7 +134,7 @@ void sy_lab_commit(struct sy_pages *pages, const void *start, size_t bytes)
 }
 
 /* The two are one structure, as the core has no need to know of this file's. */
-sy__static_assert(sizeof(struct sy_lab_placer) == sizeof(struct sy__placer), "a placer is a function and its context");
+_Static_assert(sizeof(struct sy_lab_placer) == sizeof(struct sy__placer), "a placer is a function and its context");
 
 void sy_lab_set_placer(struct sy_pages *pages, const struct sy_lab_placer *placer)
 {

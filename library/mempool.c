@@ -23,10 +23,10 @@ static void *take_kept(mempool_t *pool)
 {
 	void *element = NULL;
 
-	sy__lock(&pool->lock);
+	spin_lock(&pool->lock);
 	if (pool->curr_nr > 0)
 		element = pool->elements[--pool->curr_nr];
-	sy__unlock(&pool->lock);
+	spin_unlock(&pool->lock);
 	return element;
 }
 
@@ -35,12 +35,12 @@ static bool keep(mempool_t *pool, void *element)
 {
 	bool kept = false;
 
-	sy__lock(&pool->lock);
+	spin_lock(&pool->lock);
 	if (pool->curr_nr < pool->min_nr) {
 		pool->elements[pool->curr_nr++] = element;
 		kept = true;
 	}
-	sy__unlock(&pool->lock);
+	spin_unlock(&pool->lock);
 	return kept;
 }
 
@@ -48,9 +48,9 @@ static bool is_short(mempool_t *pool)
 {
 	bool few;
 
-	sy__lock(&pool->lock);
+	spin_lock(&pool->lock);
 	few = pool->curr_nr < pool->min_nr;
-	sy__unlock(&pool->lock);
+	spin_unlock(&pool->lock);
 	return few;
 }
 
@@ -115,10 +115,10 @@ static void *take_surplus(mempool_t *pool)
 {
 	void *element = NULL;
 
-	sy__lock(&pool->lock);
+	spin_lock(&pool->lock);
 	if (pool->curr_nr > pool->min_nr)
 		element = pool->elements[--pool->curr_nr];
-	sy__unlock(&pool->lock);
+	spin_unlock(&pool->lock);
 	return element;
 }
 
@@ -127,12 +127,12 @@ static void **move(mempool_t *pool, void **elements, int min_nr)
 {
 	void **before;
 
-	sy__lock(&pool->lock);
+	spin_lock(&pool->lock);
 	before = pool->elements;
 	memcpy(elements, before, (size_t)pool->curr_nr * sizeof(void *));
 	pool->elements = elements;
 	pool->min_nr = min_nr;
-	sy__unlock(&pool->lock);
+	spin_unlock(&pool->lock);
 	return before;
 }
 
@@ -150,9 +150,9 @@ static void reduce(mempool_t *pool, int min_nr)
 {
 	void *element;
 
-	sy__lock(&pool->lock);
+	spin_lock(&pool->lock);
 	pool->min_nr = min_nr;
-	sy__unlock(&pool->lock);
+	spin_unlock(&pool->lock);
 	while ((element = take_surplus(pool)))
 		pool->free(element, pool->pool_data);
 }

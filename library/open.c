@@ -10,7 +10,7 @@
  *
  * In a caller's buffer there are no per-CPU lists, whose heads alone would fill a small one.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include <stdio.h>
 #include <sys/sysinfo.h>

@@ -308,15 +308,22 @@ void sy__synchronize_rcu(void)
 
 /* ---- Spin locks -------------------------------------------------------------------------------------------------- */
 
+/* The public header knows no lock of the core's, but one of the same form. */
+static sy__lock_t *lock_of(spinlock_t *lock)
+{
+	_Static_assert(sizeof(*lock) == sizeof(sy__lock_t) && offsetof(sy__lock_t, held) == 0, "a lock is one word");
+	return (sy__lock_t *)(void *)lock;
+}
+
 void sy__spin_lock(spinlock_t *lock)
 {
 	spins++;
-	sy__lock(&lock->lock);
+	sy__lock(lock_of(lock));
 }
 
 bool sy__spin_trylock(spinlock_t *lock)
 {
-	bool got = sy__lock_try(&lock->lock);
+	bool got = sy__lock_try(lock_of(lock));
 
 	spins += got;
 	return got;
@@ -324,7 +331,7 @@ bool sy__spin_trylock(spinlock_t *lock)
 
 void sy__spin_unlock(spinlock_t *lock)
 {
-	sy__unlock(&lock->lock);
+	sy__unlock(lock_of(lock));
 	spins--;
 	pass();
 }

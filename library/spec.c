@@ -16,6 +16,8 @@
  */
 #include "spec.h"
 
+#include "core/types.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

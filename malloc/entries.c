@@ -6,7 +6,7 @@
  *   the heap       process.c makes one heap for the program at its first request, of the policy that the environment names.
  *                  Requests up to the policy's largest class are objects of slabs, above them runs of whole pages.
  *   a mapping      requests beyond the largest block of pages (4 MiB), or that the heap can't serve for want of memory or for
- *                  their alignment; and large ones that are hardly touched (thin.c): mapping.c.
+ *                  their alignment; and large ones that are hardly touched (mmap_threshold.c): mapping.c.
  *
  * free tells the two apart by the address.
  *
@@ -29,9 +29,9 @@
  * nothing is ever taken down. Like every malloc, this one is not for signal handlers.
  */
 #define _GNU_SOURCE
-#include "kept.h"
+#include "mapping_cache.h"
+#include "mmap_threshold.h"
 #include "parts.h"
-#include "thin.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -69,7 +69,7 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 		object = flags & SY_ZERO ? sy__mapping_reuse_zeroed(size) : sy__mapping_reuse(size);
 	if (!object && size >= ALWAYS_HEAP)
 		object = sy__mapping_create(size, ALIGNMENT);
-	if (!object && (sy__kept_end() + sy__thin_end() + sy__thin_is_over(heap) || sy__process_extend_reservation()))
+	if (!object && (sy__mapping_cache_end() + sy__mmap_threshold_end(heap) || sy__process_extend_reservation()))
 		return sy_malloc(heap, size, flags);
 	return object ? object : no_memory();
 }
@@ -80,8 +80,7 @@ static void passes(struct sy_heap *heap)
 	int error = errno;
 
 	(void)heap;
-	sy__kept_age();
-	sy__thin_age();
+	sy__mapping_cache_age();
 	errno = error;
 }
 
@@ -107,8 +106,8 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	heap->refused = refused;
 	heap->foreign = foreign;
 	heap->passes = passes;
-	heap->comes = sy__thin_watch;
-	heap->leaves = sy__thin_learn;
+	heap->comes = sy__mmap_threshold_watch;
+	heap->leaves = sy__mmap_threshold_learn;
 	if (file)
 		sy__report_start(&ready, file);
 	sy__fast_path_set(&ready);

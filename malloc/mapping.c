@@ -13,7 +13,7 @@
  * its end.
  *
  * Keeping. Each page of a new mapping costs a fault, which takes longer than most programs need to use it. So a mapping that
- * ends is kept for KEPT_MS (kept.c), and serves the next request, whatever its size: if the program has shown that there may be
+ * ends is kept for MAPPING_CACHE_MS (mapping_cache.c), and serves the next request, whatever its size: if the program has shown that there may be
  * one, by a request soon after another mapping had ended; WANTED_MS after the last such it has to show it again. So an object
  * that is used once goes back when it is freed, even if the program does nothing more. If what a request gets is to be zero, the
  * pages that are in memory are filled: a tenth of what it takes to have the system do it, and no page comes that the object's
@@ -26,10 +26,10 @@
  * No locks: a mapping belongs to whoever holds the object, and the counters are relaxed atomics.
  */
 #define _GNU_SOURCE /* mremap */
-#include "kept.h"
+#include "mapping_cache.h"
+#include "mmap_threshold.h"
 #include "parts.h"
 #include "system.h"
-#include "thin.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -48,7 +48,7 @@ struct header {
 	char *start;  /* of the mapping */
 	size_t bytes; /* of the mapping */
 	size_t used;  /* of them: the object's, and what is before it */
-	struct kept_joints joints;
+	struct mapping_joints joints;
 };
 _Static_assert(sizeof(struct header) == 64, "a cache line");
 
@@ -104,7 +104,7 @@ static char *place(char *start, size_t align)
 }
 
 /* The object behind a header at the start of its mapping. */
-static void *begin(char *start, size_t bytes, size_t used, const struct kept_joints *joints)
+static void *begin(char *start, size_t bytes, size_t used, const struct mapping_joints *joints)
 {
 	struct header *header = (struct header *)(void *)start;
 
@@ -122,7 +122,7 @@ static char *map(size_t bytes)
 {
 	char *start = map_once(bytes);
 
-	if (start == MAP_FAILED && sy__kept_end() + sy__thin_end())
+	if (start == MAP_FAILED && sy__mapping_cache_end())
 		start = map_once(bytes);
 	if (start == MAP_FAILED && sy__process_make_room(bytes))
 		start = map_once(bytes);
@@ -141,9 +141,9 @@ static void came(size_t bytes)
 {
 	size_t before = __atomic_load_n(&unkept, __ATOMIC_RELAXED);
 
-	if (bytes <= KEPT_MOST && sy__milliseconds() - before < KEPT_MS)
+	if (bytes <= MAPPING_CACHE_MOST && sy__milliseconds() - before < MAPPING_CACHE_MS)
 		is_wanted();
-	sy__kept_make_up(bytes);
+	sy__mapping_cache_make_up(bytes);
 }
 
 /* The time is read last: what others note meanwhile is not later. */
@@ -151,7 +151,7 @@ static bool is_worth_keeping(size_t bytes)
 {
 	size_t before = __atomic_load_n(&wanted, __ATOMIC_RELAXED), now;
 
-	if (bytes > KEPT_MOST)
+	if (bytes > MAPPING_CACHE_MOST)
 		return false;
 	now = sy__milliseconds();
 	if (now - before < WANTED_MS)
@@ -162,20 +162,16 @@ static bool is_worth_keeping(size_t bytes)
 
 /* ---- Mappings ------------------------------------------------------------------------------------------------------ */
 
-static void *reuse(size_t size, struct kept_joints *joints)
+static void *reuse(size_t size, struct mapping_joints *joints)
 {
-	static const struct kept_joints none;
+	static const struct mapping_joints none;
 	size_t used, bytes;
 	char *start;
 
-	if (size > KEPT_MOST)
+	if (size > MAPPING_CACHE_MOST)
 		return NULL;
 	used = bytes = align_up(size + sizeof(struct header), sy__system_page_bytes());
-	start = joints ? sy__thin_take(&bytes) : NULL;
-	if (start)
-		joints->count = 0;
-	else
-		start = sy__kept_take(&bytes, joints);
+	start = sy__mapping_cache_take(&bytes, joints);
 	if (start)
 		is_wanted();
 	return start ? begin(start, bytes, used, joints ? joints : &none) : NULL;
@@ -183,7 +179,7 @@ static void *reuse(size_t size, struct kept_joints *joints)
 
 void *sy__mapping_reuse(size_t size)
 {
-	struct kept_joints joints;
+	struct mapping_joints joints;
 
 	return reuse(size, &joints);
 }
@@ -254,19 +250,20 @@ void *sy__mapping_create(size_t size, size_t align)
 	return object;
 }
 
-static bool keep_thin(const struct header *ended)
+/* By its size, if hardly a page of it is in memory. */
+static bool keep_untouched(const struct header *ended)
 {
-	if (ended->joints.count || !sy__thin_serves(ended->bytes))
+	if (ended->joints.count || !sy__mapping_cache_has_bin(ended->bytes))
 		return false;
-	if (sy__thin_is(sy__service.heap, ended->start, ended->used))
-		return sy__thin_give(ended->start, ended->bytes);
-	return sy__thin_was_mistaken(sy__service.heap) && munmap(ended->start, ended->bytes) == 0;
+	if (sy__mmap_threshold_is_untouched(sy__service.heap, ended->start, ended->used))
+		return sy__mapping_cache_give_bin(ended->start, ended->bytes);
+	return sy__mmap_threshold_was_mistaken(sy__service.heap) && munmap(ended->start, ended->bytes) == 0;
 }
 
 static void keep_or_end(const struct header *ended)
 {
 	if (is_worth_keeping(ended->bytes))
-		sy__kept_give_joined(ended->start, ended->bytes, ended->used, &ended->joints);
+		sy__mapping_cache_give(ended->start, ended->bytes, ended->used, &ended->joints);
 	else
 		munmap(ended->start, ended->bytes);
 }
@@ -281,7 +278,7 @@ void sy__mapping_end(void *object)
 	header->mark = 0;
 	if (mprotect(ended.start, ended.bytes, PROT_READ | PROT_WRITE))
 		munmap(ended.start, ended.bytes);
-	else if (!keep_thin(&ended))
+	else if (!keep_untouched(&ended))
 		keep_or_end(&ended);
 	errno = error;
 }
@@ -325,7 +322,7 @@ void *sy__mapping_resize(void *object, size_t size)
 		return NULL;
 	bytes = align_up(offset + size + (size > room ? size / 8 : 0), sy__system_page_bytes());
 	if (bytes > header->bytes)
-		header->bytes += sy__kept_take_behind(header->start + header->bytes, bytes - header->bytes);
+		header->bytes += sy__mapping_cache_take_behind(header->start + header->bytes, bytes - header->bytes);
 	if (size > room && offset + size <= header->bytes) {
 		use(header, bytes < header->bytes ? bytes : header->bytes);
 		return object;
@@ -339,7 +336,7 @@ void *sy__mapping_resize(void *object, size_t size)
 		return NULL;
 	header = (struct header *)(void *)(start + offset - sizeof(struct header));
 	if (bytes > header->bytes)
-		sy__kept_make_up(bytes - header->bytes);
+		sy__mapping_cache_make_up(bytes - header->bytes);
 	header->start = start;
 	header->bytes = bytes;
 	use(header, bytes);
@@ -348,7 +345,7 @@ void *sy__mapping_resize(void *object, size_t size)
 
 static void forked(void)
 {
-	sy__kept_forked();
+	sy__mapping_cache_forked();
 	sy__process_forked();
 }
 

@@ -2,7 +2,7 @@
 #ifndef SLABYARD_MALLOC_PARTS_H
 #define SLABYARD_MALLOC_PARTS_H
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #define ALIGNMENT 16u /* of every object: what any type needs, and what compilers count on */
 

@@ -9,8 +9,7 @@
  * sense here are 0.
  */
 #define _GNU_SOURCE
-#include "kept.h"
-#include "thin.h"
+#include "mapping_cache.h"
 #include "parts.h"
 #include "system.h"
 
@@ -112,7 +111,7 @@ EXPORT struct mallinfo mallinfo(void)
 EXPORT int malloc_trim(size_t keep)
 {
 	struct sy_heap *heap = sy__process_heap();
-	size_t ended = sy__kept_end() + sy__thin_end();
+	size_t ended = sy__mapping_cache_end();
 	bool trimmed = heap && sy_heap_trim(heap);
 
 	(void)keep;

@@ -84,6 +84,9 @@ static bool parse_arguments(struct arguments *arguments, int count, char **words
 
 static bool print_help(void)
 {
+	struct sy_policy_description first;
+
+	sy_policy_describe(sy_policies[0], &first);
 	puts("slabyard-replay --scratch FILE --allocator SPEC --mode exact|timed|latency|serve [--points N]\n"
 	     "                [--log FILE] [--memory BYTES] [--allow-failures]\n"
 	     "slabyard-replay --scratch FILE --allocator SPEC --proc buddyinfo|pagetypeinfo|slabinfo\n"
@@ -95,8 +98,8 @@ static bool print_help(void)
 	     "slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
-	     "Replays a scratch file of the lab; prints JSON. Example:\n"
-	     "  slabyard-replay --geometry --allocator slub --cpus 2 192");
+	     "Replays a scratch file of the lab; prints JSON. Example:");
+	printf("  slabyard-replay --geometry --allocator %s --cpus 2 192\n", first.name);
 	return true;
 }
 

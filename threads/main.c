@@ -261,13 +261,16 @@ static bool print_list(struct fault *fault)
 
 static bool print_help(void)
 {
+	struct sy_policy_description first;
+
+	sy_policy_describe(sy_policies[0], &first);
 	puts("slabyard-threads --allocator SPEC --workload NAME [--threads N] [--operations N] [--size BYTES|LEAST-MOST]\n"
 	     "                 [--batch N] [--caches] [--pin] [--sample N] [--seed N] [--scratch FILE] [--check]\n"
 	     "slabyard-threads --list\n"
 	     "\n"
 	     "SPEC: policy[:tunable=value[,tunable=value...]], malloc:system or malloc:/path/lib.so\n"
-	     "Runs a workload with real threads; prints JSON. Example:\n"
-	     "  slabyard-threads --allocator slub --workload larson --threads 2");
+	     "Runs a workload with real threads; prints JSON. Example:");
+	printf("  slabyard-threads --allocator %s --workload larson --threads 2\n", first.name);
 	return true;
 }
 

@@ -7,7 +7,13 @@
  *   huge_pages.c     dense heaps grow by the machine's large pages
  *   reservation.c    the reserved addresses end earlier, or reach further again
  *
- * All of this is for heaps of threads. Replays have these hooks too, and none does anything: their page allocators have no decay
+ * What a replay needs of pages stands here too, by functions of slabyard.h and lab.h:
+ *
+ *   populate.c       a zone starts in the state that a kernel reported
+ *   older.c          pages that were in use then are freed
+ *   place.c          requests get the blocks that a kernel gave them
+ *
+ * What hooks add is for heaps of threads. Replays have these hooks too, and none does anything: their page allocators have no decay
  * and do not ask for memory as they grow (sy_pages_config).
  *
  * The rest of core/backend/ stands on the page interface alone, hence serves in kernels as well: large allocations (large.c) and
@@ -15,6 +21,7 @@
  * heap's own bookkeeping (metadata.c).
  */
 #include "best_fit.h"
+#include "decay.h"
 #include "free_page_map.h"
 #include "huge_pages.h"
 
@@ -25,6 +32,7 @@ static const struct sy__pages_hooks hooks = {
 	.prefer_huge = sy__huge_pages_prefer,
 	.take_run = sy__best_fit_take,
 	.decay = sy__pages_decay,
+	.await = sy__decay_await,
 };
 
 struct sy_pages *sy_pages_create(const struct sy_pages_config *config)

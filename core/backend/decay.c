@@ -39,7 +39,7 @@
  * A block leaves its list while its memory is discarded, so that the zone's lock is not held meanwhile. It then looks as if
  * it were on a per-CPU list, hence no buddy joins with it.
  */
-#include "../pages/pages.h"
+#include "decay.h"
 
 #define LARGE_ORDER 4u
 #define PAUSE 4u
@@ -158,12 +158,12 @@ static size_t less(size_t from, size_t amount)
 /* What has gone back was among what was free all the time. */
 static void forget(struct sy_pages *pages, size_t given)
 {
-	struct sy__decay *decay = &pages->decay;
+	struct sy__decay *decay = sy__decay_of(pages);
 
 	for (unsigned i = 0; i < SY__DECAY_STEPS; i++)
 		decay->lows[i] = less(decay->lows[i], given);
 	sy__lock(&pages->account_lock);
-	__atomic_store_n(&decay->lowest, less(decay->lowest, given), __ATOMIC_RELAXED);
+	__atomic_store_n(&pages->backed.lowest, less(pages->backed.lowest, given), __ATOMIC_RELAXED);
 	sy__unlock(&pages->account_lock);
 }
 
@@ -180,7 +180,7 @@ static size_t give_wanted(struct sy_pages *pages, uint64_t now, struct wanted wa
 	if (!given)
 		return 0;
 	forget(pages, given);
-	pages->decay.given = now;
+	sy__decay_of(pages)->given = now;
 	return given;
 }
 
@@ -201,18 +201,18 @@ static size_t give_small(struct sy_pages *pages, uint64_t now, uint64_t age, siz
 /* ---- In due time -------------------------------------------------------------------------------------------------- */
 
 /* How long memory must stay free. */
-static uint64_t patience(const struct sy_pages *pages)
+static uint64_t patience(struct sy_pages *pages)
 {
-	return pages->decay_ns << pages->decay.doublings;
+	return pages->decay_ns << sy__decay_of(pages)->doublings;
 }
 
 /* With the account lock held. */
 static bool regret(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = &pages->decay;
-	bool much = decay->regretted >= REGRET_PAGES && decay->given && now - decay->given <= patience(pages);
+	struct sy__decay *decay = sy__decay_of(pages);
+	bool much = pages->backed.regretted >= REGRET_PAGES && decay->given && now - decay->given <= patience(pages);
 
-	__atomic_store_n(&decay->regretted, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&pages->backed.regretted, 0, __ATOMIC_RELAXED);
 	return much;
 }
 
@@ -246,12 +246,12 @@ static size_t least_of_steps(const struct sy__decay *decay)
 /* A step ends, and the next begins. */
 static void step(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = &pages->decay;
+	struct sy__decay *decay = sy__decay_of(pages);
 	bool regretted;
 
 	sy__lock(&pages->account_lock);
-	decay->lows[decay->step] = decay->lowest;
-	__atomic_store_n(&decay->lowest, sy__free_and_backed(pages), __ATOMIC_RELAXED);
+	decay->lows[decay->step] = pages->backed.lowest;
+	__atomic_store_n(&pages->backed.lowest, sy__free_and_backed(pages), __ATOMIC_RELAXED);
 	regretted = regret(pages, now);
 	sy__unlock(&pages->account_lock);
 	decay->step = (decay->step + 1) % SY__DECAY_STEPS;
@@ -268,13 +268,13 @@ static size_t idle_descriptors(const struct sy_pages *pages, size_t used)
 	return less(described, needed) * (SY__MAX_BLOCK * sizeof(struct sy_page) / SY_PAGE_SIZE);
 }
 
-static bool in_a_hurry(const struct sy_pages *pages)
+static bool in_a_hurry(struct sy_pages *pages)
 {
 	size_t backed = sy__free_and_backed(pages), held = sy__read(&pages->held_pages), idle;
 
-	if (pages->decay.regrets >= MOST_REGRETS)
+	if (sy__decay_of(pages)->regrets >= MOST_REGRETS)
 		return false;
-	if (!pages->decay.hurried)
+	if (!sy__decay_of(pages)->hurried)
 		return backed > HURRY_PAGES && backed > HURRY_SHARE * held;
 	idle = backed + idle_descriptors(pages, backed + held);
 	return backed > REGRET_PAGES && idle > HURRIED_PAGES && idle > held / HURRIED_SHARE;
@@ -282,10 +282,10 @@ static bool in_a_hurry(const struct sy_pages *pages)
 
 static void give_due(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = &pages->decay;
+	struct sy__decay *decay = sy__decay_of(pages);
 	size_t most = decay->due < PAGES_AT_ONCE ? decay->due : PAGES_AT_ONCE, given;
 
-	if (most < SY__DECAY_LEAST)
+	if (most < SY__WORTH_A_VISIT)
 		return;
 	given = give_large(pages, now, patience(pages), most);
 	given += give_small(pages, now, patience(pages), less(most, given));
@@ -297,9 +297,9 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 /* ---- In a hurry --------------------------------------------------------------------------------------------------- */
 
 /* Whether the last that went, or the beginning, is so long ago. */
-static bool is_late(const struct sy_pages *pages, uint64_t now, uint64_t late)
+static bool is_late(struct sy_pages *pages, uint64_t now, uint64_t late)
 {
-	return pages->decay.hurry_since && now - pages->decay.hurry_since >= late;
+	return sy__decay_of(pages)->hurry_since && now - sy__decay_of(pages)->hurry_since >= late;
 }
 
 /* What small blocks there are, when no others come; those that became free during the wait are many times younger. */
@@ -310,7 +310,7 @@ static size_t give_last(struct sy_pages *pages, uint64_t now)
 
 static void give_hurried(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = &pages->decay;
+	struct sy__decay *decay = sy__decay_of(pages);
 	uint64_t age = pages->decay_ns / HURRY;
 
 	if (now < decay->looked + age / HURRIED_LOOKS)
@@ -330,29 +330,29 @@ static void give_hurried(struct sy_pages *pages, uint64_t now)
 /* The clock, brought up to date. */
 static uint64_t advance(struct sy_pages *pages)
 {
-	uint64_t now = sy__now(), passed = now - pages->decay.seen, clock;
+	uint64_t now = sy__now(), passed = now - sy__decay_of(pages)->seen, clock;
 
 	if (passed > pages->decay_ns / PAUSE)
 		passed = pages->decay_ns / PAUSE;
-	pages->decay.seen = now;
+	sy__decay_of(pages)->seen = now;
 	clock = sy__time(&pages->clock) + passed;
 	sy__time_set(&pages->clock, clock);
 	return clock;
 }
 
 /* A step ends early where a bet is lost, or the program would go on losing until then. */
-static bool step_ends(const struct sy_pages *pages, uint64_t now)
+static bool step_ends(struct sy_pages *pages, uint64_t now)
 {
-	const struct sy__decay *decay = &pages->decay;
+	const struct sy__decay *decay = sy__decay_of(pages);
 
 	return now - decay->stepped >= patience(pages) / SY__DECAY_STEPS ||
-	       (decay->hurried && sy__read(&decay->regretted) >= REGRET_PAGES);
+	       (decay->hurried && sy__read(&pages->backed.regretted) >= REGRET_PAGES);
 }
 
 /* Whether it is worth coming by again soon. */
 static bool hope(struct sy_pages *pages, uint64_t now)
 {
-	struct sy__decay *decay = &pages->decay;
+	struct sy__decay *decay = sy__decay_of(pages);
 	bool hopes;
 
 	if (!in_a_hurry(pages))
@@ -366,11 +366,11 @@ static bool hope(struct sy_pages *pages, uint64_t now)
 
 /* Pages that should be free and backed when the next blocks that are given back have their giver come by: any, while there is
  * something to do, and where no heap of threads has the zones to itself, whose slow calls come by besides. */
-static size_t worth(const struct sy_pages *pages)
+static size_t worth(struct sy_pages *pages)
 {
 	if (!pages->commits_growth)
 		return 0;
-	return pages->decay.due >= SY__DECAY_LEAST || pages->decay.hurry_since ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
+	return sy__decay_of(pages)->due >= SY__WORTH_A_VISIT || sy__decay_of(pages)->hurry_since ? 0 : sy__free_and_backed(pages) + SY__WORTH_A_VISIT;
 }
 
 bool sy__pages_decay(struct sy_pages *pages)
@@ -380,17 +380,24 @@ bool sy__pages_decay(struct sy_pages *pages)
 
 	if (!pages->decay_ns || !sy__free_and_backed(pages))
 		return false;
-	if (!sy__lock_try(&pages->decay.lock))
-		return __atomic_load_n(&pages->decay.hopes, __ATOMIC_RELAXED);
+	if (!sy__lock_try(&sy__decay_of(pages)->lock))
+		return __atomic_load_n(&sy__decay_of(pages)->hopes, __ATOMIC_RELAXED);
 	now = advance(pages);
 	if (step_ends(pages, now))
 		step(pages, now);
-	if (pages->decay.due)
+	if (sy__decay_of(pages)->due)
 		give_due(pages, now);
 	if (in_a_hurry(pages))
 		give_hurried(pages, now);
 	hopes = hope(pages, now);
-	__atomic_store_n(&pages->decay.worth, worth(pages), __ATOMIC_RELAXED);
-	sy__unlock(&pages->decay.lock);
+	__atomic_store_n(&pages->backed.worth, worth(pages), __ATOMIC_RELAXED);
+	sy__unlock(&sy__decay_of(pages)->lock);
 	return hopes;
+}
+
+/* Blocks on their way back to the memory source are free, but on no list until they are there. */
+void sy__decay_await(struct sy_pages *pages)
+{
+	sy__lock(&sy__decay_of(pages)->lock);
+	sy__unlock(&sy__decay_of(pages)->lock);
 }

@@ -75,7 +75,7 @@ static bool further(struct sy_heap *heap, uint64_t blocks)
 	if (!move_memory(pages, blocks))
 		return false;
 	if (move_table(pages, blocks)) {
-		if (!heap->policy->reservation_changes || heap->policy->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER)) {
+		if (heap->hooks->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER)) {
 			count_blocks(pages, blocks);
 			return true;
 		}
@@ -90,8 +90,7 @@ static bool less_far(struct sy_heap *heap, uint64_t blocks)
 	struct sy_pages *pages = heap->pages;
 
 	count_blocks(pages, blocks);
-	if (heap->policy->reservation_changes)
-		heap->policy->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER);
+	heap->hooks->reservation_changes(heap, (size_t)blocks << SY_MAX_ORDER);
 	return move_memory(pages, blocks) && move_table(pages, blocks);
 }
 

@@ -117,7 +117,7 @@ uint64_t sy__run_cache_end(struct sy_heap *heap)
 void sy__spares_end(struct sy_heap *heap, unsigned slot)
 {
 	sy__run_cache_of(heap, slot)->spares = false;
-	heap->policy->end_spares(heap, slot);
+	heap->hooks->end_spares(heap, slot);
 }
 
 bool sy__run_cache_before_growth(struct sy_heap *heap, unsigned slot, unsigned tries)

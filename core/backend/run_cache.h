@@ -21,7 +21,7 @@ struct sy__run_cache {
 	uint8_t spares_in_vain;   /* how often it came even so, since the heap settled; at most SY__SPARES_IN_VAIN */
 	uint8_t in_vain;          /* runs since one served that had to make room, or were not kept; wraps */
 };
-sy__static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each slot");
+_Static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each slot");
 
 /* Of a heap of threads that is being made; false: no memory. */
 bool sy__run_cache_create(struct sy_heap *);
@@ -129,7 +129,7 @@ static inline bool sy__run_cache_any(const struct sy_heap *heap)
 	return heap->run_cache && __atomic_load_n(&heap->run_cache_kept, __ATOMIC_RELAXED);
 }
 
-/* In a call of a slot, by what sy__call_begin says: policy->end_spares has something to do. */
+/* In a call of a slot, by what sy__call_begin says: sy__heap_hooks.end_spares has something to do. */
 static inline void sy__spares_kept(const struct sy_heap *heap, ptrdiff_t here)
 {
 	sy__run_cache_here(heap, here)->spares = true;

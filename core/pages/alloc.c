@@ -135,15 +135,6 @@ static void count_rescue(struct sy_pages *pages)
 	sy__unlock(&pages->account_lock);
 }
 
-/* Blocks on their way back to the memory source are free, but on no list until they are there (decay.c). */
-static void await_decay(struct sy_pages *pages)
-{
-	if (!pages->decay_ns)
-		return;
-	sy__lock(&pages->decay.lock);
-	sy__unlock(&pages->decay.lock);
-}
-
 /* Stage 4. */
 static struct sy_page *take_last(struct sy_pages *pages, struct sy__request *request)
 {
@@ -156,7 +147,8 @@ static struct sy_page *take_last(struct sy_pages *pages, struct sy__request *req
 	for (i = 0; i < pages->zone_count; i++)
 		while (sy__highatomic_unreserve(&pages->zones[i], request->migrate))
 			;
-	await_decay(pages);
+	if (pages->decay_ns)
+		pages->hooks->await(pages);
 	page = take_above(pages, request, SY__MARK_MIN);
 	if (page && given)
 		count_rescue(pages);
@@ -292,14 +284,14 @@ void sy__block_give(struct sy_pages *pages, unsigned slot, struct sy_page *page,
 	} else {
 		give_to_zone(zone, page, order, from_use);
 	}
-	sy__decay_given(pages);
+	sy__backed_given(pages);
 }
 
 void sy__block_give_to_zone(struct sy_pages *pages, struct sy_page *page, unsigned order, unsigned from_use)
 {
 	give_to_zone(&pages->zones[page->zone], page, order, from_use);
 	if (order >= VISIT_ORDER)
-		sy__decay_given(pages);
+		sy__backed_given(pages);
 }
 
 struct sy_page *sy_pages_alloc(struct sy_pages *pages, unsigned slot, unsigned order, unsigned flags, int node)

@@ -33,7 +33,7 @@ struct sy_page {
 	struct sy_heap *heap; /* whose slab or large allocation; NULL for the rest */
 	uint64_t bytes;    /* of a large allocation: bytes asked for; the page allocator's own while the page is free */
 };
-sy__static_assert(sizeof(struct sy_page) <= 64, "a page descriptor is at most 64 bytes");
+_Static_assert(sizeof(struct sy_page) <= 64, "a page descriptor is at most 64 bytes");
 
 static inline uint8_t sy__page_order(const struct sy_page *page)
 {

@@ -13,7 +13,6 @@
  * without 64-bit atomic instructions.
  */
 #include "pages.h"
-#include "place.h"
 
 /* Pages of a run whose memory was not there: no heap had it before, or it was discarded. */
 struct fresh {
@@ -85,7 +84,7 @@ static void count_taken(struct sy_heap *heap, unsigned use, unsigned count, unsi
 	counters->page_requests++;
 	*counter_of(heap, use) += count;
 	sy__add(&heap->pages->held_pages, count);
-	sy__decay_taken(heap->pages, discarded);
+	sy__backed_taken(heap->pages, discarded);
 	counters->taken_pages += use == SY_USE_METADATA ? 0 : count;
 	if (counters->slab_pages_peak < counters->slab_pages)
 		counters->slab_pages_peak = counters->slab_pages;

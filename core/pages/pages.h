@@ -17,8 +17,8 @@
  *    largest order runs dry. Linux has them on that list in ascending order, so nobody can tell the difference.
  *    Descriptors are committed per maximal block when it grows, memory when a heap first gets a page of it: pages of
  *    the environment are never touched. Every table here reads zero where it was never written, and zero means pristine.
- * 6. Older pages are those of a populated zone (populate.c) that its snapshot had in use. They have no descriptor; a bitmap
- *    tells those that have been freed since (older.c).
+ * 6. Older pages are those of a zone that started in the state of a snapshot (core/backend/populate.c) which had them in use.
+ *    They have no descriptor; a bitmap tells those that have been freed since.
  *
  * Invariants, verified by sy_pages_check():
  *   - every page of a zone is in exactly one block, or older, or ungrown, or unmanaged; the counters by use add up;
@@ -36,7 +36,6 @@
 
 #include "../page_interface.h"
 #include "../list.h"
-#include "../../include/slabyard/slabyard.h"
 
 #define SY__MAX_BLOCK ((uint64_t)1 << SY_MAX_ORDER) /* pages of a maximal block */
 #define SY__CPU_TYPES 3 /* unmovable, movable and reclaimable have per-CPU lists */
@@ -116,7 +115,7 @@ struct sy__zone {
 	uint64_t pageblocks[SY_MIGRATE_TYPES];
 	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
 
-	/* older pages, see older.c */
+	/* older pages, see core/backend/older.c */
 	uint64_t older;           /* that may still be freed */
 	uint32_t older_none;      /* bit k: no aligned block of order k is left */
 
@@ -125,31 +124,23 @@ struct sy__zone {
 	uint64_t served, fallbacks, fallbacks_changing;
 };
 
-#define SY__DECAY_STEPS 8u /* in the time that memory must stay free */
-#define SY__DECAY_LEAST (((size_t)256 << 10) / SY_PAGE_SIZE) /* pages; fewer are not worth a look */
+#define SY__WORTH_A_VISIT (((size_t)256 << 10) / SY_PAGE_SIZE) /* pages; fewer are not worth a look */
 
-/* Giving memory back after a while, see core/backend/decay.c. */
-struct sy__decay {
-	sy__lock_t lock;          /* everything here that is not said to be under account_lock; held while memory goes back */
-	uint64_t seen;            /* sy__now() of the last visit */
-	uint64_t stepped, looked; /* the clock at the last step, and when hurried blocks were last looked for */
-	uint64_t given;           /* the clock when memory last went back; 0: never */
-	size_t lows[SY__DECAY_STEPS]; /* least free and backed pages of each of the last steps */
-	unsigned step;            /* the next of them */
-	size_t due;               /* pages that may go back now */
-	unsigned doublings;       /* of the time that memory must stay free */
-	unsigned quiet;           /* steps without regret */
-	unsigned regrets;         /* of having been in a hurry */
-	bool hurried;             /* what went back last did so in a hurry */
-	uint64_t hurry_since;     /* the clock when the hurry began, or last was of use; 0: there is none */
-	bool hopes;               /* [r] that was a moment ago */
-	size_t lowest;            /* [r] account_lock: least free and backed pages of this step */
-	size_t regretted;         /* [r] account_lock: discarded pages taken again in this step */
-	size_t worth;             /* [r] a hint: free and backed pages with which a give is worth a visit */
+/* Memory that is free and backed, for the layer above, which gives it back after a while. */
+struct sy__backed {
+	size_t lowest;    /* [r] account_lock: the least that there was since that layer set it */
+	size_t regretted; /* [r] account_lock: discarded pages taken again since then */
+	size_t worth;     /* [r] a hint: with so much a give is worth a visit of that layer */
 };
 
-/* What a layer above does for a page allocator that it has created (core/backend/create.c). All but take_run and decay come with a
- * lock of the zone's or the source's held. */
+/* A program's requests made once more: serves every page request of heaps in place of sy__block_take; NULL: the request fails. */
+struct sy__placer {
+	struct sy_page *(*take)(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use);
+	void *context;
+};
+
+/* What a layer above does for a page allocator that it has created (core/backend/create.c). All but take_run, decay and await come
+ * with a lock of the zone's or the source's held. */
 struct sy__pages_hooks {
 	void (*free_changed)(struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* of a block of a mapped zone */
 	void (*grown)(struct sy__zone *, uint64_t number); /* by that maximal block */
@@ -157,7 +148,10 @@ struct sy__pages_hooks {
 	uint8_t (*prefer_huge)(struct sy_pages *, uint64_t start); /* of a maximal block that gets memory: SY__HUGE or 0 */
 	struct sy_page *(*take_run)(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use); /* or NULL */
 	bool (*decay)(struct sy_pages *); /* pages were given back, and a visit is worth it */
+	void (*await)(struct sy_pages *); /* returns when the free blocks that decay has taken off their lists are on them again */
 };
+
+#define SY__ABOVE_BYTES 192
 
 struct sy_pages {
 	struct sy_pages_base base; /* first, as page_interface.h says */
@@ -179,7 +173,7 @@ struct sy_pages {
 	void (*on_fallback)(void *context, const struct sy_fallback_event *);
 	void *fallback_context;
 	size_t fail_after; /* [r] requests until one fails; 0: never */
-	const struct sy__placer *placer; /* who chooses blocks for heaps, see place.c; NULL: the zones */
+	const struct sy__placer *placer; /* who chooses blocks for heaps; NULL: the zones */
 
 	sy__lock_t source_lock;
 	size_t committed_pages; /* [r] source_lock */
@@ -196,11 +190,12 @@ struct sy_pages {
 	const void *reclaimer;    /* [r] sy__caller() of who asks heaps now, or NULL */
 	unsigned reclaim_wait, reclaim_skip; /* see sy__reclaim */
 
-	/* giving memory back after a while, see core/backend/decay.c */
+	/* giving memory back after a while, which the layer above does */
 	uint64_t decay_ns;        /* fixed at creation; 0: never */
 	bool commits_growth;      /* fixed at creation */
-	struct sy_time clock;     /* of core/backend/decay.c; 0: there is none */
-	struct sy__decay decay;
+	struct sy_time clock;     /* the age of free blocks is by this one, which that layer advances; 0: there is none */
+	struct sy__backed backed;
+	_Alignas(8) unsigned char above[SY__ABOVE_BYTES]; /* that layer's own; zero at first */
 	size_t held_pages;        /* [r] by heaps; account_lock */
 	size_t emptied_pages;     /* [r] of these, without memory behind them; account_lock */
 
@@ -389,17 +384,13 @@ void sy__set_pageblock_type(struct sy__zone *, uint64_t number, unsigned migrate
 void sy__highatomic_reserve(struct sy__zone *, const struct sy_page *); /* takes the lock */
 bool sy__highatomic_unreserve(struct sy__zone *, unsigned migrate);     /* takes the lock; false: nothing given up */
 
-/* ---- older.c; zone's lock held ---------------------------------------------------------------------------------- */
-
-void sy__older_remove(struct sy__zone *, uint64_t number, uint64_t count); /* these pages are not older (any more) */
-
 /* ---- count.c --------------------------------------------------------------------------------------------------------- */
 
 uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* a free block that nobody else can find; pages */
 void sy__count_discarded(struct sy_pages *, uint64_t count);
 void sy__descriptors_discard(struct sy_pages *, struct sy_page *); /* of a maximal block, free and discarded; zone's lock held */
 
-/* ---- decay ------------------------------------------------------------------------------------------------------- */
+/* ---- Giving back after a while ------------------------------------------------------------------------------------------------------- */
 
 /* Pages that are backed and not in use. */
 static inline size_t sy__free_and_backed(const struct sy_pages *pages)
@@ -411,23 +402,23 @@ static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 }
 
 /* After pages were given back: a visit, if it is worth one. */
-static inline void sy__decay_given(struct sy_pages *pages)
+static inline void sy__backed_given(struct sy_pages *pages)
 {
-	if (pages->decay_ns && sy__free_and_backed(pages) >= sy__read(&pages->decay.worth))
+	if (pages->decay_ns && sy__free_and_backed(pages) >= sy__read(&pages->backed.worth))
 		pages->hooks->decay(pages);
 }
 
 /* A heap has taken pages, of which so many had been discarded. With account_lock held. */
-static inline void sy__decay_taken(struct sy_pages *pages, unsigned discarded)
+static inline void sy__backed_taken(struct sy_pages *pages, unsigned discarded)
 {
 	size_t backed = sy__free_and_backed(pages);
 
-	if (backed < pages->decay.lowest)
-		__atomic_store_n(&pages->decay.lowest, backed, __ATOMIC_RELAXED);
-	if (backed + SY__DECAY_LEAST < sy__read(&pages->decay.worth))
-		__atomic_store_n(&pages->decay.worth, backed + SY__DECAY_LEAST, __ATOMIC_RELAXED);
+	if (backed < pages->backed.lowest)
+		__atomic_store_n(&pages->backed.lowest, backed, __ATOMIC_RELAXED);
+	if (backed + SY__WORTH_A_VISIT < sy__read(&pages->backed.worth))
+		__atomic_store_n(&pages->backed.worth, backed + SY__WORTH_A_VISIT, __ATOMIC_RELAXED);
 	if (sy__unlikely(discarded))
-		sy__add(&pages->decay.regretted, discarded);
+		sy__add(&pages->backed.regretted, discarded);
 }
 
 /* ---- cpulist.c -------------------------------------------------------------------------------------------------- */

@@ -20,17 +20,12 @@
  * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
  * the operating system when it is first touched; hence a simulated terabyte costs what is used of it.
  *
- * The state behind this header is in user.c and threads.c. Built-in atomics in place of <stdatomic.h>, so that C++ may include
- * it.
+ * The state behind this header is in user.c and threads.c.
  */
 #ifndef SY_PLATFORM_USER_H
 #define SY_PLATFORM_USER_H
 
 #include <string.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct {
 	unsigned held;
@@ -250,9 +245,5 @@ static inline bool sy__same(const void *a, const void *b, size_t bytes)
 {
 	return memcmp(a, b, bytes) == 0;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -4,7 +4,7 @@
  * Adding an allocator takes a file beside this one that defines a struct sy_policy, and here its declaration and its entry.
  * Nothing else in the tree names a policy.
  */
-#include <slabyard/slabyard.h>
+#include "../types.h"
 
 extern const struct sy_policy sy__yard, sy__slub, sy__slob, sy__slab, sy__slqb, sy__bonwick, sy__bsd44, sy__svr4, sy__sunos4;
 

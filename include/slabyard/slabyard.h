@@ -244,7 +244,7 @@ struct sy_geometry {
 
 /* ---- Heaps ---------------------------------------------------------------------------------------------------- */
 
-/* The size classes of kmalloc, see core/kmalloc.c. Policies with sizes of their own take no notice. */
+/* The size classes of kmalloc: Linux's, or four to a doubling (sy_usable_size tells). Policies with sizes of their own take no notice. */
 enum sy_classes { SY_CLASSES_LINUX, SY_CLASSES_FINE };
 
 /* How kmalloc rounds requests. All zero: as Linux does. */
@@ -524,8 +524,5 @@ bool sy_heap_walk(struct sy_heap *, const struct sy_visitor *);
 #ifdef __cplusplus
 }
 #endif
-
-/* The headers of kmem.h, the kernel port and malloc still find the core's own types through this one. */
-#include "core/types.h"
 
 #endif

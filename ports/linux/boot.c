@@ -2,7 +2,7 @@
  * Which heap a kernel has, and what drives it besides calls.
  *
  * Boot. `slabyard=POLICY:TUNABLE=VALUE,…` on the command line names the policy; it is read before the first allocation. A spec
- * that makes no sense is told in the log, and SLUB serves: a kernel without an allocator could not say what is wrong.
+ * that makes no sense is told in the log, and SLUB (the default) serves: a kernel without an allocator could not say what is wrong.
  *
  * Time. Policies that visit each slot from time to time (SLAB, SLQB) say whose visit is due next and when (sy_heap.tick_slot,
  * tick_due): a work item runs on that CPU then, and again on the next. Where CPUs are off, their visits find nothing to do and
@@ -35,7 +35,7 @@ bool sy__everybody_waits;
 
 /* ---- The command line ------------------------------------------------------------------------------------------- */
 
-static char spec[200] = "slub";
+static char spec[200] = SY_DEFAULT_SPEC; /* see Makefile */
 
 static int __init set_spec(char *text)
 {
@@ -94,13 +94,13 @@ static bool __init read_spec(struct sy_heap_config *config, const char *text)
 	strscpy(buffer, text, sizeof(buffer));
 	policy = sy_policy_find(strsep(&rest, ":"));
 	if (!policy) {
-		pr_err("slabyard=%s: no policy has this name; slub serves\n", text);
+		pr_err("slabyard=%s: no policy has this name; " SY_DEFAULT_SPEC " serves\n", text);
 		return false;
 	}
 	sy_heap_defaults(policy, config);
 	while ((part = strsep(&rest, ",")))
 		if (!read_setting(config, part)) {
-			pr_err("slabyard=%s: %s cannot be set to that; slub serves\n", text, part);
+			pr_err("slabyard=%s: %s cannot be set to that; " SY_DEFAULT_SPEC " serves\n", text, part);
 			return false;
 		}
 	return true;
@@ -124,7 +124,7 @@ struct sy_heap *__init sy__linux_boot(void)
 	unsigned cpu;
 
 	if (!read_spec(&config, spec))
-		sy_heap_defaults(sy_policy_find("slub"), &config);
+		sy_heap_defaults(sy_policy_find(SY_DEFAULT_SPEC), &config);
 	if (nr_cpu_ids > SY_MAX_SLOTS / 2)
 		panic("slabyard serves at most %u CPUs; boot with nr_cpus=%u\n", SY_MAX_SLOTS / 2, SY_MAX_SLOTS / 2);
 	if (nr_node_ids > SY_MAX_NODES)

@@ -2,8 +2,6 @@
 #ifndef SY_LINUX_PORT_H
 #define SY_LINUX_PORT_H
 
-#include <slabyard/slabyard.h>
-
 #include "core/page_interface.h"
 
 #include <linux/percpu.h>

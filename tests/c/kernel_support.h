@@ -11,7 +11,7 @@
 #ifndef KERNEL_SUPPORT_H
 #define KERNEL_SUPPORT_H
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "check.h"
 #include "core/page_interface.h"

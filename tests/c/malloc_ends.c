@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -6,7 +6,7 @@
 #ifndef POLICY_SUPPORT_H
 #define POLICY_SUPPORT_H
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "check.h"
 #include "core/page_interface.h"

@@ -2,7 +2,7 @@
 #ifndef RUNS_SUPPORT_H
 #define RUNS_SUPPORT_H
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "check.h"
 

@@ -2,7 +2,7 @@
  * Heaps with more nodes than there is memory on, under every policy: whichever slot asks, and for whichever node, gets an object
  * of the memory that there is, and what the heap says of itself stays true.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <string.h>
 
 #include "check.h"

@@ -2,7 +2,7 @@
  * Grace periods of heaps of threads, by the clock, under every policy: what was freed to a cache whose memory outlives one stays
  * until it is over, for ever if it never is, and a trim gives it back as soon as it is.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <string.h>
 
 #include "check.h"

@@ -4,7 +4,7 @@
  */
 #include "check.h"
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "core/deferred.h"
 #include "core/backend/metadata.h"

@@ -6,13 +6,13 @@
  * Residency is the system's own account of it (mincore), which an emulator of another processor does not keep.
  */
 #define _DEFAULT_SOURCE /* mincore, mlock, madvise */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "pages/pages.h"
+#include "backend/decay.h"
 
 #define MIB ((size_t)1 << 20)
 #define COUNT 32u /* objects of a maximal block each */
@@ -102,10 +102,10 @@ static void decayed(void)
 	}
 	CHECK(!has_residency() || resident(heap, objects) <= 2 * COUNT);
 	CHECK_FINE(sy_heap_check(heap));
-	regretted = heap->pages->decay.regretted;
+	regretted = heap->pages->backed.regretted;
 	objects[0] = sy_malloc(heap, SIZE, 0);
 	objects[1] = sy_malloc(heap, SIZE, 0);
-	CHECK(heap->pages->decay.regretted - regretted >= SIZE / SY_PAGE_SIZE || heap->pages->decay.doublings); /* a step may have ended */
+	CHECK(heap->pages->backed.regretted - regretted >= SIZE / SY_PAGE_SIZE || sy__decay_of(heap->pages)->doublings); /* a step may have ended */
 	CHECK_FINE(sy_heap_check(heap));
 	sy_heap_close(heap);
 }

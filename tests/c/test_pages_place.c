@@ -2,9 +2,9 @@
  * Blocks at chosen places (core/pages/place.c): each is where it was asked for, or refused for a reason; the page allocator
  * stays sound whatever comes and goes; and a heap whose requests have their places chosen gets just those.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
-#include "../../core/pages/place.h"
+#include "core/backend/place.h"
 #include "pages_support.h"
 
 #define PAGES 5000u /* four maximal blocks, and a remainder */

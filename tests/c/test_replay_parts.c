@@ -3,6 +3,8 @@
  * they are refused with, and the formats of /proc, against what a real machine printed.
  */
 #include "check.h"
+
+#include "core/types.h"
 #include "replay/exact.h"
 #include "programs/histogram.h"
 

@@ -6,7 +6,7 @@
  * Sizes are tried one by one as far as size classes lie close together, and then in growing steps. Three objects of each are
  * held at once, so that not only the first of a slab or page is looked at.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <string.h>
 
 #include "check.h"

@@ -7,7 +7,7 @@
  */
 #include "check.h"
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "core/pages/pages.h"
 #include "core/policies/slab/slab.h"

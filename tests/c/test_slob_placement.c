@@ -7,7 +7,7 @@
  * least, a cache line, kmalloc's powers of two, and others; sizes are few and near each other, so that blocks of just the
  * right size that stand in the wrong place are common. Freeing in random order leaves holes everywhere.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "check.h"
 #include "core/page_interface.h"

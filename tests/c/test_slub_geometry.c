@@ -6,7 +6,7 @@
  */
 #include "check.h"
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 static const uint16_t linux_6_1[][3] = {
 	{ 8, 512, 1 }, { 16, 256, 1 }, { 32, 128, 1 }, { 40, 102, 1 }, { 48, 85, 1 }, { 56, 73, 1 }, { 64, 64, 1 },

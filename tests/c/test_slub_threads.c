@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #define THREADS 4
 #define PLACES 3000

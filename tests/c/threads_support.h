@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>

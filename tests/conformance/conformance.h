@@ -31,7 +31,7 @@
 #ifndef SY_CONFORMANCE_H
 #define SY_CONFORMANCE_H
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 /* Kinds of operation; a, b as said, slot and heap always. */
 enum op_kind {

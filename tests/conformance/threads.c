@@ -11,7 +11,7 @@
  *
  * Run it under the thread sanitizer (SLABYARD_SANITIZE=thread) to see races that do no visible harm.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include <inttypes.h>
 #include <pthread.h>

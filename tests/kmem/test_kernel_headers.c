@@ -13,6 +13,8 @@
 #include <linux/spinlock.h>
 #include <linux/vmalloc.h>
 
+#include "core/types.h"
+
 #include "check.h"
 
 #include <pthread.h>

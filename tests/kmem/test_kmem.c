@@ -2,6 +2,8 @@
  * The kernel's names in a program: a module written as for the kernel (names.c) does its work in several threads at once, and
  * every function of slabyard/kmem.h keeps what it promises. Run under every policy, by SLABYARD in the environment.
  */
+#include "core/types.h"
+
 #include "check.h"
 #include "names.h"
 

@@ -5,6 +5,8 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "core/types.h"
+
 #include "check.h"
 
 #include <errno.h>

@@ -2,6 +2,8 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
+#include "core/types.h"
+
 #include "check.h"
 
 #include <sys/wait.h>

@@ -11,13 +11,15 @@ struct session {
 
 int main(void)
 {
+	struct sy_policy_description policy;
 	struct kmem_cache *cache = KMEM_CACHE(session, SLAB_HWCACHE_ALIGN);
 	struct session *session = cache ? kmem_cache_zalloc(cache, GFP_KERNEL) : NULL;
 	char *name = kasprintf(GFP_KERNEL, "session %d", 7);
 
 	if (!session || session->id || !name || strcmp(name, "session 7") || ksize(name) < 10)
 		return 1;
-	if (strcmp(sy_kmem_heap()->policy->name, "slab"))
+	sy_policy_describe(sy_heap_policy(sy_kmem_heap()), &policy);
+	if (strcmp(policy.name, "slab"))
 		return 2;
 	kfree(name);
 	kmem_cache_free(cache, session);

@@ -14,13 +14,20 @@ int main(void)
 
 	for (const struct sy_policy *const *at = sy_policies; *at; at++) {
 		const char *error = NULL;
-		struct sy_heap *heap = sy_heap_open((*at)->name, NULL, &error);
-		struct sy_cache *cache = heap ? sy_cache_create(heap, &config) : NULL;
-		size_t *object = cache ? sy_alloc(cache, 0) : NULL;
-		char *text = heap ? sy_malloc(heap, 1000, SY_ZERO) : NULL;
+		struct sy_policy_description policy;
+		struct sy_heap *heap;
+		struct sy_cache *cache;
+		size_t *object;
+		char *text;
+
+		sy_policy_describe(*at, &policy);
+		heap = sy_heap_open(policy.name, NULL, &error);
+		cache = heap ? sy_cache_create(heap, &config) : NULL;
+		object = cache ? sy_alloc(cache, 0) : NULL;
+		text = heap ? sy_malloc(heap, 1000, SY_ZERO) : NULL;
 
 		if (!object || *object != 100 || !text || text[999]) {
-			fprintf(stderr, "%s: %s\n", (*at)->name, error ? error : "an object is not as it was asked for");
+			fprintf(stderr, "%s: %s\n", policy.name, error ? error : "an object is not as it was asked for");
 			return 1;
 		}
 		sy_mfree(heap, text);

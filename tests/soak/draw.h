@@ -2,7 +2,7 @@
 #ifndef SOAK_DRAW_H
 #define SOAK_DRAW_H
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "check.h"
 

@@ -23,8 +23,6 @@
  * on are what divides a block of pages with little left over, four to a doubling. Powers of two are aligned to themselves, as
  * clients of kmalloc rely on it.
  */
-#include <slabyard/slabyard.h>
-
 #include "../../geometry.h"
 #include "../../backend/metadata.h"
 #include "bonwick.h"

@@ -18,8 +18,6 @@
  * A supplier's memory has no page descriptors. Nothing here needs them: small objects lead to slab data by arithmetic,
  * large ones by the hash table, and all slabs are on the list, even when they are torn down with objects in use.
  */
-#include <slabyard/slabyard.h>
-
 #include "../../deferred.h"
 #include "../../here.h"
 #include "../../backend/metadata.h"

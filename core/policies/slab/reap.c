@@ -19,8 +19,6 @@
  * Shrinking empties all arrays and ends all free slabs, at once. An array that a slot owns is emptied in that slot's
  * local section. Slabs end without locks, but those of the caches' list (sy_heap.lock).
  */
-#include <slabyard/slabyard.h>
-
 #include "../../deferred.h"
 #include "../../here.h"
 #include "slab.h"

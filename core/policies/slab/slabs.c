@@ -21,8 +21,6 @@
  * those when no lock is held any more. Destructors run and pages go back, those of RCU-typesafe caches after a grace
  * period.
  */
-#include <slabyard/slabyard.h>
-
 #include "../../deferred.h"
 #include "slab.h"
 

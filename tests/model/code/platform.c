@@ -10,7 +10,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "core/types.h"
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
  * a run writes to its first and last page, and finds that there when it frees it. In the end what slots say that lives is what
  * does; if a run is kept, that is known; and with everything freed and given back the heap holds no large page.
  */
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <string.h>
 
 #include "core/here.h"

@@ -2,7 +2,7 @@
 #ifndef MODEL_WORLD_H
 #define MODEL_WORLD_H
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 #include <string.h>
 
 #include "core/here.h"

@@ -10,6 +10,8 @@
 
 #include <slabyard/kmem.h>
 
+#include "spinlock.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -20,7 +22,7 @@ typedef void(mempool_free_t)(void *element, void *pool_data);
 
 /* Zeroed memory is a pool that was never made: mempool_exit does nothing with it. */
 typedef struct mempool_s {
-	sy__lock_t lock;
+	spinlock_t lock;
 	int min_nr, curr_nr; /* elements to keep aside; that are */
 	void **elements;
 	void *pool_data;

@@ -14,10 +14,10 @@
 #include "types.h"
 
 typedef struct spinlock {
-	sy__lock_t lock;
+	unsigned held;
 } spinlock_t;
 
-#define __SPIN_LOCK_UNLOCKED(name) { { 0 } }
+#define __SPIN_LOCK_UNLOCKED(name) { 0 }
 #define DEFINE_SPINLOCK(name) spinlock_t name = __SPIN_LOCK_UNLOCKED(name)
 
 #ifdef __cplusplus
@@ -56,7 +56,7 @@ static inline void spin_unlock(spinlock_t *lock)
 
 static inline int spin_is_locked(spinlock_t *lock)
 {
-	return __atomic_load_n(&lock->lock.held, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&lock->held, __ATOMIC_RELAXED) != 0;
 }
 
 #define spin_lock_irq(lock) spin_lock(lock)

@@ -5,6 +5,7 @@
 #include "compiler.h"
 
 #include <asm/types.h>
+#include <limits.h>
 #include <linux/posix_types.h>
 #include <slabyard/kmem.h>
 #include <sys/types.h>

@@ -23,7 +23,7 @@
  *
  * Regions live in a table of their own, given back at the end; descriptors are written for free blocks only.
  */
-#include "pages.h"
+#include "older.h"
 
 #define NONE UINT32_MAX
 

@@ -1,5 +1,5 @@
 /*
- * What malloc looks at of the mappings that it keeps (malloc/kept.c), which of them it takes, and what goes back instead.
+ * What malloc looks at of the mappings in its cache (malloc/mapping_cache.c), which of them it takes, and what goes back instead.
  *
  * To ask the system which pages are in memory takes a microsecond a MiB, so it is asked of what may have changed only. The
  * system is played here: it knows which pages of the world are in memory, and counts what it is asked about. It moves as many
@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-#include <slabyard/slabyard.h>
+#include "core/types.h"
 
 #include "check.h"
 #include "core/platform.h"
-#include "malloc/kept.h"
+#include "malloc/mapping_cache.h"
 
 #define PAGE ((size_t)4096)
 #define MIB ((size_t)1 << 20)
@@ -70,7 +70,7 @@ size_t sy__system_page_bytes(void)
 #define sy__source_has system_has
 #define munmap unmap
 #define mremap move
-#include "malloc/kept.c"
+#include "malloc/mapping_cache.c"
 #undef sy__source_has
 #undef munmap
 #undef mremap
@@ -89,12 +89,12 @@ static void touch(size_t from, size_t bytes)
 /* As many bytes as are handed out; so many are to be looked at for that. */
 static size_t take(size_t wanted, size_t looks)
 {
-	struct kept_joints joints;
+	struct mapping_joints joints;
 	size_t bytes = wanted;
 	char *start;
 
 	asked = 0;
-	start = sy__kept_take(&bytes, &joints);
+	start = sy__mapping_cache_take(&bytes, &joints);
 	CHECK(start == world && joints.count == 0);
 	CHECK_EQUAL(asked, looks);
 	return bytes;
@@ -102,23 +102,23 @@ static size_t take(size_t wanted, size_t looks)
 
 static void forget(void)
 {
-	sy__kept_end();
+	sy__mapping_cache_end();
 	memset(resident, 0, sizeof(resident));
 }
 
 /* Nobody can have written behind an object's end. */
 static void sparse_ranges(void)
 {
-	sy__kept_give(world, 32 * MIB, 32 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 32 * MIB, NULL);
 	CHECK_EQUAL(take(8 * MIB, 24 * MIB), 32 * MIB);
 	touch(0, 8 * MIB);
-	sy__kept_give(world, 32 * MIB, 8 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 8 * MIB, NULL);
 	CHECK_EQUAL(take(8 * MIB, 0), 32 * MIB);
-	sy__kept_give(world, 32 * MIB, 8 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 8 * MIB, NULL);
 	CHECK_EQUAL(take(20 * MIB, 0), 32 * MIB);
-	sy__kept_give(world, 32 * MIB, 20 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 20 * MIB, NULL);
 	CHECK_EQUAL(take(9 * MIB, 11 * MIB), 32 * MIB);
-	sy__kept_give(world, 32 * MIB, 9 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 9 * MIB, NULL);
 	CHECK_EQUAL(take(9 * MIB, 0), 32 * MIB);
 	forget();
 }
@@ -128,11 +128,11 @@ static void half_sparse_ranges(void)
 {
 	for (size_t at = 0; at < 32 * MIB; at += 5 * PAGE)
 		touch(at, PAGE);
-	sy__kept_give(world, 32 * MIB, 32 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 32 * MIB, NULL);
 	CHECK_EQUAL(take(8 * MIB, 24 * MIB), 32 * MIB);
-	sy__kept_give(world, 32 * MIB, 32 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 32 * MIB, NULL);
 	asked = unmapped = 0;
-	sy__kept_make_up(MIB);
+	sy__mapping_cache_make_up(MIB);
 	CHECK_EQUAL(asked, 32 * MIB);
 	CHECK_EQUAL(unmapped, 0);
 	CHECK_EQUAL(take(5 * MIB, 27 * MIB), 5 * MIB);
@@ -142,13 +142,13 @@ static void half_sparse_ranges(void)
 /* What was written is seen, and the rest is kept with what is known of it. */
 static void written_ranges(void)
 {
-	sy__kept_give(world, 32 * MIB, 32 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 32 * MIB, NULL);
 	CHECK_EQUAL(take(20 * MIB, 12 * MIB), 32 * MIB);
 	touch(0, 20 * MIB);
-	sy__kept_give(world, 32 * MIB, 20 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 20 * MIB, NULL);
 	CHECK_EQUAL(take(12 * MIB, 8 * MIB), 12 * MIB);
 	asked = unmapped = 0;
-	sy__kept_make_up(MIB); /* of 20 MiB 8 are there, all in front */
+	sy__mapping_cache_make_up(MIB); /* of 20 MiB 8 are there, all in front */
 	CHECK_EQUAL(asked, 8 * MIB);
 	CHECK_EQUAL(unmapped, MIB);
 	forget();
@@ -158,9 +158,9 @@ static void written_ranges(void)
 static void parts(void)
 {
 	unmapped = 0;
-	sy__kept_give(world, 32 * MIB, 12 * MIB);
+	sy__mapping_cache_give(world, 32 * MIB, 12 * MIB, NULL);
 	touch(0, 12 * MIB);
-	sy__kept_make_up(28 * MIB);
+	sy__mapping_cache_make_up(28 * MIB);
 	CHECK_EQUAL(unmapped, 28 * MIB);
 	CHECK_EQUAL(take(2 * MIB, 2 * MIB), 2 * MIB);
 	forget();
@@ -171,56 +171,56 @@ static void give_written(unsigned count)
 {
 	touch(0, count * MIB);
 	for (unsigned i = 0; i < count; i++)
-		sy__kept_give(world + i * MIB, MIB, MIB);
+		sy__mapping_cache_give(world + i * MIB, MIB, MIB, NULL);
 	unmapped = 0;
 }
 
 /* The smallest that suffices, and what it has too much stays; the largest for what is going to grow. */
 static void choices(void)
 {
-	struct kept_joints joints;
+	struct mapping_joints joints;
 	size_t bytes = 3 * MIB;
 
 	touch(0, WORLD);
-	sy__kept_give(world, 8 * MIB, 8 * MIB);
-	sy__kept_give(world + 10 * MIB, 4 * MIB, 4 * MIB);
-	sy__kept_give(world + 20 * MIB, 6 * MIB, 6 * MIB);
-	CHECK(sy__kept_take(&bytes, &joints) == world + 10 * MIB);
+	sy__mapping_cache_give(world, 8 * MIB, 8 * MIB, NULL);
+	sy__mapping_cache_give(world + 10 * MIB, 4 * MIB, 4 * MIB, NULL);
+	sy__mapping_cache_give(world + 20 * MIB, 6 * MIB, 6 * MIB, NULL);
+	CHECK(sy__mapping_cache_take(&bytes, &joints) == world + 10 * MIB);
 	CHECK_EQUAL(bytes, 3 * MIB);
 	bytes = 5 * MIB;
-	CHECK(sy__kept_take(&bytes, &joints) == world + 20 * MIB);
+	CHECK(sy__mapping_cache_take(&bytes, &joints) == world + 20 * MIB);
 	bytes = MIB;
-	CHECK(sy__kept_take(&bytes, NULL) == world);
-	CHECK_EQUAL(all_bytes, 9 * MIB); /* 7 behind it, and twice 1 */
+	CHECK(sy__mapping_cache_take(&bytes, NULL) == world);
+	CHECK_EQUAL(table_bytes, 9 * MIB); /* 7 behind it, and twice 1 */
 	forget();
 }
 
 /* What grows by fresh pages, alone or joined to as many as it may be: as many others go back. */
 static void fresh_pages(void)
 {
-	struct kept_joints joints;
+	struct mapping_joints joints;
 	size_t bytes = MIB + MIB / 2;
 
 	give_written(3);
 	moves = 1;
-	CHECK(sy__kept_take(&bytes, NULL) == world + WORLD / 2);
+	CHECK(sy__mapping_cache_take(&bytes, NULL) == world + WORLD / 2);
 	CHECK_EQUAL(unmapped, MIB / 2);
 	forget();
-	give_written(KEPT_JOINED + 3);
-	moves = KEPT_JOINED + 1;
-	bytes = (KEPT_JOINED + 2) * MIB;
-	CHECK(sy__kept_take(&bytes, &joints) == world + WORLD / 2);
-	CHECK_EQUAL(joints.count, KEPT_JOINED);
-	CHECK_EQUAL(bytes, (KEPT_JOINED + 2) * MIB);
+	give_written(MAPPING_JOINED + 3);
+	moves = MAPPING_JOINED + 1;
+	bytes = (MAPPING_JOINED + 2) * MIB;
+	CHECK(sy__mapping_cache_take(&bytes, &joints) == world + WORLD / 2);
+	CHECK_EQUAL(joints.count, MAPPING_JOINED);
+	CHECK_EQUAL(bytes, (MAPPING_JOINED + 2) * MIB);
 	CHECK_EQUAL(unmapped, MIB);
-	CHECK_EQUAL(all_bytes, MIB);
+	CHECK_EQUAL(table_bytes, MIB);
 	forget();
 }
 
 /* All that was to be joined goes back where the system refuses, but for where the first that it did not move was to go. */
 static void refusals(void)
 {
-	struct kept_joints joints;
+	struct mapping_joints joints;
 	size_t bytes = 3 * MIB;
 
 	for (moves = 0; moves < 3;) {
@@ -228,8 +228,8 @@ static void refusals(void)
 
 		give_written(3);
 		bytes = 3 * MIB;
-		CHECK(sy__kept_take(&bytes, &joints) == NULL);
-		CHECK_EQUAL(all_bytes, 0);
+		CHECK(sy__mapping_cache_take(&bytes, &joints) == NULL);
+		CHECK_EQUAL(table_bytes, 0);
 		/* the one that was to grow and two others; or, when it has grown, what is there of three, and the others that were not
 		 * moved */
 		CHECK_EQUAL(unmapped, made == 0 ? 3 * MIB : made == 1 ? 4 * MIB : 3 * MIB);
@@ -241,21 +241,21 @@ static void refusals(void)
 /* What was joined is there for such a size again, as often as it is wanted, and without a call to the system. */
 static void joined_ranges(void)
 {
-	const struct kept_joints joints = { 2, { 2 * MIB, MIB } };
-	struct kept_joints again;
+	const struct mapping_joints joints = { 2, { 2 * MIB, MIB } };
+	struct mapping_joints again;
 	size_t bytes;
 
 	moves = 0;
-	sy__kept_give_joined(world, 6 * MIB, 6 * MIB, &joints);
+	sy__mapping_cache_give(world, 6 * MIB, 6 * MIB, &joints);
 	for (unsigned i = 0; i < 3; i++) {
 		bytes = 6 * MIB - i * MIB / 4;
 		asked = unmapped = 0;
-		CHECK(sy__kept_take(&bytes, &again) == world);
+		CHECK(sy__mapping_cache_take(&bytes, &again) == world);
 		CHECK_EQUAL(bytes, 6 * MIB);
 		CHECK(again.count == 2 && again.bytes[0] == 2 * MIB && again.bytes[1] == MIB);
-		CHECK_EQUAL(all_bytes, 0);
+		CHECK_EQUAL(table_bytes, 0);
 		CHECK_EQUAL(asked + unmapped, 0);
-		sy__kept_give_joined(world, bytes, bytes, &again);
+		sy__mapping_cache_give(world, bytes, bytes, &again);
 	}
 	forget();
 }
@@ -263,36 +263,36 @@ static void joined_ranges(void)
 /* For another size, for what grows, and to join anew it falls into parts, with what is known of the first. */
 static void joined_ranges_part(void)
 {
-	const struct kept_joints joints = { 1, { 2 * MIB } };
-	struct kept_joints again;
+	const struct mapping_joints joints = { 1, { 2 * MIB } };
+	struct mapping_joints again;
 	size_t bytes = MIB;
 
-	sy__kept_give_joined(world, 6 * MIB, MIB, &joints);
+	sy__mapping_cache_give(world, 6 * MIB, MIB, &joints);
 	CHECK_EQUAL(take(3 * MIB, 0), 4 * MIB);
-	CHECK_EQUAL(all_bytes, 2 * MIB);
+	CHECK_EQUAL(table_bytes, 2 * MIB);
 	forget();
 	touch(0, WORLD);
-	sy__kept_give_joined(world, 6 * MIB, 6 * MIB, &joints);
-	CHECK_EQUAL(sy__kept_take_behind(world, MIB), 0);
-	CHECK_EQUAL(all_bytes, 6 * MIB);
-	CHECK(sy__kept_take(&bytes, NULL) == world);
-	CHECK_EQUAL(all_bytes, 5 * MIB);
+	sy__mapping_cache_give(world, 6 * MIB, 6 * MIB, &joints);
+	CHECK_EQUAL(sy__mapping_cache_take_behind(world, MIB), 0);
+	CHECK_EQUAL(table_bytes, 6 * MIB);
+	CHECK(sy__mapping_cache_take(&bytes, NULL) == world);
+	CHECK_EQUAL(table_bytes, 5 * MIB);
 	forget();
 	touch(0, WORLD);
-	sy__kept_give_joined(world, 3 * MIB, 3 * MIB, &joints);
-	sy__kept_give_joined(world + 8 * MIB, 3 * MIB, 3 * MIB, &joints);
+	sy__mapping_cache_give(world, 3 * MIB, 3 * MIB, &joints);
+	sy__mapping_cache_give(world + 8 * MIB, 3 * MIB, 3 * MIB, &joints);
 	moves = 3;
 	bytes = 5 * MIB;
-	CHECK(sy__kept_take(&bytes, &again) == world + WORLD / 2);
+	CHECK(sy__mapping_cache_take(&bytes, &again) == world + WORLD / 2);
 	CHECK_EQUAL(again.count, 2);
-	CHECK_EQUAL(all_bytes, MIB);
+	CHECK_EQUAL(table_bytes, MIB);
 	forget();
 	touch(0, WORLD);
 	unmapped = 0;
-	sy__kept_give_joined(world, 3 * MIB, 3 * MIB, &joints);
-	sy__kept_make_up(MIB / 2);
+	sy__mapping_cache_give(world, 3 * MIB, 3 * MIB, &joints);
+	sy__mapping_cache_make_up(MIB / 2);
 	CHECK_EQUAL(unmapped, 3 * MIB);
-	CHECK_EQUAL(all_bytes, 0);
+	CHECK_EQUAL(table_bytes, 0);
 	forget();
 }
 
@@ -300,14 +300,14 @@ static void joined_ranges_part(void)
 static void limits(void)
 {
 	unmapped = 0;
-	sy__kept_give(world, KEPT_MOST + PAGE, PAGE);
-	CHECK_EQUAL(unmapped, KEPT_MOST + PAGE);
-	sy__kept_give(world, KEPT_MOST, PAGE);
-	sy__kept_give(world, KEPT_MOST, PAGE); /* as if it were another */
+	sy__mapping_cache_give(world, MAPPING_CACHE_MOST + PAGE, PAGE, NULL);
+	CHECK_EQUAL(unmapped, MAPPING_CACHE_MOST + PAGE);
+	sy__mapping_cache_give(world, MAPPING_CACHE_MOST, PAGE, NULL);
+	sy__mapping_cache_give(world, MAPPING_CACHE_MOST, PAGE, NULL); /* as if it were another */
 	unmapped = 0;
-	sy__kept_give(world, PAGE, PAGE);
+	sy__mapping_cache_give(world, PAGE, PAGE, NULL);
 	CHECK_EQUAL(unmapped, PAGE);
-	CHECK_EQUAL(all_bytes, MOST_BYTES);
+	CHECK_EQUAL(table_bytes, MOST_BYTES);
 	forget();
 }
 
@@ -315,17 +315,17 @@ static void limits(void)
 static void time_passes(void)
 {
 	unmapped = 0;
-	sy__kept_give(world, MIB, PAGE);
+	sy__mapping_cache_give(world, MIB, PAGE, NULL);
 	shown += 150000000;
-	sy__kept_give(world + 2 * MIB, 2 * MIB, PAGE);
+	sy__mapping_cache_give(world + 2 * MIB, 2 * MIB, PAGE, NULL);
 	CHECK_EQUAL(unmapped, 0);
 	shown += 100000000;
-	sy__kept_age();
+	sy__mapping_cache_age();
 	CHECK_EQUAL(unmapped, MIB);
 	shown += 200000000;
-	sy__kept_give(world, MIB, PAGE);
+	sy__mapping_cache_give(world, MIB, PAGE, NULL);
 	CHECK_EQUAL(unmapped, 3 * MIB);
-	CHECK_EQUAL(all_bytes, MIB);
+	CHECK_EQUAL(table_bytes, MIB);
 	forget();
 }
 

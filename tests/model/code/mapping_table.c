@@ -1,5 +1,5 @@
 /*
- * Mappings that malloc keeps for a while (malloc/kept.c), at all interleavings of those who give ranges, take them, and end old
+ * The table of the mapping cache (malloc/mapping_cache.c), at all interleavings of those who give ranges, take them, and end old
  * ones.
  *
  * The kernel's part is played here: a page belongs to the program, which says who of its threads has it, or is not mapped.
@@ -59,7 +59,7 @@ size_t sy__system_page_bytes(void)
 #define RANGES 3u
 #define munmap unmap
 #define mremap refuse
-#include "malloc/kept.c"
+#include "malloc/mapping_cache.c"
 #undef munmap
 #undef mremap
 
@@ -70,13 +70,13 @@ static void keep_range(unsigned first, unsigned pages)
 	char *start = mapped.memory + first * PAGE;
 
 	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
-	sy__kept_give(start, pages * PAGE, pages * PAGE);
+	sy__mapping_cache_give(start, pages * PAGE, pages * PAGE, NULL);
 }
 
 static void take_range(unsigned pages)
 {
 	size_t bytes = pages * PAGE;
-	char *start = sy__kept_take(&bytes, NULL);
+	char *start = sy__mapping_cache_take(&bytes, NULL);
 
 	if (start)
 		become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
@@ -87,7 +87,7 @@ static void set_up(void)
 {
 	model_share(&mapped, sizeof(mapped));
 	model_share(entries, sizeof(entries));
-	model_share(&all_bytes, sizeof(all_bytes));
+	model_share(&table_bytes, sizeof(table_bytes));
 	memset(mapped.pages, HELD, PAGES);
 	keep_range(0, 4);
 	keep_range(4, 6);
@@ -107,13 +107,13 @@ static void gives_and_takes(void)
 static void takes_and_gives_back(void)
 {
 	size_t bytes = 4 * PAGE;
-	char *start = sy__kept_take(&bytes, NULL);
+	char *start = sy__mapping_cache_take(&bytes, NULL);
 
 	if (!start)
 		return;
 	become(start, bytes, KEPT, HELD, "a range is taken that somebody has");
 	become(start, 2 * PAGE, HELD, KEPT, "a page is not there");
-	sy__kept_give(start, 2 * PAGE, 2 * PAGE);
+	sy__mapping_cache_give(start, 2 * PAGE, 2 * PAGE, NULL);
 }
 
 static void gives(void)
@@ -128,19 +128,19 @@ static void takes(void)
 
 static void ends_all(void)
 {
-	sy__kept_end();
+	sy__mapping_cache_end();
 }
 
 static void takes_behind(void)
 {
 	char *end = mapped.memory + 4 * PAGE;
 
-	become(end, sy__kept_take_behind(end, 3 * PAGE), KEPT, HELD, "pages behind a range are taken that somebody has");
+	become(end, sy__mapping_cache_take_behind(end, 3 * PAGE), KEPT, HELD, "pages behind a range are taken that somebody has");
 }
 
 static void makes_up(void)
 {
-	sy__kept_make_up(3 * PAGE);
+	sy__mapping_cache_make_up(3 * PAGE);
 }
 
 /* A child of a fork that came while a thread was about to keep something, and had an entry or had counted it. */
@@ -152,12 +152,12 @@ static const char *forked(size_t sum)
 		entry++;
 	if (entry < entries + RANGES)
 		entry->start = BUSY;
-	all_bytes += PAGE;
-	sy__kept_forked();
+	table_bytes += PAGE;
+	sy__mapping_cache_forked();
 	for (entry = entries; entry < entries + RANGES; entry++)
 		if (entry->start == BUSY)
 			return "an entry is nobody's after a fork";
-	return sum == all_bytes ? NULL : "the sum is wrong after a fork";
+	return sum == table_bytes ? NULL : "the sum is wrong after a fork";
 }
 
 static const char *verify(void)
@@ -175,7 +175,7 @@ static const char *verify(void)
 	for (unsigned i = 0; i < PAGES; i++)
 		if (mapped.pages[i] == KEPT)
 			return "a range is lost";
-	return sum == all_bytes ? forked(sum) : "the sum is wrong";
+	return sum == table_bytes ? forked(sum) : "the sum is wrong";
 }
 
 int main(int argc, char **argv)
@@ -192,11 +192,11 @@ int main(int argc, char **argv)
 	static const struct mutant mutants[] = {
 		/* Who finds a range takes it whatever is there; a range is put there without a release, or taken without an acquire; what was taken */
 		/* counts as kept; and a child of a fork leaves entries to threads that it has not got. */
-		{ "kept_not_owned", "gives", "", "own", NULL, SWAPS, 0, BY_STORE, 0 },
-		{ "kept_no_release", "gives", "a race", "keep", NULL, STORES, 0, NO_RELEASE, 0 },
-		{ "kept_no_acquire", "gives", "a race", "own", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
-		{ "kept_counted_still", "three", "", "leave", NULL, ADDS, 0, NOT_DONE, 0 },
-		{ "kept_not_left", "takes", "an entry is somebody's for ever", "leave", NULL, STORES, 0, NOT_DONE, 0 },
+		{ "table_not_owned", "gives", "", "own", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "table_no_release", "gives", "a race", "keep", NULL, STORES, 0, NO_RELEASE, 0 },
+		{ "table_no_acquire", "gives", "a race", "own", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
+		{ "table_counted_still", "three", "", "leave", NULL, ADDS, 0, NOT_DONE, 0 },
+		{ "table_not_left", "takes", "an entry is somebody's for ever", "leave", NULL, STORES, 0, NOT_DONE, 0 },
 		{ .name = NULL },
 	};
 

@@ -6,7 +6,7 @@
  * has that frame; then the free block around it is found, and halved until only what was asked for is left. Lists are in no
  * order that matters afterwards, as every other request has its place chosen too.
  *
- * Which block a frame lies in. Words of descriptors inside of blocks are stale (zone.c), so the search goes down from the
+ * Which block a frame lies in. Words of descriptors inside of blocks are stale (core/pages/zone.c), so the search goes down from the
  * maximal block, whose first page heads a block in any case: if that block is smaller than the aligned run around the frame
  * which begins there, then neither of the run's halves is part of a larger block, and the half with the frame begins with a
  * head as well.
@@ -14,8 +14,6 @@
  * Lock: the zone's. pages->placer is set while nobody else calls.
  */
 #include "place.h"
-
-#include "pages.h"
 
 void sy__pages_set_placer(struct sy_pages *pages, const struct sy__placer *placer)
 {

@@ -13,7 +13,7 @@
  * The search goes outwards from the near page, one maximal block to each side at a time, and ends when no farther block
  * could hold a nearer run.
  */
-#include "pages.h"
+#include "older.h"
 
 #define WORDS (SY__MAX_BLOCK / 64) /* of the bitmap, for a maximal block */
 #define NOWHERE UINT64_MAX

@@ -1,8 +1,8 @@
 /*
- * Mappings hardly in memory that malloc keeps (malloc/thin.c), at all interleavings of those who give ranges, take them, and
- * end old ones.
+ * The bins of the mapping cache (malloc/mapping_cache.c), at all interleavings of those who give ranges, take them, and end old
+ * ones.
  *
- * The kernel's part is played here, as in kept.c: pages are somebody's, or kept, or not mapped, and what goes to the kernel is
+ * The kernel's part is played here, as in mapping_table.c: pages are somebody's, or kept, or not mapped, and what goes to the kernel is
  * written over, so that it is seen who still looks at it. Bins and words are few here, as each is a step.
  */
 #define _GNU_SOURCE /* madvise */
@@ -51,12 +51,12 @@ size_t sy__system_page_bytes(void)
 	return PAGE;
 }
 
-#define LEAST_PAGES 8u
-#define BINS 10u
+#define MAPPING_BIN_LEAST 8u
+#define MAPPING_BINS 10u
 #define WAYS 1u
 #define munmap unmap
 #define madvise empty
-#include "malloc/thin.c"
+#include "malloc/mapping_cache.c"
 #undef munmap
 #undef madvise
 
@@ -67,14 +67,15 @@ static void keep_range(unsigned first, unsigned pages)
 	char *start = mapped.memory + first * PAGE;
 
 	become(start, pages * PAGE, HELD, KEPT, "what nobody has is given");
-	if (!sy__thin_give(start, pages * PAGE))
+	if (!sy__mapping_cache_give_bin(start, pages * PAGE))
 		become(start, pages * PAGE, KEPT, HELD, "what was not kept is somebody's");
 }
 
 static bool take_range(unsigned pages)
 {
+	struct mapping_joints joints;
 	size_t bytes = pages * PAGE;
-	char *start = sy__thin_take(&bytes);
+	char *start = sy__mapping_cache_take(&bytes, &joints);
 
 	if (!start)
 		return false;
@@ -90,7 +91,7 @@ static void set_up(void)
 {
 	model_share(&mapped, sizeof(mapped));
 	model_share(bins, sizeof(bins));
-	model_share(&all_bytes, sizeof(all_bytes));
+	model_share(&bins_bytes, sizeof(bins_bytes));
 	memset(mapped.pages, HELD, PAGES);
 	keep_range(0, 8);
 	keep_range(10, 9);
@@ -120,22 +121,22 @@ static void gives_and_takes(void)
 
 static void ends_all(void)
 {
-	sy__thin_end();
+	sy__mapping_cache_end();
 }
 
 /* Those that are here are not old. */
 static void comes_by(void)
 {
-	end_all_older(sy__milliseconds(), SIZE_MAX);
+	end_bins(sy__milliseconds(), SIZE_MAX);
 }
 
 static const char *verify(void)
 {
 	size_t sum = 0;
 
-	for (unsigned bin = 0; bin < BINS; bin++)
+	for (unsigned bin = 0; bin < MAPPING_BINS; bin++)
 		for (unsigned way = 0; way < WAYS; way++) {
-			struct range *range = bins[bin][way];
+			struct binned *range = bins[bin][way];
 
 			if (!range)
 				continue;
@@ -145,7 +146,7 @@ static const char *verify(void)
 	for (unsigned i = 0; i < PAGES; i++)
 		if (mapped.pages[i] == KEPT)
 			return "a range is lost";
-	return sum == all_bytes ? NULL : "the sum is wrong";
+	return sum == bins_bytes ? NULL : "the sum is wrong";
 }
 
 int main(int argc, char **argv)
@@ -160,11 +161,11 @@ int main(int argc, char **argv)
 	static const struct mutant mutants[] = {
 		/* A range is taken by a load and a store, is put there without a release, or taken without an acquire. One that is put back meets another */
 		/* in its place. What was taken counts as kept. */
-		{ "thin_taken_by_store", "takes", "", "take_from", NULL, SWAPS, 0, BY_STORE, 0 },
-		{ "thin_no_release", "takes", "a race", "put_at", NULL, SWAPS, 0, NO_RELEASE, 0 },
-		{ "thin_no_acquire", "takes", "a race", "take_from", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
-		{ "thin_put_by_store", "ages", "", "put_at", NULL, SWAPS, 0, BY_STORE, 0 },
-		{ "thin_counted_still", "takes", "the sum is wrong", "sy__thin_take", "sy__thin_take", ADDS, 0, NOT_DONE, 0 },
+		{ "bins_taken_by_store", "takes", "", "take_from", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "bins_no_release", "takes", "a race", "put_at", NULL, SWAPS, 0, NO_RELEASE, 0 },
+		{ "bins_no_acquire", "takes", "a race", "take_from", NULL, SWAPS, 0, NO_ACQUIRE, 0 },
+		{ "bins_put_by_store", "ages", "", "put_at", NULL, SWAPS, 0, BY_STORE, 0 },
+		{ "bins_counted_still", "takes", "the sum is wrong", "take_from_bins", "take_from_bins", ADDS, 0, NOT_DONE, 0 },
 		{ .name = NULL },
 	};
 

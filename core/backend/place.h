@@ -2,16 +2,9 @@
 #ifndef SY_PLACE_H
 #define SY_PLACE_H
 
-#include "../page_interface.h"
+#include "../pages/pages.h"
 
-/* Serves every page request of heaps, in place of sy__block_take, by that function or sy__block_take_at; NULL: the request
- * fails. */
-struct sy__placer {
-	struct sy_page *(*take)(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use);
-	void *context;
-};
-
-/* From now on; NULL: nobody chooses. Before the first heap is made, or while no call is in progress. */
+/* Who serves page requests of heaps from now on, by sy__block_take or sy__block_take_at; NULL: the zones. Before the first heap is made, or while no call is in progress. */
 void sy__pages_set_placer(struct sy_pages *, const struct sy__placer *);
 
 /* The block of 2^order pages that begins with this frame; NULL: some of it is in use, or in no zone, or the frame is no

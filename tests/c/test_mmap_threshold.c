@@ -1,5 +1,6 @@
 /*
- * Which mappings that are hardly in memory are kept (malloc/thin.c), whom they serve, and when a heap's large objects go there.
+ * Which mappings that are hardly in memory are kept by their size (malloc/mapping_cache.c), whom they serve, and when
+ * a heap's large objects become such (malloc/mmap_threshold.c).
  *
  * The system is played here: it knows which pages of the world are in memory, and counts what it is asked about, and what
  * goes back. The clock shows what the test says.
@@ -10,8 +11,8 @@
 
 #include "check.h"
 #include "core/platform.h"
-#include "malloc/kept.h"
-#include "malloc/thin.h"
+#include "malloc/mapping_cache.h"
+#include "malloc/mmap_threshold.h"
 
 #define PAGE ((size_t)4096)
 #define WORLD 4000u /* pages */
@@ -59,7 +60,8 @@ size_t sy__system_page_bytes(void)
 #define sy__source_has system_has
 #define munmap unmap
 #define madvise empty
-#include "malloc/thin.c"
+#include "malloc/mapping_cache.c"
+#include "malloc/mmap_threshold.c"
 #undef sy__source_has
 #undef munmap
 #undef madvise
@@ -83,14 +85,15 @@ static void touch(size_t from, size_t pages, size_t step)
 
 static void keep_range(size_t from, size_t pages)
 {
-	CHECK(sy__thin_give(at(from), pages * PAGE));
+	CHECK(sy__mapping_cache_give_bin(at(from), pages * PAGE));
 }
 
 /* Page that a range begins at which serves so many; WORLD: none. */
 static size_t take_range(size_t pages, size_t has)
 {
+	struct mapping_joints joints;
 	size_t bytes = pages * PAGE;
-	char *start = sy__thin_take(&bytes);
+	char *start = sy__mapping_cache_take(&bytes, &joints);
 
 	if (!start)
 		return WORLD;
@@ -101,7 +104,7 @@ static size_t take_range(size_t pages, size_t has)
 /* The nearest size serves, up to an eighth larger, and nothing else. */
 static void sizes(void)
 {
-	CHECK(!sy__thin_serves(63 * PAGE) && sy__thin_serves(64 * PAGE) && sy__thin_serves(1040 * PAGE) && !sy__thin_serves(1041 * PAGE));
+	CHECK(!sy__mapping_cache_has_bin(63 * PAGE) && sy__mapping_cache_has_bin(64 * PAGE) && sy__mapping_cache_has_bin(1040 * PAGE) && !sy__mapping_cache_has_bin(1041 * PAGE));
 	keep_range(0, 100);
 	keep_range(200, 108);
 	keep_range(400, 100);
@@ -119,34 +122,34 @@ static void full_bins(void)
 {
 	unsigned kept = 0, taken = 0;
 
-	while (kept < 100 && sy__thin_give(at(40 * kept), 64 * PAGE)) /* as if they did not overlap: only their first pages are used */
+	while (kept < 100 && sy__mapping_cache_give_bin(at(40 * kept), 64 * PAGE)) /* as if they did not overlap: only their first pages are used */
 		kept++;
 	CHECK_EQUAL(kept, WAYS);
 	while (take_range(64, 64) < WORLD)
 		taken++;
 	CHECK_EQUAL(taken, kept);
-	for (kept = 0; kept < 100 && sy__thin_give(at(30 * kept), 128 * PAGE);)
+	for (kept = 0; kept < 100 && sy__mapping_cache_give_bin(at(30 * kept), 128 * PAGE);)
 		kept++;
 	CHECK_EQUAL(kept, WAYS * 9);
 	for (taken = 0; take_range(120, 128) < WORLD;)
 		taken++;
 	CHECK_EQUAL(taken, kept);
-	CHECK_EQUAL(all_bytes, 0);
+	CHECK_EQUAL(bins_bytes, 0);
 }
 
-/* No more is kept than MOST_BYTES, whatever the sizes. */
+/* No more is kept than MOST_BINNED, whatever the sizes. */
 static void full(void)
 {
 	size_t pages = 1040, kept = 0, bytes;
 
-	while (sy__thin_give(at(kept), pages * PAGE)) /* as above */
+	while (sy__mapping_cache_give_bin(at(kept), pages * PAGE)) /* as above */
 		pages -= ++kept % WAYS == 0;
-	bytes = all_bytes;
-	CHECK(bytes <= MOST_BYTES && bytes > MOST_BYTES - pages * PAGE);
-	CHECK(!sy__thin_give(at(kept), pages * PAGE));
-	CHECK_EQUAL(all_bytes, bytes);
-	CHECK_EQUAL(sy__thin_end(), bytes);
-	CHECK_EQUAL(all_bytes, 0);
+	bytes = bins_bytes;
+	CHECK(bytes <= MOST_BINNED && bytes > MOST_BINNED - pages * PAGE);
+	CHECK(!sy__mapping_cache_give_bin(at(kept), pages * PAGE));
+	CHECK_EQUAL(bins_bytes, bytes);
+	CHECK_EQUAL(sy__mapping_cache_end(), bytes);
+	CHECK_EQUAL(bins_bytes, 0);
 }
 
 /* What is not used goes back after a while, and all of it when that is asked for. */
@@ -156,22 +159,22 @@ static void time_passes(void)
 	keep_range(0, 100);
 	shown += 150000000;
 	keep_range(200, 70);
-	sy__thin_age();
+	sy__mapping_cache_age();
 	CHECK_EQUAL(unmapped, 0);
 	shown += 110000000;
-	sy__thin_age();
+	sy__mapping_cache_age();
 	CHECK_EQUAL(unmapped, 100);
-	CHECK_EQUAL(aged, shown / 1000000); /* when all were looked at */
+	CHECK_EQUAL(bins_aged, shown / 1000000); /* when all were looked at */
 	CHECK_EQUAL(take_range(70, 70), 200);
 	keep_range(200, 70);
-	CHECK_EQUAL(sy__thin_end(), 70 * PAGE);
+	CHECK_EQUAL(sy__mapping_cache_end(), 70 * PAGE);
 	CHECK_EQUAL(unmapped, 170);
 	keep_range(200, 70);
 	shown += 300000000;
 	keep_range(0, 100); /* who comes by looks */
 	CHECK_EQUAL(unmapped, 240);
 	CHECK_EQUAL(take_range(100, 100), 0);
-	CHECK_EQUAL(all_bytes, 0);
+	CHECK_EQUAL(bins_bytes, 0);
 }
 
 /* So many of the heap's objects that are looked at. */
@@ -180,7 +183,7 @@ static void learn_from(struct sy_heap *heap, unsigned objects)
 	for (unsigned i = 0; i < objects; i++) {
 		asked = 0;
 		while (!asked)
-			sy__thin_learn(heap, world, 512 * PAGE);
+			sy__mmap_threshold_learn(heap, world, 512 * PAGE);
 	}
 }
 
@@ -189,7 +192,7 @@ static void watch_some(struct sy_heap *heap, unsigned objects)
 	for (unsigned i = 0; i < objects; i++) {
 		asked = 0;
 		while (!asked)
-			sy__thin_watch(heap, world, 512 * PAGE);
+			sy__mmap_threshold_watch(heap, world, 512 * PAGE);
 	}
 }
 
@@ -201,7 +204,7 @@ static void leftovers(void)
 	emptied = 0;
 	for (unsigned i = 0; i < 4 * EMPTIED; i++) {
 		resident[3 + i] = true;
-		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
+		CHECK(sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE));
 		keep_range(0, 512);
 		CHECK_EQUAL(take_range(512, 512), 0);
 	}
@@ -216,7 +219,7 @@ static void elsewhere(void)
 
 	touched = 0;
 	touch(0, 512, 512);
-	sy__thin_learn(&heap, world, 60 * PAGE); /* too small to count */
+	sy__mmap_threshold_learn(&heap, world, 60 * PAGE); /* too small to count */
 	learn_from(&heap, LEAST_KNOWN - 1);
 	CHECK_EQUAL(heap.mmap_threshold, 0);
 	touch(0, 512, 1);
@@ -226,25 +229,25 @@ static void elsewhere(void)
 	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
 	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
-	CHECK(!sy__thin_was_mistaken(&heap));
+	CHECK(!sy__mmap_threshold_was_mistaken(&heap));
 	asked = 0;
 	for (unsigned i = 0; i < 4 * LOOKED_AT; i++)
-		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
+		CHECK(sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE));
 	CHECK_EQUAL(asked, 8); /* two windows of one in four */
 	touch(0, 512, 2);
 	for (unsigned i = 0; i < 2 * LOOKED_AT && heap.mmap_threshold; i++)
-		sy__thin_is(&heap, world, 512 * PAGE);
+		sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE);
 	CHECK_EQUAL(heap.mmap_threshold, 0);
-	CHECK(sy__thin_was_mistaken(&heap));
-	CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
+	CHECK(sy__mmap_threshold_was_mistaken(&heap));
+	CHECK(!sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE));
 	touch(0, 512, 512);
 	learn_from(&heap, 2 * LEAST_KNOWN + 1); /* and for the two last, which were touched */
 	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
 	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
-	CHECK(!sy__thin_was_mistaken(&heap));
+	CHECK(!sy__mmap_threshold_was_mistaken(&heap));
 	learn_from(&heap, 100);
-	CHECK(sy__thin_is_over(&heap) && !sy__thin_is_over(&heap));
+	CHECK(sy__mmap_threshold_end(&heap) && !sy__mmap_threshold_end(&heap));
 	learn_from(&heap, 2 * LEAST_KNOWN - 1); /* as many more as it takes now */
 	CHECK_EQUAL(heap.mmap_threshold, 0);
 	learn_from(&heap, 1);
@@ -276,7 +279,7 @@ static void alive(void)
 	asked = 0;
 	touch(0, 512, 1);
 	for (unsigned i = 0; i < LATER; i++)
-		sy__thin_watch(&heap, world, 512 * PAGE);
+		sy__mmap_threshold_watch(&heap, world, 512 * PAGE);
 	CHECK_EQUAL(asked, 0); /* it may yet be touched */
 	touch(0, 512, 512);
 	watch_some(&heap, enough - 1);
@@ -288,7 +291,7 @@ static void alive(void)
 	watch_some(&heap, 1);
 	CHECK_EQUAL(heap.mmap_threshold, 64 * PAGE);
 	for (unsigned i = 0; i < 1000; i++)
-		sy__thin_watch(&heap, world, 60 * PAGE); /* too small to count */
+		sy__mmap_threshold_watch(&heap, world, 60 * PAGE); /* too small to count */
 	touch(0, 512, 1);
 	watch_some(&heap, MOST_TOUCHED + 1);
 	CHECK_EQUAL(heap.mmap_threshold, 0);
@@ -303,7 +306,7 @@ static void looks(void)
 	learn_from(&heap, 1);
 	asked = 0;
 	for (unsigned i = 0; i < 10 * SELDOM; i++)
-		sy__thin_learn(&heap, world, 512 * PAGE);
+		sy__mmap_threshold_learn(&heap, world, 512 * PAGE);
 	CHECK_EQUAL(asked, 10);
 }
 
@@ -315,20 +318,20 @@ static void clusters(void)
 	touched = 0;
 	touch(100, 60, 1);
 	for (unsigned i = 0; i < 100; i++)
-		CHECK(sy__thin_is(&heap, world, 512 * PAGE));
+		CHECK(sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE));
 	touched = 0;
 	touch(100, 64, 1);
 	resident[0] = true; /* whose page does not count */
 	for (unsigned i = 0; i < 100; i++)
-		CHECK(sy__thin_is(&heap, world, 513 * PAGE));
+		CHECK(sy__mmap_threshold_is_untouched(&heap, world, 513 * PAGE));
 	touched = 0;
 	touch(256, 256, 1); /* all in one half */
 	for (unsigned i = 0; i < 100; i++)
-		CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
+		CHECK(!sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE));
 	touched = 0;
 	touch(0, 512, 4);
-	CHECK(!sy__thin_is(&heap, world, 512 * PAGE));
-	CHECK(sy__thin_is(&heap, world, PAGE) && !sy__thin_is(&heap, world, 30 * PAGE));
+	CHECK(!sy__mmap_threshold_is_untouched(&heap, world, 512 * PAGE));
+	CHECK(sy__mmap_threshold_is_untouched(&heap, world, PAGE) && !sy__mmap_threshold_is_untouched(&heap, world, 30 * PAGE));
 }
 
 int main(void)

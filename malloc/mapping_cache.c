@@ -1,0 +1,609 @@
+/*
+ * The mapping cache: mappings that ended, kept for a while for the next to come.
+ *
+ * Why. The kernel zeroes each page of a new mapping at its first use, by a fault. A program that allocates and frees large
+ * objects would spend more time there than in its own work. Hence what it freed a moment ago is used again. What is worth
+ * keeping of a range is either its pages or its size, so there are two parts.
+ *
+ * The table has ranges for their pages, which serve requests of any size. The smallest range that suffices is taken; what it has
+ * too much, from LEAST_REST bytes on, stays here as a range of its own, without any system call. If none suffices, the largest
+ * grows by mremap, and others are moved to its end, by mremap too: their pages move, at a hundredth of what faults would cost,
+ * and only what nobody has will fault. Where fresh pages are mapped all the same, for there is no other way to grow, as many go
+ * back of what is kept: keeping never adds to the peak of all memory, but for the pages of sparse ranges.
+ *
+ * Sparse ranges of the table have at most one page of SPARSE in memory. The system tells (mincore), at a microsecond a MiB, and
+ * is asked only where a range would be cut, joined or given back, and only of what may have changed: behind the `used` bytes
+ * of a range nobody has written since it was found sparse there. A sparse range takes little memory, so it isn't cut: whoever
+ * gets the front has all of it, up to SLACK times what was asked for and as much again in memory, and brings it back whole.
+ * One that is too small grows in one call, without others; and fresh pages don't come in place of sparse ranges. (Cut and
+ * joined they took three calls an object, of 7 to 30 microseconds each; a fault takes 1.5.)
+ *
+ * An object that is going to grow gets the start of the largest range, whose rest is kept right behind it. When it grows, it
+ * takes from that first (sy__mapping_cache_take_behind), without any system call; so a program that builds one array after the
+ * other has the pages of the first for all.
+ *
+ * Joints. mremap takes nothing that spans two mappings of the kernel's, and moved pages stay a mapping of their own. So the user
+ * of a joined range keeps, for that time, where the parts meet (mapping_joints), and it comes back whole with that: a program
+ * that takes and frees the same large object again and again has it joined once. For a request of another size, by more than
+ * an eighth, it falls into its parts first, each a range again. What is going to grow, and be moved for that, is not joined.
+ * Where mremap refuses all the same, as a program has changed a part of a range (mprotect, madvise), the range is given up, or
+ * the object copied (entries.c). Kernels may unmap what lies where the range was to go before they refuse; whatever is mapped
+ * there then is somebody else's.
+ *
+ * The bins have ranges for their size, of which hardly a page is in memory (mmap_threshold.c finds out). A program that takes
+ * thousands of buffers and writes to the ends of each would pay a fault for either end of every one, and two calls of the
+ * system. Such a range is neither cut nor joined, and serves requests of nearly its size: what its last user has written is
+ * mostly what its next one writes. There is a bin for each number of pages up to 4 MiB and a little, of WAYS words, each a
+ * range or NULL. A range goes to its own bin, or to one somewhat below if that is full; a request takes the first from its own
+ * bin upward, at most an eighth above. The range's own first page says how large it is and since when it is here: that page is
+ * in memory, as the header was in it (mapping.c). One range in EMPTIED loses all but its first page, so that what users
+ * wrote elsewhere doesn't pile up.
+ *
+ * How much, and how long. The table has at most RANGES ranges, of at most MAPPING_CACHE_MOST bytes each and MOST_BYTES in all;
+ * the bins have MOST_BINNED bytes of addresses. Both keep for MAPPING_CACHE_MS. Old ranges are given back by whoever comes by:
+ * mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all, and so does running
+ * out of addresses or memory.
+ *
+ * Without locks, as a program may fork at any moment (tests/model/code/mapping_table.c and mapping_bins.c try all interleavings). Whoever changes
+ * entry.start of the table from anything to BUSY owns the entry, and stores a start (release: the words of the entry and the
+ * range's pages go along with it) or NULL. Those who look for a range read sizes of entries that they don't own, and check
+ * again when they do. A word of a bin goes from NULL to a range by compare-and-exchange (release), and from a range to NULL by
+ * an exchange (acquire), after which nobody else knows of the range: nothing is read of one that somebody might unmap. What
+ * another thread had in hand at a fork is lost for the child; sy__mapping_cache_forked makes its entries free again, and
+ * counts anew.
+ *
+ * The thread sanitizer doesn't know that mremap moves memory: it takes who gets those addresses later for a second user of the
+ * same.
+ */
+#define _GNU_SOURCE /* mremap, madvise */
+#include "mapping_cache.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "core/platform.h"
+
+#ifndef RANGES /* a model has fewer */
+#define RANGES 128u
+#endif
+#define MOST_BYTES ((size_t)128 << 20)
+#define LEAST_REST ((size_t)128 << 10)
+#define AGE_MS 25u /* between two looks at all entries */
+#define SPARSE 4u  /* of so many pages at most one is in memory */
+#define SLACK 8u   /* times what is asked for: what may be handed out with it */
+
+#ifndef WAYS
+#define WAYS 8u
+#endif
+#define ABOVE 8u  /* a request is served by what is larger by up to this share of it */
+#define BELOW 16u /* ... where a range is put below its own bin, by up to this share */
+#define MOST_BINNED ((size_t)1 << (sizeof(size_t) > 4 ? 33 : 27))
+#define EMPTIED 16u
+#define BINS_AGE_MS 100u /* between two looks at all bins */
+
+struct entry {
+	char *start; /* NULL: free; &busy: somebody's */
+	size_t bytes;
+	size_t used;  /* of them, from the start: behind these hardly a page is in memory, as far as that is known */
+	size_t since; /* milliseconds */
+	struct mapping_joints joints; /* its owner's */
+};
+
+struct range {
+	char *start;
+	size_t bytes, used;
+	struct mapping_joints joints;
+};
+
+static struct entry entries[RANGES];
+static char busy;
+
+struct binned {
+	size_t bytes, since; /* milliseconds */
+};
+
+static _Alignas(64) struct binned *bins[MAPPING_BINS][WAYS];
+
+/* Relaxed: limits, times, and what differs from one range to the next, which order nothing. */
+static size_t table_bytes, table_aged, bins_bytes, bins_aged, bins_given;
+
+#define BUSY (&busy)
+
+/* Counts so many bytes more, if there may be so many. */
+static bool there_is_room(size_t *sum, size_t bytes, size_t most)
+{
+	if (__atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED) <= most)
+		return true;
+	__atomic_fetch_sub(sum, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* Whether the last look at everything is so long ago that the next is due, which this is then. */
+static bool is_due(size_t *aged, size_t now, size_t every)
+{
+	if (now - __atomic_load_n(aged, __ATOMIC_RELAXED) < every)
+		return false;
+	__atomic_store_n(aged, now, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* ---- The table: entries ------------------------------------------------------------------------------------------------------ */
+
+static char *start_of(struct entry *entry)
+{
+	return __atomic_load_n(&entry->start, __ATOMIC_RELAXED);
+}
+
+static bool own(struct entry *entry, char *start)
+{
+	return __atomic_compare_exchange_n(&entry->start, &start, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Empties an entry that is the caller's. The release keeps the look at its size before the next owner's write of one. */
+static size_t leave(struct entry *entry)
+{
+	size_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
+
+	__atomic_fetch_sub(&table_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->start, NULL, __ATOMIC_RELEASE);
+	return bytes;
+}
+
+static bool keep(const struct range *range)
+{
+	if (range->bytes > MAPPING_CACHE_MOST || !there_is_room(&table_bytes, range->bytes, MOST_BYTES))
+		return false;
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		if (start_of(entry) || !own(entry, NULL))
+			continue;
+		__atomic_store_n(&entry->bytes, range->bytes, __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->used, range->used, __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->since, sy__milliseconds(), __ATOMIC_RELAXED);
+		entry->joints = range->joints;
+		__atomic_store_n(&entry->start, range->start, __ATOMIC_RELEASE);
+		return true;
+	}
+	__atomic_fetch_sub(&table_bytes, range->bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void keep_or_end(const struct range *range)
+{
+	sy__mapping_cache_age();
+	if (!keep(range))
+		munmap(range->start, range->bytes);
+}
+
+/* Whether hardly a page of so many bytes is in memory, all that there are being among the first `looked` of them. Of what is
+ * another thread's by now it may say anything. */
+static bool sparse(const char *start, size_t bytes, size_t looked)
+{
+	size_t page = sy__system_page_bytes();
+
+	return !sy__source_has(start, looked, (bytes / page / SPARSE + 1) * page);
+}
+
+/* ---- The table: taking ------------------------------------------------------------------------------------------------------- */
+
+static bool better(size_t bytes, size_t than, size_t wanted)
+{
+	if (bytes >= wanted)
+		return than < wanted || bytes < than;
+	return than < wanted && bytes > than;
+}
+
+/* The smallest that suffices, or else the largest; NULL: there is none. */
+static struct entry *best(size_t wanted, char **start)
+{
+	struct entry *found = NULL;
+	size_t found_bytes = 0;
+
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		char *at = start_of(entry);
+		size_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
+
+		if (!at || at == BUSY || !better(bytes, found_bytes, wanted))
+			continue;
+		found = entry;
+		found_bytes = bytes;
+		*start = at;
+	}
+	return found;
+}
+
+/* The best for so many bytes; of as many as can be, the largest. */
+static bool take_best(size_t wanted, struct range *range)
+{
+	char *start = NULL;
+	struct entry *entry = best(wanted, &start);
+
+	if (!entry || !own(entry, start))
+		return false;
+	range->start = start;
+	range->used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+	range->joints = entry->joints;
+	range->bytes = leave(entry);
+	return true;
+}
+
+/* Whether what was joined before is as good as if it were joined for this. */
+static bool is_as_good(const struct range *range, size_t wanted)
+{
+	return range->bytes >= wanted && range->bytes - wanted <= wanted / 8;
+}
+
+static void fall_apart(const struct range *range)
+{
+	size_t bytes = range->bytes;
+
+	for (uint32_t left = range->joints.count; left--;) {
+		struct range part = { .bytes = range->joints.bytes[left], .used = range->joints.bytes[left] };
+
+		bytes -= part.bytes;
+		part.start = range->start + bytes;
+		keep_or_end(&part);
+	}
+	keep_or_end(&(struct range){ .start = range->start, .bytes = bytes, .used = range->used < bytes ? range->used : bytes });
+}
+
+/* One that is not joined. */
+static bool take_single(size_t wanted, struct range *range)
+{
+	while (take_best(wanted, range)) {
+		if (!range->joints.count)
+			return true;
+		fall_apart(range);
+	}
+	return false;
+}
+
+/* What the range has too much stays here. */
+static void cut(struct range *range, size_t bytes)
+{
+	if (range->bytes < bytes + LEAST_REST)
+		return;
+	sy__mapping_cache_give(range->start + bytes, range->bytes - bytes, range->used > bytes ? range->used - bytes : 0, NULL);
+	range->bytes = bytes;
+}
+
+static void end(const struct range *ranges, uint32_t count)
+{
+	for (uint32_t each = 0; each < count; each++)
+		munmap(ranges[each].start, ranges[each].bytes);
+}
+
+/* Ranges that make up for missing bytes, as far as there are any; how many. */
+static uint32_t collect(struct range *ranges, size_t missing)
+{
+	uint32_t count = 0;
+
+	while (missing >= LEAST_REST && count < MAPPING_JOINED && take_single(missing, &ranges[count])) {
+		cut(&ranges[count], missing);
+		missing -= ranges[count].bytes < missing ? ranges[count].bytes : missing;
+		count++;
+	}
+	return count;
+}
+
+/* Moves ranges to where there is room for them, one behind the other; how many of them the kernel has moved. */
+static uint32_t move_there(char *to, const struct range *ranges, uint32_t count)
+{
+	for (uint32_t each = 0; each < count; each++) {
+		size_t bytes = ranges[each].bytes;
+
+		if (mremap(ranges[each].start, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+			return each;
+		to += bytes;
+	}
+	return count;
+}
+
+/* A grown range, but for where the first of these ranges that was not moved was to go. */
+static void give_up(char *grown, size_t bytes, const struct range *others, uint32_t moved, size_t joined)
+{
+	size_t before = bytes - joined, behind;
+
+	for (uint32_t each = 0; each < moved; each++)
+		before += others[each].bytes;
+	behind = before + others[moved].bytes;
+	munmap(grown, before);
+	if (behind < bytes)
+		munmap(grown + behind, bytes - behind);
+}
+
+/* A range with new pages at its end and, of so many bytes, others behind them. NULL: the kernel refuses, and all are given up. */
+static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
+{
+	char *grown = mremap(range->start, range->bytes, bytes, MREMAP_MAYMOVE);
+	uint32_t moved = grown == MAP_FAILED ? 0 : move_there(grown + bytes - joined, others, count);
+
+	if (grown != MAP_FAILED && moved == count)
+		return grown;
+	end(others + moved, count - moved);
+	if (grown == MAP_FAILED)
+		end(range, 1);
+	else
+		give_up(grown, bytes, others, moved, joined);
+	return NULL;
+}
+
+static char *grow_alone(const struct range *range, size_t bytes)
+{
+	char *grown = grow(range, bytes, NULL, 0, 0);
+
+	if (grown)
+		sy__mapping_cache_make_up(bytes - range->bytes);
+	return grown;
+}
+
+static char *join(const struct range *range, size_t *bytes, struct mapping_joints *joints)
+{
+	struct range others[MAPPING_JOINED];
+	size_t joined = 0;
+	char *grown;
+
+	joints->count = collect(others, *bytes - range->bytes);
+	for (uint32_t each = 0; each < joints->count; each++)
+		joined += joints->bytes[each] = (uint32_t)others[each].bytes;
+	if (*bytes < range->bytes + joined)
+		*bytes = range->bytes + joined;
+	grown = grow(range, *bytes, others, joints->count, joined);
+	if (grown)
+		sy__mapping_cache_make_up(*bytes - range->bytes - joined);
+	return grown;
+}
+
+/* Whether hardly a page behind so many bytes of it is in memory, and no more than so many bytes. */
+static bool sparse_behind(const struct range *range, size_t bytes, size_t most)
+{
+	size_t behind = range->bytes - bytes, few = behind / SPARSE < most ? behind : most * SPARSE;
+
+	return range->used <= bytes || sparse(range->start + bytes, few, range->used - bytes);
+}
+
+static char *take_from_table(size_t *bytes, struct mapping_joints *joints)
+{
+	size_t wanted = joints ? *bytes : SIZE_MAX;
+	struct range range;
+
+	if (!__atomic_load_n(&table_bytes, __ATOMIC_RELAXED) || !take_best(wanted, &range))
+		return NULL;
+	if (range.joints.count && joints && is_as_good(&range, *bytes)) {
+		*joints = range.joints;
+		*bytes = range.bytes;
+		return range.start;
+	}
+	if (range.joints.count) {
+		fall_apart(&range);
+		if (!take_single(wanted, &range))
+			return NULL;
+	}
+	if (range.bytes < *bytes)
+		return joints && !sparse_behind(&range, 0, range.bytes) ? join(&range, bytes, joints) : grow_alone(&range, *bytes);
+	if (!joints || range.bytes / SLACK > *bytes || !sparse_behind(&range, *bytes, *bytes))
+		cut(&range, *bytes);
+	*bytes = range.bytes;
+	return range.start;
+}
+
+size_t sy__mapping_cache_take_behind(char *end, size_t bytes)
+{
+	struct range range = { .start = end };
+
+	if (!__atomic_load_n(&table_bytes, __ATOMIC_RELAXED))
+		return 0;
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		if (start_of(entry) != end || !own(entry, end))
+			continue;
+		range.used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+		range.joints = entry->joints;
+		range.bytes = leave(entry);
+		if (range.joints.count) {
+			keep_or_end(&range);
+			return 0;
+		}
+		cut(&range, bytes);
+		return range.bytes;
+	}
+	return 0;
+}
+
+/* ---- The table: giving ------------------------------------------------------------------------------------------------------- */
+
+void sy__mapping_cache_give(char *start, size_t bytes, size_t used, const struct mapping_joints *joints)
+{
+	struct range range = { .start = start, .bytes = bytes, .used = used };
+
+	if (joints)
+		range.joints = *joints;
+	keep_or_end(&range);
+}
+
+/* Gives back what has been here for so long; bytes. */
+static size_t end_entries(size_t now, size_t age)
+{
+	size_t given = 0;
+
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		char *start = start_of(entry);
+		size_t bytes;
+
+		if (!start || start == BUSY || now - __atomic_load_n(&entry->since, __ATOMIC_RELAXED) < age ||
+		    !own(entry, start))
+			continue;
+		bytes = leave(entry);
+		munmap(start, bytes);
+		given += bytes;
+	}
+	return given;
+}
+
+/* So many bytes of a range at most, from its end; of a joined one all. */
+static size_t end_part(struct entry *entry, char *start, size_t most)
+{
+	size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED), joined = entry->joints.count, bytes = leave(entry);
+	size_t part = joined || bytes < most + LEAST_REST ? bytes : most, rest = bytes - part;
+
+	munmap(start + rest, part);
+	if (rest && !keep(&(struct range){ .start = start, .bytes = rest, .used = used < rest ? used : rest }))
+		munmap(start, rest);
+	return part;
+}
+
+void sy__mapping_cache_make_up(size_t bytes)
+{
+	size_t given;
+
+	for (struct entry *entry = entries; entry < entries + RANGES && bytes; entry++) {
+		char *start = __atomic_load_n(&table_bytes, __ATOMIC_RELAXED) ? start_of(entry) : NULL;
+		size_t used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+
+		if (!start || start == BUSY)
+			continue;
+		if (sparse(start, __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED), used) || !own(entry, start))
+			continue;
+		given = end_part(entry, start, bytes);
+		bytes -= given < bytes ? given : bytes;
+	}
+}
+
+/* ---- The bins ----------------------------------------------------------------------------------------------------- */
+
+static bool put_at(struct binned **word, struct binned *range)
+{
+	struct binned *none = NULL;
+
+	return !__atomic_load_n(word, __ATOMIC_RELAXED) &&
+	       __atomic_compare_exchange_n(word, &none, range, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static struct binned *take_from(struct binned **word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED) ? __atomic_exchange_n(word, NULL, __ATOMIC_ACQUIRE) : NULL;
+}
+
+static bool put_below(struct binned *range, size_t pages)
+{
+	size_t least = pages - pages / BELOW;
+
+	for (size_t bin = pages; bin >= least && bin >= MAPPING_BIN_LEAST; bin--)
+		for (unsigned way = 0; way < WAYS; way++)
+			if (put_at(&bins[bin][way], range))
+				return true;
+	return false;
+}
+
+static struct binned *take_fitting(size_t pages)
+{
+	size_t most = pages + pages / ABOVE;
+	struct binned *range;
+
+	for (size_t bin = pages; bin <= most && bin < MAPPING_BINS; bin++)
+		for (unsigned way = 0; way < WAYS; way++)
+			if ((range = take_from(&bins[bin][way])))
+				return range;
+	return NULL;
+}
+
+bool sy__mapping_cache_has_bin(size_t bytes)
+{
+	return bytes / sy__system_page_bytes() >= MAPPING_BIN_LEAST && bytes / sy__system_page_bytes() < MAPPING_BINS;
+}
+
+static char *take_from_bins(size_t *bytes)
+{
+	struct binned *range = NULL;
+
+	if (__atomic_load_n(&bins_bytes, __ATOMIC_RELAXED) && sy__mapping_cache_has_bin(*bytes))
+		range = take_fitting(*bytes / sy__system_page_bytes());
+	if (!range)
+		return NULL;
+	*bytes = range->bytes;
+	__atomic_fetch_sub(&bins_bytes, range->bytes, __ATOMIC_RELAXED);
+	return (char *)range;
+}
+
+bool sy__mapping_cache_give_bin(char *start, size_t bytes)
+{
+	size_t page = sy__system_page_bytes();
+	struct binned *range = (struct binned *)(void *)start;
+
+	sy__mapping_cache_age();
+	if (!there_is_room(&bins_bytes, bytes, MOST_BINNED))
+		return false;
+	if (__atomic_fetch_add(&bins_given, 1, __ATOMIC_RELAXED) % EMPTIED == 0)
+		madvise(start + page, bytes - page, MADV_DONTNEED);
+	*range = (struct binned){ bytes, sy__milliseconds() };
+	if (put_below(range, bytes / page))
+		return true;
+	__atomic_fetch_sub(&bins_bytes, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* What was at that word, unless it stays there; bytes. */
+static size_t end_binned(struct binned **word, size_t now, size_t age)
+{
+	struct binned *range = take_from(word);
+	size_t bytes;
+
+	if (!range || (now - range->since < age && put_at(word, range)))
+		return 0;
+	bytes = range->bytes;
+	__atomic_fetch_sub(&bins_bytes, bytes, __ATOMIC_RELAXED);
+	munmap(range, bytes);
+	return bytes;
+}
+
+static size_t end_bins(size_t now, size_t age)
+{
+	size_t bytes = 0;
+
+	for (size_t bin = MAPPING_BIN_LEAST; bin < MAPPING_BINS; bin++)
+		for (unsigned way = 0; way < WAYS; way++)
+			bytes += end_binned(&bins[bin][way], now, age);
+	return bytes;
+}
+
+/* ---- Both --------------------------------------------------------------------------------------------------------- */
+
+char *sy__mapping_cache_take(size_t *bytes, struct mapping_joints *joints)
+{
+	char *start = NULL;
+
+	if (joints) {
+		joints->count = 0;
+		start = take_from_bins(bytes);
+	}
+	return start ? start : take_from_table(bytes, joints);
+}
+
+void sy__mapping_cache_age(void)
+{
+	bool table = __atomic_load_n(&table_bytes, __ATOMIC_RELAXED), binned = __atomic_load_n(&bins_bytes, __ATOMIC_RELAXED);
+	size_t now = table || binned ? sy__milliseconds() : 0;
+
+	if (table && is_due(&table_aged, now, AGE_MS))
+		end_entries(now, MAPPING_CACHE_MS);
+	if (binned && is_due(&bins_aged, now, BINS_AGE_MS))
+		end_bins(now, MAPPING_CACHE_MS);
+}
+
+size_t sy__mapping_cache_end(void)
+{
+	size_t ended = __atomic_load_n(&table_bytes, __ATOMIC_RELAXED) ? end_entries(sy__milliseconds(), 0) : 0;
+
+	return ended + (__atomic_load_n(&bins_bytes, __ATOMIC_RELAXED) ? end_bins(sy__milliseconds(), 0) : 0);
+}
+
+void sy__mapping_cache_forked(void)
+{
+	size_t bytes = 0;
+
+	for (struct entry *entry = entries; entry < entries + RANGES; entry++) {
+		if (start_of(entry) == BUSY)
+			__atomic_store_n(&entry->start, NULL, __ATOMIC_RELAXED);
+		else if (start_of(entry))
+			bytes += __atomic_load_n(&entry->bytes, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&table_bytes, bytes, __ATOMIC_RELAXED);
+}

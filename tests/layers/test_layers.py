@@ -1,0 +1,162 @@
+"""The rules of the house, read off what was compiled and what was written. Run by ctest.
+
+Layers: the objects of each layer link with those of the layers below it alone. Of all that an object leaves undefined, nothing may be
+defined by an object of a layer above, or of one beside its own. What no object defines is the C library's or the compiler's.
+
+Size: what programs include, and what stands above the core for them, stays small.
+
+Names: C code outside core/policies/ names no policy, neither in an identifier nor in a string, and includes no header from there but
+the one by which malloc has the default policy's fast path inline.
+
+    test_layers.py --nm nm --source FOLDER OBJECT...
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# Bottom up: a layer, what the paths of its sources look like, and the layers that it links with. Those of one row are beside each other.
+CORE = ["platform", "pages", "backend", "heaps"]
+LIBRARY = [*CORE, "policies", "table", "library"]
+PROGRAMS = [*LIBRARY, "lab", "programs"]
+LAYERS: dict[str, tuple[str, list[str]]] = {
+    "platform": (r"core/platform/", []),
+    "pages": (r"core/pages/", CORE[:1]),
+    "backend": (r"core/backend/", CORE[:2]),
+    "heaps": (r"core/\w+\.c", CORE[:3]),
+    "policies": (r"core/policies/(?!table\.c)", CORE),  # each by itself, see family()
+    "table": (r"core/policies/table\.c", [*CORE, "policies"]),
+    "library": (r"library/(open|spec)\.c", LIBRARY[:-1]),
+    "slab API": (r"library/(?!lab\.c)", LIBRARY),
+    "malloc": (r"malloc/", LIBRARY),
+    "lab": (r"library/lab\.c", LIBRARY),
+    "programs": (r"programs/", PROGRAMS[:-1]),
+    "replay": (r"replay/", PROGRAMS),
+    "threads": (r"threads/", PROGRAMS),
+    "import": (r"import/", PROGRAMS),
+}
+SHARED = "general"  # what several policies have in common
+POLICIES = "yard|slub|slqb|slob|bonwick|bsd44|svr4|sunos4"
+NAME = re.compile(rf'(?<![a-z])({POLICIES})(?![a-z])|sy__?slab_policy|"slab[":]', re.IGNORECASE)
+KERNELS_OWN = re.compile(r"CONFIG_SL[AOU]B\b|CPUHP_SLUB_DEAD")
+COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]*policies/[^">]+)[">]', re.MULTILINE)
+WITHOUT_POLICIES = ["core", "library", "malloc", "replay", "threads", "programs", "import", "launch", "ports", "include"]
+MOST_LINES = {"include/**/*.h": 2500, "library/*.c": 2000}
+INLINED = ("malloc", "core/policies/default.h")
+
+
+def layer_of(source: str) -> str | None:
+    return next((name for name, (pattern, _) in LAYERS.items() if re.match(pattern, source)), None)
+
+
+def family(source: str) -> str:
+    """The policy that a source is of; other sources have none."""
+    match = re.match(r"core/policies/(\w+)", source)
+    return match.group(1) if match else ""
+
+
+def source_of(path: str) -> str:
+    return re.sub(r".*\.dir/(?:\./)?(.*)\.o$", r"\1", path)
+
+
+def read_objects(nm: str, paths: list[str]) -> list[tuple[str, set[str], set[str]]]:
+    """The source of each object, what that defines for others, and what it wants."""
+    text = subprocess.run([nm, "-g", "-o", *paths], check=True, capture_output=True, text=True).stdout
+    objects: dict[str, tuple[set[str], set[str]]] = {path: (set(), set()) for path in paths}
+    for path, kind, name in re.findall(r"^(.*?\.o):\s*[0-9a-f]*\s+(\w) (\S+)$", text, re.MULTILINE):
+        if kind not in "wv":  # what is weak may be absent
+            objects[path][kind == "U"].add(name)
+    return [(source_of(path), *found) for path, found in objects.items()]
+
+
+def upward(objects: list[tuple[str, set[str], set[str]]]) -> Iterator[str]:
+    """Sources that want what is above them, given each one's defined and wanted symbols."""
+    definers: dict[str, list[str]] = {}
+    for source, defined, _ in objects:
+        for name in defined:
+            if name.startswith("sy_") or not source.startswith("malloc/"):  # malloc itself is the C library's to all others
+                definers.setdefault(name, []).append(source)
+    for source, _, wanted in objects:
+        for name in sorted(wanted & definers.keys()):
+            if not any(may_call(source, definer) for definer in definers[name]):
+                yield f"{source} wants {name} of {definers[name][0]}, which is not below it"
+
+
+def may_call(source: str, definer: str) -> bool:
+    layer, other = layer_of(source), layer_of(definer)
+    if layer is None or other is None:
+        raise SystemExit(f"{source if layer is None else definer} is in no layer that this test knows")
+    if layer == other:
+        return layer != "policies" or family(definer) in (family(source), SHARED)
+    return other in LAYERS[layer][1]
+
+
+def code_of(text: str) -> str:
+    """Without comments; lines stay where they are."""
+    return COMMENT_OR_STRING.sub(lambda match: match[0] if match[0][0] == '"' else re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def named(path: str, text: str) -> Iterator[str]:
+    """Policies that a file names, and headers of theirs that it includes."""
+    code = code_of(text)
+    for header in INCLUDE.findall(code):
+        if (path.split("/")[0], header) != INLINED:
+            yield f"{path} includes {header}"
+    for number, line in enumerate(code.splitlines(), 1):
+        if not re.match(r"\s*#\s*include", line) and (match := NAME.search(KERNELS_OWN.sub("", line))):
+            yield f"{path}:{number} names the policy {match[0]}"
+
+
+def all_named(source: Path) -> Iterator[str]:
+    for folder in WITHOUT_POLICIES:
+        files = [path for path in sorted((source / folder).rglob("*.[ch]*")) if path.suffix in (".c", ".h", ".hpp")]
+        if not files:
+            yield f"{folder} has no C code"
+        for path in files:
+            name = str(path.relative_to(source))
+            if not name.startswith("core/policies/"):
+                yield from named(name, path.read_text())
+
+
+def too_large(source: Path) -> Iterator[str]:
+    for files, most in MOST_LINES.items():
+        lines = sum(path.read_text().count("\n") for path in source.glob(files))
+        if not 0 < lines <= most:
+            yield f"{files} has {lines} lines of at most {most}"
+
+
+def rules_can_fail() -> None:
+    """The rules find what they are for."""
+    objects = [("core/pages/a.c", {"low"}, {"high"}), ("core/heap.c", {"high"}, {"low"}), ("core/policies/slub/a.c", {"one"}, {"other", "low"}),
+               ("core/policies/slob/a.c", {"other"}, {"common"}), ("core/policies/general.c", {"common"}, set())]  # fmt: skip
+    assert [line.split()[0] for line in upward(objects)] == ["core/pages/a.c", "core/policies/slub/a.c"]
+    text = '/* slub */ int slabyard; // slob\nint sy__slub_x;\nchar *a = "slab", *b = "of a slab /*";\n#include "core/policies/slub/slub.h"\n'
+    assert [line.split()[-1] for line in named("malloc/a.c", text)] == ["core/policies/slub/slub.h", "slub", '"slab"']
+    assert not list(named("malloc/a.c", '#include "core/policies/default.h"\n#ifdef CONFIG_SLUB\n'))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nm", required=True)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("objects", nargs="+")
+    options = parser.parse_args()
+    rules_can_fail()
+    objects = read_objects(options.nm, options.objects)
+    missing = LAYERS.keys() - {layer_of(source) for source, _, _ in objects}
+    if missing - {"malloc"}:  # builds with sanitizers have no malloc
+        print(f"no objects of {', '.join(sorted(missing))}")
+        return 1
+    wrong = [*upward(objects), *all_named(options.source), *too_large(options.source)]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
