@@ -174,7 +174,7 @@ static void test_other_policies_refuse_a_supplier(void)
 
 /* ---- 7.2 Per-processor allocation ----------------------------------------------------------------------------- */
 
-static const struct sy__bonwick_slot *slot_of(struct sy_cache *cache, unsigned slot)
+static const struct sy__bonwick_lists *slot_of(struct sy_cache *cache, unsigned slot)
 {
 	return sy__bonwick_slot(sy__bonwick_cache(cache), slot);
 }
@@ -189,7 +189,7 @@ static void check_slot(struct sy_cache *cache, unsigned main, unsigned aux)
 /* Lists of three: N calls at least lie between two that leave the slot. */
 static void test_main_and_aux(void)
 {
-	struct world world = make(1, 1, "magazine", 3);
+	struct world world = make(1, 1, "percpu", 3);
 	struct sy_cache *cache = cache_of(&world, 400, 0, 0);
 	void *objects[10];
 
@@ -226,7 +226,7 @@ static void test_main_and_aux(void)
 
 static void test_draining_a_slot(void)
 {
-	struct world world = make(2, 1, "magazine", 8);
+	struct world world = make(2, 1, "percpu", 8);
 	struct sy_cache *small = cache_of(&world, 100, 0, 0), *large = cache_of(&world, 1000, 0, 0);
 	void *objects[2][40];
 
@@ -260,7 +260,7 @@ static void fill_up(void *object, size_t size)
 static void test_constructed_objects_in_slots(void)
 {
 	static const size_t sizes[] = { 100, 400, 1000, 4000 };
-	struct world world = make(1, 1, "magazine", 4);
+	struct world world = make(1, 1, "percpu", 4);
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct sy_cache_config config = { .name = "constructed", .size = sizes[i], .constructor = fill_up };
@@ -286,9 +286,9 @@ static unsigned node_of(const struct world *world, const void *object)
 	return sy__head_of(world->heap, object)->node;
 }
 
-static void test_nodes(int64_t magazine)
+static void test_nodes(int64_t percpu)
 {
-	struct world world = make(2, 2, "magazine", magazine);
+	struct world world = make(2, 2, "percpu", percpu);
 	struct sy_cache *cache = cache_of(&world, 400, 0, 0);
 	void *near[10], *far[10];
 
@@ -296,7 +296,7 @@ static void test_nodes(int64_t magazine)
 	for (unsigned i = 0; i < 10; i++)
 		far[i] = sy_cache_alloc(cache, 0, 0, 1);
 	for (unsigned i = 0; i < 10; i++)
-		CHECK(node_of(&world, near[i]) == 0 && (magazine || node_of(&world, far[i]) == 1));
+		CHECK(node_of(&world, near[i]) == 0 && (percpu || node_of(&world, far[i]) == 1));
 	check(&world);
 	free_all(cache, 0, near, 10);
 	/* What is there serves whoever asks, but not who insists on his node. */

@@ -106,7 +106,7 @@ static bool lay_out(struct sy__bonwick_cache *bonwick)
 	bool lasting = cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU;
 
 	bonwick->large = sy__align_up(size, cache->align) >= SY__BONWICK_SMALL_BELOW;
-	if (lasting && (!bonwick->large || bonwick->magazine))
+	if (lasting && (!bonwick->large || bonwick->layer->linked))
 		size += WORD;
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
 	bonwick->linkage = cache->size - (uint32_t)WORD;
@@ -124,34 +124,37 @@ static uint32_t colours(const struct sy__bonwick_cache *bonwick)
 }
 
 /* Slab data and bufctls, which come before all other caches, are never wanted on a fast path. */
-static uint32_t magazine(struct sy_heap *heap)
+static const struct sy__bonwick_layer *layer(struct sy_heap *heap)
 {
-	return sy__bonwick_heap(heap)->bufctls ? (uint32_t)heap->tunables[BONWICK_MAGAZINE] : 0;
+	return heap->tunables[BONWICK_PERCPU] && sy__bonwick_heap(heap)->bufctls ? &sy__bonwick_percpu : &sy__bonwick_unlayered;
 }
 
-/* In a heap of threads the dummy's main list looks full, and is empty. */
-static struct sy__bonwick_slot *take_lines(struct sy_heap *heap)
+/* In a heap of threads neither the dummy nor the slot that several share ever serves. */
+static void *take_lines(struct sy_heap *heap, const struct sy__bonwick_layer *layer)
 {
-	struct sy__bonwick_slot *slots = sy__slot_areas_take(heap, sizeof(*slots));
+	void *slots = sy__slot_areas_take(heap, layer->slot_bytes);
 
-	if (slots)
-		((struct sy__bonwick_slot *)(void *)((char *)slots + SY__DUMMY_HERE))->main_count = UINT32_MAX;
+	if (slots && layer->close_slot) {
+		layer->close_slot((char *)slots + SY__DUMMY_HERE);
+		layer->close_slot(slots);
+	}
 	return slots;
 }
 
 static bool make_slots(struct sy__bonwick_cache *bonwick)
 {
 	struct sy_heap *heap = bonwick->cache.heap;
+	size_t bytes = bonwick->layer->slot_bytes;
 
-	bonwick->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(*bonwick->slots);
-	bonwick->slots = heap->threads ? take_lines(heap) : sy__metadata_take(heap, heap->slots * bonwick->stride);
+	bonwick->stride = heap->threads ? SY_SLOT_STRIDE : bytes;
+	bonwick->slots = heap->threads ? take_lines(heap, bonwick->layer) : sy__metadata_take(heap, heap->slots * bytes);
 	return bonwick->slots != NULL;
 }
 
 void sy__bonwick_give_slots(struct sy__bonwick_cache *bonwick)
 {
 	if (bonwick->stride == SY_SLOT_STRIDE)
-		sy__slot_areas_give(bonwick->cache.heap, bonwick->slots, sizeof(*bonwick->slots));
+		sy__slot_areas_give(bonwick->cache.heap, bonwick->slots, bonwick->layer->slot_bytes);
 	else
 		sy__metadata_give(bonwick->cache.heap, bonwick->slots, bonwick->cache.heap->slots * bonwick->stride);
 }
@@ -160,7 +163,8 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 {
 	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
 
-	bonwick->magazine = magazine(cache->heap);
+	bonwick->layer = layer(cache->heap);
+	bonwick->percpu = (uint32_t)cache->heap->tunables[BONWICK_PERCPU];
 	if (!lay_out(bonwick))
 		return false;
 	bonwick->colours = colours(bonwick);
@@ -169,9 +173,11 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 	sy__list_init(&bonwick->slabs);
 	bonwick->freelist = &bonwick->slabs;
 	sy__bonwick_hash_init(&bonwick->hash, cache->size);
-	if (cache->heap->threads)
-		sy__bonwick_choose_here(cache);
-	return !bonwick->magazine || make_slots(bonwick);
+	if (cache->heap->threads) {
+		cache->alloc_here = bonwick->layer->alloc_here;
+		cache->free_here = bonwick->layer->free_here;
+	}
+	return !bonwick->layer->slot_bytes || make_slots(bonwick);
 }
 
 /* ---- The heap's own caches ------------------------------------------------------------------------------------ */
