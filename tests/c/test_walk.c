@@ -410,6 +410,7 @@ int main(void)
 		test_caches_are_shown(*at);
 	}
 	test_walks_agree_with_counts(sy_policy_find("bonwick"), "percpu", 7);
+	test_walks_agree_with_counts(sy_policy_find("bonwick"), "magazine", 1);
 	test_walks_agree_with_counts(sy_policy_find("slqb"), "freebatch", 3);
 	test_walks_agree_with_counts(sy_policy_find("slab"), "alien", 0);
 	test_a_double_free_shows();

@@ -24,8 +24,8 @@
  *    client that asks for it (shrink), or a request that would fail otherwise, gets those too.
  * 6. Colour (4.3). Each new slab starts its buffers one alignment unit later than the one before, as far as there is
  *    unused space, then from 0 again: buffers spread evenly over a processor's cache lines and memory buses.
- * 7. In front of the slabs (7.2) a layer may keep free objects for each slot: none does unless percpu=N asks for it
- *    (percpu.c).
+ * 7. In front of the slabs (7.2) a layer may keep free objects for each slot: none does unless percpu=N (percpu.c) or
+ *    magazine=on (magazine.c) asks for it.
  * 8. General allocation (3.1) takes the nearest of 37 caches from 8 bytes to 9 KiB, found by table; larger requests are
  *    pages.
  *
@@ -45,8 +45,8 @@
  * empty; refs + length of the slab's own freelist = buffers; a buffer of a large object is on its slab's freelist or in
  * the hash table, once; buffers that are out are the clients' or kept by a slot.
  *
- * More files: percpu.c (lists per CPU), slabs.c (life of a slab), hash.c, geometry.c (layout, general caches), check.c,
- * walk.c.
+ * More files: percpu.c (lists per CPU), magazine.c, slabs.c (life of a slab), hash.c, geometry.c (layout, general caches),
+ * check.c, walk.c.
  */
 #include "../../here.h"
 #include "bonwick.h"
@@ -399,6 +399,14 @@ void sy__bonwick_put_list(struct sy__bonwick_cache *cache, void *buffers)
 	sy__unlock(&cache->lock);
 }
 
+void sy__bonwick_put_many(struct sy__bonwick_cache *cache, void *const *buffers, uint32_t count)
+{
+	sy__lock(&cache->lock);
+	for (uint32_t i = 0; i < count; i++)
+		push(cache, buffers[i]);
+	sy__unlock(&cache->lock);
+}
+
 /* ---- The policy ----------------------------------------------------------------------------------------------- */
 
 static size_t bonwick_usable_size(struct sy_heap *heap, const void *object)
@@ -417,6 +425,7 @@ static const struct sy_tunable tunables[] = {
 	                                  "seconds that an unused slab stays when memory becomes short" },
 	[BONWICK_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects at different offsets" },
 	[BONWICK_PERCPU] = { "percpu", 0, 0, 65535, NULL, "objects in each of a CPU's two lists; 0: CPUs have none" },
+	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 1, off_on, "magazines of free objects for CPUs, and a depot of them, instead of percpu" },
 };
 
 extern const struct sy_policy sy__bonwick;
@@ -425,7 +434,7 @@ const struct sy_policy sy__bonwick = {
 	.name = "bonwick",
 	.summary = "SunOS 5.4, the first slab allocator: constructed objects, sorted slabs",
 	.paper = "Bonwick, The Slab Allocator: An Object-Caching Kernel Memory Allocator, USENIX 1994; "
-	         "percpu: McKenney and Slingwine, USENIX 1993",
+	         "percpu: McKenney and Slingwine, USENIX 1993; magazine: Bonwick and Adams, USENIX 2001",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__bonwick_heap),

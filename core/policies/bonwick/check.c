@@ -10,7 +10,7 @@
  * one as it has slabs, those in a grace period included. Since each slab on the list was found in a page that names it,
  * the two are the same sets. A supplier's slabs have no such pages.
  *
- * What slots keep is for the layer to check (percpu.c).
+ * What slots keep is for the layer to check (percpu.c, magazine.c).
  *
  * Counting reads figures, and walks the partial slabs. Empty slabs of the paper are full ones here and complete slabs
  * empty ones; buffers that slots keep count as used in their slabs and as cached in the cache. Both expect that no
@@ -27,7 +27,7 @@ bool sy__bonwick_slot_counts(const struct sy__bonwick_cache *cache, unsigned slo
 	return cache->layer->slot_bytes && !sy__bonwick_is_shared(cache, slot) && sy__slot_reachable(&cache->cache, slot);
 }
 
-static void count_slots(struct sy_cache_counts *counts, const struct sy__bonwick_cache *cache)
+static void count_layer(struct sy_cache_counts *counts, struct sy__bonwick_cache *cache)
 {
 	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
 		if (!sy__bonwick_slot_counts(cache, slot))
@@ -36,6 +36,8 @@ static void count_slots(struct sy_cache_counts *counts, const struct sy__bonwick
 		cache->layer->counts(cache, slot, counts);
 		sy__local_end(slot);
 	}
+	if (cache->layer->shared_counts)
+		cache->layer->shared_counts(cache, counts);
 }
 
 static uint64_t partial_slabs(const struct sy__bonwick_cache *cache)
@@ -51,7 +53,7 @@ void sy__bonwick_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 {
 	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
 
-	count_slots(counts, cache);
+	count_layer(counts, cache);
 	sy__lock(&cache->lock);
 	counts->slabs = cache->slab_count;
 	counts->empty_slabs = counts->idle_slabs = cache->complete;
@@ -241,7 +243,7 @@ bool sy__bonwick_is_buffer(const struct sy__bonwick_cache *cache, char *address)
 	return out && in_slab(cache, out->slab, address);
 }
 
-static const char *check_slots(const struct sy__bonwick_cache *cache)
+static const char *check_layer(struct sy__bonwick_cache *cache)
 {
 	struct sy_cache_counts counts = { .objects_cached = 0 };
 	const char *wrong = NULL;
@@ -251,8 +253,12 @@ static const char *check_slots(const struct sy__bonwick_cache *cache)
 			wrong = cache->layer->check(cache, slot);
 			cache->layer->counts(cache, slot, &counts);
 		}
+	if (!wrong && cache->layer->check_shared)
+		wrong = cache->layer->check_shared(cache);
+	if (!wrong && cache->layer->shared_counts)
+		cache->layer->shared_counts(cache, &counts);
 	if (!wrong && counts.objects_cached > cache->allocated)
-		wrong = "bonwick: slots hold more buffers than left the slabs";
+		wrong = "bonwick: slots and depot hold more buffers than left the slabs";
 	return wrong;
 }
 
@@ -286,7 +292,7 @@ static const char *check_cache(struct sy__bonwick_cache *cache)
 	if (!wrong)
 		wrong = check_hash(cache);
 	if (!wrong)
-		wrong = check_slots(cache);
+		wrong = check_layer(cache);
 	if (!wrong && !cache->cache.supplier && cache->seen != cache->slab_count + cache->waiting)
 		wrong = "bonwick: slabs of a cache are not those that the page allocator knows";
 	return wrong;

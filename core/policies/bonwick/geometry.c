@@ -123,10 +123,14 @@ static uint32_t colours(const struct sy__bonwick_cache *bonwick)
 	return (uint32_t)(unused < UINT16_MAX ? unused + 1 : UINT16_MAX);
 }
 
-/* Slab data and bufctls, which come before all other caches, are never wanted on a fast path. */
+/* Slab data, magazines and bufctls, which come before all other caches, are never wanted on a fast path. */
 static const struct sy__bonwick_layer *layer(struct sy_heap *heap)
 {
-	return heap->tunables[BONWICK_PERCPU] && sy__bonwick_heap(heap)->bufctls ? &sy__bonwick_percpu : &sy__bonwick_unlayered;
+	if (!sy__bonwick_heap(heap)->layered)
+		return &sy__bonwick_unlayered;
+	if (heap->tunables[BONWICK_MAGAZINE])
+		return &sy__bonwick_magazine_layer;
+	return heap->tunables[BONWICK_PERCPU] ? &sy__bonwick_percpu : &sy__bonwick_unlayered;
 }
 
 /* In a heap of threads neither the dummy nor the slot that several share ever serves. */
@@ -177,6 +181,8 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 		cache->alloc_here = bonwick->layer->alloc_here;
 		cache->free_here = bonwick->layer->free_here;
 	}
+	if (bonwick->layer->init)
+		bonwick->layer->init(bonwick);
 	return !bonwick->layer->slot_bytes || make_slots(bonwick);
 }
 
@@ -231,6 +237,21 @@ static void fill_class_table(struct sy__bonwick_heap *heap)
 	}
 }
 
+static bool make_magazines(struct sy__bonwick_heap *bonwick)
+{
+	for (unsigned kind = 0; kind < SY__BONWICK_KINDS; kind++) {
+		size_t bytes = sy__bonwick_magazine_bytes(kind);
+		char name[SY_NAME_BYTES], *end = name;
+
+		append(&end, "kmem_magazine_");
+		append_number(&end, (uint32_t)((bytes - sizeof(struct sy__bonwick_magazine)) / WORD));
+		bonwick->magazines[kind] = make_cache(&bonwick->heap, name, bytes, 0, 0);
+		if (!bonwick->magazines[kind])
+			return false;
+	}
+	return true;
+}
+
 bool sy__bonwick_heap_init(struct sy_heap *heap)
 {
 	struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
@@ -239,8 +260,9 @@ bool sy__bonwick_heap_init(struct sy_heap *heap)
 	if (!bonwick->large_slabs)
 		return false;
 	bonwick->bufctls = make_cache(heap, "kmem_bufctl_cache", sizeof(struct sy__bonwick_bufctl), 0, 0);
-	if (!bonwick->bufctls)
+	if (!bonwick->bufctls || (heap->tunables[BONWICK_MAGAZINE] && !make_magazines(bonwick)))
 		return false;
+	bonwick->layered = true;
 	for (unsigned class = 0; class < SY__BONWICK_CLASSES; class++) {
 		bonwick->general[class] = make_general(heap, general_sizes[class]);
 		if (!bonwick->general[class])

@@ -360,7 +360,10 @@ static uint64_t reap(struct sy__bonwick_cache *cache, uint32_t least_age)
 	const struct sy__bonwick_heap *heap = sy__bonwick_heap(cache->cache.heap);
 	uint64_t pages = reap_one(cache, least_age);
 
-	if (!cache->large)
+	if (cache->layer == &sy__bonwick_magazine_layer)
+		for (unsigned kind = 0; kind < SY__BONWICK_KINDS; kind++)
+			pages += reap_one(sy__bonwick_cache(heap->magazines[kind]), least_age);
+	if (!cache->large && cache->layer != &sy__bonwick_magazine_layer) /* large magazines have bufctls, too */
 		return pages;
 	sy__bonwick_hash_least(cache);
 	pages += reap_one(sy__bonwick_cache(heap->bufctls), least_age);
