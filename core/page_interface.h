@@ -82,7 +82,7 @@ unsigned sy__pages_nodes(const struct sy_pages *);
  *   struct sy_page                 with a member `state`, SY_SLAB_STATE_BYTES bytes aligned to 8; element i of an array, for
  *                                  the pages of one block
  *   sy__page_order(page)           order of the block that this page heads
- *   sy__page_node(page)            its memory node
+ *   sy__page_node(page)            memory node of this page, whether or not it heads its block
  *   sy__page_use(page)             what the block is used for (enum sy_page_use)
  *   sy__page_is_slab(page)         the same, for one use each
  *   sy__page_is_large(page)

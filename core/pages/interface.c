@@ -27,11 +27,15 @@ static inline void back(struct sy_page *page, struct fresh *fresh)
 	page->flags = SY__PAGE_BACKED;
 }
 
-static inline void set_up_page(struct sy_page *page, struct sy_heap *heap, unsigned to_head, struct fresh *fresh)
+/* Gives a page what its head has and others may ask of any page of a block. */
+static inline void set_up_page(struct sy_page *head, struct sy_heap *heap, unsigned to_head, struct fresh *fresh)
 {
+	struct sy_page *page = head + to_head;
+
 	if (sy__unlikely(page->flags != SY__PAGE_BACKED))
 		back(page, fresh);
 	page->heap = heap;
+	page->node = head->node;
 	page->to_head = (uint16_t)to_head;
 }
 
@@ -42,7 +46,7 @@ static inline void set_up(struct sy_page *head, struct sy_heap *heap, unsigned o
 	sy__fill(head->state, 0, sizeof(head->state));
 	set_up_page(head, heap, 0, fresh);
 	for (unsigned i = 1; i < 1u << order; i++) {
-		set_up_page(&head[i], heap, i, fresh);
+		set_up_page(head, heap, i, fresh);
 		head[i].order = (uint8_t)order;
 	}
 }

@@ -24,9 +24,8 @@
  *                     | use|free|use|free|…|                   |  in use  |  free   |
  *                     +--------------------+                   +--------------------+
  *
- * Fast path: all but a large request and an empty bucket. Calls without slots, in heaps of threads, by bench/count_instructions
- * (each with the jump from the library's entry): kmem_cache_alloc 48, kmem_cache_free 41, kmalloc 60, kfree 51, of which begin
- * and end of the call take 5 of each, and the lock 9. Whoever meets the lock taken makes a slow call.
+ * Fast path: pop and push below, under the heap's lock; all but a large request and an empty bucket. Whoever meets the lock
+ * taken makes a slow call.
  *
  * The paper's statistics and limits by type of use have no place here, as requests have no type. Its lists of large
  * blocks are of any number of pages; our page allocator has powers of two. Objects of caches, memory nodes and locks:
@@ -83,6 +82,8 @@ static inline uint32_t block_bytes(unsigned bucket)
 	return (uint32_t)1 << (bucket + SMALLEST_SHIFT);
 }
 
+/* ---- The fast path. With the heap's lock held ------------------------------------------------------------------ */
+
 static inline void put_first(struct bucket *bucket, void *block)
 {
 	struct free_block *first = block;
@@ -92,6 +93,9 @@ static inline void put_first(struct bucket *bucket, void *block)
 	bucket->free++;
 }
 
+/* Instructions of a thread's own calls, by bench/count_instructions (each with the jump from the library's entry):
+ * kmem_cache_alloc 48, kmem_cache_free 41, kmalloc 65, kfree 51; of each, beginning and end of the call take 5 and the lock 9. No
+ * function is called. */
 static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
 {
 	struct bucket *bucket = &bsd44_of(general)->buckets[node][bucket_of(want->bytes)];
@@ -113,26 +117,7 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 	put_first(&bsd44_of(general)->buckets[sy__page_node(page)][page_state(page)->bucket], block);
 }
 
-/* Cuts fresh pages into blocks. The last becomes the first of the list. */
-static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
-{
-	unsigned number = bucket_of(want->bytes);
-	struct bucket *bucket = &bsd44_of(general)->buckets[sy__page_node(page)][number];
-	char *memory = sy__page_address(&general->heap, page);
-
-	page_state(page)->bucket = (uint8_t)number;
-	for (size_t at = 0; at < SY_PAGE_SIZE << sy__page_order(page); at += want->bytes)
-		put_first(bucket, memory + at);
-	return pop(general, sy__page_node(page), want);
-}
-
-static unsigned order(const struct sy__general_heap *general, const struct sy__general_want *want)
-{
-	(void)general;
-	return sy__order_of(want->bytes);
-}
-
-/* ---- The policy's functions ----------------------------------------------------------------------------------- */
+/* ---- Calls on a slot ------------------------------------------------------------------------------------------- */
 
 static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
@@ -160,7 +145,7 @@ static void bsd44_cache_free(struct sy_cache *cache, unsigned slot, void *object
 	sy__general_cache_free(cache, slot, object, push);
 }
 
-/* ---- Calls on the caller's own slot --------------------------------------------------------------------------- */
+/* ---- Calls on the thread's own slot ---------------------------------------------------------------------------- */
 
 static void *alloc_here(struct sy_cache *cache, unsigned flags)
 {
@@ -212,6 +197,27 @@ static const struct sy_here entries_here = {
 	.malloc = malloc_here,
 	.kfree = kfree_here,
 };
+
+/* ---- Off the fast path ----------------------------------------------------------------------------------------- */
+
+/* Cuts fresh pages into blocks. The last becomes the first of the list. */
+static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
+{
+	unsigned number = bucket_of(want->bytes);
+	struct bucket *bucket = &bsd44_of(general)->buckets[sy__page_node(page)][number];
+	char *memory = sy__page_address(&general->heap, page);
+
+	page_state(page)->bucket = (uint8_t)number;
+	for (size_t at = 0; at < SY_PAGE_SIZE << sy__page_order(page); at += want->bytes)
+		put_first(bucket, memory + at);
+	return pop(general, sy__page_node(page), want);
+}
+
+static unsigned order(const struct sy__general_heap *general, const struct sy__general_want *want)
+{
+	(void)general;
+	return sy__order_of(want->bytes);
+}
 
 /* Whatever of a cache's objects is more than to take a block, or to put one back, is done in slow calls. */
 static void choose_here(struct sy_cache *cache)

@@ -46,11 +46,12 @@ static inline void *handed_out(entry_cache *cache, unsigned flags, void *object)
 
 static inline void *take_on(entry_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	entry_own *own = own_of(cache, slot);
+	entry_own *own;
 	void *object;
 	bool done;
 
 	sy__local_begin(slot);
+	own = own_of(cache, slot);
 	done = suits(own, flags, node) && pop(cache, own, &object);
 	sy__local_end(slot);
 	if (sy__unlikely(!done))

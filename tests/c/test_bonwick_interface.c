@@ -201,7 +201,7 @@ static void test_statistics_per_cache(void)
 /* Caches come and go without a trace, a large hash table and all. */
 static void test_a_destroyed_cache_leaves_nothing(void)
 {
-	struct world world = make(8, 1, "magazine", 4);
+	struct world world = make(8, 1, "percpu", 4);
 	uint64_t metadata = 0;
 
 	for (unsigned round = 0; round < 200; round++) {

@@ -174,7 +174,7 @@ static void test_other_policies_refuse_a_supplier(void)
 
 /* ---- 7.2 Per-processor allocation ----------------------------------------------------------------------------- */
 
-static const struct sy__bonwick_slot *slot_of(struct sy_cache *cache, unsigned slot)
+static const struct sy__bonwick_lists *slot_of(struct sy_cache *cache, unsigned slot)
 {
 	return sy__bonwick_slot(sy__bonwick_cache(cache), slot);
 }
@@ -189,7 +189,7 @@ static void check_slot(struct sy_cache *cache, unsigned main, unsigned aux)
 /* Lists of three: N calls at least lie between two that leave the slot. */
 static void test_main_and_aux(void)
 {
-	struct world world = make(1, 1, "magazine", 3);
+	struct world world = make(1, 1, "percpu", 3);
 	struct sy_cache *cache = cache_of(&world, 400, 0, 0);
 	void *objects[10];
 
@@ -226,7 +226,7 @@ static void test_main_and_aux(void)
 
 static void test_draining_a_slot(void)
 {
-	struct world world = make(2, 1, "magazine", 8);
+	struct world world = make(2, 1, "percpu", 8);
 	struct sy_cache *small = cache_of(&world, 100, 0, 0), *large = cache_of(&world, 1000, 0, 0);
 	void *objects[2][40];
 
@@ -260,7 +260,7 @@ static void fill_up(void *object, size_t size)
 static void test_constructed_objects_in_slots(void)
 {
 	static const size_t sizes[] = { 100, 400, 1000, 4000 };
-	struct world world = make(1, 1, "magazine", 4);
+	struct world world = make(1, 1, "percpu", 4);
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct sy_cache_config config = { .name = "constructed", .size = sizes[i], .constructor = fill_up };
@@ -279,6 +279,133 @@ static void test_constructed_objects_in_slots(void)
 	end(&world);
 }
 
+/* ---- Magazines: Bonwick and Adams 2001 ------------------------------------------------------------------------ */
+
+static const struct sy__bonwick_loaded *loaded_of(struct sy_cache *cache, unsigned slot)
+{
+	return sy__bonwick_slot(sy__bonwick_cache(cache), slot);
+}
+
+static void check_rounds(struct sy_cache *cache, unsigned slot, unsigned rounds, unsigned previous, unsigned full, unsigned empty)
+{
+	const struct sy__bonwick_depot *depot = &sy__bonwick_cache(cache)->depot;
+
+	CHECK_EQUAL(loaded_of(cache, slot)->rounds, rounds);
+	CHECK_EQUAL(loaded_of(cache, slot)->previous_rounds, previous);
+	CHECK_EQUAL(depot->full.count, full);
+	CHECK_EQUAL(depot->empty.count, empty);
+	CHECK_FINE(sy_heap_check(cache->heap));
+}
+
+/* Magazines of three rounds: loaded and previous change places, and the depot exchanges full ones for empty ones. */
+static void test_magazines_are_exchanged(void)
+{
+	struct world world = make(2, 1, "magazine", 1);
+	struct sy_cache *cache = cache_of(&world, 400, 0, 0);
+	void *objects[12];
+
+	get_many(cache, objects, 12);
+	CHECK_EQUAL(world.heap->counters.slow_allocs, 12); /* the depot has nothing: from slabs, one by one */
+	free_all(cache, 0, objects, 3);
+	CHECK_EQUAL(loaded_of(cache, 0)->capacity, 3);
+	check_rounds(cache, 0, 3, 0, 0, 0);
+	free_all(cache, 0, objects + 3, 3); /* a new magazine; the first one becomes previous */
+	check_rounds(cache, 0, 3, 3, 0, 0);
+	free_all(cache, 0, objects + 6, 3); /* and goes to the depot for the third */
+	check_rounds(cache, 0, 3, 3, 1, 0);
+	CHECK_EQUAL(world.heap->counters.slow_frees, 3);
+	CHECK_EQUAL(counts_of(cache).objects_cached, 9);
+	CHECK_EQUAL(counts_of(cache).objects_in_use, 3);
+	CHECK_TEXT(list_of(cache), "E>P");
+	for (unsigned i = 0; i < 6; i++)
+		CHECK(get(cache) == objects[8 - i]); /* the last freed first; previous takes the place of loaded */
+	CHECK_EQUAL(world.heap->counters.slow_allocs, 14); /* one of them the first magazine's own */
+	check_rounds(cache, 0, 0, 0, 1, 0);
+	CHECK(get(cache) == objects[2]); /* a full one of the depot's, for an empty one */
+	check_rounds(cache, 0, 2, 0, 0, 1);
+	sy_cache_free(cache, 1, objects[9]); /* the other slot gets the empty one */
+	check_rounds(cache, 1, 1, 0, 0, 0);
+	CHECK_EQUAL(counts_of(cache).objects_cached, 3);
+	end(&world);
+}
+
+static void test_the_depot_is_drained(void)
+{
+	struct world world = make(2, 1, "magazine", 1);
+	struct sy_cache *small = cache_of(&world, 100, 0, 0), *large = cache_of(&world, 1000, 0, 0);
+	void *objects[2][200];
+
+	get_many(small, objects[0], 200);
+	get_many(large, objects[1], 200);
+	for (unsigned i = 0; i < 200; i++) {
+		sy_cache_free(small, 1, objects[0][i]);
+		sy_cache_free(large, 1, objects[1][i]);
+	}
+	check(&world);
+	CHECK_EQUAL(sy__bonwick_cache(small)->depot.full.count, 200 / 7 - 1); /* and two of the slot's */
+	CHECK_EQUAL(counts_of(large).objects_in_use, 0);
+	CHECK_EQUAL(counts_of(large).objects_cached, 200);
+	world.heap->policy->drain(world.heap, 1);
+	check(&world);
+	CHECK(loaded_of(large, 1)->loaded == NULL && sy__bonwick_cache(large)->depot.full.count > 0);
+	sy_heap_shrink(world.heap);
+	check(&world);
+	CHECK_EQUAL(counts_of(small).objects_cached + counts_of(large).objects_cached, 0);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	end(&world);
+}
+
+/* What was not needed for the time of a working set goes; and where the depot's lock was in demand, magazines grow. */
+static void test_the_working_set_of_the_depot(void)
+{
+	struct world world = make(1, 1, "magazine", 1);
+	struct sy_cache *cache = cache_of(&world, 400, 0, 0);
+	struct sy__bonwick_depot *depot = &sy__bonwick_cache(cache)->depot;
+	void *objects[30];
+
+	get_many(cache, objects, 30);
+	free_all(cache, 0, objects, 30);
+	CHECK_EQUAL(depot->full.count, 8);
+	now += 16 * SECOND;
+	world.heap->policy->reap(cache); /* the depot began empty: nothing was there all the time */
+	CHECK_EQUAL(depot->full.count, 8);
+	get_many(cache, objects, 12); /* two magazines of the slot's, and two of the depot's */
+	free_all(cache, 0, objects, 12);
+	CHECK_EQUAL(depot->full.count, 8);
+	CHECK_EQUAL(depot->kind, 1);
+	depot->contention = 4;
+	now += 8 * SECOND;
+	world.heap->policy->reap(cache);
+	CHECK_EQUAL(depot->full.count, 8);
+	now += 8 * SECOND;
+	world.heap->policy->reap(cache);
+	CHECK_EQUAL(depot->full.count, 2);
+	CHECK_EQUAL(depot->kind, 2);
+	check(&world);
+	get_many(cache, objects, 30);
+	free_all(cache, 0, objects, 30); /* magazines of three rounds and of seven, side by side */
+	check(&world);
+	end(&world);
+}
+
+static void test_constructed_objects_in_magazines(void)
+{
+	struct world world = make(1, 1, "magazine", 1);
+	struct sy_cache_config config = { .name = "constructed", .size = 1000, .constructor = fill_up };
+	struct sy_cache *cache = sy_cache_create(world.heap, &config);
+	void *objects[30];
+
+	CHECK_EQUAL(cache->size, 1000);
+	for (unsigned round = 0; round < 3; round++) {
+		get_many(cache, objects, 30);
+		for (unsigned k = 0; k < 30 * 1000; k++)
+			CHECK_EQUAL(((char *)objects[k / 1000])[k % 1000], 0x33);
+		free_all(cache, 0, objects, 30);
+		check(&world);
+	}
+	end(&world);
+}
+
 /* ---- Nodes ---------------------------------------------------------------------------------------------------- */
 
 static unsigned node_of(const struct world *world, const void *object)
@@ -286,9 +413,9 @@ static unsigned node_of(const struct world *world, const void *object)
 	return sy__head_of(world->heap, object)->node;
 }
 
-static void test_nodes(int64_t magazine)
+static void test_nodes(int64_t percpu)
 {
-	struct world world = make(2, 2, "magazine", magazine);
+	struct world world = make(2, 2, "percpu", percpu);
 	struct sy_cache *cache = cache_of(&world, 400, 0, 0);
 	void *near[10], *far[10];
 
@@ -296,7 +423,7 @@ static void test_nodes(int64_t magazine)
 	for (unsigned i = 0; i < 10; i++)
 		far[i] = sy_cache_alloc(cache, 0, 0, 1);
 	for (unsigned i = 0; i < 10; i++)
-		CHECK(node_of(&world, near[i]) == 0 && (magazine || node_of(&world, far[i]) == 1));
+		CHECK(node_of(&world, near[i]) == 0 && (percpu || node_of(&world, far[i]) == 1));
 	check(&world);
 	free_all(cache, 0, near, 10);
 	/* What is there serves whoever asks, but not who insists on his node. */
@@ -509,6 +636,10 @@ int main(void)
 	test_main_and_aux();
 	test_draining_a_slot();
 	test_constructed_objects_in_slots();
+	test_magazines_are_exchanged();
+	test_the_depot_is_drained();
+	test_the_working_set_of_the_depot();
+	test_constructed_objects_in_magazines();
 	test_nodes(0);
 	test_nodes(1);
 	test_the_list_stays_sorted_when_a_node_is_searched();

@@ -102,6 +102,34 @@ static void test_descriptors(void)
 	sy_pages_destroy(pages);
 }
 
+/* The inner pages of a block tell its node too: a free may ask the page that its object is in. They may have been anything before. */
+static void test_nodes(void)
+{
+	static const unsigned orders[] = { 3, 5, 0, 4 };
+	struct sy_pages_config config;
+	struct keeper keeper = { .heap.policy = &keeping, .heap.hooks = &hooks };
+	struct sy_heap *heap = &keeper.heap;
+
+	one_zone(&config, 8192, 2);
+	config.zone_count = 2;
+	config.zones[1] = config.zones[0];
+	config.zones[1].node = 1;
+	config.zones[1].start_page = 8192;
+	heap->pages = sy_pages_create(&config);
+	CHECK(heap->pages);
+	heap->slots = 2;
+	for (unsigned i = 0; i < 4; i++)
+		for (int node = 0; node < 2; node++) {
+			struct sy_page *head = sy__pages_take(heap, 0, orders[i], SY_THISNODE, node, SY_USE_SLAB);
+
+			CHECK(head);
+			for (unsigned page = 0; page < 1u << orders[i]; page++)
+				CHECK_EQUAL(sy__page_node(head + page), node);
+			sy__pages_give(heap, 0, head);
+		}
+	sy_pages_destroy(heap->pages);
+}
+
 /* The chosen request fails, and only that one; nothing is lost by it. */
 static void test_faults(void)
 {
@@ -354,6 +382,7 @@ static void test_threads(void)
 int main(void)
 {
 	test_descriptors();
+	test_nodes();
 	test_faults();
 	test_rescue();
 	test_reclaim();

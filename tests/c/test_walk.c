@@ -409,7 +409,8 @@ int main(void)
 		test_a_visitor_may_end_the_walk(*at);
 		test_caches_are_shown(*at);
 	}
-	test_walks_agree_with_counts(sy_policy_find("bonwick"), "magazine", 7);
+	test_walks_agree_with_counts(sy_policy_find("bonwick"), "percpu", 7);
+	test_walks_agree_with_counts(sy_policy_find("bonwick"), "magazine", 1);
 	test_walks_agree_with_counts(sy_policy_find("slqb"), "freebatch", 3);
 	test_walks_agree_with_counts(sy_policy_find("slab"), "alien", 0);
 	test_a_double_free_shows();

@@ -24,11 +24,8 @@
  *    client that asks for it (shrink), or a request that would fail otherwise, gets those too.
  * 6. Colour (4.3). Each new slab starts its buffers one alignment unit later than the one before, as far as there is
  *    unused space, then from 0 again: buffers spread evenly over a processor's cache lines and memory buses.
- * 7. Per-CPU lists (7.2), an option: with magazine=N each slot has two lists of up to N buffers, as in the upper layer
- *    of McKenney and Slingwine (1993). Where main runs out, a full aux takes its place, or else N buffers come from the
- *    slabs under one lock; where main is full it becomes aux, and the aux that was goes back to the slabs. So N calls
- *    at least lie between two that leave the slot, in either direction. The lists run through the last words of the
- *    buffers.
+ * 7. In front of the slabs (7.2) a layer may keep free objects for each slot: none does unless percpu=N (percpu.c) or
+ *    magazine=on (magazine.c) asks for it.
  * 8. General allocation (3.1) takes the nearest of 37 caches from 8 bytes to 9 KiB, found by table; larger requests are
  *    pages.
  *
@@ -37,43 +34,29 @@
  * (SY_THISNODE), which search the list. Kinds of memory (SY_DMA, …) are heeded for caches, not for single requests.
  * Grace periods of RCU-typesafe caches.
  *
- * Fast path: without magazine, an allocation from the slab that the freelist points to, and any free; with it, what the
- * slot does with its main list: 20 instructions for cache_alloc and 16 for cache_free (gcc -O3 on x86-64, by objdump),
- * no call, no lock. Calls without slots, in heaps of threads, by bench/count_instructions (each with the jump from the
- * library's entry): with magazine kmem_cache_alloc 20, kmem_cache_free 16, kmalloc 41, kfree 35 (class and cache by two tables,
- * then that cache's own entry); without, 59 and 46 where the slab neither empties nor completes, of which beginning and end of the
- * call take 5 of each, and the lock 9, one atomic exchange among them; for a slab that completes more, as it is moved and the
- * clock read. Whoever meets the lock taken makes a slow call. Counted as slow: allocations that grew the cache (with magazine,
- * or refilled the slot), and frees that gave a slot's list back.
+ * Fast path: pop and push below, under the cache's lock; or those of the layer in front. Whoever meets the lock taken makes a
+ * slow call. Counted as slow: allocations that grew the cache.
  *
  * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock is each one's own, for all its slabs.
- * No policy lock is taken under another. A slot's lists belong to whoever is in its local section. No lock is held
+ * No policy lock is taken under another. What a slot keeps belongs to whoever is in its local section. No lock is held
  * while pages, slab data or bufctls are taken or given back, or while constructors and destructors run.
  *
  * Invariants, verified by check.c: the list is sorted as said; freelist points to its first slab that is not
  * empty; refs + length of the slab's own freelist = buffers; a buffer of a large object is on its slab's freelist or in
- * the hash table, once; buffers that are out are the clients' or in a slot's list.
+ * the hash table, once; buffers that are out are the clients' or kept by a slot.
  *
- * More files: slabs.c (life of a slab), hash.c, geometry.c (layout, general caches),
- * check.c.
+ * More files: percpu.c (lists per CPU), magazine.c, slabs.c (life of a slab), hash.c, geometry.c (layout, general caches),
+ * check.c, walk.c.
  */
 #include "../../here.h"
 #include "bonwick.h"
 
-static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node);
-static SY__COLD void spill(struct sy__bonwick_cache *cache, unsigned slot, void *buffer);
-static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab);
-
 /* What takes a lock stays out of sight of what doesn't, which then needs no stack frame. */
 #define NOT_INLINE __attribute__((__noinline__))
 
-static SY__COLD void *zeroed(const struct sy__bonwick_cache *cache, void *object)
-{
-	sy__fill(object, 0, cache->cache.object_size);
-	return object;
-}
+static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab);
 
-/* ---- The fast path: slabs. With the cache's lock held --------------------------------------------------------- */
+/* ---- The fast path. With the cache's lock held ---------------------------------------------------------------- */
 
 static inline bool nothing_free(const struct sy__bonwick_cache *cache)
 {
@@ -118,21 +101,29 @@ static struct sy__bonwick_slab *push_large(struct sy__bonwick_cache *cache, void
 	return slab;
 }
 
-/* A buffer of the slab that the freelist points to. There is one. */
-static inline void *take(struct sy__bonwick_cache *cache)
+/*
+ * A buffer of the slab that the freelist points to. Instructions of a thread's own calls, by bench/count_instructions (64
+ * bytes, in a slab that neither empties nor completes; each with the jump from the library's entry): kmem_cache_alloc 59,
+ * kmem_cache_free 46. Beginning and end of the call take 5 of each, the lock 9, one atomic exchange among them. No function is
+ * called but for large objects; a free that completes a slab costs more, as that is moved and the clock read.
+ */
+static inline bool pop(struct sy__bonwick_cache *cache, void **buffer)
 {
-	struct sy__bonwick_slab *slab = sy__bonwick_linked(cache->freelist);
-	void *buffer = sy__likely(!cache->large) ? pop_small(cache, slab) : pop_large(cache, slab);
+	struct sy__bonwick_slab *slab;
 
+	if (sy__unlikely(nothing_free(cache)))
+		return false;
+	slab = sy__bonwick_linked(cache->freelist);
+	*buffer = sy__likely(!cache->large) ? pop_small(cache, slab) : pop_large(cache, slab);
 	cache->complete -= slab->refs == 0;
 	cache->allocated++;
 	slab->refs++;
 	if (sy__unlikely(!slab->free))
 		cache->freelist = slab->link.next;
-	return buffer;
+	return true;
 }
 
-static inline void put(struct sy__bonwick_cache *cache, void *buffer)
+static inline void push(struct sy__bonwick_cache *cache, void *buffer)
 {
 	bool was_empty;
 	struct sy__bonwick_slab *slab = sy__likely(!cache->large) ? push_small(cache, buffer, &was_empty)
@@ -144,101 +135,94 @@ static inline void put(struct sy__bonwick_cache *cache, void *buffer)
 		place(cache, slab);
 }
 
-/* ---- The fast path: calls ------------------------------------------------------------------------------------- */
-
-/* From the slot's main list; NULL: it is empty. */
-static inline void *take_local(struct sy__bonwick_cache *cache, unsigned slot)
+SY__COLD void *sy__bonwick_zeroed(const struct sy__bonwick_cache *cache, void *object)
 {
-	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
-	void *buffer;
-
-	sy__local_begin(slot);
-	buffer = own->main;
-	if (sy__likely(buffer)) {
-		own->main = *sy__bonwick_next(cache, buffer);
-		own->main_count--;
-		own->allocations++;
-	}
-	sy__local_end(slot);
-	return buffer;
+	sy__fill(object, 0, cache->cache.object_size);
+	return object;
 }
 
-static inline void *take_shared(struct sy__bonwick_cache *cache)
+/* ---- Calls without a layer: on any slot, and the thread's own -------------------------------------------------- */
+
+void *sy__bonwick_take_shared(struct sy__bonwick_cache *cache, unsigned slot)
 {
 	void *buffer = NULL;
 
+	(void)slot;
 	sy__lock(&cache->lock);
-	if (sy__likely(!nothing_free(cache))) {
-		buffer = take(cache);
+	if (sy__likely(pop(cache, &buffer)))
 		cache->allocations++;
-	}
 	sy__unlock(&cache->lock);
 	return buffer;
 }
 
-static NOT_INLINE void *alloc_shared(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	void *object = take_shared(cache);
-
-	if (sy__unlikely(!object))
-		return alloc_slow(cache, slot, flags, node);
-	if (sy__unlikely(flags & SY_ZERO))
-		return zeroed(cache, object);
-	return object;
-}
-
-static NOT_INLINE void free_shared(struct sy__bonwick_cache *cache, void *object)
+NOT_INLINE void sy__bonwick_put_shared(struct sy__bonwick_cache *cache, void *buffer)
 {
 	sy__lock(&cache->lock);
-	put(cache, object);
+	push(cache, buffer);
 	sy__unlock(&cache->lock);
 }
 
-static inline void *alloc(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
+static NOT_INLINE void *alloc(struct sy_cache *common, unsigned slot, unsigned flags, int node)
 {
-	void *object;
+	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
+	void *object = sy__likely(!(flags & SY_THISNODE)) ? sy__bonwick_take_shared(cache, slot) : NULL;
 
-	if (sy__unlikely(flags & SY_THISNODE))
-		return alloc_slow(cache, slot, flags, node);
-	if (!cache->magazine)
-		return alloc_shared(cache, slot, flags, node);
-	object = take_local(cache, slot);
 	if (sy__unlikely(!object))
-		return alloc_slow(cache, slot, flags, node);
-	if (sy__unlikely(flags & SY_ZERO))
-		return zeroed(cache, object);
-	return object;
+		return sy__bonwick_alloc_slow(cache, slot, flags, node, sy__bonwick_take_shared);
+	return sy__unlikely(flags & SY_ZERO) ? sy__bonwick_zeroed(cache, object) : object;
 }
 
-static inline void free_object(struct sy__bonwick_cache *cache, unsigned slot, void *object)
+static void free_object(struct sy_cache *cache, unsigned slot, void *object)
 {
-	struct sy__bonwick_slot *own;
-
-	if (!cache->magazine || (!slot && cache->stride == SY_SLOT_STRIDE)) { /* of a heap of threads: nobody's, on which all end slabs */
-		free_shared(cache, object);
-		return;
-	}
-	own = sy__bonwick_slot(cache, slot);
-	sy__local_begin(slot);
-	if (sy__unlikely(own->main_count >= cache->magazine)) {
-		sy__local_end(slot);
-		spill(cache, slot, object);
-		return;
-	}
-	*sy__bonwick_next(cache, object) = own->main;
-	own->main = object;
-	own->main_count++;
-	sy__local_end(slot);
+	(void)slot;
+	sy__bonwick_put_shared(sy__bonwick_cache(cache), object);
 }
+
+static void *alloc_here(struct sy_cache *common, unsigned flags)
+{
+	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
+	void *buffer;
+
+	if (sy__unlikely(flags & SY_THISNODE || sy__here_lock(&cache->lock) == SY__DUMMY_HERE))
+		return sy__here_cache_alloc(common, flags);
+	if (sy__unlikely(!pop(cache, &buffer))) {
+		sy__unlock(&cache->lock);
+		return sy__here_cache_alloc(common, flags);
+	}
+	cache->allocations++;
+	sy__here_unlock(&cache->lock);
+	return sy__unlikely(flags & SY_ZERO) ? sy__bonwick_zeroed(cache, buffer) : buffer;
+}
+
+static void free_here(struct sy_cache *common, void *object)
+{
+	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
+
+	if (sy__unlikely(sy__here_lock(&cache->lock) == SY__DUMMY_HERE)) {
+		sy__here_cache_free(common, object);
+		return;
+	}
+	push(cache, object);
+	sy__here_unlock(&cache->lock);
+}
+
+const struct sy__bonwick_layer sy__bonwick_unlayered = {
+	.alloc = alloc,
+	.free = free_object,
+	.alloc_here = alloc_here,
+	.free_here = free_here,
+};
+
+/* ---- Calls through whatever layer a cache has ------------------------------------------------------------------- */
 
 static void *bonwick_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	return alloc(sy__bonwick_cache(cache), slot, flags, node);
+	return sy__bonwick_cache(cache)->layer->alloc(cache, slot, flags, node);
 }
 
 static void bonwick_free(struct sy_cache *cache, unsigned slot, void *object)
 {
-	free_object(sy__bonwick_cache(cache), slot, object);
+	sy__bonwick_cache(cache)->layer->free(cache, slot, object);
 }
 
 static void *bonwick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -247,87 +231,19 @@ static void *bonwick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, u
 
 	if (sy__unlikely(size > SY__BONWICK_LARGEST))
 		return sy__large_alloc(heap, slot, size, flags, node);
-	return alloc(sy__bonwick_cache(bonwick->general[bonwick->class_of[(size + 7) / 8]]), slot, flags, node);
+	return bonwick_alloc(bonwick->general[bonwick->class_of[(size + 7) / 8]], slot, flags, node);
 }
 
 static void bonwick_kfree(struct sy_heap *heap, unsigned slot, void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	if (sy__unlikely(sy__page_is_large(page))) {
+	if (sy__unlikely(sy__page_is_large(page)))
 		sy__large_free(heap, slot, page);
-		return;
-	}
-	free_object(sy__bonwick_page(page)->cache, slot, object);
+	else
+		bonwick_free(&sy__bonwick_page(page)->cache->cache, slot, object);
 }
 
-/* ---- The fast path: calls on the caller's own slot ------------------------------------------------------------ */
-
-static inline struct sy__bonwick_slot *slot_here(const struct sy__bonwick_cache *cache, ptrdiff_t here)
-{
-	return (struct sy__bonwick_slot *)(void *)((char *)cache->slots + here);
-}
-
-static void *magazine_alloc_here(struct sy_cache *cache, unsigned flags)
-{
-	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
-	struct sy__bonwick_slot *own = slot_here(bonwick, sy__call_begin());
-	void *buffer = own->main;
-
-	if (sy__unlikely(!buffer || flags & SY_THISNODE))
-		return sy__here_cache_alloc(cache, flags);
-	own->main = *sy__bonwick_next(bonwick, buffer);
-	own->main_count--;
-	own->allocations++;
-	sy__call_end();
-	return sy__unlikely(flags & SY_ZERO) ? zeroed(bonwick, buffer) : buffer;
-}
-
-static void magazine_free_here(struct sy_cache *cache, void *object)
-{
-	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
-	struct sy__bonwick_slot *own = slot_here(bonwick, sy__call_begin());
-
-	if (sy__unlikely(own->main_count >= bonwick->magazine)) {
-		sy__here_cache_free(cache, object);
-		return;
-	}
-	*sy__bonwick_next(bonwick, object) = own->main;
-	own->main = object;
-	own->main_count++;
-	sy__call_end();
-}
-
-static void *shared_alloc_here(struct sy_cache *cache, unsigned flags)
-{
-	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
-	void *buffer;
-
-	if (sy__unlikely(flags & SY_THISNODE || sy__here_lock(&bonwick->lock) == SY__DUMMY_HERE))
-		return sy__here_cache_alloc(cache, flags);
-	if (sy__unlikely(nothing_free(bonwick))) {
-		sy__unlock(&bonwick->lock);
-		return sy__here_cache_alloc(cache, flags);
-	}
-	buffer = take(bonwick);
-	bonwick->allocations++;
-	sy__here_unlock(&bonwick->lock);
-	return sy__unlikely(flags & SY_ZERO) ? zeroed(bonwick, buffer) : buffer;
-}
-
-static void shared_free_here(struct sy_cache *cache, void *object)
-{
-	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
-
-	if (sy__unlikely(sy__here_lock(&bonwick->lock) == SY__DUMMY_HERE)) {
-		sy__here_cache_free(cache, object);
-		return;
-	}
-	put(bonwick, object);
-	sy__here_unlock(&bonwick->lock);
-}
-
-/* Through the cache's own entries. */
 static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
@@ -359,6 +275,7 @@ static void kfree_here(void *object, struct sy_heap *heap)
 	cache->free_here(cache, object);
 }
 
+/* What a cache does is its layer's (geometry.c). */
 static const struct sy_here entries_here = {
 	.cache_alloc = sy__here_cache_alloc,
 	.cache_free = sy__here_cache_free,
@@ -366,14 +283,6 @@ static const struct sy_here entries_here = {
 	.malloc = malloc_here,
 	.kfree = kfree_here,
 };
-
-void sy__bonwick_choose_here(struct sy_cache *cache)
-{
-	bool magazine = sy__bonwick_cache(cache)->magazine > 0;
-
-	cache->alloc_here = magazine ? magazine_alloc_here : shared_alloc_here;
-	cache->free_here = magazine ? magazine_free_here : shared_free_here;
-}
 
 /* ---- The list ------------------------------------------------------------------------------------------------- */
 
@@ -429,48 +338,10 @@ static void *take_of_node(struct sy__bonwick_cache *cache, int node)
 	void *buffer = NULL;
 
 	sy__lock(&cache->lock);
-	if (prefer_node(cache, node)) {
-		buffer = take(cache);
+	if (prefer_node(cache, node) && pop(cache, &buffer))
 		cache->allocations++;
-	}
 	sy__unlock(&cache->lock);
 	return buffer;
-}
-
-/* Up to a list of buffers; to a slot whose lists are empty. In its local section. */
-static void refill(struct sy__bonwick_cache *cache, struct sy__bonwick_slot *own)
-{
-	sy__lock(&cache->lock);
-	while (own->main_count < cache->magazine && !nothing_free(cache)) {
-		void *buffer = take(cache);
-
-		*sy__bonwick_next(cache, buffer) = own->main;
-		own->main = buffer;
-		own->main_count++;
-	}
-	sy__unlock(&cache->lock);
-}
-
-static void *take_refilling(struct sy__bonwick_cache *cache, unsigned slot)
-{
-	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
-
-	sy__local_begin(slot);
-	if (!own->main) {
-		own->main = own->aux;
-		own->main_count = own->aux_count;
-		own->aux = NULL;
-		own->aux_count = 0;
-	}
-	if (!own->main)
-		refill(cache, own);
-	sy__local_end(slot);
-	return take_local(cache, slot);
-}
-
-static void *take_anywhere(struct sy__bonwick_cache *cache, unsigned slot)
-{
-	return cache->magazine ? take_refilling(cache, slot) : take_shared(cache);
 }
 
 /* Whether only memory of one node will do. A supplier's memory has no node. */
@@ -479,7 +350,8 @@ static bool insists(const struct sy__bonwick_cache *cache, unsigned flags, int n
 	return flags & SY_THISNODE && node != SY_ANY_NODE && cache->cache.heap->nodes > 1 && !cache->cache.supplier;
 }
 
-static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
+SY__COLD void *sy__bonwick_alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node,
+                                      void *(*take)(struct sy__bonwick_cache *, unsigned slot))
 {
 	struct sy_heap *heap = cache->cache.heap;
 	bool one_node = insists(cache, flags, node);
@@ -492,9 +364,25 @@ static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot,
 	}
 	sy__count_slow(heap, &heap->counters.slow_allocs);
 	do
-		object = one_node ? take_of_node(cache, node) : take_anywhere(cache, slot);
+		object = one_node ? take_of_node(cache, node) : take(cache, slot);
 	while (!object && sy__bonwick_grow(cache, slot, flags, node));
-	return object && flags & SY_ZERO ? zeroed(cache, object) : object;
+	return object && flags & SY_ZERO ? sy__bonwick_zeroed(cache, object) : object;
+}
+
+/* ---- Lists of buffers, for layers ------------------------------------------------------------------------------ */
+
+void *sy__bonwick_take_list(struct sy__bonwick_cache *cache, uint32_t most, uint32_t *count)
+{
+	void *list = NULL, *buffer;
+
+	*count = 0;
+	sy__lock(&cache->lock);
+	for (; *count < most && pop(cache, &buffer); ++*count) {
+		*sy__bonwick_next(cache, buffer) = list;
+		list = buffer;
+	}
+	sy__unlock(&cache->lock);
+	return list;
 }
 
 void sy__bonwick_put_list(struct sy__bonwick_cache *cache, void *buffers)
@@ -505,29 +393,18 @@ void sy__bonwick_put_list(struct sy__bonwick_cache *cache, void *buffers)
 	while (buffers) {
 		void *next = *sy__bonwick_next(cache, buffers);
 
-		put(cache, buffers);
+		push(cache, buffers);
 		buffers = next;
 	}
 	sy__unlock(&cache->lock);
 }
 
-/* Frees into a slot whose main list is full. */
-static SY__COLD void spill(struct sy__bonwick_cache *cache, unsigned slot, void *buffer)
+void sy__bonwick_put_many(struct sy__bonwick_cache *cache, void *const *buffers, uint32_t count)
 {
-	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
-	void *surplus;
-
-	sy__local_begin(slot);
-	surplus = own->aux;
-	own->aux = own->main;
-	own->aux_count = own->main_count;
-	*sy__bonwick_next(cache, buffer) = NULL;
-	own->main = buffer;
-	own->main_count = 1;
-	sy__local_end(slot);
-	if (surplus)
-		sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
-	sy__bonwick_put_list(cache, surplus);
+	sy__lock(&cache->lock);
+	for (uint32_t i = 0; i < count; i++)
+		push(cache, buffers[i]);
+	sy__unlock(&cache->lock);
 }
 
 /* ---- The policy ----------------------------------------------------------------------------------------------- */
@@ -547,8 +424,8 @@ static const struct sy_tunable tunables[] = {
 	[BONWICK_WORKING_SET_SECONDS] = { "working_set_seconds", 15, 0, 86400, NULL,
 	                                  "seconds that an unused slab stays when memory becomes short" },
 	[BONWICK_COLOUR] = { "colour", 1, 0, 1, off_on, "let slabs start their objects at different offsets" },
-	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 65535, NULL,
-	                       "objects in each of a CPU's two lists; 0: CPUs have none" },
+	[BONWICK_PERCPU] = { "percpu", 0, 0, 65535, NULL, "objects in each of a CPU's two lists; 0: CPUs have none" },
+	[BONWICK_MAGAZINE] = { "magazine", 0, 0, 1, off_on, "magazines of free objects for CPUs, and a depot of them, instead of percpu" },
 };
 
 extern const struct sy_policy sy__bonwick;
@@ -557,7 +434,7 @@ const struct sy_policy sy__bonwick = {
 	.name = "bonwick",
 	.summary = "SunOS 5.4, the first slab allocator: constructed objects, sorted slabs",
 	.paper = "Bonwick, The Slab Allocator: An Object-Caching Kernel Memory Allocator, USENIX 1994; "
-	         "magazine: McKenney and Slingwine, USENIX 1993",
+	         "percpu: McKenney and Slingwine, USENIX 1993; magazine: Bonwick and Adams, USENIX 2001",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__bonwick_heap),

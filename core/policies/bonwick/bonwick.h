@@ -7,7 +7,7 @@
 #include "../../list.h"
 #include "../../page_interface.h"
 
-enum sy__bonwick_tunable { BONWICK_WORKING_SET_SECONDS, BONWICK_COLOUR, BONWICK_MAGAZINE };
+enum sy__bonwick_tunable { BONWICK_WORKING_SET_SECONDS, BONWICK_COLOUR, BONWICK_PERCPU, BONWICK_MAGAZINE };
 
 #define SY__BONWICK_SLAB_BYTES 32u /* that slab data takes of a page with small objects, as in section 4.3 */
 #define SY__BONWICK_SMALL_BELOW (SY_PAGE_SIZE / 8) /* bytes; from there on objects are large */
@@ -15,8 +15,10 @@ enum sy__bonwick_tunable { BONWICK_WORKING_SET_SECONDS, BONWICK_COLOUR, BONWICK_
 #define SY__BONWICK_CLASSES 37
 #define SY__BONWICK_LARGEST 9216u /* bytes; larger requests go straight to pages */
 #define SY__BONWICK_LEAST_BUCKETS 16u
+#define SY__BONWICK_KINDS 9 /* of magazines */
 
 struct sy__bonwick_cache;
+struct sy__walk;
 
 /* Paper: kmem_slab. Of small objects it is the end of the slab's page. */
 struct sy__bonwick_slab {
@@ -61,13 +63,63 @@ struct sy__bonwick_hash {
 	struct sy__bonwick_bufctl *least[SY__BONWICK_LEAST_BUCKETS];
 };
 
-/* The lists of one CPU slot, linked through the ends of the buffers; on a cache line of their own, touched by the slot
- * alone. */
-struct sy__bonwick_slot {
+/* What percpu.c keeps of each CPU slot: lists linked through the ends of the buffers. On a cache line of its own, touched by the
+ * slot alone. */
+struct sy__bonwick_lists {
 	_Alignas(SY_CACHE_LINE) void *main; /* where the slot allocates and frees */
 	void *aux; /* empty or full: main's reserve */
 	uint32_t main_count, aux_count;
 	uint64_t allocations; /* that main served */
+};
+
+/* Pointers to free buffers. In a slot or in the depot; how many there are, whoever has it knows. */
+struct sy__bonwick_magazine {
+	struct sy__bonwick_magazine *next; /* in the depot */
+	uint32_t kind; /* number of rounds and cache */
+	void *objects[];
+};
+
+/* What magazine.c keeps of each CPU slot; on a cache line of its own, touched by the slot alone. */
+struct sy__bonwick_loaded {
+	_Alignas(SY_CACHE_LINE) struct sy__bonwick_magazine *loaded, *previous; /* NULL: none yet */
+	uint32_t rounds, capacity; /* of loaded; those that there are, and at most */
+	uint32_t previous_rounds;  /* all that it has room for, or 0 */
+	uint64_t allocations;      /* that loaded served */
+};
+
+/* Full or empty magazines of a depot. */
+struct sy__bonwick_magazines {
+	struct sy__bonwick_magazine *first;
+	uint64_t count, least; /* least: that there were since the working set began */
+};
+
+struct sy__bonwick_depot {
+	sy__lock_t lock;
+	uint32_t kind;       /* of magazines that are made; written under the lock, read without, as any will do */
+	uint32_t contention; /* times that the lock was found taken since the working set began */
+	uint32_t since;      /* when that was; sy__bonwick_time() */
+	struct sy__bonwick_magazines full, empty;
+};
+
+/* What stands between clients and the slabs of a cache: its entries, and what becomes of the buffers that slots keep. Where it
+ * keeps none, slot_bytes is 0 and all from init on is NULL; those named shared are of what is no slot's, or NULL. */
+struct sy__bonwick_layer {
+	size_t slot_bytes; /* of what it keeps of each slot */
+	bool linked;       /* buffers that slots keep are linked, as those that are free in their slab */
+	void *(*alloc)(struct sy_cache *, unsigned slot, unsigned flags, int node);
+	void (*free)(struct sy_cache *, unsigned slot, void *object);
+	void *(*alloc_here)(struct sy_cache *, unsigned flags); /* of a heap of threads, as the next */
+	void (*free_here)(struct sy_cache *, void *object);
+	void (*init)(struct sy__bonwick_cache *); /* of a new cache; NULL: all is zero */
+	void (*close_slot)(void *slot); /* a slot that must never serve; NULL: one that is zero doesn't */
+	void (*drain)(struct sy__bonwick_cache *, unsigned slot); /* gives back all that the slot has */
+	void (*reap)(struct sy__bonwick_cache *, uint32_t least_age); /* gives back what was not in use for so long; 0: all */
+	void (*counts)(const struct sy__bonwick_cache *, unsigned slot, struct sy_cache_counts *); /* adds what the slot has */
+	void (*shared_counts)(struct sy__bonwick_cache *, struct sy_cache_counts *);
+	const char *(*check)(const struct sy__bonwick_cache *, unsigned slot);
+	const char *(*check_shared)(const struct sy__bonwick_cache *);
+	void (*walk)(struct sy__walk *, const struct sy__bonwick_cache *, unsigned slot);
+	void (*walk_shared)(struct sy__walk *, const struct sy__bonwick_cache *);
 };
 
 struct sy__bonwick_cache {
@@ -77,10 +129,13 @@ struct sy__bonwick_cache {
 	uint32_t objects;   /* in a slab */
 	uint32_t linkage;   /* bytes from a free buffer's start to its link, at its end */
 	uint32_t colours;   /* a slab has a colour from 0 to colours - 1 */
-	uint32_t magazine;  /* objects in each of a slot's two lists at most; 0: slots have none */
+	const struct sy__bonwick_layer *layer; /* in front of the slabs */
+	uint32_t percpu;    /* objects in each of a slot's two lists at most */
 	uint32_t page_flags;/* enum sy_flags for its pages */
-	struct sy__bonwick_slot *slots; /* slot 0's; NULL: none. The others' follow, */
+	void *slots;        /* what the layer keeps of slot 0; NULL: nothing. The others' follow, */
 	size_t stride;      /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
+
+	_Alignas(SY_CACHE_LINE) struct sy__bonwick_depot depot; /* of magazines, where there are such */
 
 	/* Protects what follows, and all of the slabs but what their clients hold. */
 	_Alignas(SY_CACHE_LINE) sy__lock_t lock;
@@ -98,6 +153,8 @@ struct sy__bonwick_cache {
 struct sy__bonwick_heap {
 	struct sy_heap heap;
 	struct sy_cache *large_slabs, *bufctls; /* caches of these structures */
+	struct sy_cache *magazines[SY__BONWICK_KINDS]; /* caches of them; NULL: magazine=off */
+	bool layered; /* these are made: caches from now on have a layer */
 	struct sy_cache *general[SY__BONWICK_CLASSES];
 	uint8_t class_of[SY__BONWICK_LARGEST / 8 + 1]; /* by ceil(size / 8) */
 };
@@ -112,9 +169,17 @@ static inline struct sy__bonwick_heap *sy__bonwick_heap(struct sy_heap *heap)
 	return (struct sy__bonwick_heap *)(void *)heap;
 }
 
-static inline struct sy__bonwick_slot *sy__bonwick_slot(const struct sy__bonwick_cache *cache, unsigned slot)
+/* What the cache's layer keeps of a slot. */
+static inline void *sy__bonwick_slot(const struct sy__bonwick_cache *cache, unsigned slot)
 {
-	return (struct sy__bonwick_slot *)(void *)((char *)cache->slots + slot * cache->stride);
+	return (char *)cache->slots + slot * cache->stride;
+}
+
+/* Whether threads without a slot of their own share this one. No layer keeps anything of it: whoever ends a slab frees on it,
+ * several at once. */
+static inline bool sy__bonwick_is_shared(const struct sy__bonwick_cache *cache, unsigned slot)
+{
+	return !slot && cache->stride == SY_SLOT_STRIDE;
 }
 
 static inline struct sy__bonwick_page *sy__bonwick_page(struct sy_page *page)
@@ -153,8 +218,23 @@ static inline uint32_t sy__bonwick_time(void)
 	return sy__bonwick_units(sy__now());
 }
 
-/* bonwick.c. Gives buffers in a chain back to their slabs. */
+/* bonwick.c. Between layers and slabs: up to so many buffers as a chain, or all of a chain; one; which may be NULL where
+ * something is taken. */
+void *sy__bonwick_take_list(struct sy__bonwick_cache *, uint32_t most, uint32_t *count);
 void sy__bonwick_put_list(struct sy__bonwick_cache *, void *buffers);
+void *sy__bonwick_take_shared(struct sy__bonwick_cache *, unsigned slot);
+void sy__bonwick_put_shared(struct sy__bonwick_cache *, void *buffer);
+void sy__bonwick_put_many(struct sy__bonwick_cache *, void *const *buffers, uint32_t count);
+
+/* bonwick.c. An allocation that left the fast path: by take, as long as that finds none and a new slab is to be had. */
+SY__COLD void *sy__bonwick_alloc_slow(struct sy__bonwick_cache *, unsigned slot, unsigned flags, int node,
+                                      void *(*take)(struct sy__bonwick_cache *, unsigned slot));
+SY__COLD void *sy__bonwick_zeroed(const struct sy__bonwick_cache *, void *object);
+
+/* The layers. bonwick.c: none; every slot takes and puts under the cache's lock. percpu.c, magazine.c. */
+extern const struct sy__bonwick_layer sy__bonwick_unlayered, sy__bonwick_percpu, sy__bonwick_magazine_layer;
+
+size_t sy__bonwick_magazine_bytes(unsigned kind); /* magazine.c */
 
 /* hash.c. With the cache's lock held but for the last two. */
 void sy__bonwick_hash_init(struct sy__bonwick_hash *, uint32_t object_size);
@@ -170,12 +250,10 @@ char *sy__bonwick_first(const struct sy__bonwick_cache *, struct sy__bonwick_sla
 bool sy__bonwick_grow(struct sy__bonwick_cache *, unsigned slot, unsigned flags, int node);
 uint64_t sy__bonwick_shrink(struct sy_cache *);
 uint64_t sy__bonwick_reap(struct sy_cache *);
+void sy__bonwick_drain_slots(struct sy__bonwick_cache *);
 void sy__bonwick_drain(struct sy_heap *, unsigned slot);
 void sy__bonwick_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__bonwick_cache_fini(struct sy_cache *);
-
-/* bonwick.c: entries of a cache in a heap of threads. */
-void sy__bonwick_choose_here(struct sy_cache *);
 
 /* geometry.c */
 void sy__bonwick_give_slots(struct sy__bonwick_cache *);
@@ -186,6 +264,8 @@ bool sy__bonwick_geometry(const int64_t *tunables, unsigned cpus, size_t size, s
 /* check.c */
 void sy__bonwick_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__bonwick_check(struct sy_heap *);
+bool sy__bonwick_is_buffer(const struct sy__bonwick_cache *, char *address);
+bool sy__bonwick_slot_counts(const struct sy__bonwick_cache *, unsigned slot);
 
 /* walk.c */
 void sy__bonwick_walk(struct sy__walk *, struct sy_page *);

@@ -10,11 +10,10 @@
  * one as it has slabs, those in a grace period included. Since each slab on the list was found in a page that names it,
  * the two are the same sets. A supplier's slabs have no such pages.
  *
- * A slot's list is sound when it is as long as counted, and its buffers lie in slabs of the cache. None is on two
- * lists: their last buffers differ.
+ * What slots keep is for the layer to check (percpu.c, magazine.c).
  *
  * Counting reads figures, and walks the partial slabs. Empty slabs of the paper are full ones here and complete slabs
- * empty ones; buffers in slots' lists count as used in their slabs and as cached in the cache. Both expect that no
+ * empty ones; buffers that slots keep count as used in their slabs and as cached in the cache. Both expect that no
  * other slot works meanwhile; a count that races with work is off by what that work did.
  */
 #include "../../here.h"
@@ -22,18 +21,23 @@
 
 /* ---- Counting ------------------------------------------------------------------------------------------------- */
 
-static void count_slots(struct sy_cache_counts *counts, const struct sy__bonwick_cache *cache)
+/* Whether a slot may have something of the cache, and the caller may look. */
+bool sy__bonwick_slot_counts(const struct sy__bonwick_cache *cache, unsigned slot)
 {
-	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
-		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
+	return cache->layer->slot_bytes && !sy__bonwick_is_shared(cache, slot) && sy__slot_reachable(&cache->cache, slot);
+}
 
-		if (!sy__slot_reachable(&cache->cache, slot))
+static void count_layer(struct sy_cache_counts *counts, struct sy__bonwick_cache *cache)
+{
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++) {
+		if (!sy__bonwick_slot_counts(cache, slot))
 			continue;
 		sy__local_begin(slot);
-		counts->objects_cached += (uint64_t)own->main_count + own->aux_count;
-		counts->allocations += own->allocations;
+		cache->layer->counts(cache, slot, counts);
 		sy__local_end(slot);
 	}
+	if (cache->layer->shared_counts)
+		cache->layer->shared_counts(cache, counts);
 }
 
 static uint64_t partial_slabs(const struct sy__bonwick_cache *cache)
@@ -49,7 +53,7 @@ void sy__bonwick_counts(struct sy_cache *common, struct sy_cache_counts *counts)
 {
 	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);
 
-	count_slots(counts, cache);
+	count_layer(counts, cache);
 	sy__lock(&cache->lock);
 	counts->slabs = cache->slab_count;
 	counts->empty_slabs = counts->idle_slabs = cache->complete;
@@ -210,7 +214,7 @@ static const char *check_layout(const struct sy__bonwick_cache *cache)
 	if (common->size % common->align || common->object_size > common->size ||
 	    cache->linkage + sizeof(void *) > common->size)
 		return "bonwick: a cache's objects are not laid out within their size and alignment";
-	if (lasting && cache->linkage < common->object_size && (!cache->large || cache->magazine))
+	if (lasting && cache->linkage < common->object_size && (!cache->large || cache->layer->linked))
 		return "bonwick: a link would destroy an object that must last";
 	if (!cache->objects || used + (size_t)(cache->colours - 1) * common->align +
 	                       (cache->large ? 0 : SY__BONWICK_SLAB_BYTES) > bytes)
@@ -228,7 +232,7 @@ static bool page_names(const struct sy__bonwick_cache *cache, const char *addres
 }
 
 /* Whether an address is a buffer of the cache. */
-static bool is_buffer(const struct sy__bonwick_cache *cache, char *address)
+bool sy__bonwick_is_buffer(const struct sy__bonwick_cache *cache, char *address)
 {
 	const struct sy__bonwick_bufctl *out;
 
@@ -239,41 +243,22 @@ static bool is_buffer(const struct sy__bonwick_cache *cache, char *address)
 	return out && in_slab(cache, out->slab, address);
 }
 
-static const char *check_slot_list(const struct sy__bonwick_cache *cache, char *buffers, uint32_t count, char **last)
+static const char *check_layer(struct sy__bonwick_cache *cache)
 {
-	uint32_t length = 0;
-
-	*last = NULL;
-	if (count > cache->magazine)
-		return "bonwick: a slot's list is longer than allowed";
-	for (char *at = buffers; at; at = *sy__bonwick_next(cache, at)) {
-		if (++length > count || !is_buffer(cache, at))
-			return "bonwick: a slot's list is longer than counted, or holds what is no buffer of the cache";
-		*last = at;
-	}
-	return length == count ? NULL : "bonwick: a slot's list is shorter than counted";
-}
-
-static const char *check_slots(const struct sy__bonwick_cache *cache)
-{
+	struct sy_cache_counts counts = { .objects_cached = 0 };
 	const char *wrong = NULL;
-	uint64_t cached = 0;
 
-	for (unsigned slot = 0; !wrong && cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
-		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
-		char *main_last, *aux_last;
-
-		if (!sy__slot_reachable(&cache->cache, slot))
-			continue;
-		wrong = check_slot_list(cache, own->main, own->main_count, &main_last);
-		if (!wrong)
-			wrong = check_slot_list(cache, own->aux, own->aux_count, &aux_last);
-		if (!wrong && main_last && main_last == aux_last)
-			wrong = "bonwick: a buffer is on both lists of a slot";
-		cached += (uint64_t)own->main_count + own->aux_count;
-	}
-	if (!wrong && cached > cache->allocated)
-		wrong = "bonwick: slots hold more buffers than left the slabs";
+	for (unsigned slot = 0; !wrong && slot < sy__slots_used(cache->cache.heap); slot++)
+		if (sy__bonwick_slot_counts(cache, slot)) {
+			wrong = cache->layer->check(cache, slot);
+			cache->layer->counts(cache, slot, &counts);
+		}
+	if (!wrong && cache->layer->check_shared)
+		wrong = cache->layer->check_shared(cache);
+	if (!wrong && cache->layer->shared_counts)
+		cache->layer->shared_counts(cache, &counts);
+	if (!wrong && counts.objects_cached > cache->allocated)
+		wrong = "bonwick: slots and depot hold more buffers than left the slabs";
 	return wrong;
 }
 
@@ -307,7 +292,7 @@ static const char *check_cache(struct sy__bonwick_cache *cache)
 	if (!wrong)
 		wrong = check_hash(cache);
 	if (!wrong)
-		wrong = check_slots(cache);
+		wrong = check_layer(cache);
 	if (!wrong && !cache->cache.supplier && cache->seen != cache->slab_count + cache->waiting)
 		wrong = "bonwick: slabs of a cache are not those that the page allocator knows";
 	return wrong;

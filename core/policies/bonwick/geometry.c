@@ -104,7 +104,7 @@ static bool lay_out(struct sy__bonwick_cache *bonwick)
 	bool lasting = cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU;
 
 	bonwick->large = sy__align_up(size, cache->align) >= SY__BONWICK_SMALL_BELOW;
-	if (lasting && (!bonwick->large || bonwick->magazine))
+	if (lasting && (!bonwick->large || bonwick->layer->linked))
 		size += WORD;
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
 	bonwick->linkage = cache->size - (uint32_t)WORD;
@@ -121,35 +121,42 @@ static uint32_t colours(const struct sy__bonwick_cache *bonwick)
 	return (uint32_t)(unused < UINT16_MAX ? unused + 1 : UINT16_MAX);
 }
 
-/* Slab data and bufctls, which come before all other caches, are never wanted on a fast path. */
-static uint32_t magazine(struct sy_heap *heap)
+/* Slab data, magazines and bufctls, which come before all other caches, are never wanted on a fast path. */
+static const struct sy__bonwick_layer *layer(struct sy_heap *heap)
 {
-	return sy__bonwick_heap(heap)->bufctls ? (uint32_t)heap->tunables[BONWICK_MAGAZINE] : 0;
+	if (!sy__bonwick_heap(heap)->layered)
+		return &sy__bonwick_unlayered;
+	if (heap->tunables[BONWICK_MAGAZINE])
+		return &sy__bonwick_magazine_layer;
+	return heap->tunables[BONWICK_PERCPU] ? &sy__bonwick_percpu : &sy__bonwick_unlayered;
 }
 
-/* In a heap of threads the dummy's main list looks full, and is empty. */
-static struct sy__bonwick_slot *take_lines(struct sy_heap *heap)
+/* In a heap of threads neither the dummy nor the slot that several share ever serves. */
+static void *take_lines(struct sy_heap *heap, const struct sy__bonwick_layer *layer)
 {
-	struct sy__bonwick_slot *slots = sy__slot_areas_take(heap, sizeof(*slots));
+	void *slots = sy__slot_areas_take(heap, layer->slot_bytes);
 
-	if (slots)
-		((struct sy__bonwick_slot *)(void *)((char *)slots + SY__DUMMY_HERE))->main_count = UINT32_MAX;
+	if (slots && layer->close_slot) {
+		layer->close_slot((char *)slots + SY__DUMMY_HERE);
+		layer->close_slot(slots);
+	}
 	return slots;
 }
 
 static bool make_slots(struct sy__bonwick_cache *bonwick)
 {
 	struct sy_heap *heap = bonwick->cache.heap;
+	size_t bytes = bonwick->layer->slot_bytes;
 
-	bonwick->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(*bonwick->slots);
-	bonwick->slots = heap->threads ? take_lines(heap) : sy__metadata_take(heap, heap->slots * bonwick->stride);
+	bonwick->stride = heap->threads ? SY_SLOT_STRIDE : bytes;
+	bonwick->slots = heap->threads ? take_lines(heap, bonwick->layer) : sy__metadata_take(heap, heap->slots * bytes);
 	return bonwick->slots != NULL;
 }
 
 void sy__bonwick_give_slots(struct sy__bonwick_cache *bonwick)
 {
 	if (bonwick->stride == SY_SLOT_STRIDE)
-		sy__slot_areas_give(bonwick->cache.heap, bonwick->slots, sizeof(*bonwick->slots));
+		sy__slot_areas_give(bonwick->cache.heap, bonwick->slots, bonwick->layer->slot_bytes);
 	else
 		sy__metadata_give(bonwick->cache.heap, bonwick->slots, bonwick->cache.heap->slots * bonwick->stride);
 }
@@ -158,7 +165,8 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 {
 	struct sy__bonwick_cache *bonwick = sy__bonwick_cache(cache);
 
-	bonwick->magazine = magazine(cache->heap);
+	bonwick->layer = layer(cache->heap);
+	bonwick->percpu = (uint32_t)cache->heap->tunables[BONWICK_PERCPU];
 	if (!lay_out(bonwick))
 		return false;
 	bonwick->colours = colours(bonwick);
@@ -167,9 +175,13 @@ bool sy__bonwick_cache_init(struct sy_cache *cache)
 	sy__list_init(&bonwick->slabs);
 	bonwick->freelist = &bonwick->slabs;
 	sy__bonwick_hash_init(&bonwick->hash, cache->size);
-	if (cache->heap->threads)
-		sy__bonwick_choose_here(cache);
-	return !bonwick->magazine || make_slots(bonwick);
+	if (cache->heap->threads) {
+		cache->alloc_here = bonwick->layer->alloc_here;
+		cache->free_here = bonwick->layer->free_here;
+	}
+	if (bonwick->layer->init)
+		bonwick->layer->init(bonwick);
+	return !bonwick->layer->slot_bytes || make_slots(bonwick);
 }
 
 /* ---- The heap's own caches ------------------------------------------------------------------------------------ */
@@ -223,6 +235,21 @@ static void fill_class_table(struct sy__bonwick_heap *heap)
 	}
 }
 
+static bool make_magazines(struct sy__bonwick_heap *bonwick)
+{
+	for (unsigned kind = 0; kind < SY__BONWICK_KINDS; kind++) {
+		size_t bytes = sy__bonwick_magazine_bytes(kind);
+		char name[SY_NAME_BYTES], *end = name;
+
+		append(&end, "kmem_magazine_");
+		append_number(&end, (uint32_t)((bytes - sizeof(struct sy__bonwick_magazine)) / WORD));
+		bonwick->magazines[kind] = make_cache(&bonwick->heap, name, bytes, 0, 0);
+		if (!bonwick->magazines[kind])
+			return false;
+	}
+	return true;
+}
+
 bool sy__bonwick_heap_init(struct sy_heap *heap)
 {
 	struct sy__bonwick_heap *bonwick = sy__bonwick_heap(heap);
@@ -231,8 +258,9 @@ bool sy__bonwick_heap_init(struct sy_heap *heap)
 	if (!bonwick->large_slabs)
 		return false;
 	bonwick->bufctls = make_cache(heap, "kmem_bufctl_cache", sizeof(struct sy__bonwick_bufctl), 0, 0);
-	if (!bonwick->bufctls)
+	if (!bonwick->bufctls || (heap->tunables[BONWICK_MAGAZINE] && !make_magazines(bonwick)))
 		return false;
+	bonwick->layered = true;
 	for (unsigned class = 0; class < SY__BONWICK_CLASSES; class++) {
 		bonwick->general[class] = make_general(heap, general_sizes[class]);
 		if (!bonwick->general[class])

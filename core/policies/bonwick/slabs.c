@@ -282,23 +282,12 @@ void sy__bonwick_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 /* ---- Reaping -------------------------------------------------------------------------------------------------- */
 
-static void drain_slot(struct sy__bonwick_cache *cache, unsigned slot)
+/* What slots keep goes back to the slabs, as far as the caller may touch them. */
+void sy__bonwick_drain_slots(struct sy__bonwick_cache *cache)
 {
-	struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
-	void *main, *aux;
-
-	if (!own->main && !own->aux)
-		return;
-	sy__local_begin(slot);
-	main = own->main;
-	aux = own->aux;
-	own->main = NULL;
-	own->aux = NULL;
-	own->main_count = 0;
-	own->aux_count = 0;
-	sy__local_end(slot);
-	sy__bonwick_put_list(cache, main);
-	sy__bonwick_put_list(cache, aux);
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
+		if (sy__slot_reachable(&cache->cache, slot))
+			cache->layer->drain(cache, slot);
 }
 
 void sy__bonwick_drain(struct sy_heap *heap, unsigned slot)
@@ -307,8 +296,8 @@ void sy__bonwick_drain(struct sy_heap *heap, unsigned slot)
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
 		struct sy__bonwick_cache *cache = sy__bonwick_cache(sy__entry(at, struct sy_cache, link));
 
-		if (cache->magazine)
-			drain_slot(cache, slot);
+		if (cache->layer->drain)
+			cache->layer->drain(cache, slot);
 	}
 	sy__unlock(&heap->lock);
 }
@@ -352,9 +341,8 @@ static uint64_t reap_one(struct sy__bonwick_cache *cache, uint32_t least_age)
 	uint64_t pages = 0;
 
 	sy__list_init(&ending);
-	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++)
-		if (sy__slot_reachable(&cache->cache, slot))
-			drain_slot(cache, slot);
+	if (cache->layer->reap)
+		cache->layer->reap(cache, least_age);
 	collect(cache, least_age, &ending);
 	while (!sy__list_empty(&ending)) {
 		struct sy_list *link = ending.next;
@@ -370,7 +358,10 @@ static uint64_t reap(struct sy__bonwick_cache *cache, uint32_t least_age)
 	const struct sy__bonwick_heap *heap = sy__bonwick_heap(cache->cache.heap);
 	uint64_t pages = reap_one(cache, least_age);
 
-	if (!cache->large)
+	if (cache->layer == &sy__bonwick_magazine_layer)
+		for (unsigned kind = 0; kind < SY__BONWICK_KINDS; kind++)
+			pages += reap_one(sy__bonwick_cache(heap->magazines[kind]), least_age);
+	if (!cache->large && cache->layer != &sy__bonwick_magazine_layer) /* large magazines have bufctls, too */
 		return pages;
 	sy__bonwick_hash_least(cache);
 	pages += reap_one(sy__bonwick_cache(heap->bufctls), least_age);

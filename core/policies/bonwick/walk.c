@@ -3,7 +3,7 @@
  *
  * All slabs of a cache are on one sorted list; a slab's place there is where it stands among all of them, and its list
  * is the part of it that the paper names: empty (every buffer is out), partial, complete. A free buffer is on its slab's
- * freelist, of small objects itself, of large ones by its bufctl; or, with magazines, on one of a slot's two lists. Of a
+ * freelist, of small objects itself, of large ones by its bufctl; or a slot keeps it (percpu.c, magazine.c). Of a
  * slab of small objects the last 32 bytes are the slab's data; of large objects data and bufctls are objects in slabs of
  * their own, which no client holds.
  */
@@ -33,14 +33,11 @@ static void mark(struct sy__walk *walk, const void *context)
 		mark_bufctls(walk, view->slab->free, cache->objects);
 	else
 		sy__walk_chain(walk, view->slab->free, cache->linkage, cache->objects, SY_PART_FREE, "freelist of the slab", 0);
-	for (unsigned slot = 0; cache->magazine && slot < sy__slots_used(cache->cache.heap); slot++) {
-		const struct sy__bonwick_slot *own = sy__bonwick_slot(cache, slot);
-
-		if (!sy__slot_reachable(&cache->cache, slot))
-			continue;
-		sy__walk_chain(walk, own->main, cache->linkage, own->main_count, SY_PART_SLOT, "main", slot);
-		sy__walk_chain(walk, own->aux, cache->linkage, own->aux_count, SY_PART_SLOT, "aux", slot);
-	}
+	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
+		if (sy__bonwick_slot_counts(cache, slot))
+			cache->layer->walk(walk, cache, slot);
+	if (cache->layer->walk_shared)
+		cache->layer->walk_shared(walk, cache);
 }
 
 /* What the objects of a cache are that are on no list. */
@@ -49,6 +46,8 @@ static enum sy_part_state held(const struct sy__bonwick_cache *cache)
 	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(cache->cache.heap);
 	bool own = &cache->cache == bonwick->large_slabs || &cache->cache == bonwick->bufctls;
 
+	for (unsigned kind = 0; kind < SY__BONWICK_KINDS; kind++)
+		own = own || &cache->cache == bonwick->magazines[kind];
 	return own ? SY_PART_BOOKKEEPING : SY_PART_USED;
 }
 

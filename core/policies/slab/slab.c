@@ -7,11 +7,9 @@
  * stack: the object freed last is allocated next. Behind the arrays stand slabs, on three lists for each memory node:
  * full, partial, free.
  *
- * Fast path: alloc and free_object below. An allocation pops the slot's array and a free pushes onto it. The slab is
- * not looked at, but on a machine with several memory nodes for which node it is on. Instructions of a call by
- * gcc -O3 on x86-64, by objdump: cache_alloc 16, cache_free 13, kmalloc up to 192 bytes 27, kfree 24; no call, no
- * lock, no atomic, no counter. Where a kernel may be interrupted in the middle of a call, it comes by quick_alloc and its like,
- * which do the same and leave everything else to these.
+ * Fast path: pop and push below. An allocation pops the slot's array and a free pushes onto it: no lock, no atomic, no
+ * counter. The slab is not looked at, and its page only on a machine with several memory nodes, for which node it is on.
+ * entries.h and size_entries.h make all calls of the two.
  *
  * Allocating when the array is empty takes a batch (at most 16 if nothing was taken since the reaper's last visit)
  * from the first of these that has any: the node's shared array; the node's partial slabs, then its free slabs; a new
@@ -19,12 +17,6 @@
  * as that has room, else to their slabs. A slab that gets an object back goes to the end of the partial list, where
  * it has most time to become free; one that became free, to the head of the free list. Beyond free_limit free objects
  * of a node, free slabs are given back at once, the last of the list first.
- *
- * Calls without slots, in heaps of threads, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 25, kmem_cache_free 16, kmalloc 34, kfree 33. Of the first the way to the slot's array takes 5, begin and
- * end of the call 2, the pop 6, SY_ZERO 2; kfree's way to the cache through the page's descriptor takes 15. A fill and drain of
- * 10,000 objects takes 100 to 145 for each, of which the slabs' numbers are half: 60 objects leave and come home under one
- * lock.
  *
  * Nodes. An array holds objects of its slot's node only. Freeing an object of another node puts it into the node's
  * alien array for that node; a full one goes home, to the shared array there first. Without alien arrays (alien=off)
@@ -56,11 +48,48 @@
 #include "../../here.h"
 #include "slab.h"
 
-#define UNTOUCHED_BATCH 16u /* objects that an array gets that was not used lately */
+typedef struct sy__slab_cache entry_cache;
+typedef struct sy__slab_array entry_own;
+
+/* ---- The fast path -------------------------------------------------------------------------------------------- */
+
+/*
+ * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
+ * kmem_cache_alloc 21, kmem_cache_free 16, kmalloc 31, kfree 31; no function is called. Of kfree, 15 lead from the object to its
+ * cache, by the page's descriptor. A fill and drain of 10,000 objects takes 100 to 150 for each, half of it for the slabs' numbers:
+ * 60 objects leave and come home under one lock.
+ */
+static inline bool pop(const struct sy__slab_cache *cache, struct sy__slab_array *own, void **object)
+{
+	(void)cache;
+	if (sy__unlikely(!own || !own->avail))
+		return false;
+	*object = own->objects[own->avail - 1]; /* before the stores: see struct sy_quick */
+	own->avail--;
+	own->touched = 1;
+	return true;
+}
+
+/* Of an object of the array's node. */
+static inline bool push_near(struct sy__slab_array *own, void *object)
+{
+	if (sy__unlikely(!own || own->avail == own->limit))
+		return false;
+	own->objects[own->avail++] = object;
+	return true;
+}
+
+static inline bool push(const struct sy__slab_cache *cache, struct sy__slab_array *own, const struct sy_page *page, void *object)
+{
+	if (sy__unlikely(cache->many_nodes) && own && sy__page_node(page) != own->node)
+		return false;
+	return push_near(own, object);
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------- */
 
 static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node);
 static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object);
-static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, void *object);
 
 /* Out of the fast path's sight, so that it needs no stack frame. */
 static SY__OUT_OF_LINE void *zeroed(const struct sy__slab_cache *cache, void *object)
@@ -69,218 +98,44 @@ static SY__OUT_OF_LINE void *zeroed(const struct sy__slab_cache *cache, void *ob
 	return object;
 }
 
-/* ---- The fast path -------------------------------------------------------------------------------------------- */
-
-static inline void *alloc(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
+/* NULL: the slot has no array yet; the dummy never has one. */
+static inline struct sy__slab_array *own_of(const struct sy__slab_cache *cache, unsigned slot)
 {
-	struct sy__slab_array *own = sy__slab_own(cache, slot);
-	void *object;
-
-	sy__local_begin(slot);
-	if (sy__unlikely(!own->avail || (node != SY_ANY_NODE && node != own->node))) {
-		sy__local_end(slot);
-		return alloc_slow(cache, slot, flags, node);
-	}
-	own->touched = 1;
-	object = own->objects[--own->avail];
-	sy__local_end(slot);
-	if (sy__unlikely(flags & SY_ZERO))
-		return zeroed(cache, object);
-	return object;
+	return *sy__slab_entry(cache, slot);
 }
 
-static inline void free_object(struct sy__slab_cache *cache, unsigned slot, void *object)
-{
-	struct sy__slab_array *own = sy__slab_own(cache, slot);
-
-	if (sy__unlikely(cache->many_nodes) && sy__page_node(sy__head_of(cache->cache.heap, object)) != own->node) {
-		free_alien(cache, slot, object);
-		return;
-	}
-	sy__local_begin(slot);
-	if (sy__unlikely(own->avail == own->limit)) {
-		sy__local_end(slot);
-		free_slow(cache, slot, object);
-		return;
-	}
-	own->objects[own->avail++] = object;
-	sy__local_end(slot);
-}
-
-static void *slab_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return alloc(sy__slab_cache(cache), slot, flags, node);
-}
-
-static void slab_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	free_object(sy__slab_cache(cache), slot, object);
-}
-
-static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
-
-	return cache ? alloc(sy__slab_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
-}
-
-static void *slab_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_seldom(heap, slot, size, flags, node);
-	return alloc(sy__slab_cache(sy__kmalloc_small(&sy__slab_heap(heap)->kmalloc, size)), slot, flags, node);
-}
-
-static void slab_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(sy__page_is_large(page))) {
-		sy__large_free(heap, slot, page);
-		return;
-	}
-	free_object(sy__slab_slab(page)->cache, slot, object);
-}
-
-/* ---- The fast path, interrupted at will ------------------------------------------------------------------------ */
-
-static inline void *take_quickly(struct sy__slab_cache *cache, unsigned slot)
-{
-	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
-	void *object;
-
-	if (sy__unlikely(!own || !own->avail))
-		return NULL;
-	object = own->objects[own->avail - 1]; /* before the stores: see struct sy_quick */
-	own->avail--;
-	own->touched = 1;
-	return object;
-}
-
-static inline bool put_quickly(struct sy__slab_cache *cache, unsigned slot, void *object)
-{
-	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
-
-	if (sy__unlikely(!own || own->avail == own->limit))
-		return false;
-	if (sy__unlikely(cache->many_nodes) && sy__page_node(sy__head_of(cache->cache.heap, object)) != own->node)
-		return false;
-	own->objects[own->avail++] = object;
-	return true;
-}
-
-static void *quick_alloc(struct sy_cache *cache, unsigned slot)
-{
-	return take_quickly(sy__slab_cache(cache), slot);
-}
-
-static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	return put_quickly(sy__slab_cache(cache), slot, object);
-}
-
-static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
-{
-	struct sy_cache *cache = sy__kmalloc_quick(&sy__slab_heap(heap)->kmalloc, size, flags);
-	void *object = cache ? take_quickly(sy__slab_cache(cache), slot) : NULL;
-
-	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(sy__slab_cache(cache), object) : object;
-}
-
-static bool quick_kfree(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)
-{
-	(void)heap;
-	return !sy__page_is_large(head) && put_quickly(sy__slab_slab(head)->cache, slot, object);
-}
-
-static const struct sy_quick quick = {
-	.cache_alloc = quick_alloc,
-	.kmalloc = quick_kmalloc,
-	.cache_free = quick_free,
-	.kfree = quick_kfree,
-};
-
-/* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
-
-/* NULL: the slot has none, the dummy never. */
-static inline struct sy__slab_array *array_here(const struct sy__slab_cache *cache, ptrdiff_t here)
+static inline struct sy__slab_array *own_here(const struct sy__slab_cache *cache, ptrdiff_t here)
 {
 	return *(struct sy__slab_array **)(void *)((char *)cache->arrays + here);
 }
 
-/* NULL: there is none, and the call goes on. */
-static inline void *take_here(struct sy__slab_cache *cache, unsigned flags)
+static inline bool suits(const struct sy__slab_array *own, unsigned flags, int node)
 {
-	struct sy__slab_array *own = array_here(cache, sy__call_begin());
-	void *object;
-
-	if (sy__unlikely(!own || !own->avail))
-		return NULL;
-	own->touched = 1;
-	object = own->objects[--own->avail];
-	sy__call_end();
-	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
+	(void)flags;
+	return sy__likely(node == SY_ANY_NODE) || (own && node == own->node);
 }
 
-static void *alloc_here(struct sy_cache *cache, unsigned flags)
+/* Where there are several nodes, threads' frees go by the generic entries (slab_heap_init, geometry.c). */
+static inline bool push_here(const struct sy__slab_cache *cache, struct sy__slab_array *own, const struct sy_page *page, void *object)
 {
-	void *object = take_here(sy__slab_cache(cache), flags);
-
-	return sy__likely(object) ? object : sy__here_cache_alloc(cache, flags);
+	(void)cache;
+	(void)page;
+	return push_near(own, object);
 }
 
-static void free_here(struct sy_cache *cache, void *object)
+static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 {
-	struct sy__slab_array *own = array_here(sy__slab_cache(cache), sy__call_begin());
-
-	if (sy__unlikely(!own || own->avail == own->limit)) {
-		sy__here_cache_free(cache, object);
-		return;
-	}
-	own->objects[own->avail++] = object;
-	sy__call_end();
+	return &sy__slab_heap(heap)->kmalloc;
 }
 
-static SY__OUT_OF_LINE void *kmalloc_seldom_here(size_t size, unsigned flags, struct sy_heap *heap)
+static inline struct sy__slab_cache *cache_in(struct sy_page *page)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slab_heap(heap)->kmalloc, size, flags);
-	void *object = cache ? take_here(sy__slab_cache(cache), flags) : NULL;
-
-	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+	return sy__slab_slab(page)->cache;
 }
 
-static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	void *object;
+#include "../size_entries.h"
 
-	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_seldom_here(size, flags, heap);
-	object = take_here(sy__slab_cache(sy__kmalloc_small(&sy__slab_heap(heap)->kmalloc, size)), flags);
-	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
-}
-
-static void *malloc_here(size_t size, struct sy_heap *heap)
-{
-	return kmalloc_here(size, 0, heap);
-}
-
-static void kfree_here(void *object, struct sy_heap *heap)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(sy__page_is_large(page) || sy__slab_slab(page)->cache->many_nodes))
-		sy__here_kfree(object, heap);
-	else
-		free_here(&sy__slab_slab(page)->cache->cache, object);
-}
-
-static const struct sy_here entries_here = {
-	.cache_alloc = alloc_here,
-	.cache_free = free_here,
-	.kmalloc = kmalloc_here,
-	.malloc = malloc_here,
-	.kfree = kfree_here,
-};
+#define UNTOUCHED_BATCH 16u /* objects that an array gets that was not used lately */
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
@@ -324,12 +179,6 @@ static uint32_t take_from_node(struct sy__slab_cache *cache, struct sy__slab_arr
 	return wanted;
 }
 
-static void *pop(struct sy__slab_array *own)
-{
-	own->touched = 1;
-	return own->objects[--own->avail];
-}
-
 /* Up to `wanted` objects of a new slab for the slot's array, and one of them; NULL: no memory. Linux takes no more than
  * what is still wanted of the batch, too. */
 static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsigned flags, uint32_t wanted)
@@ -337,7 +186,7 @@ static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsig
 	struct sy__slab_array *own = sy__slab_own(cache, slot);
 	struct sy__slab_slab *slab = sy__slab_new(cache, slot, exact(cache, flags), own->node);
 	struct sy__slab_node *node = &cache->nodes[own->node];
-	void *object;
+	void *object = NULL;
 
 	if (!slab)
 		return NULL;
@@ -348,7 +197,7 @@ static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsig
 	else /* somebody filled it while the page allocator worked */
 		sy__slab_count_in(node, cache, slab);
 	sy__unlock(&node->lock);
-	object = pop(own);
+	pop(cache, own, &object);
 	sy__local_end(slot);
 	return object;
 }
@@ -366,8 +215,7 @@ static void *refill(struct sy__slab_cache *cache, unsigned slot, unsigned flags)
 		wanted = UNTOUCHED_BATCH;
 	if (!own->avail)
 		wanted = take_from_node(cache, own, wanted);
-	if (own->avail)
-		object = pop(own);
+	pop(cache, own, &object);
 	sy__local_end(slot);
 	return object ? object : alloc_from_pages(cache, slot, flags, wanted);
 }
@@ -496,41 +344,46 @@ static void free_to_array(struct sy__slab_cache *cache, unsigned slot, void *obj
 	sy__local_end(slot);
 }
 
-static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object)
-{
-	struct sy_list surplus;
-
-	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
-	sy__list_init(&surplus);
-	if (sy__unlikely(!sy__slab_own(cache, slot)->limit))
-		sy__slab_equip(cache, slot);
-	if (sy__slab_own(cache, slot)->limit)
-		free_to_array(cache, slot, object, &surplus);
-	else
-		free_home(cache, (unsigned)sy__slab_own(cache, slot)->node, object, &surplus);
-	sy__slab_destroy(cache, slot, &surplus);
-}
-
 /* An object of another node than the slot's: to the alien array, or to its slab. */
-static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, void *object)
+static SY__COLD void free_alien(struct sy__slab_cache *cache, struct sy__slab_node *near, unsigned home, void *object,
+                                struct sy_list *surplus)
 {
-	unsigned home = sy__page_node(sy__head_of(cache->cache.heap, object));
-	struct sy__slab_node *near = &cache->nodes[sy__slab_own(cache, slot)->node];
-	struct sy_list surplus;
-
-	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
-	sy__list_init(&surplus);
 	if (near->aliens) {
 		struct sy__slab_alien *alien = &near->aliens[home];
 
 		sy__lock(&alien->lock);
 		if (alien->array->avail == alien->array->limit)
-			sy__slab_drain_alien(cache, alien->array, &surplus);
+			sy__slab_drain_alien(cache, alien->array, surplus);
 		alien->array->objects[alien->array->avail++] = object;
 		sy__unlock(&alien->lock);
 	} else {
-		free_home(cache, home, object, &surplus);
+		free_home(cache, home, object, surplus);
 	}
+}
+
+/* To the slot's array; or to the slabs, where there is no memory for one. */
+static void free_near(struct sy__slab_cache *cache, unsigned slot, void *object, struct sy_list *surplus)
+{
+	if (sy__unlikely(!sy__slab_own(cache, slot)->limit))
+		sy__slab_equip(cache, slot);
+	if (sy__slab_own(cache, slot)->limit)
+		free_to_array(cache, slot, object, surplus);
+	else
+		free_home(cache, (unsigned)sy__slab_own(cache, slot)->node, object, surplus);
+}
+
+static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object)
+{
+	unsigned near = (unsigned)sy__slab_own(cache, slot)->node;
+	unsigned home = cache->many_nodes ? sy__page_node(sy__page_of(cache->cache.heap, object)) : near;
+	struct sy_list surplus;
+
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
+	sy__list_init(&surplus);
+	if (sy__likely(home == near))
+		free_near(cache, slot, object, &surplus);
+	else
+		free_alien(cache, &cache->nodes[near], home, object, &surplus);
 	sy__slab_destroy(cache, slot, &surplus);
 }
 
@@ -540,6 +393,8 @@ static SY__COLD void free_alien(struct sy__slab_cache *cache, unsigned slot, voi
 static bool slab_heap_init(struct sy_heap *heap)
 {
 	sy__slab_start_reaping(heap);
+	if (heap->threads && heap->nodes > 1)
+		heap->kfree_here = sy__here_kfree;
 	return sy__kmalloc_create(heap, &sy__slab_heap(heap)->kmalloc, heap->tunables[SLAB_CLASSES], 32, SY_CACHE_HWCACHE_ALIGN);
 }
 
@@ -580,12 +435,12 @@ const struct sy_policy sy__slab = {
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slab_heap),
 	.cache_bytes = sizeof(struct sy__slab_cache),
-	.cache_alloc = slab_alloc,
-	.cache_free = slab_free,
-	.kmalloc = slab_kmalloc,
-	.kfree = slab_kfree,
+	.cache_alloc = entry_alloc,
+	.cache_free = entry_free,
+	.kmalloc = entry_kmalloc,
+	.kfree = entry_kfree,
 	.here = &entries_here,
-	.quick = &quick,
+	.quick = &entries_quick,
 	.heap_init = slab_heap_init,
 	.cache_merge = sy__slab_merge,
 	.cache_init = sy__slab_cache_init,

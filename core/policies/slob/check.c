@@ -1,5 +1,5 @@
 /*
- * SLOB: its invariants.
+ * SLOB: its invariants, and what its pages have free.
  *
  * Pages are found by a walk over the page allocator, not by the lists, as full pages are on none. Then the lists must hold
  * exactly those with free units, each on one list, linked both ways; no page may be wholly free, as such pages go back at
@@ -174,4 +174,18 @@ const char *sy__slob_check(struct sy_heap *heap)
 	error = check_lists(slob);
 	sy__unlock(&slob->lock);
 	return error;
+}
+
+/* Headers and footers count as used, as in Kyritsis et al. */
+uint64_t sy__slob_unused_bytes(struct sy_heap *heap)
+{
+	struct sy__slob_heap *slob = sy__slob_of(heap);
+	uint64_t units = 0;
+
+	sy__lock(&slob->lock);
+	for (unsigned i = 0; i < SY__SLOB_LISTS; i++)
+		for (struct sy_list *link = slob->partial[i].next; link != &slob->partial[i]; link = link->next)
+			units += sy__slob_page_state(sy__slob_page_of_link(link))->free_units;
+	sy__unlock(&slob->lock);
+	return units * SY__SLOB_UNIT;
 }

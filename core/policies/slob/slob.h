@@ -72,6 +72,9 @@ static inline sy__slob_unit_t *sy__slob_page_units(const struct sy__slob_heap *s
 /* check.c: NULL, or the first invariant that does not hold. */
 const char *sy__slob_check(struct sy_heap *);
 
+/* check.c: bytes of all free blocks. */
+uint64_t sy__slob_unused_bytes(struct sy_heap *);
+
 /* walk.c */
 void sy__slob_walk(struct sy__walk *, struct sy_page *);
 

@@ -7,15 +7,9 @@
  * list of slabs, and a freelist in front of them. No lock is taken but to give an object back to another CPU, and
  * that is done in batches.
  *
- * Fast path: alloc and free_object below. The freelist is a stack, linked through the free objects: an allocation
- * pops it, a free pushes onto it, if only the object is on the slot's memory node. It does not matter whose slab the
- * object is in. Instructions of a call by gcc -O3 on x86-64, by objdump: cache_alloc 17, cache_free 27, kmalloc up to
- * 192 bytes 29, kfree 30; no call, no lock, no atomic. Where a kernel may be interrupted in the middle of a call, it comes by
- * quick_alloc and its like.
- *
- * Calls without slots, in heaps of threads, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 21, kmem_cache_free 31, kmalloc 29, kfree 40. A free is dearer than elsewhere, as it looks at the page's
- * descriptor for the node and counts to the next slow call. A fill and drain of 10,000 objects takes 90 to 120 for each.
+ * Fast path: pop and push below. The freelist is a stack, linked through the free objects. An allocation pops it; a free
+ * pushes onto it any object of the slot's memory node, whoever owns the slab: no lock, no atomic. entries.h and
+ * size_entries.h make all calls of the two.
  *
  * Allocating when the freelist is empty looks, in this order, at
  *
@@ -61,9 +55,46 @@
 #include "../../here.h"
 #include "slqb.h"
 
+typedef struct sy__slqb_cache entry_cache;
+typedef struct sy__slqb_list entry_own;
+
+/* ---- The fast path -------------------------------------------------------------------------------------------- */
+
+/*
+ * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
+ * kmem_cache_alloc 17, kmem_cache_free 31, kmalloc 27, kfree 40; no function is called. A free reads the node in the page's
+ * descriptor and counts to the next slow call (push_here). A fill and drain of 10,000 objects takes 90 to 130 for each.
+ */
+static inline bool pop(const struct sy__slqb_cache *cache, struct sy__slqb_list *list, void **object)
+{
+	if (sy__unlikely(!list->freelist))
+		return false;
+	*object = list->freelist;
+	list->freelist = *sy__slqb_next(cache, *object);
+	list->count--;
+	return true;
+}
+
+static inline void push_first(const struct sy__slqb_cache *cache, struct sy__slqb_list *list, void *object)
+{
+	*sy__slqb_next(cache, object) = list->freelist;
+	list->freelist = object;
+	list->count++;
+}
+
+/* A list that was never used has room for nothing. */
+static inline bool push(const struct sy__slqb_cache *cache, struct sy__slqb_list *own, const struct sy_page *page, void *object)
+{
+	if (sy__unlikely(own->count >= own->hiwater || sy__page_node(page) != own->node))
+		return false;
+	push_first(cache, own, object);
+	return true;
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------- */
+
 static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node);
-static SY__COLD void free_over_hiwater(struct sy__slqb_cache *cache, unsigned slot);
-static SY__COLD void free_away(struct sy__slqb_cache *cache, unsigned slot, struct sy_page *page, void *object);
+static SY__COLD void free_slow(struct sy__slqb_cache *cache, unsigned slot, void *object);
 
 /* Out of the fast path's sight, so that it needs no stack frame. */
 static SY__COLD void *zeroed(const struct sy__slqb_cache *cache, void *object)
@@ -72,231 +103,47 @@ static SY__COLD void *zeroed(const struct sy__slqb_cache *cache, void *object)
 	return object;
 }
 
-/* ---- The fast path -------------------------------------------------------------------------------------------- */
-
-static inline void *pop(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
+static inline struct sy__slqb_list *own_of(const struct sy__slqb_cache *cache, unsigned slot)
 {
-	void *object = list->freelist;
-
-	list->freelist = *sy__slqb_next(cache, object);
-	list->count--;
-	return object;
+	return &sy__slqb_look(cache, slot)->list;
 }
 
-static inline void *alloc(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node)
+static inline struct sy__slqb_list *own_here(const struct sy__slqb_cache *cache, ptrdiff_t here)
 {
-	struct sy__slqb_list *own = &sy__slqb_slot(cache, slot)->list;
-	void *object;
-
-	sy__local_begin(slot);
-	if (sy__unlikely(!own->freelist || (node != SY_ANY_NODE && node != own->node))) {
-		sy__local_end(slot);
-		return alloc_slow(cache, slot, flags, node);
-	}
-	object = pop(cache, own);
-	sy__local_end(slot);
-	if (sy__unlikely(flags & SY_ZERO))
-		return zeroed(cache, object);
-	return object;
+	return &((struct sy__slqb_slot *)(void *)((char *)cache->slots + here))->list;
 }
 
-static inline void free_object(struct sy__slqb_cache *cache, unsigned slot, struct sy_page *page, void *object)
+static inline bool suits(const struct sy__slqb_list *own, unsigned flags, int node)
 {
-	struct sy__slqb_list *own = &sy__slqb_slot(cache, slot)->list;
-
-	if (sy__unlikely(sy__page_node(page) != own->node)) {
-		free_away(cache, slot, page, object);
-		return;
-	}
-	sy__local_begin(slot);
-	*sy__slqb_next(cache, object) = own->freelist;
-	own->freelist = object;
-	if (sy__unlikely(++own->count > own->hiwater)) {
-		sy__local_end(slot);
-		free_over_hiwater(cache, slot);
-		return;
-	}
-	sy__local_end(slot);
+	(void)flags;
+	return sy__likely(node == SY_ANY_NODE) || node == own->node;
 }
-
-static void *slqb_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return alloc(sy__slqb_cache(cache), slot, flags, node);
-}
-
-static void slqb_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	free_object(sy__slqb_cache(cache), slot, sy__head_of(cache->heap, object), object);
-}
-
-static SY__COLD void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slqb_heap(heap)->kmalloc, size, flags);
-
-	return cache ? alloc(sy__slqb_cache(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
-}
-
-static void *slqb_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_seldom(heap, slot, size, flags, node);
-	return alloc(sy__slqb_cache(sy__kmalloc_small(&sy__slqb_heap(heap)->kmalloc, size)), slot, flags, node);
-}
-
-static void slqb_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(sy__page_is_large(page))) {
-		sy__large_free(heap, slot, page);
-		return;
-	}
-	free_object(sy__slqb_slab(page)->list->cache, slot, page, object);
-}
-
-/* ---- The fast path, interrupted at will ------------------------------------------------------------------------ */
-
-static inline void *take_quickly(struct sy__slqb_cache *cache, unsigned slot)
-{
-	struct sy__slqb_list *own = &sy__slqb_look(cache, slot)->list;
-
-	return sy__likely(own->freelist) ? pop(cache, own) : NULL;
-}
-
-/* A list that was never used has room for nothing. */
-static inline bool put_quickly(struct sy__slqb_cache *cache, unsigned slot, const struct sy_page *page, void *object)
-{
-	struct sy__slqb_list *own = &sy__slqb_look(cache, slot)->list;
-
-	if (sy__unlikely(own->count >= own->hiwater || sy__page_node(page) != own->node))
-		return false;
-	*sy__slqb_next(cache, object) = own->freelist;
-	own->freelist = object;
-	own->count++;
-	return true;
-}
-
-static void *quick_alloc(struct sy_cache *cache, unsigned slot)
-{
-	return take_quickly(sy__slqb_cache(cache), slot);
-}
-
-static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	return put_quickly(sy__slqb_cache(cache), slot, sy__page_of(cache->heap, object), object);
-}
-
-static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
-{
-	struct sy_cache *cache = sy__kmalloc_quick(&sy__slqb_heap(heap)->kmalloc, size, flags);
-	void *object = cache ? take_quickly(sy__slqb_cache(cache), slot) : NULL;
-
-	return sy__unlikely(flags & SY_ZERO) && object ? zeroed(sy__slqb_cache(cache), object) : object;
-}
-
-static bool quick_kfree(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)
-{
-	(void)heap;
-	return !sy__page_is_large(head) && put_quickly(sy__slqb_slab(head)->list->cache, slot, head, object);
-}
-
-static const struct sy_quick quick = {
-	.cache_alloc = quick_alloc,
-	.kmalloc = quick_kmalloc,
-	.cache_free = quick_free,
-	.kfree = quick_kfree,
-};
-
-/* ---- The fast path, on the caller's own slot ------------------------------------------------------------------ */
 
 /* Fast frees between two slow calls at least. A list may serve a program for ever, but what happens by time, trimming and
  * giving memory back, happens in slow calls. */
 #define FUSE 256
 
-static inline struct sy__slqb_slot *slot_here(const struct sy__slqb_cache *cache, ptrdiff_t here)
+static inline bool push_here(const struct sy__slqb_cache *cache, struct sy__slqb_list *own, const struct sy_page *page, void *object)
 {
-	return (struct sy__slqb_slot *)(void *)((char *)cache->slots + here);
-}
-
-/* NULL: there is none, and the call goes on. */
-static inline void *take_here(struct sy__slqb_cache *cache, unsigned flags)
-{
-	struct sy__slqb_list *own = &slot_here(cache, sy__call_begin())->list;
-	void *object;
-
-	if (sy__unlikely(!own->freelist))
-		return NULL;
-	object = pop(cache, own);
-	sy__call_end();
-	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
-}
-
-static void *alloc_here(struct sy_cache *cache, unsigned flags)
-{
-	void *object = take_here(sy__slqb_cache(cache), flags);
-
-	return sy__likely(object) ? object : sy__here_cache_alloc(cache, flags);
-}
-
-/* False: the list is full, or the object of another node's slab; the call goes on. */
-static inline bool put_here(struct sy__slqb_cache *cache, const struct sy_page *page, void *object)
-{
-	struct sy__slqb_slot *slot = slot_here(cache, sy__call_begin());
-	struct sy__slqb_list *own = &slot->list;
+	struct sy__slqb_slot *slot = sy__entry(own, struct sy__slqb_slot, list);
 
 	if (sy__unlikely(sy__page_node(page) != own->node || own->count >= own->hiwater || slot->fast_frees++ % FUSE == 0))
 		return false;
-	*sy__slqb_next(cache, object) = own->freelist;
-	own->freelist = object;
-	own->count++;
-	sy__call_end();
+	push_first(cache, own, object);
 	return true;
 }
 
-static void free_here(struct sy_cache *cache, void *object)
+static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 {
-	if (sy__unlikely(!put_here(sy__slqb_cache(cache), sy__page_of(cache->heap, object), object)))
-		sy__here_cache_free(cache, object);
+	return &sy__slqb_heap(heap)->kmalloc;
 }
 
-static SY__OUT_OF_LINE void *kmalloc_seldom_here(size_t size, unsigned flags, struct sy_heap *heap)
+static inline struct sy__slqb_cache *cache_in(struct sy_page *page)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__slqb_heap(heap)->kmalloc, size, flags);
-	void *object = cache ? take_here(sy__slqb_cache(cache), flags) : NULL;
-
-	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
+	return sy__slqb_slab(page)->list->cache;
 }
 
-static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	void *object;
-
-	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_seldom_here(size, flags, heap);
-	object = take_here(sy__slqb_cache(sy__kmalloc_small(&sy__slqb_heap(heap)->kmalloc, size)), flags);
-	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
-}
-
-static void *malloc_here(size_t size, struct sy_heap *heap)
-{
-	return kmalloc_here(size, 0, heap);
-}
-
-static void kfree_here(void *object, struct sy_heap *heap)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(sy__page_is_large(page) || !put_here(sy__slqb_slab(page)->list->cache, page, object)))
-		sy__here_kfree(object, heap);
-}
-
-static const struct sy_here entries_here = {
-	.cache_alloc = alloc_here,
-	.cache_free = free_here,
-	.kmalloc = kmalloc_here,
-	.malloc = malloc_here,
-	.kfree = kfree_here,
-};
+#include "../size_entries.h"
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
@@ -309,12 +156,14 @@ static void *take(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 static void *alloc_from_list(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, struct sy__slqb_list *list,
                              struct sy_list *ended)
 {
+	void *object;
+
 	if (!list->freelist && __atomic_load_n(&list->remote_free_check, __ATOMIC_RELAXED)) {
 		sy__slqb_claim(cache, list);
 		if (list->count > list->hiwater)
 			sy__slqb_flush(cache, own, list, cache->flushbatch, ended);
 	}
-	return list->freelist ? pop(cache, list) : take(cache, list);
+	return pop(cache, list, &object) ? object : take(cache, list);
 }
 
 static void *alloc_from_slot(struct sy__slqb_cache *cache, unsigned slot)
@@ -416,26 +265,43 @@ static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, un
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-static SY__COLD void free_over_hiwater(struct sy__slqb_cache *cache, unsigned slot)
+/* An object of the slot's node, onto a full freelist; or onto that of a slot that uses the cache for the first time. */
+static void free_to_list(struct sy__slqb_cache *cache, unsigned slot, void *object)
 {
 	struct sy__slqb_slot *own = sy__slqb_slot(cache, slot);
 	struct sy_list ended;
+	bool over;
 
-	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__list_init(&ended);
 	sy__local_begin(slot);
-	sy__slqb_flush_full(cache, own, &ended);
+	push_first(cache, &own->list, object);
+	over = own->list.count > own->list.hiwater;
+	if (over)
+		sy__slqb_flush_full(cache, own, &ended);
 	sy__local_end(slot);
+	if (!over)
+		return;
+	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__slqb_end(cache, slot, &ended);
 }
 
 /* An object of another node. */
-static SY__COLD void free_away(struct sy__slqb_cache *cache, unsigned slot, struct sy_page *page, void *object)
+static void free_away(struct sy__slqb_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
 	sy__local_begin(slot);
 	sy__slqb_send_away(cache, sy__slqb_slot(cache, slot), sy__slqb_slab(page)->list, object);
 	sy__local_end(slot);
+}
+
+static SY__COLD void free_slow(struct sy__slqb_cache *cache, unsigned slot, void *object)
+{
+	struct sy_page *page = sy__head_of(cache->cache.heap, object);
+
+	if (sy__page_node(page) == sy__slqb_slot(cache, slot)->list.node)
+		free_to_list(cache, slot, object);
+	else
+		free_away(cache, slot, page, object);
 }
 
 /* ---- The policy ----------------------------------------------------------------------------------------------- */
@@ -482,12 +348,12 @@ const struct sy_policy sy__slqb = {
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__slqb_heap),
 	.cache_bytes = sizeof(struct sy__slqb_cache),
-	.cache_alloc = slqb_alloc,
-	.cache_free = slqb_free,
-	.kmalloc = slqb_kmalloc,
-	.kfree = slqb_kfree,
+	.cache_alloc = entry_alloc,
+	.cache_free = entry_free,
+	.kmalloc = entry_kmalloc,
+	.kfree = entry_kfree,
 	.here = &entries_here,
-	.quick = &quick,
+	.quick = &entries_quick,
 	.heap_init = slqb_heap_init,
 	.cache_init = sy__slqb_cache_init,
 	.cache_fini = sy__slqb_cache_fini,

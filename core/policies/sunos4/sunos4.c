@@ -84,21 +84,25 @@ static inline struct sy__tree_want in_units(const struct sy__general_want *want)
 		                       (want->align + (uint32_t)SY__UNIT - 1) >> SY__UNIT_SHIFT };
 }
 
-/* ---- Blocks --------------------------------------------------------------------------------------------------- */
+/* ---- The fast path. With the heap's lock held ------------------------------------------------------------------ */
 
-static uint64_t *find_leftmost(struct sy__tree *tree, const struct sy__tree_want *want)
+static SY__COLD uint64_t *find_aligned(struct sy__tree *tree, const struct sy__tree_want *want, uint64_t *link);
+
+/* The link to the free block that serves the request; NULL: none. */
+static inline uint64_t *find(struct sy__sunos4_heap *sunos4, struct sy__tree *tree, const struct sy__tree_want *want)
 {
-	uint64_t *link = sy__tree_leftmost(tree, want->units, 0);
+	uint64_t *link;
 
-	for (unsigned i = 1; i < TRIES && link && !sy__tree_fits(tree, sy__tree_at(link), want); i++)
-		link = sy__tree_leftmost(tree, want->units, sy__tree_at(link));
-	if (!link || sy__tree_fits(tree, sy__tree_at(link), want))
+	if (sy__unlikely(sunos4->fit == SY__SUNOS4_BETTER))
+		return sy__tree_better(tree, want);
+	link = sy__tree_leftmost(tree, want->units, 0);
+	if (sy__likely(!link || sy__tree_fits(tree, sy__tree_at(link), want)))
 		return link;
-	return sy__tree_leftmost(tree, want->units + want->align - 1, 0);
+	return find_aligned(tree, want, link);
 }
 
 /* Takes the request out of the free block that a link names. */
-static void *carve(struct sy__sunos4_heap *sunos4, struct sy__tree *tree, uint64_t *link,
+static inline void *carve(struct sy__sunos4_heap *sunos4, struct sy__tree *tree, uint64_t *link,
                    const struct sy__tree_want *want)
 {
 	uint64_t number = sy__tree_at(link), start = sy__tree_start(number, want), end = start + want->units;
@@ -118,18 +122,21 @@ static void *carve(struct sy__sunos4_heap *sunos4, struct sy__tree *tree, uint64
 	return block;
 }
 
+/* Every call goes down the tree. Instructions by bench/count_instructions, of 10,000 objects of 64 bytes that are taken and given
+ * back in no order: kmem_cache_alloc 369, kmem_cache_free 948. About 95 of each are the protocol of slow calls, which all of these
+ * are. No function is called but where an alignment sends the search on, and where a chunk goes back. */
 static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
 	struct sy__tree *tree = &sunos4->trees[node];
 	struct sy__tree_want units = in_units(want);
-	uint64_t *link = sunos4->fit == SY__SUNOS4_BETTER ? sy__tree_better(tree, &units) : find_leftmost(tree, &units);
+	uint64_t *link = find(sunos4, tree, &units);
 
-	return link ? carve(sunos4, tree, link, &units) : NULL;
+	return sy__likely(link) ? carve(sunos4, tree, link, &units) : NULL;
 }
 
 /* Takes a free neighbour out of the tree that is to be joined. */
-static void absorb(struct sy__tree *tree, uint64_t neighbour)
+static inline void absorb(struct sy__tree *tree, uint64_t neighbour)
 {
 	sy__tree_remove(tree, sy__tree_find(tree, neighbour));
 }
@@ -152,32 +159,11 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 		absorb(tree, above);
 		sy__starts_clear(chunk.starts, (uint32_t)(above - chunk.first));
 	}
-	if (end - number == chunk.units)
+	if (sy__unlikely(end - number == chunk.units))
 		sy__general_give(general, slot, chunk.page);
 	else
 		sy__tree_insert(tree, &tree->root, number, (uint32_t)(end - number));
 }
-
-/* A fresh chunk is one free block. */
-static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
-{
-	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
-	struct sy__tree *tree = &sunos4->trees[sy__page_node(page)];
-	struct chunk chunk = chunk_of(sunos4, page);
-	struct sy__tree_want units = in_units(want);
-
-	sy__starts_set(chunk.starts, 0);
-	sy__tree_insert(tree, &tree->root, chunk.first, chunk.units);
-	return carve(sunos4, tree, sy__tree_find(tree, chunk.first), &units);
-}
-
-static unsigned order(const struct sy__general_heap *general, const struct sy__general_want *want)
-{
-	(void)want;
-	return ((const struct sy__sunos4_heap *)(const void *)general)->chunk_order;
-}
-
-/* ---- The policy's functions ----------------------------------------------------------------------------------- */
 
 static void *sunos4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
@@ -222,6 +208,38 @@ static void *sunos4_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned 
 static void sunos4_cache_free(struct sy_cache *cache, unsigned slot, void *object)
 {
 	sy__general_cache_free(cache, slot, object, push);
+}
+
+/* ---- Off the fast path ----------------------------------------------------------------------------------------- */
+
+/* The first block of the leftmost ones, from the link's on, in which the request fits as aligned; else one that is large enough
+ * in any case. */
+static SY__COLD uint64_t *find_aligned(struct sy__tree *tree, const struct sy__tree_want *want, uint64_t *link)
+{
+	for (unsigned i = 1; i < TRIES && link && !sy__tree_fits(tree, sy__tree_at(link), want); i++)
+		link = sy__tree_leftmost(tree, want->units, sy__tree_at(link));
+	if (!link || sy__tree_fits(tree, sy__tree_at(link), want))
+		return link;
+	return sy__tree_leftmost(tree, want->units + want->align - 1, 0);
+}
+
+/* A fresh chunk is one free block. */
+static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
+{
+	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
+	struct sy__tree *tree = &sunos4->trees[sy__page_node(page)];
+	struct chunk chunk = chunk_of(sunos4, page);
+	struct sy__tree_want units = in_units(want);
+
+	sy__starts_set(chunk.starts, 0);
+	sy__tree_insert(tree, &tree->root, chunk.first, chunk.units);
+	return carve(sunos4, tree, sy__tree_find(tree, chunk.first), &units);
+}
+
+static unsigned order(const struct sy__general_heap *general, const struct sy__general_want *want)
+{
+	(void)want;
+	return ((const struct sy__sunos4_heap *)(const void *)general)->chunk_order;
 }
 
 static bool sunos4_cache_init(struct sy_cache *cache)

@@ -90,6 +90,115 @@ static inline size_t largest(const struct sy__svr4_heap *svr4)
 	return SY_PAGE_SIZE << svr4->pool_order >> 1;
 }
 
+/* ---- The fast path. With the heap's lock held ------------------------------------------------------------------ */
+
+static void remove_global(struct sy__svr4_class *class, const struct place *place, uint32_t unit);
+static uint64_t free_globally(struct sy__svr4_heap *svr4, unsigned slot, struct place place, unsigned at);
+static uint64_t free_oldest_globally(struct sy__svr4_heap *svr4, unsigned slot, struct sy__svr4_class *class, unsigned at);
+static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsigned at, unsigned wanted);
+
+/*
+ * Instructions by bench/count_instructions, of 10,000 objects of 64 bytes that are taken and given back in no order:
+ * kmem_cache_alloc 297, kmem_cache_free 372, where most blocks are split and joined. About 95 of each are the protocol of slow
+ * calls, which all of these are. Of a block that is locally free, or becomes it, the list alone is touched, and no function called.
+ */
+
+/* Takes a free block off its list; NULL: the class has none. */
+static inline void *take_free(struct sy__svr4_heap *svr4, struct sy__svr4_class *class)
+{
+	struct sy_list *block = class->local.next;
+
+	if (sy__likely(block != &class->local)) {
+		sy__list_remove(block);
+		class->locally--;
+		return block;
+	}
+	block = class->global.next;
+	if (block == &class->global)
+		return NULL;
+
+	struct place place = place_of(svr4, block);
+
+	remove_global(class, &place, place.unit);
+	return block;
+}
+
+static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
+{
+	struct sy__svr4_heap *svr4 = svr4_of(general);
+	struct sy__svr4_class *classes = svr4->classes[node];
+	unsigned wanted = class_of(want->bytes), at = wanted;
+	void *block = take_free(svr4, &classes[wanted]);
+
+	while (sy__unlikely(!block)) {
+		if (++at == SY__SVR4_CLASSES)
+			return NULL;
+		block = take_free(svr4, &classes[at]);
+	}
+	if (sy__unlikely(at > wanted))
+		split(svr4, block, at, wanted);
+	return block;
+}
+
+static inline void push(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
+{
+	struct sy__svr4_heap *svr4 = svr4_of(general);
+	struct sy_page *pool = sy__head_of(&general->heap, block);
+	unsigned at = class_of(bytes);
+	struct sy__svr4_class *class = &svr4->classes[sy__page_node(pool)][at];
+	uint64_t slack = sy__svr4_slack(class);
+
+	if (sy__likely(slack >= 2)) {
+		sy__list_add_head(&class->local, block);
+		class->locally++;
+		return;
+	}
+	free_globally(svr4, slot, place_of(svr4, block), at);
+	if (slack == 0)
+		free_oldest_globally(svr4, slot, class, at);
+}
+
+static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+{
+	struct sy__general_heap *general = sy__general_of(heap);
+	struct sy__general_want want;
+	size_t bytes = size > general->least ? size : general->least;
+
+	if (sy__unlikely(bytes > largest(svr4_of(general))))
+		return sy__general_pages(general, slot, bytes, flags, node, NULL);
+	want.bytes = want.align = sy__general_power(bytes, (uint32_t)SY__UNIT);
+	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
+}
+
+/* Bytes of a block in use, which the map tells. With the lock held. */
+static size_t block_bytes(struct sy__general_heap *general, const void *block)
+{
+	struct place place = place_of(svr4_of(general), block);
+
+	return (size_t)(sy__starts_end(place.starts, place.unit, place.units) - place.unit) << SY__UNIT_SHIFT;
+}
+
+static void push_unsized(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
+{
+	(void)bytes;
+	push(general, slot, block, block_bytes(general, block));
+}
+
+static void svr4_kfree(struct sy_heap *heap, unsigned slot, void *object)
+{
+	sy__general_kfree(heap, slot, sy__head_of(heap, object), object, push_unsized);
+}
+
+static void *svr4_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	return sy__general_cache_alloc(cache, slot, flags, node, pop);
+}
+
+static void svr4_cache_free(struct sy_cache *cache, unsigned slot, void *object)
+{
+	sy__general_cache_free(cache, slot, object, push);
+}
+
 /* ---- Globally free blocks ------------------------------------------------------------------------------------- */
 
 static void add_global(struct sy__svr4_class *class, const struct place *place, uint32_t unit)
@@ -160,26 +269,6 @@ static uint64_t free_all_globally(struct sy__general_heap *general, unsigned slo
 
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
 
-/* Takes a free block off its list; NULL: the class has none. */
-static inline void *take_free(struct sy__svr4_heap *svr4, struct sy__svr4_class *class)
-{
-	struct sy_list *block = class->local.next;
-
-	if (sy__likely(block != &class->local)) {
-		sy__list_remove(block);
-		class->locally--;
-		return block;
-	}
-	block = class->global.next;
-	if (block == &class->global)
-		return NULL;
-
-	struct place place = place_of(svr4, block);
-
-	remove_global(class, &place, place.unit);
-	return block;
-}
-
 /* Splits a block of class `at`, that is on no list, until its first part is of the class wanted. */
 static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsigned at, unsigned wanted)
 {
@@ -192,41 +281,6 @@ static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsign
 		sy__starts_set(place.starts, place.unit + class_units(at));
 		add_global(&classes[at], &place, place.unit + class_units(at));
 	}
-}
-
-static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
-{
-	struct sy__svr4_heap *svr4 = svr4_of(general);
-	struct sy__svr4_class *classes = svr4->classes[node];
-	unsigned wanted = class_of(want->bytes), at = wanted;
-	void *block = take_free(svr4, &classes[wanted]);
-
-	while (sy__unlikely(!block)) {
-		if (++at == SY__SVR4_CLASSES)
-			return NULL;
-		block = take_free(svr4, &classes[at]);
-	}
-	if (sy__unlikely(at > wanted))
-		split(svr4, block, at, wanted);
-	return block;
-}
-
-static inline void push(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
-{
-	struct sy__svr4_heap *svr4 = svr4_of(general);
-	struct sy_page *pool = sy__head_of(&general->heap, block);
-	unsigned at = class_of(bytes);
-	struct sy__svr4_class *class = &svr4->classes[sy__page_node(pool)][at];
-	uint64_t slack = sy__svr4_slack(class);
-
-	if (sy__likely(slack >= 2)) {
-		sy__list_add_head(&class->local, block);
-		class->locally++;
-		return;
-	}
-	free_globally(svr4, slot, place_of(svr4, block), at);
-	if (slack == 0)
-		free_oldest_globally(svr4, slot, class, at);
 }
 
 /* A fresh pool is one block, that is split at once. Not by pop: meanwhile others may have brought blocks for the
@@ -249,48 +303,7 @@ static unsigned order(const struct sy__general_heap *general, const struct sy__g
 	return ((const struct sy__svr4_heap *)(const void *)general)->pool_order;
 }
 
-/* ---- The policy's functions ----------------------------------------------------------------------------------- */
-
-static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	struct sy__general_heap *general = sy__general_of(heap);
-	struct sy__general_want want;
-	size_t bytes = size > general->least ? size : general->least;
-
-	if (sy__unlikely(bytes > largest(svr4_of(general))))
-		return sy__general_pages(general, slot, bytes, flags, node, NULL);
-	want.bytes = want.align = sy__general_power(bytes, (uint32_t)SY__UNIT);
-	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
-}
-
-/* Bytes of a block in use, which the map tells. With the lock held. */
-static size_t block_bytes(struct sy__general_heap *general, const void *block)
-{
-	struct place place = place_of(svr4_of(general), block);
-
-	return (size_t)(sy__starts_end(place.starts, place.unit, place.units) - place.unit) << SY__UNIT_SHIFT;
-}
-
-static void push_unsized(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
-{
-	(void)bytes;
-	push(general, slot, block, block_bytes(general, block));
-}
-
-static void svr4_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	sy__general_kfree(heap, slot, sy__head_of(heap, object), object, push_unsized);
-}
-
-static void *svr4_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return sy__general_cache_alloc(cache, slot, flags, node, pop);
-}
-
-static void svr4_cache_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	sy__general_cache_free(cache, slot, object, push);
-}
+/* ---- Caches, and what they share ------------------------------------------------------------------------------- */
 
 /* A block is aligned to its size, so an object that wants more takes a larger block; or pages, if that is too large. */
 static bool svr4_cache_init(struct sy_cache *cache)
