@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from markupsafe import Markup
+
 from ..base import svg
-from ..base.svg import Markup, Value, element, title
+from ..base.svg import Value, element, title
 from ..replay.layout import MEANINGS, OWN, Group, Piece, describe, groups, lists, pieces, sequence, totals, tree
 
 WIDTH = 1024  # of a row of a page or, where slabs are larger, of several
