@@ -35,6 +35,7 @@ from programs import Program
 
 from slabyard.base.errors import UserError
 from slabyard.base.files import describe_os_error, whole_file
+from slabyard.base.table import Cell, Table, render
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -274,10 +275,12 @@ def _tell(found: dict[str, Any], options: argparse.Namespace) -> int:
 
 
 def _list(chosen: list[Program], among: list[Allocator]) -> int:
-    for program in chosen:
-        print(f"{program.name:12} {program.what}" + (f"  [missing: {program.needs}; {_how_to_get(program)}]" if program.missing() else ""))
-    for one in among:
-        print(f"{one.name:12} {one.version}" + (f"  [missing: {one.hint}]" if one.library is None else f"  {one.library}"))
+    rows: list[list[Cell]] = [
+        [one.name, one.what, f"missing: {one.needs}; {_how_to_get(one)}" if one.missing() else one.needs] for one in chosen
+    ]
+    peers: list[list[Cell]] = [[one.name, one.version, str(one.library or f"missing: {one.hint}")] for one in among]
+    heads = ["program", "what it does", "needs"], ["allocator", "version", "library"]
+    print(render([Table("", heads[0], rows, whole=True), Table("", heads[1], peers, whole=True)], "text"), end="")
     return DONE
 
 

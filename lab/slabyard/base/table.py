@@ -10,12 +10,13 @@ import csv
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tabulate
 
+from .errors import UserError
 from .files import to_json
 
 tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80 are few
@@ -76,6 +77,26 @@ def _markdown(table: Table) -> str:
     rows = [list(map(plain, row)) for row in table.cells()]
     body = _aligned(table, range(len(table.columns)), "github", list(map(plain, table.columns)), rows)
     return _framed(f"### {table.title}" if table.title else "", [body], table.notes)
+
+
+def document(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """A table of the repository's own documents, as Markdown without padding: a cell that changes changes its line alone.
+
+    Columns with figures stand to the right, but the first, which says what a row is of.
+    """
+    cells = [[show(cell) for cell in row] for row in rows]
+    figures = [place > 0 and any(re.match(r"[+-]?\d", row[place]) for row in cells) for place in range(len(columns))]
+    lines = [columns, ["---:" if right else "---" for right in figures], *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def between(text: str, begin: str, end: str, body: str) -> str:
+    """A document with `body` between two lines of it. UserError where it has no such lines."""
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
+        raise UserError(f"there is no place in the document for what stands between {begin} and {end}; put these two lines there")
+    return f"{head}{begin}\n{body}\n{end}{tail}"
 
 
 def _text(table: Table) -> str:
