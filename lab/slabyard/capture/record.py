@@ -60,10 +60,7 @@ def check(command: Sequence[str]) -> tuple[str, list[str]]:
         raise UserError("recording needs root, or CAP_PERFMON and a readable tracefs; run it with sudo", MISSING)
     perf = shutil.which("perf")
     if perf is None:
-        raise UserError(
-            "perf is missing; install it (Debian: apt install linux-perf, Ubuntu: linux-tools-generic, Fedora: perf)",
-            MISSING,
-        )
+        raise UserError("perf is missing; install it (Debian: apt install linux-perf, Ubuntu: linux-tools-generic, Fedora: perf)", MISSING)
     return perf, events()
 
 

@@ -22,19 +22,7 @@ import pyarrow.parquet as pq
 from ..base.errors import UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots as kernel
-from ..trace.file import (
-    CHECKSUM_KEY,
-    KINDS,
-    METADATA_KEY,
-    ORIGINS,
-    OWNERS,
-    SCHEMA,
-    Cache,
-    DirectMap,
-    Metadata,
-    Snapshot,
-    checksum,
-)
+from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot, checksum
 from . import linux_caches
 from .inputs import About
 
@@ -57,8 +45,6 @@ _COLUMNS: tuple[tuple[str, type[np.generic]], ...] = (
     ("node", np.int8),
     ("accounted", np.bool_),
 )
-
-
 
 
 class CutOff(Exception):
@@ -144,9 +130,7 @@ def _text(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(places[codes]), pa.array(texts[used].tolist(), pa.string()))
 
 
-
 # ---- Metadata ------------------------------------------------------------------------------------------------------------
-
 
 
 def _check_marks(marks: Sequence[str], snapshots: Sequence[dict[str, Any]]) -> None:

@@ -160,9 +160,7 @@ def _compare(parent: Any) -> None:
         "--allocators", type=specs, metavar="A,B,...",
         help="specs, separated by commas (default: every allocator, SLOB with each of its fits)",
     )  # fmt: skip
-    verb.add_argument(
-        "--runs", type=count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)"
-    )
+    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed repetitions first (default: 0)")
     verb.add_argument(
         "--jobs", type=count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"

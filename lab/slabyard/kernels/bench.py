@@ -30,10 +30,7 @@ PATTERNS = {
     "pair": "one object, freed at once", "order": "512 objects, freed in their order", "reverse": "512 objects, freed in reverse",
     "shuffled": "512 objects, freed in a drawn order",
 }  # fmt: skip
-LEGEND = (
-    "cycles of the time stamp counter for one allocation and its free: the median",
-    "over the boots of a boot's median.",
-)
+LEGEND = ("cycles of the time stamp counter for one allocation and its free: the median", "over the boots of a boot's median.")
 _LINE = re.compile(r"slabyard\.bench: (\w+) (\w+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 _DONE = re.compile(r"slabyard\.bench: done$", re.MULTILINE)
 _MISSING = re.compile(r"slabyard\.bench: (no memory .*)$", re.MULTILINE)
@@ -113,4 +110,3 @@ def flat(found: Sequence[Record]) -> Table:
                     bounds = timed["intervals"].get(name) or [None, None]
                     rows.append([record["run"]["allocator"], interface, pattern, size, *quantiles, *bounds])
     return Table("", columns, rows)
-

@@ -126,12 +126,7 @@ def _large_blocks(snapshot: Snapshot) -> int:
 
 
 def _kinds(
-    translation: Translation,
-    lines: list[SlabLine],
-    attributes: dict[str, dict[str, str]],
-    opens: bool,
-    caches: list[Cache],
-    cpus: int,
+    translation: Translation, lines: list[SlabLine], attributes: dict[str, dict[str, str]], opens: bool, caches: list[Cache], cpus: int
 ) -> list[_Kind]:
     """How many older objects each cache of slabinfo holds."""
     traffic = translation.traffic

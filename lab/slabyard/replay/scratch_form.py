@@ -23,14 +23,7 @@ EVENT_UNKNOWN_PAGE_FREE = 9
 EVENT_KINDS = 10
 
 RECORDS = {
-    "header": np.dtype(
-        {
-            "names": ["magic", "version", "sections"],
-            "formats": ["S8", "<u4", "<u4"],
-            "offsets": [0, 8, 12],
-            "itemsize": 16,
-        }
-    ),
+    "header": np.dtype({"names": ["magic", "version", "sections"], "formats": ["S8", "<u4", "<u4"], "offsets": [0, 8, 12], "itemsize": 16}),
     "section": np.dtype(
         {
             "names": ["name", "offset", "count", "record_bytes", "reserved"],

@@ -46,12 +46,7 @@ def _cpu_model() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of what made the record."""
-    return {
-        "slabyard": __version__,
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "pyarrow": pyarrow.__version__,
-    }
+    return {"slabyard": __version__, "python": platform.python_version(), "numpy": numpy.__version__, "pyarrow": pyarrow.__version__}
 
 
 def tunables(spec: str) -> dict[str, str]:

@@ -49,12 +49,7 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
 UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE = range(4)
 # Linux numbers them unmovable, movable, reclaimable, HighAtomic; CMA and isolated blocks hold movable pages only.
 _MIGRATE = [UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE]
-MIGRATE_NAMES = {
-    "Unmovable": UNMOVABLE,
-    "Movable": MOVABLE_TYPE,
-    "Reclaimable": RECLAIMABLE_TYPE,
-    "HighAtomic": HIGHATOMIC_TYPE,
-}
+MIGRATE_NAMES = {"Unmovable": UNMOVABLE, "Movable": MOVABLE_TYPE, "Reclaimable": RECLAIMABLE_TYPE, "HighAtomic": HIGHATOMIC_TYPE}
 
 
 def flags_of(text: str) -> int:
