@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from slabyard.base.errors import UserError
 from slabyard.base.files import whole_file
-from slabyard.base.table import Cell, Table, between, document, render
+from slabyard.base.table import Cell, Figure, Table, between, document, render
 from slabyard.results import measures, records
 
 BEGIN, END = "<!-- bench-malloc begins -->", "<!-- bench-malloc ends -->"
@@ -181,8 +181,8 @@ def text(found: dict[str, Any], clock: str) -> str:
         columns, rows = _grid(found, key)
         behind = [f"  {line}" for line in _told(found, key, "")]
         notes = [f"More than {LOSS:.2f} times the best peer:", *behind] if behind else []
-        figures: list[list[Cell]] = [[None if cell in NO_FIGURE else cell for cell in row] for row in rows]
-        parts.append(Table(title, columns, figures, rows, notes, whole=True))
+        cells: list[list[Cell]] = [[Figure(None, cell) if cell in NO_FIGURE else cell for cell in row] for row in rows]
+        parts.append(Table(title, columns, cells, notes, whole=True))
     return render(parts, "text") + "".join(f"\nFAILED: {fault}" for fault in found["faults"])
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..base.files import check_folder, check_outputs, export_json, to_json, whole_file
-from ..base.table import FORMATS, Table, render, results
+from ..base.files import check_folder, check_outputs, export_json, whole_file
+from ..base.table import FORMATS, Cell, Table, results
 from ..base.terminal import Progress, note
 from ..kernels import config, kinds, workloads
 from .words import check_caches, count, file, new_file, size, specs
@@ -259,8 +259,8 @@ def _run(options: argparse.Namespace) -> int:
     record = run.record(plan, found)
     if options.output is not None:
         _write(found[-1], options.output)
-    tables = results(record, options.format, lambda one: compare.flat([one]), lambda one: compare.details(one, options.caches))
-    print(tables, end="")
+    details = results(record, options.format, lambda one: compare.details(one, options.caches), lambda one: compare.flat([one]))
+    print(details, end="")
     return max(_status(spec.text, job.name, [*record["kernel"]["trouble"], *trouble]), _lacking(str(options.trace), incomplete))
 
 
@@ -294,7 +294,7 @@ def _compare(options: argparse.Namespace) -> int:
 
         write_report(found, options.report)
         note(f"wrote {options.report}")
-    print(results(found, options.format, compare.flat, compare.tables), end="")
+    print(results(found, options.format, compare.tables, compare.flat), end="")
     return _worst(found)
 
 
@@ -307,7 +307,7 @@ def _bench(options: argparse.Namespace) -> int:
         plans = [bench.plan(spec, _kernel(options, spec, progress), hardware, options.timeout) for spec in specs]
         found = bench.bench(plans, options.runs, progress)
     export_json(options.export_json, found)
-    print(results(found, options.format, bench.flat, bench.tables), end="")
+    print(results(found, options.format, bench.tables, bench.flat), end="")
     return _worst(found)
 
 
@@ -333,10 +333,8 @@ def _fidelity(options: argparse.Namespace) -> int:
                 if spec.kind.chooser:
                     replayed.append(fidelity.replay_log(plan))
                     progress.step(f"{job.name} on {spec.text}: its log is replayed")
-    if options.format == "json":
-        print(to_json({"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in replayed]}), end="")
-    else:
-        print(render([*fidelity.tables(agreements), *fidelity.log_tables(replayed)], options.format), end="")
+    whole = {"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in replayed]}
+    print(results(whole, options.format, lambda _: [*fidelity.tables(agreements), *fidelity.log_tables(replayed)]), end="")
     both: list[fidelity.Agreement | fidelity.LogReplay] = [*agreements, *replayed]
     statuses = [_status(one.allocator, one.workload, one.trouble) for one in both]
     statuses += [_lacking(f"the trace of {one.workload} on {one.allocator}", one.incomplete) for one in agreements]
@@ -364,12 +362,10 @@ def _flame(options: argparse.Namespace) -> int:
     _write_text(options.folded, flame.folded(profile))
     _write_text(options.speedscope, flame.speedscope_text(profile, title))
     _write_text(options.report, icicle.page(profile, spec.kind.slow, title))
-    if options.format == "json":
-        about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples}
-        about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost, "trouble": profile.trouble}
-        print(to_json({**about, "shares": flame.shares(profile, spec.kind.slow), "boots": boots}), end="")
-    else:
-        print(render(flame.tables(profile, spec.kind.slow, title, boots), options.format), end="")
+    about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples}
+    about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost, "trouble": profile.trouble}
+    about |= {"shares": flame.shares(profile, spec.kind.slow), "boots": boots}
+    print(results(about, options.format, lambda _: flame.tables(profile, spec.kind.slow, title, boots)), end="")
     return max(_status(spec.text, job.name, profile.trouble), INCOMPLETE if profile.lost else DONE)
 
 
@@ -383,13 +379,10 @@ def _write_text(path: Path | None, text: str) -> None:
 def _list(options: argparse.Namespace) -> int:
     from ..kernels import build
 
-    found = build.built()
-    if options.format == "json":
-        print(to_json([{"key": kernel.key, "image": str(kernel.image), **kernel.about} for kernel in found]), end="")
-        return DONE
     names = ["arch", "allocator", "release", "debug", "outlined", "seconds"]
-    table = Table("", [*names, "image"], [[kernel.about.get(name) for name in names] + [str(kernel.image)] for kernel in found], whole=True)
-    print(render([table], options.format), end="")
+    found = [{"key": kernel.key, "image": str(kernel.image), **kernel.about} for kernel in build.built()]
+    rows: list[list[Cell]] = [[one.get(name) for name in [*names, "image"]] for one in found]
+    print(results(found, options.format, lambda _: [Table("", [*names, "image"], rows, whole=True)]), end="")
     return DONE
 
 

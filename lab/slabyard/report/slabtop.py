@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.table import Cell, Table
+from ..base.table import Table
 from ..trace.snapshots import SlabLine
 
 PAGE_KIB = 4
@@ -112,12 +112,11 @@ def _share(part: int, whole: int) -> str:
     return f"({100 * part / whole if whole else 0:.1f}%)"
 
 
-def table(lines: Sequence[SlabLine], letter: str) -> Table:
-    """A row for each cache, sizes in bytes and KiB; for CSV and Markdown."""
-    found = as_json(lines, letter)["caches"]
-    columns = list(found[0]) if found else ["name"]
-    rows: list[list[Cell]] = [[cache[name] for name in columns] for cache in found]
-    return Table("", columns, rows)
+def table(found: dict[str, Any]) -> Table:
+    """Of as_json's caches a row for each, sizes in bytes and KiB; for CSV and Markdown."""
+    caches = found["caches"]
+    columns = list(caches[0]) if caches else ["name"]
+    return Table("", columns, [[cache[name] for name in columns] for cache in caches])
 
 
 def as_json(lines: Sequence[SlabLine], letter: str) -> dict[str, Any]:

@@ -27,19 +27,19 @@ PROGRAM = "slabyard-threads"
 TRACE = "trace"
 SAMPLE = 64  # operations from one that is timed to the next, in the run for latencies
 SCALARS = (
-    measures.Measure("operations_per_second", "timed", "1/s", "more", "operations a second"),
-    measures.Measure("cpu_ns_per_operation", "timed", "ns", "less", "processor time for each operation"),
-    measures.Measure("seconds", "timed", "s", "less", "time of the work"),
-    measures.Measure("operations", "timed", "", "", "objects taken and given"),
-    measures.Measure("cpu_seconds", "timed", "s", "less", "processor time of the work"),
-    measures.Measure("lock_waits", "timed", "", "less", "waits for a lock"),
-    measures.Measure("voluntary_switches", "timed", "", "less", "times that a thread slept"),
-    measures.Measure("resident_peak_kb", "timed", "KiB", "less", "resident memory at the peak"),
-    measures.Measure("resident_work_kb", "timed", "KiB", "less", "resident memory at the end of the work"),
-    measures.Measure("live_work_kb", "timed", "KiB", "", "of these, in objects"),
-    measures.Measure("resident_end_kb", "timed", "KiB", "less", "resident memory when all was freed"),
-    measures.Measure("resident_trimmed_kb", "timed", "KiB", "less", "the same after a trim"),
-    measures.Measure("resident_per_live", "timed", "", "less", "resident by live memory, over the phases"),
+    measures.Measure("operations_per_second", "timed", "1/s", "operations a second"),
+    measures.Measure("cpu_ns_per_operation", "timed", "ns", "processor time for each operation"),
+    measures.Measure("seconds", "timed", "s", "time of the work"),
+    measures.Measure("operations", "timed", "", "objects taken and given"),
+    measures.Measure("cpu_seconds", "timed", "s", "processor time of the work"),
+    measures.Measure("lock_waits", "timed", "", "waits for a lock"),
+    measures.Measure("voluntary_switches", "timed", "", "times that a thread slept"),
+    measures.Measure("resident_peak_kb", "timed", "KiB", "resident memory at the peak"),
+    measures.Measure("resident_work_kb", "timed", "KiB", "resident memory at the end of the work"),
+    measures.Measure("live_work_kb", "timed", "KiB", "of these, in objects"),
+    measures.Measure("resident_end_kb", "timed", "KiB", "resident memory when all was freed"),
+    measures.Measure("resident_trimmed_kb", "timed", "KiB", "the same after a trim"),
+    measures.Measure("resident_per_live", "timed", "", "resident by live memory, over the phases"),
 )
 
 
@@ -115,14 +115,12 @@ def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None,
     count = threads or (trace.cpus if trace else 1)
     title = f"{trace.name if trace else workload}, {count} thread{'s' if count > 1 else ''}"
     progress.stage(title)
-    samples: dict[str, list[dict[str, Any]]] = {spec: [] for spec in plan.allocators}
     argv = ["--workload", workload, "--threads", str(count), *plan.arguments(), *(["--scratch", str(trace.scratch)] if trace else [])]
-    for turn in range(plan.warmup + plan.runs):
-        for spec in plan.allocators:
-            sample = _run(spec, [*argv, "--seed", str(turn)])
-            if turn >= plan.warmup:
-                samples[spec].append(sample)
-            progress.step(f"{title}: {spec}, " + ("warm-up" if turn < plan.warmup else f"run {turn - plan.warmup + 1} of {plan.runs}"))
+
+    def once(spec: str, turn: int) -> dict[str, Any]:
+        return _run(spec, [*argv, "--seed", str(turn)])
+
+    samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, title, progress, once)
     found = []
     for spec in plan.allocators:
         latency = _run(spec, [*argv, "--seed", "0", "--sample", str(SAMPLE)])
