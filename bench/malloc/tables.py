@@ -135,17 +135,14 @@ def _grid(found: dict[str, Any], key: str) -> tuple[list[str], list[list[str]]]:
     for program, by in ratios(found, key).items():
         cells = [f"{by[name]:.2f}" if name in by else "failed" for name in names]
         if names[0] in by:
-            cells[0] = _figure(statistics.median(_values(found, program, names[0], key)), key)
+            median = statistics.median(_values(found, program, names[0], key))
+            cells[0] = f"{median / 1024:.1f} MiB" if key == "peak_kb" else f"{median:.2f} s"
         rows.append([program, *cells])
     means = geometric_means(found, key)
     ranks = {name: 1 + sum(other < value - 1e-9 for other in means.values()) for name, value in means.items()}
     rows.append(["geom. mean", *(f"{means[name]:.3f}" if name in means else "-" for name in names)])
     rows.append(["rank", *(str(ranks.get(name, "-")) for name in names)])
     return ["program", *names], rows
-
-
-def _figure(value: float, key: str) -> str:
-    return f"{value / 1024:.1f} MiB" if key == "peak_kb" else f"{value:.2f} s"
 
 
 def _spread(found: dict[str, Any], key: str) -> list[list[str]]:

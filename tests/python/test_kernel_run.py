@@ -478,7 +478,7 @@ def test_a_flame_graph_tells_of_trouble(
 
 
 def test_speedscope_has_every_sample() -> None:
-    made = json.loads(flame.speedscope_text(flame.collect(PERF.splitlines(), 11, 12), "x"))
+    made = json.loads(flame.speedscope(flame.collect(PERF.splitlines(), 11, 12), "x"))
     frames = [frame["name"] for frame in made["shared"]["frames"]]
     one = made["profiles"][0]
     assert sum(one["weights"]) == one["endValue"] == 3

@@ -71,8 +71,7 @@ class Reader:
         return int.from_bytes(self.exactly(4), sys.byteorder)
 
     def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.exactly(self.number()))
-        return document
+        return json.loads(self.exactly(self.number()))
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Arrays of one length, by column; the number codes of texts are not translated yet."""
@@ -96,7 +95,8 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
         with output.open("wb") as file, pq.ParquetWriter(file, SCHEMA, **_ENCODING) as writer:
             for block in reader.blocks():
                 block["call_site"] = np.minimum(block["call_site"], np.uint32(len(texts["call_site"]) - 1))
-                writer.write_batch(_batch(block, texts))
+                columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in SCHEMA.names]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
             metadata = _metadata(header, reader.document(), about)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
@@ -115,11 +115,6 @@ _ENCODING: dict[str, Any] = {
     "write_statistics": ["time", "cpu"],
     "write_page_checksum": True,
 }
-
-
-def _batch(block: dict[str, np.ndarray], texts: dict[str, np.ndarray]) -> pa.RecordBatch:
-    columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in SCHEMA.names]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def _text(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:

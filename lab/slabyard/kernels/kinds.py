@@ -23,10 +23,6 @@ from . import ports
 from .edits import SLABYARD, Edit
 
 
-def _no_files() -> dict[str, bytes]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Kind:
     """A row of the table. `tunables` are boot parameters by their names in a spec, a trailing `=` where they take the value."""
@@ -36,7 +32,7 @@ class Kind:
     config: tuple[str, ...]
     tunables: Mapping[str, str]
     slow: tuple[str, ...]  # functions that are the slow path, for flame graphs
-    files: Callable[[], dict[str, bytes]] = _no_files  # by path in the tree
+    files: Callable[[], dict[str, bytes]] = dict  # by path in the tree
     edits: tuple[Edit, ...] = ()
     chooser: str = ""  # the boot parameter that takes a spec of slabyard's, for a kernel that has its policies
 

@@ -54,7 +54,7 @@ class Source:
 def find(given: Path | None, places: Sequence[str] = PLACES) -> Source:
     """The source that the user names, or the first one in the usual places. UserError when there is none."""
     if given is None:
-        given = next((path for place in places if (path := Path(place)).is_file() or _is_right_tree(path)), None)
+        given = next((path for place in places if (path := Path(place)).is_file() or (tree_version(path) or ())[:2] == VERSION), None)
         if given is None:
             raise UserError(
                 "there is no source of Linux 6.1 here; get it (Debian 12: apt install linux-source-6.1; elsewhere: the tarball of "
@@ -81,11 +81,6 @@ def tree_version(tree: Path) -> tuple[int, int, int] | None:
         return None
     first, second, third = (int(match[1]) for match in found if match)
     return first, second, third
-
-
-def _is_right_tree(path: Path) -> bool:
-    version = tree_version(path)
-    return version is not None and version[:2] == VERSION
 
 
 def _check_version(tree: Path, named: Path) -> None:

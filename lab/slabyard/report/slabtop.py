@@ -79,7 +79,10 @@ def text(lines: Sequence[SlabLine], letter: str) -> str:
     """What `slabtop --once --sort LETTER` prints."""
     sums = totals(lines)
     kib = {name: sums[name] / 1024 for name in ("active_bytes", "bytes", "smallest_object", "mean_object", "largest_object")}
-    out = [_of(f"Active / Total {what}", sums[f"active_{name}"], sums[name]) for what, name in _COUNTED]
+    out = []
+    for name in ("objects", "slabs", "caches"):
+        active, total = sums[f"active_{name}"], sums[name]
+        out.append(_head(f"Active / Total {name.title()} (% used)") + f"{active} / {total} {_share(active, total)}")
     out += [
         _head("Active / Total Size (% used)")
         + f"{kib['active_bytes']:.2f}K / {kib['bytes']:.2f}K {_share(sums['active_bytes'], sums['bytes'])}",
@@ -97,15 +100,8 @@ def text(lines: Sequence[SlabLine], letter: str) -> str:
     return "\n".join(out) + "\n"
 
 
-_COUNTED = (("Objects", "objects"), ("Slabs", "slabs"), ("Caches", "caches"))
-
-
 def _head(title: str) -> str:
     return f" {title:<35}: "
-
-
-def _of(title: str, active: int, total: int) -> str:
-    return _head(f"{title} (% used)") + f"{active} / {total} {_share(active, total)}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -23,7 +23,6 @@ from ..replay.workload import Options, Workload
 from . import measures, records
 from .records import Record
 
-PROGRAM = "slabyard-threads"
 TRACE = "trace"
 SAMPLE = 64  # operations from one that is timed to the next, in the run for latencies
 SCALARS = (
@@ -71,8 +70,7 @@ class Plan:
 
 def workloads() -> list[dict[str, Any]]:
     """Every workload: `name`, `what` and its defaults."""
-    found: list[dict[str, Any]] = programs.run_json([programs.program(PROGRAM), "--list"])
-    return found
+    return programs.run_json(programs.THREADS, "--list")
 
 
 def check(plan: Plan) -> None:
@@ -80,7 +78,7 @@ def check(plan: Plan) -> None:
     for spec in plan.allocators:
         for workload in plan.workloads:
             words = ["--allocator", spec, "--workload", workload, "--threads", str(max(plan.threads, default=1)), *plan.arguments()]
-            programs.run([programs.program(PROGRAM), *words, "--check"])
+            programs.run(programs.THREADS, *words, "--check")
     if plan.trace is None and TRACE in plan.workloads:
         raise UserError("the workload trace needs a trace; name one: slabyard threads T.parquet")
 
@@ -130,8 +128,7 @@ def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None,
 
 
 def _run(spec: str, argv: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = programs.run_json([programs.program(PROGRAM), "--allocator", spec, *argv])
-    return found
+    return programs.run_json(programs.THREADS, "--allocator", spec, *argv)
 
 
 _SAMPLED = ("alloc_ns", "free_ns", "latency_ns", "samples", "allocator_share", "clock", "clock_overhead_ns", "clock_resolution_ns")

@@ -59,15 +59,11 @@ def flags_of(text: str) -> int:
     for name in names:
         flags |= _DIRECT.get(name, 0)
         if _NUMBER.fullmatch(name):
-            flags |= _of_number(name)
+            number = int(name, 16 if name[1:2] in ("x", "X") else 10)
+            flags |= sum(flag for bit, flag in _NUMBERED.items() if number & bit)
     if names & _HIGH and not names & _SLEEPS:
         flags |= HIGHATOMIC
     return flags
-
-
-def _of_number(text: str) -> int:
-    number = int(text, 16 if text[1:2] in ("x", "X") else 10)
-    return sum(flag for bit, flag in _NUMBERED.items() if number & bit)
 
 
 def migrate_of(number: int) -> int:
