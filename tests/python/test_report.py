@@ -217,7 +217,7 @@ def test_overlapping_intervals_tie_as_in_a_race() -> None:
     assert [ranks["time"] for ranks in table.values()] == [1, 1, 3, None]
     assert len(table) == 4
     assert ranks.sentence(compared).startswith(
-        "a and b are level as the fastest (10.0 ns an operation; c needs 20.0 ns, 2.0 times that)"
+        "a and b tie for fastest (10.0 ns an operation; c needs 20.0 ns, 2.0 times that)"
     )
 
 
@@ -322,7 +322,7 @@ def test_the_sentence_fits_one_allocator_and_equals() -> None:
 
 def test_the_sentence_counts_where_names_are_many() -> None:
     many = section(*(record(f"a{at}", timed=timed(10, 9, 12)) for at in range(12)), record("b", timed=timed(40, 39, 42)))
-    said = "12 of 13 allocators are level as the fastest (10.0 ns an operation; b needs 40.0 ns, 4.0 times that)."
+    said = "12 of 13 allocators tie for fastest (10.0 ns an operation; b needs 40.0 ns, 4.0 times that)."
     assert ranks.sentence(many) == said
 
 

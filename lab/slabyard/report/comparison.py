@@ -19,10 +19,11 @@ from ..trace.file import events_lost
 LEGEND = (
     "ns/op: median time of one allocation or free, and the 95% interval of the",
     "median. p99: 99 of 100 operations are no slower. peak, end: held by slabs and",
-    "large allocations. frag: of the memory held at the peak, what was not asked",
-    "for. events: blocks taken of another migrate type (mm_page_alloc_extfrag).",
-    "Memory and events are deterministic and have no interval. recorded: the kernel",
-    "that the trace was taken on, from the trace alone; not ranked.",
+    "large allocations. waste: share of the memory held at the peak that nobody",
+    "asked for. events: blocks taken of another migrate type",
+    "(mm_page_alloc_extfrag). Memory and events are deterministic and have no",
+    "interval. recorded: the kernel that the trace was taken on, from the trace",
+    "alone; not ranked.",
 )
 
 
@@ -41,7 +42,7 @@ def tables(found: Sequence[Record]) -> list[Table]:
 def _table(group: Sequence[Record], section: Section) -> Table:
     run = group[0]["run"]
     unit, size = memory_unit(section)
-    columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "frag %", "events"]
+    columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "waste %", "events"]
     rows = [_row(record, page_bytes(section) / size) for record in group]
     asked = _requests(group[0]["exact"].get("requests"))
     title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"

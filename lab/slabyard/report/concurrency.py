@@ -81,7 +81,7 @@ def _sentence(group: Sequence[Record], threads: int) -> list[str]:
     best = max(bounds, key=lambda name: bounds[name][0])
     level = [name for name in bounds if name != best and bounds[name][1] >= bounds[best][0]]
     if level:
-        return textwrap.wrap(f"{what}: {', '.join(map(_short, [best, *level]))} are level, their intervals overlap.", 80)
+        return textwrap.wrap(f"{what}: {', '.join(map(_short, [best, *level]))} tie for fastest: their intervals overlap.", 80)
     return textwrap.wrap(f"{what}: {_short(best)} is fastest.", 80)
 
 

@@ -8,12 +8,11 @@ fragmentation, the best first. Their three measures are here:
 - fragmentation: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
 
 Times have an interval; the other two are deterministic in a replay, and have an interval where real kernels were booted. One
-allocator is better than another only where its interval lies wholly below the other's, so an allocator's rank is one more than
-the number of allocators that are better than it. The count needs no transitivity, which overlap has not: two that overlap have
-different ranks where a third is better than one of them alone. An allocator that lacks a measure, or has too few runs for an interval, has
-no rank in it.
+allocator is better than another only where its interval lies wholly below the other's. An allocator's rank is 1 plus the number of
+allocators that are better. Overlap is not transitive: two allocators that overlap have different ranks where a third is better than one of
+them alone. An allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
 
-The sentence names a winner only where rank 1 is held by one allocator alone, says "level" where several share it, and gives the
+The sentence names a winner only where rank 1 is held by one allocator alone, names all where several tie for it, and gives the
 factor to the worst allocator, since that is what tells whether the choice matters at all.
 """
 
@@ -100,7 +99,7 @@ def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
         for place, (key, label) in enumerate(names.items()):
             ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
             rows.append([measure.key if place == 0 else "", label, *ranks])
-    return Table("Ranking (1 is best; a rank is one more than how many are surely better)", columns, rows, notes=list(notes), keys=2)
+    return Table("Ranking (1 is best; equal ranks cannot be told apart at 95%)", columns, rows, notes=list(notes), keys=2)
 
 
 def listed(names: Sequence[str], of: int = 0) -> str:
@@ -170,7 +169,7 @@ def time_clause(series: Sequence[Series]) -> str:
         return f"{at.last} needs {best}"
     if at.level:
         return f"no allocator is measurably faster than another (best median {best})"
-    return f"{at.leading('is fastest', 'are level as the fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
+    return f"{at.leading('is fastest', 'tie for fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
 def memory_clause(workload: Workload) -> str:
@@ -192,12 +191,9 @@ def memory_clause(workload: Workload) -> str:
     if not peak:
         return clause
     said = f"{clause}, the recorded kernel held {memory_text(workload, peak)} {unit}"
-    return f"{said} more than at the start" if _began_midway(workload) else said
-
-
-def _began_midway(workload: Workload) -> bool:
-    """Whether the recorded kernel had memory already, which neither its row nor a replay from an empty start counts."""
-    return any(one.run.get("start") == "empty" and number(one.exact.get("unknown_frees")) for one in workload.replayed)
+    # Memory that it had already, neither its row nor a replay from an empty start counts.
+    midway = any(one.run.get("start") == "empty" and number(one.exact.get("unknown_frees")) for one in workload.replayed)
+    return f"{said} more than at the start" if midway else said
 
 
 def fragmentation_clause(series: Sequence[Series]) -> str:
