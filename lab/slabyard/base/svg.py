@@ -1,7 +1,8 @@
 """The one way to draw SVG: elements with their attributes, and everything that comes from elsewhere escaped.
 
-A picture is text of a few tens of KiB that needs no script and no fonts of its own, and is the same to the byte whenever it is made:
-whole numbers are written as they are, others to a tenth of a pixel, which no eye can tell apart. Who needs more hands in a text.
+A picture is text of a few tens of KiB that needs no script and no fonts of its own, and is the same to the byte whenever it is made.
+Whole numbers are written as they are, others to a tenth of a pixel, which no eye can tell apart; a number that needs more digits is
+given as a text.
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ def _read_header(perf: str, path: Path, about: About) -> None:
 def _check_perf(path: Path, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]]) -> None:
     for process, errors in children:
         process.wait()
-        if process.returncode in (0, -signal.SIGPIPE):  # of that, who read it has more to tell
+        if process.returncode in (0, -signal.SIGPIPE):  # ended by its reader, which has more to tell
             continue
         errors.seek(0)
         lines = [line.strip() for line in errors.read(1 << 16).decode(errors="replace").splitlines() if line.strip()]

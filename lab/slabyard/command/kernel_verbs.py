@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..base.files import check_folder, check_outputs, export_json, whole_file
+from ..base.files import check_folder, check_outputs, whole_file
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from ..kernels import config, kinds, workloads
+from .verbs import deliver
 from .words import add_format, check_caches, count, file, new_file, size, specs
 
 if TYPE_CHECKING:
@@ -274,13 +275,7 @@ def _compare(options: argparse.Namespace) -> int:
             run.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
         ]
         found = compare.compare(plans, options.runs, options.warmup, progress)
-    export_json(options.export_json, found)
-    if options.report:
-        from ..report.page import write_report
-
-        write_report(found, options.report)
-        note(f"wrote {options.report}")
-    print(results(found, options.format, compare.tables, compare.flat), end="")
+    deliver(options, found, compare.tables, compare.flat, options.report)
     return _worst(found)
 
 
@@ -292,8 +287,7 @@ def _bench(options: argparse.Namespace) -> int:
     with Progress(len(specs) * options.runs) as progress:
         plans = [bench.plan(spec, _kernel(options, spec, progress), hardware, options.timeout) for spec in specs]
         found = bench.bench(plans, options.runs, progress)
-    export_json(options.export_json, found)
-    print(results(found, options.format, bench.tables, bench.flat), end="")
+    deliver(options, found, bench.tables, bench.flat)
     return _worst(found)
 
 

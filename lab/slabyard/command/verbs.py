@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..replay.workload import Workload
     from ..results import threads
     from ..results.compare import Plan
+    from ..results.records import Record
     from ..trace.file import Metadata
     from ..trace.snapshots import SlabLine
 
@@ -289,15 +290,23 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path])
             incomplete[str(path)] = trace.metadata.incomplete
     with Progress(compare.steps(len(traces), plan)) as progress:
         found = compare.compare(traces, plan, progress)
+    deliver(options, found, comparison.tables, comparison.flat, options.report)
+    return _completeness(incomplete)
+
+
+def deliver(
+    options: argparse.Namespace, found: list[Record], tables: Callable[[Any], Sequence[Table]], flat: Callable[[Any], Table],
+    report: Path | None = None,
+) -> None:  # fmt: skip
+    """Prints result records, and writes those files of them that were asked for."""
     export_json(options.export_json, found)
-    if options.report:
+    if report:
         from ..report.page import write_report
 
-        write_report(found, options.report)
-    _print(results(found, options.format, comparison.tables, comparison.flat))
-    if options.report:
-        note(f"wrote {options.report}")
-    return _completeness(incomplete)
+        write_report(found, report)
+    _print(results(found, options.format, tables, flat))
+    if report:
+        note(f"wrote {report}")
 
 
 def run_threads(options: argparse.Namespace) -> int:
@@ -311,8 +320,7 @@ def run_threads(options: argparse.Namespace) -> int:
     plan = _thread_plan(options, [one["name"] for one in known])
     with Progress(threads.steps(plan)) as progress:
         found = threads.run(plan, progress)
-    export_json(options.export_json, found)
-    _print(results(found, options.format, concurrency.tables, concurrency.flat))
+    deliver(options, found, concurrency.tables, concurrency.flat)
     return DONE
 
 

@@ -8,9 +8,8 @@ the old one is not mistaken for the new.
 A copy is made under another name and renamed when it is whole. Files of ours (ports.py, `Kind.files`) and changes are brought up to
 date before every build, those that changed alone, so that make builds what depends on them and no more; a kind with files or changes
 of its own has a copy of its own. What lies in our folder there and is none of our files is removed, as makefiles take what they find.
-Whoever builds from a copy shares its lock until the build is over, and whoever has something to
-change in it must have the lock alone: so builds of the same files may go on side by side, and nobody changes under one what it is
-built from.
+A build shares the lock of its copy until it is over, and a change of the copy needs the lock alone: so builds of the same files may go
+on side by side, and nothing changes under one of them.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class Metadata:
 
     @property
     def has_fallbacks(self) -> bool:
-        """Whether fallbacks to another migrate type were recorded; else their number is unknown. Who has taken snapshots has."""
+        """Whether fallbacks to another migrate type were recorded (with snapshots always); else their number is unknown."""
         return KINDS[EXTFRAG] in self.events or any(one.files for one in self.snapshots)
 
     @property
