@@ -17,7 +17,7 @@
 #   make exact    writes tests/data/exact.json again, where an allocator's results change on purpose
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
-#   make docs      draw the drawings of docs/allocators/ again
+#   make docs      draw the drawings of docs/allocators/ and docs/architecture.md again
 #   make scratch-form  the Python side of the scratch file, made of the programs' scratch.h
 #   make lint      style and types of the Python code
 #   make lock      write requirements/*.lock again, from requirements/*.in
@@ -157,8 +157,8 @@ scratch-form:
 	@$(PYTHON) lab/scratch_form.py
 
 lint: $(VENV)/.slabyard $(VENV)/.lint
-	@$(BIN)/ruff check lab bench tests/python tests/package docs/draw.py
-	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py docs/draw.py
+	@$(BIN)/ruff check lab bench tests/python tests/package docs
+	@$(BIN)/mypy lab/slabyard lab/scratch_form.py bench/fidelity.py bench/fidelity_curve.py docs/draw.py docs/architecture.py
 	@cd bench/malloc && MYPYPATH=../../lab ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 clean:

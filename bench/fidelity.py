@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,7 @@ WORKLOADS = ("hackbench", "fileio")
 SNAPSHOT = "snapshot-0"  # the mark that the kernel's trace has just before the workload
 EVERY = 64  # events from one point of a curve to the next
 PAGE_KIB = 4
+CACHES = 70  # columns for the names of caches, in a line of the table of geometries
 
 
 # ---- One recorded kernel ---------------------------------------------------------------------------------------------------
@@ -192,7 +194,7 @@ def totals(boots: Sequence[Boot]) -> str:
         real, replay = boot.held()
         cells = [cell for a, b in zip(real, replay, strict=True) for cell in (a, b, percent(b, a, real[1]))]
         rows.append([boot.allocator, boot.workload, *cells])
-    heads = [f"{what} {where}" for where in ("at the snapshot", "at the peak", "at the end") for what in ("kernel", "replay", "difference")]
+    heads = [head for where in ("snapshot", "peak", "end") for head in (f"at {where}", "replay", "off by")]
     return document(["allocator", "workload", *heads], rows)
 
 
@@ -226,7 +228,7 @@ def traffic(boots: Sequence[Boot]) -> str:
         every = all_pages(boot.trace)
         counted = _vmstat(boot, "pgalloc_normal")
         rows.append([boot.allocator, boot.workload, real_taken, taken, real_returned, returned, counted, every, every - real_taken + taken])
-    heads = ["taken: kernel", "replay", "given back: kernel", "replay", "all page allocations: vmstat", "trace", "replay"]
+    heads = ["taken: kernel", "replay", "given back: kernel", "replay", "by all: vmstat", "trace", "replay"]
     return document(["allocator", "workload", *heads], rows)
 
 
@@ -367,7 +369,9 @@ def geometry_rows(allocator: str) -> Callable[[Sequence[Boot]], str]:
         for geometry, names in sorted(groups.items()):
             equal = sum(replay.get(name) == geometry for name in names)
             tunables = [" / ".join(map(str, geometry[3:]))] if allocator == "slab" else []
-            rows.append([*geometry[:3], *tunables, f"{equal} of {len(names)}", " ".join(f"`{name}`" for name in sorted(names))])
+            lines = textwrap.wrap(" ".join(f"`{name}`" for name in sorted(names)), CACHES, break_on_hyphens=False)
+            rows.append([*geometry[:3], *tunables, f"{equal} of {len(names)}", lines[0]])
+            rows += [[*[""] * (4 + len(tunables)), line] for line in lines[1:]]
         equal = sum(replay.get(name) == geometry for name, geometry in real.items())
         tunables = ["limit / batchcount / shared"] if allocator == "slab" else []
         heads = ["objsize", "objperslab", "pagesperslab", *tunables, "equal", "caches"]
@@ -408,7 +412,7 @@ def four_of_linux(boots: Sequence[Boot]) -> str:
         boot = next(one for one in boots if (one.allocator, one.workload) == ("slob", workload))
         held = [boot.under(allocator) for allocator in FERREIRA]
         rows.append([workload, *(PAGE_KIB * exact[point] for point in ("held_pages_peak", "held_pages_end") for exact in held)])
-    heads = [f"{allocator} {where}" for where in ("at the peak", "at the end") for allocator in FERREIRA]
+    heads = [f"{where}: {allocator}" if allocator == FERREIRA[0] else allocator for where in ("peak", "end") for allocator in FERREIRA]
     return document(["workload", *heads], rows)
 
 

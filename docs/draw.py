@@ -1,4 +1,4 @@
-"""Makes what the program prints in docs/allocators/*.md: `make docs`.
+"""Makes what the program prints in docs/allocators/*.md, and the picture of docs/architecture.md: `make docs`.
 
 A block there begins with a line that says how it is made, and ends with another:
 
@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import architecture
 
 from slabyard.base.table import Cell, document
 
@@ -64,6 +66,17 @@ def made(text: str) -> str:
     return BLOCK.sub(lambda found: f"<!-- {found[1]} {found[2]} -->\n{MAKERS[found[1]](found[2])}\n<!-- end -->", text)
 
 
+def picture(check: bool) -> bool:
+    """Writes docs/architecture.svg, or says whether it is stale."""
+    drawn = architecture.drawn()
+    stale = not architecture.FILE.exists() or architecture.FILE.read_text() != drawn
+    if stale and not check:
+        architecture.FILE.write_text(drawn)
+    if stale:
+        print(f"{architecture.FILE.name} {'is not what the program draws now: make docs' if check else 'drawn anew'}")
+    return stale and check
+
+
 def main(words: list[str]) -> int:
     """Status 1 where a document is not as the program makes it, and was only to be checked."""
     check = "--check" in words
@@ -78,6 +91,8 @@ def main(words: list[str]) -> int:
         elif old != new:
             path.write_text(new)
             print(f"{path.name} drawn anew")
+    if not words or words == ["--check"]:
+        stale = picture(check) or stale
     return int(stale)
 
 

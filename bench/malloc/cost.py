@@ -39,7 +39,7 @@ PARTS = {
     "policy": r"core/policies/|core/list|core/geometry",
     "pages": r"core/pages/|core/backend/run_cache",
     "bookkeeping": r"core/backend/metadata|\S+ sy__fill",
-    "system": r"core/platform/user|elsewhere",
+    "system": r"core/platform/user|core/ticks|elsewhere",
 }
 LINE = re.compile(r"\S+ ([\d.]+) \S+ ([\d.]+) sum ([\d.]+)")
 
@@ -127,7 +127,7 @@ def fills_table() -> str:
     """Means over all objects of a fill and drain."""
     rows = [
         [policy, *(cell(count("kmem", KERNEL, policy, "--fill", str(OBJECTS), "--order", order)) for order in ORDERS)]
-        for policy in POLICIES[:4]
+        for policy in POLICIES[:5]
     ]
     return document(["policy", "freed in order", "in reverse", "shuffled"], rows)
 
@@ -139,11 +139,23 @@ def peers_table() -> str:
     return document(["malloc", "malloc + free"], rows)
 
 
+def calls_table() -> str:
+    """Calls that are no hot pair: each object's in place, and what another thread allocated."""
+    rows = []
+    for policy in POLICIES[:2]:
+        rows.append(["`realloc` in place, then `malloc_usable_size`", policy, cell(count("resize", MALLOC, policy))])
+        for order, words in (("in", "in order"), ("shuffled", "shuffled")):
+            found = count("malloc", MALLOC, policy, "--fill", str(OBJECTS), "--foreign", "--order", order)
+            rows.append([f"`free` by another thread, {words}", policy, "-" if found is None else f"{found.free:.0f}"])
+    return document(["call", "policy", "instructions"], rows)
+
+
 def main() -> None:
     if not shutil.which("addr2line") or not shutil.which("nm"):
         sys.exit("cost: nm and addr2line are missing; install them (Debian: apt install binutils)")
     text = DOCUMENT.read_text(encoding="utf-8")
-    for marker, table in (("policies", policies_table), ("spent", spent_table), ("fills", fills_table), ("peers", peers_table)):
+    tables = {"policies": policies_table, "spent": spent_table, "fills": fills_table, "calls": calls_table, "peers": peers_table}
+    for marker, table in tables.items():
         body = table()
         print(body, end="\n\n")
         text = between(text, f"<!-- {marker} -->", f"<!-- end of {marker} -->", body)

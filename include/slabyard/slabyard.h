@@ -125,7 +125,7 @@ struct sy_pages_config {
 	size_t buffer_bytes;
 	bool commit_growth;      /* memory is made usable when a zone grows, not when a heap first needs it: for zones that heaps
 	                          * have to themselves, which then give memory back before they are refused any */
-	uint64_t decay_ns;       /* nanoseconds of sy__now() after which free memory goes back to its source; 0: only by sy_pages_release */
+	uint64_t decay_ns;       /* nanoseconds after which free memory goes back to its source; 0: only by sy_pages_release */
 };
 
 /* mm_page_alloc_extfrag: an allocation took a block of another migrate type. */
@@ -265,7 +265,7 @@ struct sy_heap_config {
 	const uint8_t *slot_nodes; /* memory node of each slot; NULL: slots spread evenly over the nodes */
 	int64_t tunables[SY_MAX_TUNABLES]; /* in the order of the policy's; start from sy_heap_defaults */
 	struct sy_sizing sizing;   /* how kmalloc rounds */
-	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds of sy__now(); 0: objects wait for the next tick */
+	uint64_t grace_ns;         /* length of an RCU grace period in nanoseconds; 0: objects wait for the next tick */
 };
 
 /* Fills a configuration with the policy's defaults, one slot, one node. */
@@ -291,10 +291,9 @@ struct sy_heap_counters {
 	uint64_t asked, asked_urgently; /* times the page allocator asked for memory; of these, lest a request fail */
 	uint64_t reclaimed_pages, reclaimed_urgently; /* given back when it asked; of these, when it asked lest a request fail */
 	/* Words, as any slot adds to them by an atomic operation, which small machines have for words only. */
-	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads (sy__count_slow) */
+	size_t slow_allocs;      /* allocations that left the fast path; not counted in heaps of threads */
 	size_t slow_frees;       /* frees that left the fast path; the same */
-	size_t large_live_bytes; /* bytes asked for in large allocations that live now; in heaps of threads slots count them
-	                          * (sy__large_live) */
+	size_t large_live_bytes; /* bytes asked for in large allocations that live now; heaps of threads don't count them here */
 	uint64_t deferred;       /* objects or slabs that wait for a grace period */
 };
 
@@ -318,7 +317,7 @@ void sy_kfree(struct sy_heap *heap, unsigned slot, void *object);
 /* Bytes that may be written to what sy_kmalloc returned (Linux: ksize). */
 size_t sy_usable_size(struct sy_heap *, const void *object);
 
-/* Lets time pass, up to sy__now(): frees what waited for a grace period that is over, and lets the policy do what it does
+/* Lets time pass up to now: frees what waited for a grace period that is over, and lets the policy do what it does
  * periodically. Two loads when nothing waits and the policy has no such work. A heap of threads does so by itself, now and then
  * when it is used. */
 void sy_heap_tick(struct sy_heap *heap);

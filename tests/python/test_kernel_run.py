@@ -183,7 +183,7 @@ def test_hardware_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
         (machine.Hardware(32 << 20), "um", "at least 64M"),
         (machine.Hardware(1 << 60), "um", "must be less than this machine's own, "),
         (machine.Hardware(accelerator="tcg"), "um", "a user-mode kernel has no accelerator"),
-        (machine.Hardware(accelerator="kvm"), "x86_64", "not open to this user, or of a processor that does not virtualise"),
+        (machine.Hardware(accelerator="kvm"), "x86_64", "closed to this user, or the processor does not virtualise"),
     ):
         with pytest.raises(UserError, match=complaint):
             hardware.check(arch)
@@ -401,7 +401,7 @@ def test_the_benchmark_becomes_records_and_tables(plan: run.Plan, tmp_path: Path
 
 def test_a_benchmark_that_is_not_whole_is_refused(plan: run.Plan) -> None:
     short = bench.plan(kinds.Spec("slub", plan.spec.kind, ("short",)), plan.kernel, plan.hardware, 10)
-    with pytest.raises(UserError, match="did not come to its end; its kernel's log has 16 figures"):
+    with pytest.raises(UserError, match="did not finish; its kernel's log has 16 figures"):
         bench.bench([short], 1, Progress(1))
     with pytest.raises(UserError, match="found no memory for cache order 8; give the guest more"):
         bench.figures("slub", "slabyard.bench: no memory for cache order 8\n")

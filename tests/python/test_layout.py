@@ -255,9 +255,9 @@ def test_other_mistakes_are_one_line(tmp_path: Path) -> None:
     assert "malloc shows nothing of its inside" in complaint(slabyard("layout", "--allocator", "malloc:system", path), 2)
     assert "cannot read" in complaint(slabyard("layout", "--allocator", "slub", str(tmp_path / "none.txt")), 2)
     assert "there is no folder" in complaint(slabyard("layout", "--allocator", "slub", path, "--svg", str(tmp_path / "none" / "a.svg")), 2)
-    assert "written over what is read" in complaint(slabyard("layout", "--allocator", "slub", path, "--svg", path), 2)
+    assert "is also read" in complaint(slabyard("layout", "--allocator", "slub", path, "--svg", path), 2)
     binary = tmp_path / "binary"
     binary.write_bytes(b"kmalloc a 10\0\n")
-    assert "is no script" in complaint(slabyard("layout", "--allocator", "slub", str(binary)), 2)
+    assert "is not a script" in complaint(slabyard("layout", "--allocator", "slub", str(binary)), 2)
     wrong = slabyard("layout", "--allocator", "slub", "-", input="free z\n")
     assert wrong.returncode == 2 and complaint(wrong, 2).startswith("slabyard: standard input, line 1: ")

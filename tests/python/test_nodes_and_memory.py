@@ -76,7 +76,7 @@ def test_nodes_in_text(nodes: Path) -> None:
     one = slabyard("replay", nodes, "--allocator", "slub").stdout
     two = slabyard("replay", nodes, "--allocator", "slub", "--nodes", "2").stdout
     assert "1 node," in one and "node that" not in one
-    assert "2 nodes," in two and "allocated on another node than that" in two
+    assert "2 nodes," in two and "allocated on another node" in two
     assert max(map(len, two.splitlines())) <= 80
 
 
@@ -131,7 +131,7 @@ def test_a_working_set_goes_when_a_request_would_fail(short: Path) -> None:
     free = exact(short, "bonwick:working_set_seconds=0", memory=16 << 20)
     assert free["reclaimed_pages"] > 1900 and free["reclaim_urgent_askings"] == 0 and free["reclaim_wait_events"] == 0
     text = slabyard("replay", short, "--allocator", "bonwick", "--memory", "16M").stdout
-    assert "pages given back then, urgently" in text and "requests that this kept from failing" in text
+    assert "pages given back then, urgently" in text and "requests that this rescued" in text
     assert "asked back" not in slabyard("replay", short, "--allocator", "bonwick").stdout
 
 

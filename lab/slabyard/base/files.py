@@ -63,9 +63,9 @@ def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path] = ()) -
     for at, path in enumerate(given):
         _check_writable(path)
         if any(same_file(path, other) for other in inputs):
-            raise UserError(f"{path}: would be written over what is read; name another file")
+            raise UserError(f"{path}: is also read; name another file for the output")
         if any(same_file(path, other) for other in given[:at]):
-            raise UserError(f"{path}: is to be two outputs at once; name two files")
+            raise UserError(f"{path}: named for two outputs; name two files")
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -103,7 +103,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             part.chmod(0o666 & ~umask)
             part.replace(target)
     except BrokenPipeError:
-        raise UserError(f"{path}: nobody reads it any more") from None
+        raise UserError(f"{path}: the reader has closed it") from None
     except OSError as error:
         raise UserError(describe_os_error(error, path)) from error
     finally:

@@ -61,7 +61,7 @@ def figures(spec: str, log: str) -> dict[str, float]:
     if missing := _MISSING.search(log):
         raise UserError(f"the benchmark on {spec} found {missing[1]}; give the guest more with --memory")
     if not _DONE.search(log):
-        raise UserError(f"the benchmark on {spec} did not come to its end; its kernel's log has {len(_LINE.findall(log))} figures of it")
+        raise UserError(f"the benchmark on {spec} did not finish; its kernel's log has {len(_LINE.findall(log))} figures of it")
     found: dict[str, float] = {}
     for interface, pattern, size, median, low, high, allocation, _rounds in _LINE.findall(log):
         name = f"{interface}_{pattern}_{size}"

@@ -22,10 +22,10 @@ from . import run
 from .run import Plan
 
 LEGEND = (
-    "seconds: the workload's time, median and its 95% interval. peak, end: Slab of",
-    "meminfo, slabs and large allocations, the most seen, every 20 ms, and a second",
-    "after the workload. events: blocks taken of another migrate type while it ran",
-    "(mm_page_alloc_extfrag).",
+    "seconds: the workload's time, median with its 95% interval. peak, end: meminfo's",
+    "Slab (slabs and large allocations): the most seen, looking every 20 ms, and a",
+    "second after the workload. events: blocks taken from another migrate type while",
+    "it ran (mm_page_alloc_extfrag).",
 )
 
 

@@ -37,4 +37,4 @@ def check(wanted_text: str, result: str) -> None:
     refused = [line for line in wanted(wanted_text) if line not in lines | absent]
     if refused:
         more = f" and {len(refused) - 3} more options" if len(refused) > 3 else ""
-        raise UserError(f"the kernel source does not grant {', '.join(refused[:3])}{more}; the lab's kernels are Linux 6.1")
+        raise UserError(f"the kernel source refuses {', '.join(refused[:3])}{more}; the lab's kernels are Linux 6.1")

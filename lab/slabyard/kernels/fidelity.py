@@ -114,7 +114,7 @@ def _end(outcome: machine.Outcome) -> list[str]:
     """The figures of a log's last line: records, lost ones, pages of slabs, of large allocations, of metadata."""
     words = outcome.texts.get("calls", "").split()
     if words[:1] != ["end"] or len(words) < 6:
-        raise UserError("the kernel left no log of its calls; it is none on slabyard")
+        raise UserError("the kernel left no log of its calls; only kernels on slabyard do")
     return words[1:]
 
 

@@ -122,7 +122,7 @@ def parse(text: str) -> Spec:
     if kind is None:
         raise UserError(f"no kernel has the allocator {name or text!r}; there are {', '.join(KINDS)}")
     if colon and not rest:
-        raise UserError(f"{text}: nothing stands behind the colon; leave it out, or set a tunable")
+        raise UserError(f"{text}: no tunable behind the colon; set one, or leave the colon out")
     if kind.chooser:
         return Spec(text, kind, _choice(kind, rest))
     parameters = []
@@ -154,7 +154,7 @@ def _choice(kind: Kind, spec: str) -> tuple[str, ...]:
     if name not in policies:
         raise UserError(f"{kind.name}:{spec}: no policy is named {name!r}; there are {', '.join(policies)}")
     if " " in spec:
-        raise UserError(f"{kind.name}:{spec}: no space can stand in what a kernel is told at boot")
+        raise UserError(f"{kind.name}:{spec}: a kernel's boot parameter cannot have a space")
     check_spec(spec)
     return (kind.chooser + spec,)
 

@@ -71,7 +71,7 @@ class Hardware:
             raise UserError(f"--memory must be less than this machine's own, {there >> 20}M")
         if self.accelerator == "kvm" and not kvm():
             raise UserError(
-                "--accelerator kvm: /dev/kvm is not there, not open to this user, or of a processor that does not virtualise; "
+                "--accelerator kvm: /dev/kvm is missing, closed to this user, or the processor does not virtualise; "
                 "without --accelerator, or with tcg, QEMU emulates in software",
                 MISSING,
             )

@@ -86,7 +86,7 @@ def _check_version(tree: Path, named: Path) -> None:
     version = tree_version(tree)
     if version is None or version[:2] != VERSION:
         what = "no kernel source" if version is None else f"Linux {version[0]}.{version[1]}"
-        raise UserError(f"{named}: is {what}; the lab's kernels are Linux 6.1, the last with SLAB, SLUB and SLOB that is still cared for")
+        raise UserError(f"{named}: is {what}; the lab's kernels are Linux 6.1, the last maintained one with SLAB, SLUB and SLOB")
 
 
 @functools.cache

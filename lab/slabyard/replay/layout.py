@@ -74,7 +74,7 @@ def _read(script: Path) -> tuple[str, bytes]:
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror}") from None
     if len(text) > MOST_BYTES or b"\0" in text:
-        raise UserError(f"{name} is no script of allocations; see slabyard layout --help")
+        raise UserError(f"{name} is not a script of allocations; see slabyard layout --help")
     return name, text
 
 

@@ -17,13 +17,12 @@ from ..results.records import Record
 from ..trace.file import events_lost
 
 LEGEND = (
-    "ns/op: median time of one allocation or free, and the 95% interval of the",
-    "median. p99: 99 of 100 operations are no slower. peak, end: held by slabs and",
-    "large allocations. waste: share of the memory held at the peak that nobody",
-    "asked for. events: blocks taken of another migrate type",
-    "(mm_page_alloc_extfrag). Memory and events are deterministic and have no",
-    "interval. recorded: the kernel that the trace was taken on, from the trace",
-    "alone; not ranked.",
+    "ns/op: median time of one allocation or free, with its 95% interval. p99: 99 of",
+    "100 operations take no longer. peak, end: memory held by slabs and large",
+    "allocations. waste: share of the memory held at the peak that nobody asked for.",
+    "events: blocks taken from another migrate type (mm_page_alloc_extfrag). Memory",
+    "and events are exact, so they have no interval. recorded: the kernel that the",
+    "trace was taken on; not ranked.",
 )
 
 

@@ -200,11 +200,11 @@ def comparison_columns(workload: Workload) -> dict[str, list[Column]]:
             Column("mean", "Mean over trace time", memory(workload, "held_pages_mean")),
             Column("end", "At the end", memory(workload, "held_pages_end")),
         ],
-        "Total frag. (%)": [
+        "Waste (%)": [
             Column("peak", "1 - requested/consumed (Bonwick 1994) at the peak", share("total_fragmentation_peak")),
             Column("end", "1 - requested/consumed (Bonwick 1994) at the end", share("total_fragmentation_end")),
         ],
-        "Waste at end (%)": [
+        "In slabs at end (%)": [
             Column("internal", "1 - requested/given to live objects", share("internal_fragmentation_end")),
             Column("unused", "Free bytes in slab pages (Kyritsis et al.)", share("unused_ratio_end")),
         ],

@@ -12,7 +12,7 @@ allocator is better than another only where its interval lies wholly below the o
 allocators that are better. Overlap is not transitive: two allocators that overlap have different ranks where a third is better than one of
 them alone. An allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
 
-The sentence names a winner only where rank 1 is held by one allocator alone, names all where several tie for it, and gives the
+The sentence names a winner only where rank 1 is held by one allocator alone, says that they tie where several share it, and gives the
 factor to the worst allocator, since that is what tells whether the choice matters at all.
 """
 

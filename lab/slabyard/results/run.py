@@ -95,7 +95,7 @@ def _whole_reports(text: str) -> list[Report]:
             reports.append(json.loads(line))
     if len(reports) < len(lines):
         cut = f"{len(lines) - len(reports)} of {len(lines)} reports are cut off"
-        note(f"{cut}, for want of room in {tempfile.gettempdir()}; have TMPDIR name another folder")
+        note(f"{cut}, for lack of room in {tempfile.gettempdir()}; have TMPDIR name another folder")
     return reports
 
 
