@@ -24,7 +24,7 @@ import re
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fidelity_curve import Curves, deviation, draw
+from slabyard.base.errors import UserError
+from slabyard.base.table import Cell, between, document
 from slabyard.capture import importer, linux_caches
 from slabyard.replay.workload import Options, Workload
 from slabyard.trace import snapshots
@@ -181,12 +183,6 @@ def mark(source: Path, target: Path) -> None:
 # ---- Tables ----------------------------------------------------------------------------------------------------------------
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; numbers get thousands separators."""
-    lines = [heads, ["---"] * len(heads), *([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
 def percent(found: int, wanted: int, whole: int) -> str:
     """A difference as a share of the whole."""
     return f"{100 * (found - wanted) / whole:+.1f}%"
@@ -199,16 +195,16 @@ def totals(boots: Sequence[Boot]) -> str:
         cells = [cell for a, b in zip(real, replay, strict=True) for cell in (a, b, percent(b, a, real[1]))]
         rows.append([boot.allocator, boot.workload, *cells])
     heads = [head for where in ("snapshot", "peak", "end") for head in (f"at {where}", "replay", "off by")]
-    return markdown(["allocator", "workload", *heads], rows)
+    return document(["allocator", "workload", *heads], rows)
 
 
 def deviations(boots: Sequence[Boot]) -> str:
-    rows = []
+    rows: list[list[Cell]] = []
     for boot in boots:
         worst = deviation(boot.curves())
         link = "[{0}](fidelity/{0})".format(f"{boot.allocator}-{boot.workload}.svg")
         rows.append([boot.allocator, boot.workload, f"{worst.kib:+,} KiB", f"{100 * worst.share:+.1f}%", worst.event, link])
-    return markdown(["allocator", "workload", "largest deviation", "of the kernel's peak", "after event", "curves"], rows)
+    return document(["allocator", "workload", "largest deviation", "of the kernel's peak", "after event", "curves"], rows)
 
 
 def older(boots: Sequence[Boot]) -> str:
@@ -218,7 +214,7 @@ def older(boots: Sequence[Boot]) -> str:
             held, slab = PAGE_KIB * (point["slab_pages"] + point["large_pages"]), point["recorded_slab_kb"]
             when = "before" if point["name"] == SNAPSHOT else "after"
             rows.append([boot.allocator, boot.workload, when, slab, held, percent(held, slab, slab)])
-    return markdown(["allocator", "workload", "at", "`Slab:` of meminfo", "replay", "difference"], rows)
+    return document(["allocator", "workload", "at", "`Slab:` of meminfo", "replay", "difference"], rows)
 
 
 def traffic(boots: Sequence[Boot]) -> str:
@@ -233,7 +229,7 @@ def traffic(boots: Sequence[Boot]) -> str:
         counted = _vmstat(boot, "pgalloc_normal")
         rows.append([boot.allocator, boot.workload, real_taken, taken, real_returned, returned, counted, every, every - real_taken + taken])
     heads = ["taken: kernel", "replay", "given back: kernel", "replay", "by all: vmstat", "trace", "replay"]
-    return markdown(["allocator", "workload", *heads], rows)
+    return document(["allocator", "workload", *heads], rows)
 
 
 def all_pages(path: Path) -> int:
@@ -274,7 +270,7 @@ def pages_by_cache(boot: Boot) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def cache_summary(boots: Sequence[Boot]) -> str:
-    rows = []
+    rows: list[list[Cell]] = []
     for boot in boots:
         real, replay = pages_by_cache(boot)
         names = sorted(name for name in set(real) | set(replay) if real.get(name) or replay.get(name))
@@ -282,7 +278,7 @@ def cache_summary(boots: Sequence[Boot]) -> str:
         apart = sum(abs(real.get(name, 0) - replay.get(name, 0)) for name in names)
         rows.append([boot.allocator, boot.workload, len(names), equal, sum(real.values()), sum(replay.values()), apart])
     heads = ["caches with slabs", "of these equal", "pages: slabinfo", "replay", "sum of the differences"]
-    return markdown(["allocator", "workload", *heads], rows)
+    return document(["allocator", "workload", *heads], rows)
 
 
 def cache_rows(allocator: str) -> Callable[[Sequence[Boot]], str]:
@@ -299,7 +295,7 @@ def cache_rows(allocator: str) -> Callable[[Sequence[Boot]], str]:
             return sum(abs(real.get(name, 0) - replay.get(name, 0)) for real, replay in found)
 
         heads = [f"{workload}: {what}" for workload in WORKLOADS for what in ("slabinfo", "replay")]
-        return markdown(["cache", *heads], ([f"`{name}`", *cells(name)] for name in sorted(names, key=lambda name: (-apart(name), name))))
+        return document(["cache", *heads], ([f"`{name}`", *cells(name)] for name in sorted(names, key=lambda name: (-apart(name), name))))
 
     return table
 
@@ -369,7 +365,7 @@ def geometry_rows(allocator: str) -> Callable[[Sequence[Boot]], str]:
         groups: dict[Geometry, list[str]] = {}
         for name, geometry in real.items():
             groups.setdefault(geometry, []).append(name)
-        rows: list[list[object]] = []
+        rows: list[list[Cell]] = []
         for geometry, names in sorted(groups.items()):
             equal = sum(replay.get(name) == geometry for name in names)
             tunables = [" / ".join(map(str, geometry[3:]))] if allocator == "slab" else []
@@ -379,7 +375,7 @@ def geometry_rows(allocator: str) -> Callable[[Sequence[Boot]], str]:
         equal = sum(replay.get(name) == geometry for name, geometry in real.items())
         tunables = ["limit / batchcount / shared"] if allocator == "slab" else []
         heads = ["objsize", "objperslab", "pagesperslab", *tunables, "equal", "caches"]
-        return f"{equal} of {len(real)} caches are equal.\n\n" + markdown(heads, rows)
+        return f"{equal} of {len(real)} caches are equal.\n\n" + document(heads, rows)
 
     return table
 
@@ -406,7 +402,7 @@ def waste(boots: Sequence[Boot]) -> str:
         later = (exact["total_fragmentation_peak"], exact["total_fragmentation_end"], asked)
         rows.append([f"`{allocator}`", at_boot, share(booted), after, *map(share, later)])
     heads = ["after boot: paper", "replay", "after a spike: paper", "at the peak", "after it", "after it, memory asked back"]
-    return markdown(["allocator", *heads], rows)
+    return document(["allocator", *heads], rows)
 
 
 def four_of_linux(boots: Sequence[Boot]) -> str:
@@ -417,7 +413,7 @@ def four_of_linux(boots: Sequence[Boot]) -> str:
         held = [boot.under(allocator) for allocator in FERREIRA]
         rows.append([workload, *(PAGE_KIB * exact[point] for point in ("held_pages_peak", "held_pages_end") for exact in held)])
     heads = [f"{where}: {allocator}" if allocator == FERREIRA[0] else allocator for where in ("peak", "end") for allocator in FERREIRA]
-    return markdown(["workload", *heads], rows)
+    return document(["workload", *heads], rows)
 
 
 # ---- The whole -------------------------------------------------------------------------------------------------------------
@@ -447,12 +443,8 @@ def filled(text: str, made: Sequence[Boot]) -> str:
     """The document with its tables made again."""
     with_slabinfo = [boot for boot in made if boot.allocator in WITH_SLABINFO]
     for name, table in TABLES.items():
-        begin, end = f"<!-- {name}: made by make fidelity -->\n", f"<!-- end of {name} -->"
-        head, found, rest = text.partition(begin)
-        _, closed, tail = rest.partition(end)
-        if not (found and closed):
-            raise SystemExit(f"{DOCUMENT}: has no place for the table {name}; put the lines {begin.strip()} and {end} there")
-        text = f"{head}{begin}\n{table(made if name in OF_ALL else with_slabinfo)}\n{end}{tail}"
+        body = f"\n{table(made if name in OF_ALL else with_slabinfo)}\n"
+        text = between(text, f"<!-- {name}: made by make fidelity -->", f"<!-- end of {name} -->", body)
     return text
 
 
@@ -477,4 +469,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except UserError as error:
+        sys.exit(f"fidelity: {error.message}")

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from slabyard.base import svg
-from slabyard.base.svg import Markup, Value, element
+from slabyard.base.svg import Value, element
 
 WIDTH, LEFT, RIGHT = 760, 62, 18
 TOP, UPPER, GAP, LOWER, BOTTOM = 58, 210, 26, 70, 42

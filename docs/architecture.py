@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from slabyard.base.svg import Markup, element, picture
+from markupsafe import Markup
+
+from slabyard.base.svg import element, picture
 
 FILE = Path(__file__).resolve().parent / "architecture.svg"
 WIDTH, LEFT, GAP = 1000, 150, 8  # pixels: of the picture, of the layers' names, between boxes

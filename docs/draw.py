@@ -20,6 +20,8 @@ from pathlib import Path
 
 import architecture
 
+from slabyard.base.table import Cell, document
+
 FOLDER = Path(__file__).resolve().parent / "allocators"
 TRACES = FOLDER.parent.parent / "traces"
 BLOCK = re.compile(r"^<!-- (layout|memory) ([^\n]+?) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
@@ -45,17 +47,15 @@ def layout(words: str) -> str:
 def memory(words: str) -> str:
     """Peak and end of each allocator on each trace, in KiB: deterministic figures alone."""
     traces = words.split()
-    head = f"| allocator | {' | '.join(f'{trace}: peak KiB | end KiB' for trace in traces)} |"
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, list[Cell]] = {}
     for trace in traces:
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             slabyard("compare", str(TRACES / f"{trace}.parquet"), "--allocators", ALLOCATORS, "--runs", "1", "--export-json", file.name)
             for record in json.loads(Path(file.name).read_text()):
-                exact = record["exact"]
-                pages = [exact["held_pages_peak"], exact["held_pages_end"]]
-                rows.setdefault(record["run"]["allocator"], []).extend(f"{count * PAGE // 1024:,}" for count in pages)
-    lines = [f"| `{name}` | {' | '.join(cells)} |" for name, cells in rows.items()]
-    return "\n".join([head, "| --- |" + " ---: |" * (2 * len(traces)), *lines])
+                pages = [record["exact"][name] for name in ("held_pages_peak", "held_pages_end")]
+                rows.setdefault(record["run"]["allocator"], []).extend(count * PAGE // 1024 for count in pages)
+    heads = [f"{trace}: peak KiB" if first else "end KiB" for trace in traces for first in (True, False)]
+    return document(["allocator", *heads], [[f"`{name}`", *cells] for name, cells in rows.items()])
 
 
 MAKERS = {"layout": layout, "memory": memory}

@@ -42,12 +42,12 @@ PACKAGED = {
     "mimalloc-deb": ("libmimalloc.so.2", "libmimalloc2.0"),
 }
 CRATES = {"mimalloc": "libmimalloc-sys", "snmalloc": "snmalloc-sys", "rpmalloc": "rpmalloc-sys"}
-PEERS = ("glibc", *PACKAGED, *CRATES)
 
 
 def find(work: Path, ours: Path | None, specs: list[str]) -> list[Allocator]:
     """Every allocator that there could be, those that are missing included. `work`: a folder for what is built."""
-    found = [_glibc()]
+    glibc = _in_folders(ctypes.util.find_library("c") or "libc.so.6")
+    found = [Allocator("glibc", glibc, platform.libc_ver()[1], "this needs a system with glibc")]
     found += [_packaged(name, *of) for name, of in PACKAGED.items()]
     found += _crates(work)
     hint = "build it: make bench-malloc does, or name it with --ours PATH"
@@ -55,11 +55,6 @@ def find(work: Path, ours: Path | None, specs: list[str]) -> list[Allocator]:
         library = ours if ours is not None and ours.is_file() else None
         found.append(Allocator(f"slabyard:{spec}", library, "this tree", hint, {"SLABYARD": spec}))
     return found
-
-
-def _glibc() -> Allocator:
-    name = ctypes.util.find_library("c") or "libc.so.6"
-    return Allocator("glibc", _in_folders(name), platform.libc_ver()[1], "this needs a system with glibc")
 
 
 def _in_folders(name: str) -> Path | None:
@@ -114,9 +109,9 @@ def _built(name: str, vendor: Path) -> Allocator:
     library = vendor.parent / f"lib{name}.so"
     if source is None:
         return Allocator(name, None, "", f"crate {CRATES[name]} is not in {vendor}; remove that folder to have it fetched again")
-    version = _BUILDERS[name][1](source)
+    version = _mimalloc_version(source) if name == "mimalloc" else source.name.rpartition("sys-")[2]
     if not library.is_file():
-        done = _BUILDERS[name][0](source, library)
+        done = _BUILDERS[name](source, library)
         if done.returncode or not library.is_file():
             return Allocator(name, None, version, f"does not compile here: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
     return Allocator(name, library, version)
@@ -159,12 +154,4 @@ def _build_rpmalloc(source: Path, library: Path) -> subprocess.CompletedProcess[
     )  # fmt: skip
 
 
-def _crate_version(source: Path) -> str:
-    return source.name.rpartition("sys-")[2]
-
-
-_BUILDERS = {
-    "mimalloc": (_build_mimalloc, _mimalloc_version),
-    "snmalloc": (_build_snmalloc, _crate_version),
-    "rpmalloc": (_build_rpmalloc, _crate_version),
-}
+_BUILDERS = {"mimalloc": _build_mimalloc, "snmalloc": _build_snmalloc, "rpmalloc": _build_rpmalloc}

@@ -21,6 +21,7 @@ from allocators import ROOT, find
 
 from slabyard.base.errors import UserError
 from slabyard.base.files import describe_os_error, whole_file
+from slabyard.base.table import between, document
 
 BUILD = ROOT / "build" / "bench" / "c"
 DOCUMENT = ROOT / "docs" / "cost.md"
@@ -104,63 +105,49 @@ def spent(kind: str, policy: str) -> defaultdict[str, float]:
     return parts
 
 
-def spent_table() -> list[str]:
+def spent_table() -> str:
     """What the pairs of policies_table are spent on."""
-    lines = ["| pair | instructions | " + " | ".join(PARTS) + " |", "| --- |" + " ---: |" * (len(PARTS) + 1)]
+    rows = []
     for policy in POLICIES:
         for kind, (_, function) in INTERFACES.items():
             parts = spent(kind, policy)
-            cells = [f"{parts[part]:.0f}" if parts[part] else "" for part in PARTS]
-            lines.append(f"| {policy}: {function} | {sum(parts.values()):.0f} | " + " | ".join(cells) + " |")
-    return lines
+            figures = (f"{parts[part]:.0f}" if parts[part] else "" for part in PARTS)
+            rows.append([f"{policy}: {function}", f"{sum(parts.values()):.0f}", *figures])
+    return document(["pair", "instructions", *PARTS], rows)
 
 
-def policies_table() -> list[str]:
+def policies_table() -> str:
     """Hot pairs of every policy by each of the three interfaces."""
-    lines = ["| policy | kmem_cache_alloc + kmem_cache_free | kmalloc + kfree | malloc + free |", "| --- | ---: | ---: | ---: |"]
-    for policy in POLICIES:
-        cells = [cell(count(kind, library, policy)) for kind, (library, _) in INTERFACES.items()]
-        lines.append(f"| {policy} | " + " | ".join(cells) + " |")
-    return lines
+    heads = ["policy", "kmem_cache_alloc + kmem_cache_free", "kmalloc + kfree", "malloc + free"]
+    rows = [[policy, *(cell(count(kind, library, policy)) for kind, (library, _) in INTERFACES.items())] for policy in POLICIES]
+    return document(heads, rows)
 
 
-def fills_table() -> list[str]:
+def fills_table() -> str:
     """Means over all objects of a fill and drain."""
-    lines = ["| policy | freed in order | in reverse | shuffled |", "| --- | ---: | ---: | ---: |"]
-    for policy in POLICIES[:5]:
-        cells = [cell(count("kmem", KERNEL, policy, "--fill", str(OBJECTS), "--order", order)) for order in ORDERS]
-        lines.append(f"| {policy} | " + " | ".join(cells) + " |")
-    return lines
+    rows = [
+        [policy, *(cell(count("kmem", KERNEL, policy, "--fill", str(OBJECTS), "--order", order)) for order in ORDERS)]
+        for policy in POLICIES[:5]
+    ]
+    return document(["policy", "freed in order", "in reverse", "shuffled"], rows)
 
 
-def peers_table() -> list[str]:
+def peers_table() -> str:
     """malloc + free of every library that this machine has."""
-    lines = ["| malloc | malloc + free |", "| --- | ---: |"]
-    for allocator in find(ROOT / "build" / "bench" / "malloc", None, []):
-        if allocator.library is not None:
-            title = f"{allocator.name} {allocator.version}".strip()
-            lines.append(f"| {title} | {cell(count('malloc', allocator.library))} |")
-    return lines
+    found = [one for one in find(ROOT / "build" / "bench" / "malloc", None, []) if one.library is not None]
+    rows = [[f"{one.name} {one.version}".strip(), cell(count("malloc", one.library))] for one in found]
+    return document(["malloc", "malloc + free"], rows)
 
 
-def calls_table() -> list[str]:
+def calls_table() -> str:
     """Calls that are no hot pair: each object's in place, and what another thread allocated."""
-    lines = ["| call | policy | instructions |", "| --- | --- | ---: |"]
+    rows = []
     for policy in POLICIES[:2]:
-        resized = count("resize", MALLOC, policy)
-        lines.append(f"| `realloc` in place, then `malloc_usable_size` | {policy} | {cell(resized)} |")
+        rows.append(["`realloc` in place, then `malloc_usable_size`", policy, cell(count("resize", MALLOC, policy))])
         for order, words in (("in", "in order"), ("shuffled", "shuffled")):
             found = count("malloc", MALLOC, policy, "--fill", str(OBJECTS), "--foreign", "--order", order)
-            lines.append(f"| `free` by another thread, {words} | {policy} | {'-' if found is None else f'{found.free:.0f}'} |")
-    return lines
-
-
-def replace(text: str, marker: str, lines: list[str]) -> str:
-    """The text with these lines between the marker's two comments."""
-    pattern = re.compile(rf"(<!-- {marker} -->\n).*?(<!-- end of {marker} -->)", re.DOTALL)
-    if not pattern.search(text):
-        sys.exit(f"cost: {DOCUMENT} has no place for {marker}: <!-- {marker} --> and <!-- end of {marker} -->")
-    return pattern.sub(lambda found: found.group(1) + "\n".join(lines) + "\n" + found.group(2), text)
+            rows.append([f"`free` by another thread, {words}", policy, "-" if found is None else f"{found.free:.0f}"])
+    return document(["call", "policy", "instructions"], rows)
 
 
 def main() -> None:
@@ -169,9 +156,9 @@ def main() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     tables = {"policies": policies_table, "spent": spent_table, "fills": fills_table, "calls": calls_table, "peers": peers_table}
     for marker, table in tables.items():
-        lines = table()
-        print("\n".join(lines), end="\n\n")
-        text = replace(text, marker, lines)
+        body = table()
+        print(body, end="\n\n")
+        text = between(text, f"<!-- {marker} -->", f"<!-- end of {marker} -->", body)
     with whole_file(DOCUMENT) as part:
         part.write_text(text, encoding="utf-8")
 

@@ -156,29 +156,16 @@ def programs(inputs: Path, generator: str) -> list[Program]:
     redis = Program(
         "redis", "a server under its own benchmark", ("redis-server",), "redis-server", "redis-server redis-tools", drive=drive_redis
     )
+    objects, text = (python, str(SCRIPTS / "objects.py")), ("perl", str(SCRIPTS / "text.pl"))
     query, digits = SCRIPTS / "query.sql", SCRIPTS / "digits.bc"
     found = [
         redis,
         Program("sqlite", "tables, indexes, queries in memory", ("sqlite3", ":memory:"), "sqlite3", "sqlite3", stdin=query),
         Program("cc", "compiles generated C, -O2", ("gcc", "-O2", "-S", "-x", "c", str(inputs / "unit.c"), "-o", "-"), "gcc", "gcc"),
         Program("c++", "compiles a program of templates", cxx, "g++", "g++"),
-        Program(
-            "python",
-            "json, ast, dictionaries; PYTHONMALLOC=malloc",
-            (python, str(SCRIPTS / "objects.py")),
-            python,
-            "python3",
-            environment=as_malloc,
-        ),
+        Program("python", "json, ast, dictionaries; PYTHONMALLOC=malloc", objects, python, "python3", environment=as_malloc),
         Program("git", "the history of a repository, with patches", git, "git", "git"),
-        Program(
-            "perl",
-            "hashes, splitting, substitution",
-            ("perl", str(SCRIPTS / "text.pl")),
-            "perl",
-            "perl",
-            environment={"PERL_HASH_SEED": "0"},
-        ),
+        Program("perl", "hashes, splitting, substitution", text, "perl", "perl", environment={"PERL_HASH_SEED": "0"}),
         Program("ghostscript", "renders curves and text", gs, "gs", "ghostscript"),
         Program("lua", "binary trees", ("lua5.4", str(SCRIPTS / "trees.lua")), "lua5.4", "lua5.4"),
         Program("awk", "counts words in arrays", ("gawk", "-f", str(SCRIPTS / "words.awk"), str(inputs / "words.txt")), "gawk", "gawk"),

@@ -35,6 +35,7 @@ from programs import Program
 
 from slabyard.base.errors import UserError
 from slabyard.base.files import describe_os_error, whole_file
+from slabyard.base.table import Cell, Table, render
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -68,7 +69,8 @@ class Bench:
 
             def launch(command: Any, more: dict[str, str], stdin: Path | None, out: Path) -> subprocess.Popen[bytes]:
                 preload = f"{allocator.library}:{self.witness}" if verify else str(allocator.library)
-                environment = {**_clean_environment(), **allocator.environment, **program.environment, **more}
+                kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+                environment = {**kept, "LC_ALL": "C.UTF-8", **allocator.environment, **program.environment, **more}
                 if verify:
                     environment["BENCH_WITNESS"] = str(witness)
                 with (stdin or Path(os.devnull)).open("rb") as source, out.open("wb") as sink:
@@ -80,7 +82,8 @@ class Bench:
             found = self._drive(program, launch, folder, output)
             measured = json.loads(result.read_text()) if result.exists() else {"status": -1, "signal": 0}
             if measured["status"] != 0:
-                raise Failed(f"{_how(measured)}: {_last_line(output if output.exists() else folder / 'redis.out')}")
+                how = f"ended by signal {measured['signal']}" if measured["signal"] else f"ended with status {measured['status']}"
+                raise Failed(f"{how}: {_last_line(output if output.exists() else folder / 'redis.out')}")
             if verify:
                 _check_witness(witness, allocator, program)
             return {**measured, **found}
@@ -106,21 +109,12 @@ class Bench:
         return {"output": hashlib.sha256(output.read_bytes()).hexdigest()}
 
 
-def _clean_environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    return {**kept, "LC_ALL": "C.UTF-8"}
-
-
 def _generator_figures(output: Path) -> dict[str, Any]:
     """A generator times its work itself: what it prepares is not the allocator's."""
     try:
         return {"seconds": json.loads(output.read_text())["seconds"], "output": ""}
     except (ValueError, KeyError):
         return {"output": ""}
-
-
-def _how(measured: dict[str, Any]) -> str:
-    return f"ended by signal {measured['signal']}" if measured["signal"] else f"ended with status {measured['status']}"
 
 
 def _last_line(path: Path) -> str:
@@ -218,11 +212,6 @@ def _usage(message: str) -> int:
     return USAGE
 
 
-def _missing(chosen: list[Program], among: list[Allocator]) -> list[str]:
-    lines = [f"{program.name}: {program.needs} is missing; {_how_to_get(program)}" for program in chosen if program.missing()]
-    return lines + [f"{one.name} is missing; {one.hint}" for one in among if one.library is None]
-
-
 def _how_to_get(program: Program) -> str:
     return f"Debian: apt install {program.package}" if program.package else "make bench-malloc builds it, or name it with --generator PATH"
 
@@ -244,7 +233,8 @@ def main() -> int:
     known = {program.name: program for program in programs.programs(options.work / "inputs", str(generator.resolve()))}
     peers = {one.name: one for one in allocators.find(options.work, ours.resolve(), options.specs.split(";"))}
     chosen, among = _choose(options.programs, known, "program"), _choose(options.allocators, peers, "allocator")
-    missing = _missing(chosen, among)
+    missing = [f"{program.name}: {program.needs} is missing; {_how_to_get(program)}" for program in chosen if program.missing()]
+    missing += [f"{one.name} is missing; {one.hint}" for one in among if one.library is None]
     if options.list:
         return _list(chosen, among)
     for line in missing:
@@ -274,10 +264,12 @@ def _tell(found: dict[str, Any], options: argparse.Namespace) -> int:
 
 
 def _list(chosen: list[Program], among: list[Allocator]) -> int:
-    for program in chosen:
-        print(f"{program.name:12} {program.what}" + (f"  [missing: {program.needs}; {_how_to_get(program)}]" if program.missing() else ""))
-    for one in among:
-        print(f"{one.name:12} {one.version}" + (f"  [missing: {one.hint}]" if one.library is None else f"  {one.library}"))
+    rows: list[list[Cell]] = [
+        [one.name, one.what, f"missing: {one.needs}; {_how_to_get(one)}" if one.missing() else one.needs] for one in chosen
+    ]
+    peers: list[list[Cell]] = [[one.name, one.version, str(one.library or f"missing: {one.hint}")] for one in among]
+    heads = ["program", "what it does", "needs"], ["allocator", "version", "library"]
+    print(render([Table("", heads[0], rows, whole=True), Table("", heads[1], peers, whole=True)], "text"), end="")
     return DONE
 
 

@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 
 from slabyard.base.errors import UserError
 from slabyard.base.files import whole_file
+from slabyard.base.table import Cell, Figure, Table, between, document, render
 from slabyard.results import measures, records
 
 BEGIN, END = "<!-- bench-malloc begins -->", "<!-- bench-malloc ends -->"
+NO_FIGURE = ("failed", "-")
 LOSS = 1.10  # times the best peer
 
 
@@ -133,17 +135,14 @@ def _grid(found: dict[str, Any], key: str) -> tuple[list[str], list[list[str]]]:
     for program, by in ratios(found, key).items():
         cells = [f"{by[name]:.2f}" if name in by else "failed" for name in names]
         if names[0] in by:
-            cells[0] = _figure(statistics.median(_values(found, program, names[0], key)), key)
+            median = statistics.median(_values(found, program, names[0], key))
+            cells[0] = f"{median / 1024:.1f} MiB" if key == "peak_kb" else f"{median:.2f} s"
         rows.append([program, *cells])
     means = geometric_means(found, key)
     ranks = {name: 1 + sum(other < value - 1e-9 for other in means.values()) for name, value in means.items()}
     rows.append(["geom. mean", *(f"{means[name]:.3f}" if name in means else "-" for name in names)])
     rows.append(["rank", *(str(ranks.get(name, "-")) for name in names)])
     return ["program", *names], rows
-
-
-def _figure(value: float, key: str) -> str:
-    return f"{value / 1024:.1f} MiB" if key == "peak_kb" else f"{value:.2f} s"
 
 
 def _spread(found: dict[str, Any], key: str) -> list[list[str]]:
@@ -172,26 +171,16 @@ def _titles(found: dict[str, Any], clock: str) -> list[tuple[str, str]]:
     ]
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
-    return lines
-
-
 def text(found: dict[str, Any], clock: str) -> str:
     """For the terminal."""
-    parts = []
+    parts: list[Table] = []
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
         behind = [f"  {line}" for line in _told(found, key, "")]
-        lines = [title, "", *_aligned([columns, *rows])]
-        parts.append("\n".join(lines + (["", f"More than {LOSS:.2f} times the best peer:", *behind] if behind else [])))
-    if found["faults"]:
-        parts.append("\n".join(f"FAILED: {fault}" for fault in found["faults"]))
-    return "\n\n".join(parts)
+        notes = [f"More than {LOSS:.2f} times the best peer:", *behind] if behind else []
+        cells: list[list[Cell]] = [[Figure(None, cell) if cell in NO_FIGURE else cell for cell in row] for row in rows]
+        parts.append(Table(title, columns, cells, notes, whole=True))
+    return render(parts, "text") + "".join(f"\nFAILED: {fault}" for fault in found["faults"])
 
 
 def _rounds(found: dict[str, Any]) -> str:
@@ -199,11 +188,6 @@ def _rounds(found: dict[str, Any]) -> str:
     counts = [max(map(len, by.values()), default=0) for by in found["samples"].values()]
     least, most = min(counts, default=0), max(counts, default=0)
     return str(most) if least == most else f"{least} to {most}"
-
-
-def _markdown_table(columns: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(columns) + " |", "| --- |" + " ---: |" * (len(columns) - 1)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def markdown(found: dict[str, Any], clock: str) -> str:
@@ -214,11 +198,11 @@ def markdown(found: dict[str, Any], clock: str) -> str:
     parts = [f"{hardware}; {_rounds(found)} counted rounds.\n{versions}."]
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
-        parts.append(f"### {title}\n\n{_markdown_table(columns, rows)}")
+        parts.append(f"### {title}\n\n{document(columns, rows)}")
         behind = [f"- {line}" for line in _told(found, key, "`")]
         if behind:
             parts.append(f"More than {LOSS:.2f} times the best peer:\n\n" + "\n".join(behind))
-        parts.append(f"Intervals, in percent of what stands above:\n\n{_markdown_table(columns, _spread(found, key))}")
+        parts.append(f"Intervals, in percent of what stands above:\n\n{document(columns, _spread(found, key))}")
     if found["faults"]:
         parts.append("Failed:\n\n" + "\n".join(f"- {fault}" for fault in found["faults"]))
     return "\n\n".join(parts)
@@ -227,7 +211,5 @@ def markdown(found: dict[str, Any], clock: str) -> str:
 def write_docs(path: Path, body: str) -> None:
     """Replaces what stands between the markers."""
     whole = path.read_text() if path.exists() else f"{BEGIN}\n{END}\n"
-    before, _, rest = whole.partition(BEGIN)
-    _, _, after = rest.partition(END)
     with whole_file(path) as part:
-        part.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{after}")
+        part.write_text(between(whole, BEGIN, END, f"\n{body}\n"))

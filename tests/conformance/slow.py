@@ -24,12 +24,13 @@ from pathlib import Path
 
 from binding import policies
 
+from slabyard.base.table import between, document
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
 DEFAULT_OPERATIONS = 10_000_000
 SHARES = {"plain": 1, "sanitized": 50, "aarch64-linux-gnu": 200, "arm-linux-gnueabihf": 200}
 CROSS_PACKAGES = "gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-arm64-cross libc6-dev-armhf-cross qemu-user"
-TEXT_COLUMNS = 1
 
 
 class Missing(RuntimeError):
@@ -88,26 +89,11 @@ def soak(command: list[str]) -> tuple[list[str], str]:
     return [], again[1]
 
 
-def markdown(lines: list[str]) -> str:
-    """A table of aligned columns as Markdown, numbers with separators."""
-    rows = [line.split() for line in lines]
-    numbers = "".join(" ---: |" for _ in rows[0][TEXT_COLUMNS:])
-    text = [f"| {' | '.join(rows[0])} |", f"| --- |{numbers}"]
-    for row in rows[1:]:
-        cells = [cell if not cell.isdigit() else f"{int(cell):,}" for cell in row]
-        text.append(f"| {' | '.join(cells)} |")
-    return "\n".join(text)
-
-
 def record(name: str, lines: list[str]) -> None:
     """Puts the table of a build between its markers in the document."""
-    start, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    text = DOCUMENT.read_text()
-    before, _, rest = text.partition(start)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise RuntimeError(f"{DOCUMENT} has no place for {name}: {start} … {end}")
-    DOCUMENT.write_text(f"{before}{start}\n{markdown(lines)}\n{end}{after}")
+    columns, *rows = (line.split() for line in lines)
+    table = document(columns, [[int(cell) if cell.isdigit() else cell for cell in row] for row in rows])
+    DOCUMENT.write_text(between(DOCUMENT.read_text(), f"<!-- begin {name} -->", f"<!-- end {name} -->", table))
 
 
 def run_build(name: str, operations: int) -> bool:

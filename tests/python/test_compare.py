@@ -127,7 +127,7 @@ def test_the_table_and_its_sentence_have_one_unit(found: list[records.Record]) -
     for record in large:
         record["exact"]["held_pages_peak"] = 25_700
     table = comparison.tables(large)[0]
-    assert table.columns[4:6] == ["peak MiB", "end MiB"] and table.shown[0][4] == "100.39"
+    assert table.columns[4:6] == ["peak MiB", "end MiB"] and table.cells()[0][4] == "100.39"
     assert "100.39 MiB at the peak" in " ".join(table.notes)
 
 
@@ -144,11 +144,11 @@ def test_times_below_the_step_of_the_clock(found: list[records.Record]) -> None:
     record["timed"].update(
         clock_resolution_ns=10.01, latency_ns={"median": 0.0, "p99": 0.0, "p999": 40.0}, alloc_ns={"median": 0.0, "p99": 30.0}
     )
-    assert comparison.tables([record])[0].shown[0][3] == "<10"
+    assert comparison.tables([record])[0].cells()[0][3] == "<10"
     shown = {row[0]: row[1] for row in comparison.details(record, False)[0].cells()}
     assert shown["allocation, median"] == "<10" and shown["allocation, 99th percentile"] == "30"
     del record["timed"]["clock_resolution_ns"]
-    assert comparison.tables([record])[0].shown[0][3] == "0.0"
+    assert comparison.tables([record])[0].cells()[0][3] == "0.0"
 
 
 def test_free_blocks_of_a_large_machine_fit_the_page(found: list[records.Record]) -> None:

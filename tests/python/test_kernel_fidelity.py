@@ -19,8 +19,8 @@ from slabyard.base.table import render
 def replay_log(tmp_path: Path, lines: list[str], allocator: str = "slub", records: int | None = None, *more: str) -> Any:
     log = tmp_path / "log"
     log.write_text("".join(f"{line}\n" for line in lines))
-    argv = [programs.program("slabyard-replay"), "--kernel-log", str(log), "--records", str(len(lines) if records is None else records)]
-    return programs.run_json([*argv, "--allocator", allocator, *more])
+    records = len(lines) if records is None else records
+    return programs.run_json(programs.REPLAY, "--kernel-log", str(log), "--records", str(records), "--allocator", allocator, *more)
 
 
 OBJECTS = [f"{2000 + i} 0 alloc c0 {0x1000 + 64 * i:x} cc0 -1" for i in range(65)]

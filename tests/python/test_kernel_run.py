@@ -337,7 +337,7 @@ def test_a_comparison_has_one_unit_of_memory_in_table_and_sentence(
     plans = [run.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
     table = compare.tables(compare.compare(plans, 6, 0, Progress(12)))[0]
     assert table.columns[3] == f"peak {unit}" and table.columns[5] == f"end {unit}"
-    assert table.shown is not None and table.shown[0][3] == table.shown[0][5] == peak
+    assert table.cells()[0][3] == table.cells()[0][5] == peak
     assert f"{peak} {unit}" in " ".join(table.notes).replace("\n", " ")
 
 
@@ -478,7 +478,7 @@ def test_a_flame_graph_tells_of_trouble(
 
 
 def test_speedscope_has_every_sample() -> None:
-    made = json.loads(flame.speedscope_text(flame.collect(PERF.splitlines(), 11, 12), "x"))
+    made = json.loads(flame.speedscope(flame.collect(PERF.splitlines(), 11, 12), "x"))
     frames = [frame["name"] for frame in made["shared"]["frames"]]
     one = made["profiles"][0]
     assert sum(one["weights"]) == one["endValue"] == 3

@@ -14,7 +14,8 @@ import pytest
 
 import slabyard
 
-LAB = Path(__file__).parents[2] / "lab" / "slabyard"
+ROOT = Path(__file__).parents[2]
+LAB = ROOT / "lab" / "slabyard"
 FLOW = re.findall(r"^    (\w+) {2,}\S", slabyard.__doc__ or "", re.MULTILINE)
 MODULES = sorted(LAB.rglob("*.py"))
 
@@ -50,3 +51,13 @@ def test_files_are_short_and_say_what_they_are() -> None:
         text = path.read_text()
         assert text.startswith('"""'), path
         assert len(text.splitlines()) <= 700, path
+
+
+@pytest.mark.parametrize(
+    ("written", "maker"),
+    [(r"</?(?:html|body|table|t[dhr]|div|span|p|ul|li|svg|rect|path|text)[ />]", "svg.py"), (r"\| ?-{3}", "table.py")],
+)
+def test_markup_and_tables_have_one_maker(written: str, maker: str) -> None:
+    """HTML is of templates, pictures are drawn by base.svg, and Markdown tables are printed by base.table, in lab, bench and docs alike."""
+    others = [path for folder in ("lab", "bench", "docs") for path in (ROOT / folder).rglob("*.py") if path.name != maker]
+    assert [str(path) for path in others if re.search(written, path.read_text())] == []

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from slabyard.report import page as report
+from slabyard.base import html
 
 SIMULATIONS = {
     "normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -26,7 +26,7 @@ Vector = tuple[float, ...]
 
 def colours(theme: int) -> dict[str, Vector]:
     """The style sheet's colours as linear RGB; theme 0 is light, 1 dark."""
-    found = re.findall(r"--(\w+): light-dark\(#(\w{6}), #(\w{6})\)", report.template("report.css"))
+    found = re.findall(r"--(\w+): light-dark\(#(\w{6}), #(\w{6})\)", html.part("report.css"))
     return {name: tuple(linear(int(shades[theme][place : place + 2], 16) / 255) for place in (0, 2, 4)) for name, *shades in found}
 
 

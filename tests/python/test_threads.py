@@ -17,7 +17,6 @@ from handmade import complaint, slabyard
 
 from slabyard.base import programs
 from slabyard.report import concurrency
-from slabyard.results import threads
 from slabyard.base.table import render
 
 WORKLOADS = (
@@ -82,7 +81,7 @@ def places(process: int) -> list[str]:
 
 def test_pinned_threads_stay_each_on_one_processor_in_turn() -> None:
     words = ("--allocator", "slub", "--workload", "hot", "--threads", "3", "--operations", str(10**12), "--pin")
-    with subprocess.Popen([programs.program(threads.PROGRAM), *words], stdout=subprocess.DEVNULL) as child:
+    with subprocess.Popen([programs.program(programs.THREADS), *words], stdout=subprocess.DEVNULL) as child:
         try:
             free, end = places(os.getpid())[0], time.monotonic() + 60
             while (found := places(child.pid)) and (len(found) < 4 or found[0] != free) and time.monotonic() < end:
@@ -184,6 +183,6 @@ def test_what_a_user_may_get_wrong(arguments: tuple[str, ...], words: str) -> No
 
 
 def test_no_room_for_another_thread() -> None:
-    words = [programs.program(threads.PROGRAM), "--allocator", "slub", "--workload", "hot", "--threads", "400"]
+    words = [programs.program(programs.THREADS), "--allocator", "slub", "--workload", "hot", "--threads", "400"]
     done = subprocess.run(["sh", "-c", 'ulimit -v 600000; exec "$@"', "sh", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and re.search(r"cannot start thread \d+ of 400: .*; raise a limit", done.stderr), done.stderr

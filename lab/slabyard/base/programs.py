@@ -23,6 +23,7 @@ from typing import IO, Any
 from .errors import MISSING, USAGE, UserError
 
 BIN = Path(__file__).parent.parent / "bin"
+REPLAY, THREADS = "slabyard-replay", "slabyard-threads"
 
 _children: set[subprocess.Popen[Any]] = set()
 _lock = threading.Lock()
@@ -84,13 +85,14 @@ def kill_children() -> None:
             process.kill()
 
 
-def run_json(argv: Sequence[str]) -> Any:
+def run_json(name: str, *words: str) -> Any:
     """Runs one of slabyard's programs and parses its standard output. UserError with its line when it fails."""
-    return json.loads(run(argv))
+    return json.loads(run(name, *words))
 
 
-def run(argv: Sequence[str]) -> bytes:
+def run(name: str, *words: str) -> bytes:
     """Runs one of slabyard's programs; its standard output. UserError with its line when it fails."""
+    argv = [program(name), *words]
     with child(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
         out, err = process.communicate()
     if process.returncode == 0:
@@ -109,7 +111,7 @@ class Limits:
 @functools.cache
 def limits() -> Limits:
     """What the library was built with room for. UserError when the program is missing."""
-    return Limits(**run_json([program("slabyard-replay"), "--limits"]))
+    return Limits(**run_json(REPLAY, "--limits"))
 
 
 class Server:

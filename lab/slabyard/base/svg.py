@@ -1,32 +1,28 @@
 """The one way to draw SVG: elements with their attributes, and everything that comes from elsewhere escaped.
 
-A picture is text of a few tens of KiB that needs no script and no fonts of its own, and is the same to the byte whenever it is made:
-whole numbers are written as they are, others to a tenth of a pixel, which no eye can tell apart. Who needs more hands in a text.
+A picture is text of a few tens of KiB that needs no script and no fonts of its own, and is the same to the byte whenever it is made.
+Whole numbers are written as they are, others to a tenth of a pixel, which no eye can tell apart; a number that needs more digits is
+given as a text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
 
 Value = str | int | float
 
 
-class Markup(str):
-    """An element, which is not escaped again."""
-
-    __slots__ = ()
-
-
-def element(name: str, attributes: dict[str, Value], *content: str | Markup) -> Markup:
-    """An element. Of its content, texts are escaped and other elements stand as they are."""
-    head = name + "".join(f' {key}="{_value(value)}"' for key, value in attributes.items())
-    inner = "".join(part if isinstance(part, Markup) else escape(part) for part in content)
-    return Markup(f"<{head}>{inner}</{name}>" if content else f"<{head}/>")
+def element(name: str, attributes: Mapping[str, Value], *content: str) -> Markup:
+    """An element. Of its content, texts are escaped and other elements (Markup) stand as they are."""
+    head = _head(name, attributes)
+    return Markup("<{}>{}</{}>").format(head, Markup("").join(content), name) if content else Markup("<{}/>").format(head)
 
 
-def _value(value: Value) -> str:
-    return f"{value:.1f}" if isinstance(value, float) else escape(str(value), quote=False).replace(chr(34), "&quot;")
+def _head(name: str, attributes: Mapping[str, Value]) -> Markup:
+    texts = {key: f"{value:.1f}" if isinstance(value, float) else value for key, value in attributes.items()}
+    return Markup(name) + Markup("").join(Markup(' {}="{}"').format(*item) for item in texts.items())
 
 
 def title(text: str) -> Markup:
@@ -34,7 +30,7 @@ def title(text: str) -> Markup:
     return element("title", {}, text)
 
 
-def picture(attributes: dict[str, Value], shapes: Sequence[Markup]) -> str:
+def picture(attributes: Mapping[str, Value], shapes: Sequence[Markup]) -> str:
     """A whole file: an element on each line."""
-    head = "".join(f' {key}="{_value(value)}"' for key, value in attributes.items())
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg"{head}>', *shapes, "</svg>"]) + "\n"
+    head = _head("svg", {"xmlns": "http://www.w3.org/2000/svg", **attributes})
+    return "\n".join([f"<{head}>", *shapes, "</svg>"]) + "\n"

@@ -10,12 +10,13 @@ import csv
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tabulate
 
+from .errors import UserError
 from .files import to_json
 
 tabulate.MIN_PADDING = 0  # otherwise every heading is two columns wider, and 80 are few
@@ -24,33 +25,48 @@ FORMATS = ("text", "json", "csv", "md")
 WIDTH = 80  # of text
 LEAST_TEXT, LONGEST_WORD = 14, 12  # to which a column of text, and a word of a heading, are broken where a table is too wide
 _BREAKS = " ,:;/_=-"  # behind which a text may be broken
-Cell = str | int | float | None
+Plain = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value, and how people read it where that is not by `show`."""
+
+    value: Plain
+    text: str
+
+
+Cell = Plain | Figure
 
 
 @dataclass
 class Table:
     """A table for people and for machines.
 
-    `columns` are the headings; a row has one cell for each. `shown` are the same rows as people read them (rounded,
-    with separators); `rows` are the plain values for CSV. The first `keys` columns say what a row is of. With `whole` no cell is
-    broken, whatever the width.
+    `columns` are the headings; a row has one cell for each. People read cells as `show` has them (rounded, with separators), and CSV
+    has the plain values. The first `keys` columns say what a row is of. With `whole` no cell is broken, whatever the width.
     """
 
     title: str
-    columns: list[str]
+    columns: Sequence[str]
     rows: list[list[Cell]]
-    shown: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     keys: int = 1
     whole: bool = False
 
     def cells(self) -> list[list[str]]:
         """The rows as people read them."""
-        return self.shown or [[show(cell) for cell in row] for row in self.rows]
+        return [[show(cell) for cell in row] for row in self.rows]
+
+    def values(self) -> list[list[Plain]]:
+        """The rows as programs read them."""
+        return [[cell.value if isinstance(cell, Figure) else cell for cell in row] for row in self.rows]
 
 
 def show(cell: Cell) -> str:
     """A value for people: thousands separated, three significant digits, `-` for what does not exist."""
+    if isinstance(cell, Figure):
+        return cell.text
     if cell is None:
         return "-"
     if isinstance(cell, bool):
@@ -76,6 +92,26 @@ def _markdown(table: Table) -> str:
     rows = [list(map(plain, row)) for row in table.cells()]
     body = _aligned(table, range(len(table.columns)), "github", list(map(plain, table.columns)), rows)
     return _framed(f"### {table.title}" if table.title else "", [body], table.notes)
+
+
+def document(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """A table of the repository's own documents, as Markdown without padding: a cell that changes changes its line alone.
+
+    Columns with figures stand to the right, but the first, which says what a row is of.
+    """
+    cells = [[show(cell) for cell in row] for row in rows]
+    figures = [place > 0 and any(re.match(r"[+-]?\d", row[place]) for row in cells) for place in range(len(columns))]
+    lines = [columns, ["---:" if right else "---" for right in figures], *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def between(text: str, begin: str, end: str, body: str) -> str:
+    """A document with `body` between two lines of it. UserError where it has no such lines."""
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
+        raise UserError(f"there is no place in the document for what stands between {begin} and {end}; put these two lines there")
+    return f"{head}{begin}\n{body}\n{end}{tail}"
 
 
 def _text(table: Table) -> str:
@@ -159,28 +195,28 @@ def _broken(text: str, width: int) -> str:
 
 
 def _numeric(table: Table, column: int) -> bool:
-    cells = [row[column] for row in table.rows if row[column] is not None]
+    cells = [row[column] for row in table.values() if row[column] is not None]
     return bool(cells) and not any(isinstance(cell, str) and not cell[:1].isdigit() for cell in cells)
 
 
 def _csv(tables: Sequence[Table]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    previous: list[str] | None = None
+    previous: Sequence[str] | None = None
     for table in tables:
         if table.columns != previous:
             if previous is not None:
                 text.write("\n")
-            writer.writerow((["table"] if len(tables) > 1 else []) + table.columns)
+            writer.writerow([*(["table"] if len(tables) > 1 else []), *table.columns])
             previous = table.columns
         name = table.title or table.columns[0]
-        for row in table.rows:
+        for row in table.values():
             writer.writerow(([name] if len(tables) > 1 else []) + ["" if cell is None else cell for cell in row])
     return text.getvalue()
 
 
-def results(found: Any, form: str, flat: Callable[[Any], Table], tables: Callable[[Any], Sequence[Table]]) -> str:
-    """Result records (or one) as `json`, as `csv` of the one table that `flat` makes of them, or as text or md of `tables`."""
+def results(found: Any, form: str, tables: Callable[[Any], Sequence[Table]], flat: Callable[[Any], Table] | None = None) -> str:
+    """What was found as `json`, as text or md of `tables`, or as `csv`: of the one table that `flat` makes, if it is given."""
     if form == "json":
         return to_json(found)
-    return render([flat(found)] if form == "csv" else tables(found), form)
+    return render([flat(found)] if form == "csv" and flat else tables(found), form)

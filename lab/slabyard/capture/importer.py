@@ -164,5 +164,3 @@ def _complaint(process: subprocess.Popen[bytes]) -> str:
         return f"{PROGRAM} was ended by signal {-process.returncode}"
     line = next((line for line in lines if line.startswith(f"{PROGRAM}: ")), f"{PROGRAM} failed with status {process.returncode}")
     return line.removeprefix(f"{PROGRAM}: ")
-
-

@@ -59,8 +59,6 @@ class About:
     snapshots: list[dict[str, Any]] = field(default_factory=list)  # as snapshots.take() gives them
 
 
-
-
 @dataclass
 class Inputs:
     """Where slabyard-import reads from: descriptors for it, and what to ask when all was read."""
@@ -174,9 +172,7 @@ def enlarge_pipe(descriptor: int) -> None:
         fcntl.fcntl(descriptor, _F_SETPIPE_SZ, _PIPE)
 
 
-
 # ---- perf ----------------------------------------------------------------------------------------------------------------
-
 
 
 def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
@@ -258,10 +254,8 @@ def _read_header(perf: str, path: Path, about: About) -> None:
 def _check_perf(path: Path, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]]) -> None:
     for process, errors in children:
         process.wait()
-        if process.returncode in (0, -signal.SIGPIPE):  # of that, who read it has more to tell
+        if process.returncode in (0, -signal.SIGPIPE):  # ended by its reader, which has more to tell
             continue
         errors.seek(0)
         lines = [line.strip() for line in errors.read(1 << 16).decode(errors="replace").splitlines() if line.strip()]
         raise UserError(f"{path}: perf script cannot read it: {lines[-1] if lines else f'it ended with status {process.returncode}'}")
-
-

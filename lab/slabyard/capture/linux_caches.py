@@ -12,6 +12,7 @@ and not those that the allocator itself boots with.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from ..trace.file import Cache
@@ -140,10 +141,6 @@ def fill_in(cache: Cache, call_sites: list[str], alignment: int) -> None:
 
     call_sites: where it is allocated from. alignment: what the addresses of its objects prove, in bytes; 0: nothing.
     """
-    request = _request(cache, call_sites)
-    cache.constructor = request.constructor
-    cache.hwcache_align = request.hwcache_align
-    cache.typesafe_by_rcu = request.typesafe_by_rcu
-    cache.reclaimable = request.reclaimable
-    cache.no_merge = request.no_merge
-    cache.align = max(request.align, alignment)
+    for name, value in dataclasses.asdict(_request(cache, call_sites)).items():
+        setattr(cache, name, value)
+    cache.align = max(cache.align, alignment)

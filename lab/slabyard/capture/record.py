@@ -31,8 +31,9 @@ from ..base import programs
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots
+from ..trace.file import KINDS, SNAPSHOT
 
-EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag")
+EVENTS = KINDS[:SNAPSHOT]
 OLDER_EVENTS = ("kmalloc_node", "kmem_cache_alloc_node")  # up to Linux 6.0
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
@@ -60,10 +61,7 @@ def check(command: Sequence[str]) -> tuple[str, list[str]]:
         raise UserError("recording needs root, or CAP_PERFMON and a readable tracefs; run it with sudo", MISSING)
     perf = shutil.which("perf")
     if perf is None:
-        raise UserError(
-            "perf is missing; install it (Debian: apt install linux-perf, Ubuntu: linux-tools-generic, Fedora: perf)",
-            MISSING,
-        )
+        raise UserError("perf is missing; install it (Debian: apt install linux-perf, Ubuntu: linux-tools-generic, Fedora: perf)", MISSING)
     return perf, events()
 
 

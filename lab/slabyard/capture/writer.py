@@ -22,19 +22,7 @@ import pyarrow.parquet as pq
 from ..base.errors import UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots as kernel
-from ..trace.file import (
-    CHECKSUM_KEY,
-    KINDS,
-    METADATA_KEY,
-    ORIGINS,
-    OWNERS,
-    SCHEMA,
-    Cache,
-    DirectMap,
-    Metadata,
-    Snapshot,
-    checksum,
-)
+from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot, checksum
 from . import linux_caches
 from .inputs import About
 
@@ -57,8 +45,6 @@ _COLUMNS: tuple[tuple[str, type[np.generic]], ...] = (
     ("node", np.int8),
     ("accounted", np.bool_),
 )
-
-
 
 
 class CutOff(Exception):
@@ -85,8 +71,7 @@ class Reader:
         return int.from_bytes(self.exactly(4), sys.byteorder)
 
     def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.exactly(self.number()))
-        return document
+        return json.loads(self.exactly(self.number()))
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Arrays of one length, by column; the number codes of texts are not translated yet."""
@@ -110,7 +95,8 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
         with output.open("wb") as file, pq.ParquetWriter(file, SCHEMA, **_ENCODING) as writer:
             for block in reader.blocks():
                 block["call_site"] = np.minimum(block["call_site"], np.uint32(len(texts["call_site"]) - 1))
-                writer.write_batch(_batch(block, texts))
+                columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in SCHEMA.names]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
             metadata = _metadata(header, reader.document(), about)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
@@ -131,11 +117,6 @@ _ENCODING: dict[str, Any] = {
 }
 
 
-def _batch(block: dict[str, np.ndarray], texts: dict[str, np.ndarray]) -> pa.RecordBatch:
-    columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in SCHEMA.names]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-
-
 def _text(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
     """A text column, with a dictionary of what this block uses: a row group is written with its whole dictionary."""
     used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
@@ -144,9 +125,7 @@ def _text(codes: np.ndarray, texts: np.ndarray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(places[codes]), pa.array(texts[used].tolist(), pa.string()))
 
 
-
 # ---- Metadata ------------------------------------------------------------------------------------------------------------
-
 
 
 def _check_marks(marks: Sequence[str], snapshots: Sequence[dict[str, Any]]) -> None:

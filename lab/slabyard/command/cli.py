@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _take_signals() -> None:
-    """Ctrl-C, SIGTERM and SIGHUP end us in order; who starts us with one of them ignored (nohup) wants it ignored."""
+    """Ctrl-C, SIGTERM and SIGHUP end us in order; one that was ignored when we were started (nohup) stays so."""
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)

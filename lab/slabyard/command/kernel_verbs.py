@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..base.files import check_folder, check_outputs, export_json, to_json, whole_file
-from ..base.table import FORMATS, Table, render, results
+from ..base.files import check_folder, check_outputs, whole_file
+from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from ..kernels import config, kinds, workloads
-from .words import check_caches, count, file, new_file, size, specs
+from .verbs import deliver
+from .words import add_format, check_caches, count, file, new_file, size, specs
 
 if TYPE_CHECKING:
     from ..kernels import build, machine, run
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 TRACE_BUFFER = 64 << 20
 
+SPEC = "as in slub, slub:max_order=0 with kernel parameters, or slabyard:slqb"
 ALLOCATORS = "specs, separated by commas (default: Linux's own, and every policy of slabyard)"
 AddVerb = Callable[..., argparse.ArgumentParser]
 
@@ -45,9 +47,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
         "  slabyard kernel run --allocator slab --workload boot --trace boot.parquet\n"
         "  slabyard kernel run --allocator slabyard:slob --workload 'ls -R /usr' --runs 6",
     )  # fmt: skip
-    verb.add_argument(
-        "--allocator", required=True, metavar="SPEC", help="as in slub, slub:max_order=0 with kernel parameters, or slabyard:slqb"
-    )
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help=SPEC)
     verb.add_argument("--workload", required=True, metavar="W", help=f"{', '.join(workloads.WORKLOADS)}, or a command of this machine")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
     verb.add_argument("--trace", type=new_file, metavar="T.parquet", help="also record every allocation since the start (in one more boot)")
@@ -58,9 +58,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     verb.add_argument(
         "-o", "--output", type=file, metavar="DIR", help="write what the guest left (meminfo, slabinfo, its log, ...) to a folder"
     )
-    _hardware(verb)
-    _source(verb)
-    _format(verb)
+    _booted(verb)
 
     verb = add_verb(
         verbs, "compare", "several kernels under several workloads", _compare,
@@ -74,9 +72,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="boots thrown away first (default: 0)")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
-    _hardware(verb)
-    _source(verb)
-    _format(verb)
+    _booted(verb)
 
     verb = add_verb(
         verbs, "bench", "cycles of allocations and frees inside kernels", _bench,
@@ -86,9 +82,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="boots of each (default: 6, the fewest for an interval)")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
-    _hardware(verb)
-    _source(verb)
-    _format(verb)
+    _booted(verb)
 
     verb = add_verb(
         verbs, "fidelity", "replays held against the kernels that they replay", _fidelity,
@@ -99,9 +93,7 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
     verb.add_argument("--allocators", type=specs, metavar="A,B,...", help=ALLOCATORS)
     verb.add_argument("--workloads", default="hackbench", metavar="W,...", help="names, separated by commas (default: hackbench)")
     verb.add_argument("--trace-buffer", type=size, default=TRACE_BUFFER, metavar="SIZE", help="of the guest's memory (default: 64M)")
-    _hardware(verb)
-    _source(verb)
-    _format(verb)
+    _booted(verb)
 
     verb = add_verb(
         verbs, "flame", "where a kernel's time goes", _flame,
@@ -110,20 +102,16 @@ def add(verbs: Any, add_verb: AddVerb) -> None:
         "  slabyard kernel flame --allocator slub --workload spike --speedscope slub.json",
         "Samples the kernel's stacks: of a user-mode kernel with this machine's perf, under QEMU in the guest.",
     )  # fmt: skip
-    verb.add_argument(
-        "--allocator", required=True, metavar="SPEC", help="as in slub, slub:max_order=0 with kernel parameters, or slabyard:slqb"
-    )
+    verb.add_argument("--allocator", required=True, metavar="SPEC", help=SPEC)
     verb.add_argument("--workload", required=True, metavar="W", help="as for run")
     verb.add_argument("--runs", type=count(1000), default=1, metavar="N", help="boots (default: 1; intervals from 6 on)")
     verb.add_argument("--folded", type=new_file, metavar="FILE", help="write the stacks, one a line with its count")
     verb.add_argument("--speedscope", type=new_file, metavar="FILE.json", help="write the stacks for speedscope")
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="draw them as an icicle, one self-contained page")
-    _hardware(verb)
-    _source(verb)
-    _format(verb)
+    _booted(verb)
 
     verb = add_verb(verbs, "list", "the kernels that are built", _list, "slabyard kernel list")
-    _format(verb)
+    add_format(verb)
 
     verb = add_verb(
         verbs, "clean", "remove what building has left, the kernels stay", _clean, "slabyard kernel clean\n  slabyard kernel clean --all"
@@ -138,7 +126,8 @@ def _source(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--debug", action="store_true", help="with the kernel's own checks: lists, sleeping in atomic, locks")
 
 
-def _hardware(verb: argparse.ArgumentParser) -> None:
+def _booted(verb: argparse.ArgumentParser) -> None:
+    """The options of all verbs that boot kernels: of the machine, of the kernel, of the output."""
     verb.add_argument("--cpus", type=count(16), metavar="N", help="of the guest (default: 1 for um, 4 for x86_64)")
     verb.add_argument("--nodes", type=count(8), metavar="N", help="memory nodes of the guest (default: 1)")
     verb.add_argument("--memory", type=size, metavar="SIZE", help="of the guest (default: 512M for um, 1G for x86_64)")
@@ -146,10 +135,8 @@ def _hardware(verb: argparse.ArgumentParser) -> None:
         "--accelerator", choices=("kvm", "tcg"), default="", help="of QEMU (default: kvm where the processor has it, else tcg, software)"
     )
     verb.add_argument("--timeout", type=count(86400), default=600, metavar="S", help="seconds that a boot may take (default: 600)")
-
-
-def _format(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--format", choices=FORMATS, default="text", help="of the output (default: text)")
+    _source(verb)
+    add_format(verb)
 
 
 # ---- What they share -------------------------------------------------------------------------------------------------------------
@@ -259,8 +246,8 @@ def _run(options: argparse.Namespace) -> int:
     record = run.record(plan, found)
     if options.output is not None:
         _write(found[-1], options.output)
-    tables = results(record, options.format, lambda one: compare.flat([one]), lambda one: compare.details(one, options.caches))
-    print(tables, end="")
+    details = results(record, options.format, lambda one: compare.details(one, options.caches), lambda one: compare.flat([one]))
+    print(details, end="")
     return max(_status(spec.text, job.name, [*record["kernel"]["trouble"], *trouble]), _lacking(str(options.trace), incomplete))
 
 
@@ -288,13 +275,7 @@ def _compare(options: argparse.Namespace) -> int:
             run.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
         ]
         found = compare.compare(plans, options.runs, options.warmup, progress)
-    export_json(options.export_json, found)
-    if options.report:
-        from ..report.page import write_report
-
-        write_report(found, options.report)
-        note(f"wrote {options.report}")
-    print(results(found, options.format, compare.flat, compare.tables), end="")
+    deliver(options, found, compare.tables, compare.flat, options.report)
     return _worst(found)
 
 
@@ -306,8 +287,7 @@ def _bench(options: argparse.Namespace) -> int:
     with Progress(len(specs) * options.runs) as progress:
         plans = [bench.plan(spec, _kernel(options, spec, progress), hardware, options.timeout) for spec in specs]
         found = bench.bench(plans, options.runs, progress)
-    export_json(options.export_json, found)
-    print(results(found, options.format, bench.flat, bench.tables), end="")
+    deliver(options, found, bench.tables, bench.flat)
     return _worst(found)
 
 
@@ -333,10 +313,8 @@ def _fidelity(options: argparse.Namespace) -> int:
                 if spec.kind.chooser:
                     replayed.append(fidelity.replay_log(plan))
                     progress.step(f"{job.name} on {spec.text}: its log is replayed")
-    if options.format == "json":
-        print(to_json({"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in replayed]}), end="")
-    else:
-        print(render([*fidelity.tables(agreements), *fidelity.log_tables(replayed)], options.format), end="")
+    whole = {"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in replayed]}
+    print(results(whole, options.format, lambda _: [*fidelity.tables(agreements), *fidelity.log_tables(replayed)]), end="")
     both: list[fidelity.Agreement | fidelity.LogReplay] = [*agreements, *replayed]
     statuses = [_status(one.allocator, one.workload, one.trouble) for one in both]
     statuses += [_lacking(f"the trace of {one.workload} on {one.allocator}", one.incomplete) for one in agreements]
@@ -362,14 +340,12 @@ def _flame(options: argparse.Namespace) -> int:
             progress.step(f"{job.name} on {spec.text}: boot {turn + 1} of {options.runs}")
     title = f"{spec.text} under {job.name}: Linux {kernel.about['release']} for {kernel.arch}"
     _write_text(options.folded, flame.folded(profile))
-    _write_text(options.speedscope, flame.speedscope_text(profile, title))
+    _write_text(options.speedscope, flame.speedscope(profile, title))
     _write_text(options.report, icicle.page(profile, spec.kind.slow, title))
-    if options.format == "json":
-        about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples}
-        about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost, "trouble": profile.trouble}
-        print(to_json({**about, "shares": flame.shares(profile, spec.kind.slow), "boots": boots}), end="")
-    else:
-        print(render(flame.tables(profile, spec.kind.slow, title, boots), options.format), end="")
+    about = {"allocator": spec.text, "workload": job.name, "samples": profile.samples}
+    about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost, "trouble": profile.trouble}
+    about |= {"shares": flame.shares(profile, spec.kind.slow), "boots": boots}
+    print(results(about, options.format, lambda _: flame.tables(profile, spec.kind.slow, title, boots)), end="")
     return max(_status(spec.text, job.name, profile.trouble), INCOMPLETE if profile.lost else DONE)
 
 
@@ -383,13 +359,10 @@ def _write_text(path: Path | None, text: str) -> None:
 def _list(options: argparse.Namespace) -> int:
     from ..kernels import build
 
-    found = build.built()
-    if options.format == "json":
-        print(to_json([{"key": kernel.key, "image": str(kernel.image), **kernel.about} for kernel in found]), end="")
-        return DONE
     names = ["arch", "allocator", "release", "debug", "outlined", "seconds"]
-    table = Table("", [*names, "image"], [[kernel.about.get(name) for name in names] + [str(kernel.image)] for kernel in found], whole=True)
-    print(render([table], options.format), end="")
+    found = [{"key": kernel.key, "image": str(kernel.image), **kernel.about} for kernel in build.built()]
+    rows: list[list[Cell]] = [[one.get(name) for name in [*names, "image"]] for one in found]
+    print(results(found, options.format, lambda _: [Table("", [*names, "image"], rows, whole=True)]), end="")
     return DONE
 
 

@@ -14,10 +14,9 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import UserError
-from ..base.table import FORMATS
 from . import kernel_verbs as commands
 from . import verbs
-from .words import count, cpus, file, new_file, nodes, size, specs, thread_counts
+from .words import add_format, count, cpus, file, new_file, nodes, size, specs, thread_counts
 
 STATUSES = """\
 exit status:
@@ -68,15 +67,11 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=f"slabyard {__version__}")
     parent = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
-    for add in (_list, _record, _import, _info, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
+    example = "slabyard list\n  slabyard list --format json"
+    add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
+    for add in (_record, _import, _info, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
         add(parent)
     return top
-
-
-def _list(parent: Any) -> None:
-    example = "slabyard list\n  slabyard list --format json"
-    verb = add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example)
-    _format(verb)
 
 
 def _record(parent: Any) -> None:
@@ -115,7 +110,7 @@ def _info(parent: Any) -> None:
     verb = add_verb(parent, "info", "what a trace holds", verbs.describe_trace, example)
     verb.add_argument("trace", type=file, metavar="T.parquet")
     verb.add_argument("--caches", action="store_true", help="all caches, not the busiest alone")
-    _format(verb)
+    add_format(verb)
 
 
 def _replay(parent: Any) -> None:
@@ -144,7 +139,7 @@ def _replay(parent: Any) -> None:
         "n name, o objects (default), p pages per slab, s object size, u use",
     )  # fmt: skip
     _machine(verb)
-    _format(verb)
+    add_format(verb)
 
 
 def _compare(parent: Any) -> None:
@@ -160,9 +155,7 @@ def _compare(parent: Any) -> None:
         "--allocators", type=specs, metavar="A,B,...",
         help="specs, separated by commas (default: every allocator, SLOB with each of its fits)",
     )  # fmt: skip
-    verb.add_argument(
-        "--runs", type=count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)"
-    )
+    verb.add_argument("--runs", type=count(1000), default=6, metavar="N", help="timed repetitions (default: 6, the fewest for an interval)")
     verb.add_argument("--warmup", type=count(1000, 0), default=0, metavar="N", help="untimed repetitions first (default: 0)")
     verb.add_argument(
         "--jobs", type=count(256), default=1, metavar="N", help="exact passes side by side; timed passes never are (default: 1)"
@@ -170,7 +163,7 @@ def _compare(parent: Any) -> None:
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
     _machine(verb)
-    _format(verb)
+    add_format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."
 
 
@@ -202,7 +195,7 @@ def _threads(parent: Any) -> None:
     verb.add_argument("--pin", action="store_true", help="each thread stays on one processor, in turn")
     verb.add_argument("--list", action="store_true", help="the workloads")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
-    _format(verb)
+    add_format(verb)
     verb.usage = "slabyard threads [options] --allocators A,B --workload W [T.parquet]"
 
 
@@ -227,7 +220,7 @@ def _geometry(parent: Any) -> None:
     verb.add_argument("--allocator", required=True, metavar="SPEC")
     verb.add_argument("--cpus", type=cpus, metavar="N", help="present CPUs (default: this machine's)")
     verb.add_argument("sizes", type=count(1 << 22), nargs="+", metavar="SIZE", help="final object sizes in bytes, as slabinfo's objsize")
-    _format(verb)
+    add_format(verb)
 
 
 def _layout(parent: Any) -> None:
@@ -262,10 +255,6 @@ def add_verb(
     )  # fmt: skip
     verb.set_defaults(run=run)
     return verb
-
-
-def _format(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--format", choices=FORMATS, default="text", help="of the output (default: text)")
 
 
 def _machine(verb: argparse.ArgumentParser) -> None:

@@ -12,14 +12,14 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import programs
 from ..base.errors import DONE, INCOMPLETE, UserError
 from ..base.files import check_outputs, export_json, same_file, to_json, whole_file
-from ..base.table import Table, render, results
+from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from .words import check_caches
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..replay.workload import Workload
     from ..results import threads
     from ..results.compare import Plan
+    from ..results.records import Record
     from ..trace.file import Metadata
     from ..trace.snapshots import SlabLine
 
@@ -39,19 +40,17 @@ def list_allocators(options: argparse.Namespace) -> int:
     from ..replay.workload import policies
 
     found = policies()
-    if options.format == "json":
-        _print(to_json(found))
-        return DONE
+    _print(_list_text(found) if options.format == "text" else results(found, options.format, _list_tables))
+    return DONE
+
+
+def _list_tables(found: list[dict[str, Any]]) -> list[Table]:
     tables = [Table("", ["allocator", "what it is", "paper"], [[one["name"], one["summary"], one["paper"]] for one in found])]
-    if options.format == "text":
-        _print(_list_text(found))
-        return DONE
     for one in found:
         if one["tunables"]:
-            rows = [[item["name"], str(item["default"]), _range(item), item["meaning"]] for item in one["tunables"]]
+            rows: list[list[Cell]] = [[item["name"], str(item["default"]), _range(item), item["meaning"]] for item in one["tunables"]]
             tables.append(Table(one["name"], ["tunable", "default", "range", "meaning"], rows))
-    _print(render(tables, options.format))
-    return DONE
+    return tables
 
 
 def _list_text(found: list[dict[str, Any]]) -> str:
@@ -133,7 +132,7 @@ def describe_trace(options: argparse.Namespace) -> int:
 
     about = info.describe(options.trace)
     most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
-    _print(to_json(about) if options.format == "json" else render(info.tables(about, most_caches), options.format))
+    _print(results(about, options.format, lambda about: info.tables(about, most_caches)))
     if about["incomplete"]:
         note(f"{options.trace} is incomplete: {about['incomplete']}")
         return INCOMPLETE
@@ -182,7 +181,7 @@ def replay_trace(options: argparse.Namespace) -> int:
         latency = workload.latency(options.allocator)
         record = records.of_replay(workload, options.allocator, exact, records.summarise(samples, latency))
         incomplete = workload.metadata.incomplete
-    _print(results(record, options.format, lambda one: comparison.flat([one]), lambda one: comparison.details(one, options.caches)))
+    _print(results(record, options.format, lambda one: comparison.details(one, options.caches), lambda one: comparison.flat([one])))
     return _completeness({str(options.trace): incomplete})
 
 
@@ -195,12 +194,10 @@ def _slabinfo(options: argparse.Namespace) -> int:
         lines = parse_slabinfo(workload.proc(options.allocator, "slabinfo"))
         incomplete = workload.metadata.incomplete
     letter = options.sort or "o"
-    if options.format == "json":
-        _print(to_json(slabtop.as_json(lines, letter)))
-    elif options.format == "text":
+    if options.format == "text":
         _print(slabtop.text(lines, letter))
     else:
-        _print(render([slabtop.table(lines, letter)], options.format))
+        _print(results(slabtop.as_json(lines, letter), options.format, lambda found: [slabtop.table(found)]))
     _note_shared_pages(options.allocator, lines)
     return _completeness({str(options.trace): incomplete})
 
@@ -293,15 +290,23 @@ def _compare_traces(options: argparse.Namespace, plan: Plan, traces: list[Path])
             incomplete[str(path)] = trace.metadata.incomplete
     with Progress(compare.steps(len(traces), plan)) as progress:
         found = compare.compare(traces, plan, progress)
+    deliver(options, found, comparison.tables, comparison.flat, options.report)
+    return _completeness(incomplete)
+
+
+def deliver(
+    options: argparse.Namespace, found: list[Record], tables: Callable[[Any], Sequence[Table]], flat: Callable[[Any], Table],
+    report: Path | None = None,
+) -> None:  # fmt: skip
+    """Prints result records, and writes those files of them that were asked for."""
     export_json(options.export_json, found)
-    if options.report:
+    if report:
         from ..report.page import write_report
 
-        write_report(found, options.report)
-    _print(results(found, options.format, comparison.flat, comparison.tables))
-    if options.report:
-        note(f"wrote {options.report}")
-    return _completeness(incomplete)
+        write_report(found, report)
+    _print(results(found, options.format, tables, flat))
+    if report:
+        note(f"wrote {report}")
 
 
 def run_threads(options: argparse.Namespace) -> int:
@@ -310,21 +315,18 @@ def run_threads(options: argparse.Namespace) -> int:
 
     known = threads.workloads()
     if options.list:
-        return _list_workloads(known, options.format)
+        _print(results(known, options.format, _named_rows(["workload", "what it does"], ["name", "what"])))
+        return DONE
     plan = _thread_plan(options, [one["name"] for one in known])
     with Progress(threads.steps(plan)) as progress:
         found = threads.run(plan, progress)
-    export_json(options.export_json, found)
-    _print(results(found, options.format, concurrency.flat, concurrency.tables))
+    deliver(options, found, concurrency.tables, concurrency.flat)
     return DONE
 
 
-def _list_workloads(known: list[dict[str, Any]], form: str) -> int:
-    if form == "json":
-        _print(to_json(known))
-    else:
-        _print(render([Table("", ["workload", "what it does"], [[one["name"], one["what"]] for one in known])], form))
-    return DONE
+def _named_rows(columns: Sequence[str], names: Sequence[str]) -> Callable[[list[dict[str, Any]]], list[Table]]:
+    """One table of what was found, with a column for each of these names."""
+    return lambda found: [Table("", columns, [[one[name] for name in names] for one in found])]
 
 
 def _thread_plan(options: argparse.Namespace, known: list[str]) -> threads.Plan:
@@ -369,11 +371,8 @@ def show_geometry(options: argparse.Namespace) -> int:
 
     cpus = options.cpus or min(os.cpu_count() or 1, programs.limits().cpus)
     found = geometry(options.allocator, cpus, options.sizes)
-    if options.format == "json":
-        _print(to_json(found))
-        return DONE
     columns = ["size", "objects_per_slab", "pages_per_slab", "wasted_bytes"]
-    _print(render([Table("", columns, [[one[name] for name in columns] for one in found])], options.format))
+    _print(results(found, options.format, _named_rows(columns, columns)))
     return DONE
 
 

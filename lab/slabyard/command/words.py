@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..base import programs
 from ..base.errors import UserError
+from ..base.table import FORMATS
 
 
 def file(text: str) -> Path:
@@ -83,6 +84,11 @@ def specs(text: str) -> list[str]:
     if repeated:
         raise UserError(f"--allocators names {repeated[0]} twice")
     return found
+
+
+def add_format(verb: argparse.ArgumentParser) -> None:
+    """The option that most verbs have."""
+    verb.add_argument("--format", choices=FORMATS, default="text", help="of the output (default: text)")
 
 
 def check_caches(asked: bool, form: str) -> None:

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import UserError
-from ..base.table import Cell, Table
+from ..base.table import Cell, Figure, Table
 from ..base.terminal import Progress
+from ..results import records
 from ..results.records import Record
 from . import run, workloads
 from .build import Kernel
@@ -30,10 +31,7 @@ PATTERNS = {
     "pair": "one object, freed at once", "order": "512 objects, freed in their order", "reverse": "512 objects, freed in reverse",
     "shuffled": "512 objects, freed in a drawn order",
 }  # fmt: skip
-LEGEND = (
-    "cycles of the time stamp counter for one allocation and its free: the median",
-    "over the boots of a boot's median.",
-)
+LEGEND = ("cycles of the time stamp counter for one allocation and its free: the median", "over the boots of a boot's median.")
 _LINE = re.compile(r"slabyard\.bench: (\w+) (\w+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 _DONE = re.compile(r"slabyard\.bench: done$", re.MULTILINE)
 _MISSING = re.compile(r"slabyard\.bench: (no memory .*)$", re.MULTILINE)
@@ -47,14 +45,15 @@ def plan(spec: Spec, kernel: Kernel, hardware: Hardware, timeout: float) -> run.
 
 def bench(plans: Sequence[run.Plan], runs: int, progress: Progress) -> list[Record]:
     """Boots the plans in turn; a record for each."""
-    kept: list[list[run.Run]] = [[] for _ in plans]
     progress.stage(f"the benchmark on {len(plans)} kernel{'s' if len(plans) > 1 else ''}")
-    for turn in range(runs):
-        for one, samples in zip(plans, kept, strict=True):
-            done = run.once(one)
-            samples.append(dataclasses.replace(done, figures=figures(one.spec.text, done.texts.get("log", ""))))
-            progress.step(f"bench: {one.spec.text}, run {turn + 1} of {runs}")
-    return [run.record(one, samples) for one, samples in zip(plans, kept, strict=True)]
+    by_spec = {one.spec.text: one for one in plans}
+
+    def once(spec: str, _turn: int) -> run.Run:
+        done = run.once(by_spec[spec])
+        return dataclasses.replace(done, figures=figures(spec, done.texts.get("log", "")))
+
+    kept = records.interleaved(by_spec, runs, 0, "bench", progress, once)
+    return [run.record(one, kept[spec]) for spec, one in by_spec.items()]
 
 
 def figures(spec: str, log: str) -> dict[str, float]:
@@ -86,10 +85,9 @@ def tables(found: Sequence[Record]) -> list[Table]:
         for pattern, words in PATTERNS.items():
             rows: list[list[Cell]] = []
             for record in found:
-                measured = [record["timed"][f"{interface}_{pattern}_{size}"] for size in columns]
-                rows.append([record["run"]["allocator"], *(round(cycles) for cycles in measured)])
-            texts = [[str(cell) for cell in row] for row in rows]
-            out.append(Table(f"{calls}: {words}", ["bytes", *map(str, columns)], rows, texts))
+                cycles = (round(record["timed"][f"{interface}_{pattern}_{size}"]) for size in columns)
+                rows.append([record["run"]["allocator"], *(Figure(one, str(one)) for one in cycles)])
+            out.append(Table(f"{calls}: {words}", ["bytes", *map(str, columns)], rows))
     boots = first["repetition"]
     machine = f"Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {boots} boot{'s' if boots > 1 else ''} of each:"
     out[-1].notes += [machine, *LEGEND]
@@ -113,4 +111,3 @@ def flat(found: Sequence[Record]) -> Table:
                     bounds = timed["intervals"].get(name) or [None, None]
                     rows.append([record["run"]["allocator"], interface, pattern, size, *quantiles, *bounds])
     return Table("", columns, rows)
-

@@ -98,8 +98,10 @@ def build(request: Request, progress: Progress | None = None, jobs: int | None =
     place = cache.folder("kernels") / key
     if (ready := load(place)) is not None:
         return ready
-    _check_machine(request.arch)
-    _check_place(place)
+    if (machine := os.uname().machine) != "x86_64":
+        raise UserError(f"kernels for {request.arch} are built on x86-64; this machine is {machine}")
+    if re.search(r"[\s:]", str(place)):
+        raise UserError(f"{place.parent}: no kernel can be built where a folder's name has a blank or colon; XDG_CACHE_HOME names another")
     tools.require((*tools.BUILD, *tools.ARCHITECTURES[request.arch]), f"building a kernel for {request.arch}")
     folder = cache.folder("builds") / _name(request)
     with (
@@ -132,17 +134,6 @@ def built() -> list[Kernel]:
     places = sorted(place for place in cache.folder("kernels").iterdir() if place.suffix not in (".part", ".lock"))
     found = [kernel for place in places if (kernel := load(place)) is not None]
     return sorted(found, key=lambda kernel: (kernel.arch, kernel.kind, kernel.key))
-
-
-def _check_machine(arch: str) -> None:
-    machine = os.uname().machine
-    if machine != "x86_64":
-        raise UserError(f"kernels for {arch} are built on x86-64; this machine is {machine}")
-
-
-def _check_place(place: Path) -> None:
-    if re.search(r"[\s:]", str(place)):
-        raise UserError(f"{place.parent}: no kernel can be built where a folder's name has a blank or colon; XDG_CACHE_HOME names another")
 
 
 def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:
@@ -233,12 +224,13 @@ class _Make:
     def compile(self, progress: Progress | None) -> int:
         """Builds the kernel; how many objects it consists of."""
         done = sum(1 for _ in self.folder.rglob("*.o"))
-        total = max(_objects_before(self.request.arch), done)
+        arch = self.request.arch
+        total = max(max((kernel.about.get("objects", 0) for kernel in built() if kernel.arch == arch), default=OBJECTS[arch]), done)
         if progress is not None:
             progress.expect(total)
             progress.stage(f"building {self.request.title}")
             progress.step(f"building {self.request.title}", done)
-        target = "linux" if self.request.arch == "um" else "bzImage"
+        target = "linux" if arch == "um" else "bzImage"
         argv = self._argv(f"-j{self.jobs}", target)
         pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         with self.log.open("w") as log, cache.group(argv, env=self._environment(), pass_fds=self.locks, **pipe) as process:
@@ -253,10 +245,6 @@ class _Make:
             reason = _reason(self.log)
             raise UserError(f"the build of {self.request.title} failed: {reason}{cache.advice(reason)}; all of it: {self.log}")
         return sum(1 for _ in self.folder.rglob("*.o"))
-
-
-def _objects_before(arch: str) -> int:
-    return max((kernel.about.get("objects", 0) for kernel in built() if kernel.arch == arch), default=OBJECTS[arch])
 
 
 def _reason(log: Path) -> str:

@@ -56,24 +56,23 @@ def advice(complaint: str) -> str:
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[int]:
     """Nobody else has the lock of `path` in the block; gives the lock's descriptor, for processes that shall hold it too."""
-    descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            note(f"another slabyard is at work on {what}; waiting for it")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with _lock_file(path) as descriptor:
+        _take(descriptor, what)
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
 def shared(path: Path) -> Iterator[int]:
     """Nobody has the lock of `path` alone in the block, but others may share it; gives its descriptor."""
+    with _lock_file(path) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield descriptor
+
+
+@contextlib.contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
     descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -82,15 +81,19 @@ def shared(path: Path) -> Iterator[int]:
 @contextlib.contextmanager
 def alone(descriptor: int, what: str) -> Iterator[None]:
     """Whoever shares a lock has it alone in the block; others may have had it before and may have it behind."""
+    _take(descriptor, what)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def _take(descriptor: int, what: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         note(f"another slabyard is at work on {what}; waiting for it")
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
 def remove(entry: Path) -> None:

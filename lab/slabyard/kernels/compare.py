@@ -8,17 +8,18 @@ since no two boots are alike.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.table import Cell, Table, show
+from ..base.table import Cell, Figure, Table, show
 from ..base.terminal import Progress
-from ..results import measures, ranks
+from ..results import measures, ranks, records
+from ..results.measures import Measure
 from ..results.model import Workload as Section
 from ..results.model import memory_unit, page_bytes, workloads
 from ..results.records import Record
 from . import run
-from .run import Plan, Run
+from .run import Plan
 
 LEGEND = (
     "seconds: the workload's time, median with its 95% interval. peak, end: meminfo's",
@@ -30,23 +31,16 @@ LEGEND = (
 
 def compare(plans: Sequence[Plan], runs: int, warmup: int, progress: Progress) -> list[Record]:
     """Boots the plans of each workload in turn; a record for each plan, in their order."""
-    found: list[Record] = []
-    by_workload: dict[str, list[Plan]] = {}
+    by_workload: dict[str, dict[str, Plan]] = {}
     for plan in plans:
-        by_workload.setdefault(plan.job.name, []).append(plan)
-    for name, group in by_workload.items():
-        progress.stage(f"{name} on {len(group)} kernel{'s' if len(group) > 1 else ''}")
-        kept: list[list[Run]] = [[] for _ in group]
-        for turn in range(warmup + runs):
-            for plan, samples in zip(group, kept, strict=True):
-                kind = "warm-up" if turn < warmup else f"run {turn - warmup + 1} of {runs}"
-                progress.step(f"{name}: {plan.spec.text}, {kind}", 0)
-                done = run.once(plan)
-                if turn >= warmup:
-                    samples.append(done)
-                progress.step(f"{name}: {plan.spec.text}, {kind}")
-        found += [run.record(plan, samples) for plan, samples in zip(group, kept, strict=True)]
-    return found
+        by_workload.setdefault(plan.job.name, {})[plan.spec.text] = plan
+    return [record for name, group in by_workload.items() for record in _one(name, group, runs, warmup, progress)]
+
+
+def _one(name: str, group: Mapping[str, Plan], runs: int, warmup: int, progress: Progress) -> list[Record]:
+    progress.stage(f"{name} on {len(group)} kernel{'s' if len(group) > 1 else ''}")
+    kept = records.interleaved(group, runs, warmup, name, progress, lambda spec, _: run.once(group[spec]))
+    return [run.record(plan, kept[spec]) for spec, plan in group.items()]
 
 
 def tables(found: Sequence[Record]) -> list[Table]:
@@ -75,42 +69,44 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     for record in group:
         for line in dict.fromkeys(record["kernel"]["trouble"]):
             notes += textwrap.wrap(f"The log of {record['run']['allocator']} has: {line}", 80)
-    return Table(title, columns, [cells for cells, _ in rows], [texts for _, texts in rows], notes)
+    return Table(title, columns, rows, notes)
 
 
 def _cpus(about: Any) -> str:
     return f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}"
 
 
-def _row(record: Any, page: float) -> tuple[list[Cell], list[str]]:
-    """A record's cells, and what is shown of them; `page` is a page in the table's unit of memory, which the sentence has too."""
+def _row(record: Any, page: float) -> list[Cell]:
+    """A record's cells; `page` is a page in the table's unit of memory, which the sentence has too."""
     timed = record["timed"]
     bounds = timed["intervals"]
     seconds, peak, end = timed["seconds"], timed["held_pages_peak"] * page, timed["held_pages_end"] * page
     decimals = 0 if page >= 1 else 2
-    span = f"{bounds['seconds'][0]:.3g}-{bounds['seconds'][1]:.3g}" if "seconds" in bounds else "-"
     around = "-"
     if "held_pages_peak" in bounds:
         around = "-".join(f"{pages * page:.{decimals}f}" for pages in bounds["held_pages_peak"])
-    cells: list[Cell] = [record["run"]["allocator"], seconds, span, peak, around, end, timed["fragmentation_events"]]
-    texts = [
-        str(cells[0]), f"{seconds:.3g}", span, f"{peak:,.{decimals}f}", around, f"{end:,.{decimals}f}",
-        show(timed["fragmentation_events"]),
-    ]  # fmt: skip
-    return cells, texts
+    return [
+        record["run"]["allocator"],
+        Figure(seconds, f"{seconds:.3g}"),
+        f"{bounds['seconds'][0]:.3g}-{bounds['seconds'][1]:.3g}" if "seconds" in bounds else "-",
+        Figure(peak, f"{peak:,.{decimals}f}"),
+        around,
+        Figure(end, f"{end:,.{decimals}f}"),
+        timed["fragmentation_events"],
+    ]
 
 
-TITLES = {
-    "seconds": ("time of the workload", "s"),
-    "user_seconds": ("processor time in programs", "s"),
-    "system_seconds": ("processor time in the kernel", "s"),
-    "boot_seconds": ("from the kernel's start to the workload", "s"),
-    "held_pages_start": ("slabs and large allocations before", "KiB"),
-    "held_pages_peak": ("slabs and large allocations, most seen", "KiB"),
-    "held_pages_end": ("slabs and large allocations after", "KiB"),
-    "fragmentation_events": ("fallback events of the workload", ""),
-    "fragmentation_events_boot": ("fallback events since the start", ""),
-}
+MEASURES = (
+    Measure("seconds", "timed", "s", "time of the workload"),
+    Measure("user_seconds", "timed", "s", "processor time in programs"),
+    Measure("system_seconds", "timed", "s", "processor time in the kernel"),
+    Measure("boot_seconds", "timed", "s", "from the kernel's start to the workload"),
+    Measure("held_pages_start", "timed", "KiB", "slabs and large allocations before"),
+    Measure("held_pages_peak", "timed", "KiB", "slabs and large allocations, most seen"),
+    Measure("held_pages_end", "timed", "KiB", "slabs and large allocations after"),
+    Measure("fragmentation_events", "timed", "", "fallback events of the workload"),
+    Measure("fragmentation_events_boot", "timed", "", "fallback events since the start"),
+)
 BUSIEST = 12
 
 
@@ -118,11 +114,11 @@ def details(record: Record, all_caches: bool) -> list[Table]:
     """One record in full, for people."""
     about, timed, kernel = record["run"], record["timed"], record["kernel"]
     rows: list[list[Cell]] = []
-    for name, (title, unit) in TITLES.items():
-        factor = 4 if unit == "KiB" else 1
-        bounds = timed["intervals"].get(name)
+    for measure in MEASURES:
+        factor = 4 if measure.unit == "KiB" else 1
+        bounds = timed["intervals"].get(measure.name)
         span = f"{show(bounds[0] * factor)} to {show(bounds[1] * factor)}" if bounds else "-"
-        rows.append([title, timed[name] * factor, unit, span])
+        rows.append([measure.title, timed[measure.name] * factor, measure.unit, span])
     title = (
         f"{about['allocator']} on {about['workload']}: Linux {about['kernel']} for {about['arch']} ({about['accelerator']}), "
         f"{_cpus(about)}, {about['memory'] >> 20} MiB"
@@ -141,14 +137,5 @@ def details(record: Record, all_caches: bool) -> list[Table]:
 
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every measure: for CSV."""
-    columns = ["workload", "allocator", "arch", "accelerator", "cpus", "nodes", "memory", "boots"]
-    for name in TITLES:
-        columns += [name, f"{name}_low", f"{name}_high"]
-    rows: list[list[Cell]] = []
-    for record in found:
-        about, timed = record["run"], record["timed"]
-        row: list[Cell] = [about["repetition" if name == "boots" else name] for name in columns[:8]]
-        for name in TITLES:
-            row += [timed[name], *(timed["intervals"].get(name) or [None, None])]
-        rows.append(row)
-    return Table("", columns, rows)
+    fields = {name: name for name in ("workload", "allocator", "arch", "accelerator", "cpus", "nodes", "memory")}
+    return records.flat(found, {**fields, "boots": "repetition"}, MEASURES)

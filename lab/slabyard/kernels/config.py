@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.resources
 import re
-from collections.abc import Sequence
 
 from ..base.errors import UserError
 from .kinds import Kind
@@ -34,15 +33,8 @@ def check(wanted_text: str, result: str) -> None:
     """UserError for the first lines that the kernel's configuration has not granted."""
     lines = set(result.splitlines())
     # What depends on something absent is not mentioned at all, which is as good as unset.
-    refused = [line for line in wanted(wanted_text) if line not in lines and not (line.startswith("#") and _unmentioned(line, result))]
+    absent = {line for line in wanted(wanted_text) if line.startswith("#") and f"{line.split()[1]}=" not in result}
+    refused = [line for line in wanted(wanted_text) if line not in lines | absent]
     if refused:
-        raise UserError(f"the kernel source refuses {_listed(refused)}; the lab's kernels are Linux 6.1")
-
-
-def _unmentioned(line: str, result: str) -> bool:
-    return f"{line.split()[1]}=" not in result
-
-
-def _listed(lines: Sequence[str]) -> str:
-    shown = ", ".join(lines[:3])
-    return shown if len(lines) <= 3 else f"{shown} and {len(lines) - 3} more options"
+        more = f" and {len(refused) - 3} more options" if len(refused) > 3 else ""
+        raise UserError(f"the kernel source refuses {', '.join(refused[:3])}{more}; the lab's kernels are Linux 6.1")

@@ -39,11 +39,7 @@ class Edit:
     text: str
 
 
-FLOATING_POINT = Edit(
-    "arch/x86/um/os-Linux/registers.c",
-    r"(?m)^(\s*have_xstate_support\s*=\s*)1;",
-    r"\g<1>0;",
-)
+FLOATING_POINT = Edit("arch/x86/um/os-Linux/registers.c", r"(?m)^(\s*have_xstate_support\s*=\s*)1;", r"\g<1>0;")
 BENCH = Edit("mm/Makefile", r"\Z", "obj-y += slabyard_bench.o\n")
 SLABYARD = Edit("mm/Makefile", r"(?m)^obj-\$\(CONFIG_SLOB\) *\+= *slob\.o$", "include $(srctree)/mm/slabyard/linux/mm.mk")
 OUTLINED = Edit(

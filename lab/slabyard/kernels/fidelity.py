@@ -96,8 +96,8 @@ def replay_log(plan: run.Plan) -> LogReplay:
     about = ["--allocator", replay_spec(plan.spec.text), "--cpus", str(hardware.cpus), "--nodes", str(hardware.nodes)]
 
     def replay(outcome: machine.Outcome) -> None:
-        argv = [programs.program("slabyard-replay"), "--kernel-log", str(outcome.calls), *about]
-        found.append(programs.run_json([*argv, "--records", _end(outcome)[0]]))
+        log = ["--kernel-log", str(outcome.calls), "--records", _end(outcome)[0]]
+        found.append(programs.run_json(programs.REPLAY, *log, *about))
 
     done = run.once(dataclasses.replace(plan, calls=True), look=replay)
     records, lost, *kernel = map(int, done.texts["calls"].split()[1:])

@@ -28,7 +28,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..base.errors import MISSING, UserError
 from ..base.table import Cell, Table
@@ -73,10 +72,8 @@ class Profile:
 
 def sample(plan: run.Plan) -> Profile:
     """Boots once and samples the kernel while the workload runs."""
-    return _by_perf(plan) if plan.kernel.arch == "um" else _by_guest(plan)
-
-
-def _by_perf(plan: run.Plan) -> Profile:
+    if plan.kernel.arch != "um":
+        return _by_guest(plan)
     found: list[Profile] = []
     with tempfile.TemporaryDirectory(prefix="slabyard-flame-") as folder:
         data = Path(folder) / "perf.data"
@@ -215,12 +212,12 @@ def folded(profile: Profile) -> str:
     return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(profile.stacks.items()))
 
 
-def speedscope(profile: Profile, name: str) -> dict[str, Any]:
-    """The profile as speedscope reads it."""
+def speedscope(profile: Profile, name: str) -> str:
+    """The profile as speedscope reads it, which is JSON."""
     frames = sorted({frame for stack in profile.stacks for frame in stack})
     place = {frame: number for number, frame in enumerate(frames)}
     stacks = sorted(profile.stacks.items())
-    return {
+    whole = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": name,
         "shared": {"frames": [{"name": frame} for frame in frames]},
@@ -232,11 +229,7 @@ def speedscope(profile: Profile, name: str) -> dict[str, Any]:
         ],
         "exporter": "slabyard",
     }  # fmt: skip
-
-
-def speedscope_text(profile: Profile, name: str) -> str:
-    """The same as JSON."""
-    return json.dumps(speedscope(profile, name), separators=(",", ":")) + "\n"
+    return json.dumps(whole, separators=(",", ":")) + "\n"
 
 
 SHOWN = 15

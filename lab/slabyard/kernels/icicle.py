@@ -8,10 +8,13 @@ beside each other.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from markupsafe import Markup
+
+from ..base import html, svg
+from ..base.svg import element
 from .flame import Profile, role
 
 WIDTH, ROW = 1400, 17  # pixels
@@ -40,18 +43,11 @@ def page(profile: Profile, slow: Sequence[str], title: str) -> str:
             at.count += count
     boxes = list(_boxes(root, frozenset(slow)))
     height = (max((depth for _, _, depth, _, _ in boxes), default=0) + 1) * ROW + 2
-    drawn = "".join(_drawn(box, root.count) for box in boxes)
-    legend = "".join(f'<span><i style="background:{COLOURS[key]}"></i>{words}</span>' for key, words in LEGEND.items())
-    safe = html.escape(title)
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{safe}</title><style>'
-        "body{font:14px system-ui,sans-serif;margin:1.5em;color:#1b1d20;background:#fff}h1{font-size:1.2em}"
-        "span{margin-right:1.2em}i{display:inline-block;width:1em;height:1em;margin-right:.4em;vertical-align:-2px}"
-        "svg{display:block;margin-top:1em;max-width:100%;height:auto;font:11px ui-monospace,monospace}rect{stroke:#fff;stroke-width:.6}"
-        f"</style></head><body><h1>{safe}</h1><p>{profile.samples:,} samples in the kernel; outermost functions above, "
-        f"width is the share of samples. Point at a box for its figures.</p><p>{legend}</p>"
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{safe}">{drawn}</svg></body></html>\n'
+    picture = element(
+        "svg", {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": title}, *(_drawn(box, root.count) for box in boxes)
     )
+    legend = [(COLOURS[key], words) for key, words in LEGEND.items()]
+    return html.render("profile.html", title=title, samples=profile.samples, legend=legend, picture=picture)
 
 
 def _boxes(root: _Box, slow: frozenset[str]) -> Iterator[tuple[str, str, int, float, int]]:
@@ -71,12 +67,14 @@ def _boxes(root: _Box, slow: frozenset[str]) -> Iterator[tuple[str, str, int, fl
             left += inner.count
 
 
-def _drawn(box: tuple[str, str, int, float, int], total: int) -> str:
+def _drawn(box: tuple[str, str, int, float, int], total: int) -> Markup:
     name, key, depth, left, count = box
     x, width = left * WIDTH / total, count * WIDTH / total
-    label = html.escape(name if len(name) * LETTER < width - 4 else name[: max(0, int((width - 4) / LETTER) - 1)])
-    text = f'<text x="{x + 2:.1f}" y="{depth * ROW + 12}">{label}</text>' if len(label) > 2 else ""
-    return (
-        f"<g><title>{html.escape(name)}: {100 * count / total:.2f}% ({count:,} samples)</title>"
-        f'<rect x="{x:.2f}" y="{depth * ROW}" width="{width:.2f}" height="{ROW}" fill="{COLOURS[key]}"/>{text}</g>'
-    )
+    label = name if len(name) * LETTER < width - 4 else name[: max(0, int((width - 4) / LETTER) - 1)]
+    shapes = [
+        svg.title(f"{name}: {100 * count / total:.2f}% ({count:,} samples)"),
+        element("rect", {"x": x, "y": depth * ROW, "width": width, "height": ROW, "fill": COLOURS[key]}),
+    ]
+    if len(label) > 2:
+        shapes.append(element("text", {"x": x + 2, "y": depth * ROW + 12}, label))
+    return element("g", {}, *shapes)

@@ -23,10 +23,6 @@ from . import ports
 from .edits import SLABYARD, Edit
 
 
-def _no_files() -> dict[str, bytes]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Kind:
     """A row of the table. `tunables` are boot parameters by their names in a spec, a trailing `=` where they take the value."""
@@ -36,7 +32,7 @@ class Kind:
     config: tuple[str, ...]
     tunables: Mapping[str, str]
     slow: tuple[str, ...]  # functions that are the slow path, for flame graphs
-    files: Callable[[], dict[str, bytes]] = _no_files  # by path in the tree
+    files: Callable[[], dict[str, bytes]] = dict  # by path in the tree
     edits: tuple[Edit, ...] = ()
     chooser: str = ""  # the boot parameter that takes a spec of slabyard's, for a kernel that has its policies
 
@@ -51,12 +47,7 @@ KINDS: dict[str, Kind] = {
             "slub",
             "Linux 6.1's SLUB",
             ("CONFIG_SLUB=y", "CONFIG_SLUB_DEBUG=y"),
-            {
-                **_EVERYWHERE,
-                "max_order": "slub_max_order=",
-                "min_order": "slub_min_order=",
-                "min_objects": "slub_min_objects=",
-            },
+            {**_EVERYWHERE, "max_order": "slub_max_order=", "min_order": "slub_min_order=", "min_objects": "slub_min_objects="},
             ("__slab_alloc", "___slab_alloc", "__slab_free", "allocate_slab", "get_partial_node", "discard_slab", "__free_slab"),
         ),
         Kind(
@@ -66,24 +57,46 @@ KINDS: dict[str, Kind] = {
             {**_EVERYWHERE, "max_order": "slab_max_order="},
             ("cache_alloc_refill", "cache_flusharray", "cache_grow_begin", "free_block", "slab_destroy", "fallback_alloc"),
         ),
-        Kind(
-            "slob",
-            "Linux 6.1's SLOB",
-            ("CONFIG_SLOB=y",),
-            {},
-            ("slob_page_alloc", "slob_new_pages", "slob_free_pages"),
-        ),
+        Kind("slob", "Linux 6.1's SLOB", ("CONFIG_SLOB=y",), {}, ("slob_page_alloc", "slob_new_pages", "slob_free_pages")),
         Kind(
             "slabyard",
             "slabyard's policies",
             ("CONFIG_SLOB=y",),
             {},
             (
-                "wait_for", "alloc_slow", "free_slow", "alloc_from_slot", "alloc_from_nodes", "alloc_from_pages", "take_rest",
-                "sy__yard_alloc_slow", "sy__yard_free_moving", "free_moving", "refill", "take_one", "flush", "free_alien",
-                "alloc_from_list", "alloc_from_node", "free_over_hiwater", "free_away", "take_from_list", "search_first", "search_best",
-                "take_from_new_page", "pages_alloc", "pages_free", "alloc_shared", "free_shared", "take_refilling", "spill",
-                "sy__general_refill", "sy__general_pages", "sy__general_pages_free", "after_coalescing", "split",
+                "wait_for",
+                "alloc_slow",
+                "free_slow",
+                "alloc_from_slot",
+                "alloc_from_nodes",
+                "alloc_from_pages",
+                "take_rest",
+                "sy__yard_alloc_slow",
+                "sy__yard_free_moving",
+                "free_moving",
+                "refill",
+                "take_one",
+                "flush",
+                "free_alien",
+                "alloc_from_list",
+                "alloc_from_node",
+                "free_over_hiwater",
+                "free_away",
+                "take_from_list",
+                "search_first",
+                "search_best",
+                "take_from_new_page",
+                "pages_alloc",
+                "pages_free",
+                "alloc_shared",
+                "free_shared",
+                "take_refilling",
+                "spill",
+                "sy__general_refill",
+                "sy__general_pages",
+                "sy__general_pages_free",
+                "after_coalescing",
+                "split",
             ),
             files=ports.slabyard,
             edits=(SLABYARD,),

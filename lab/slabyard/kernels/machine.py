@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import MISSING, UserError
+from ..trace.file import KINDS, SNAPSHOT
 from . import cache, guest, tools
 from .build import Kernel
 from .workloads import Job
 
-EVENTS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag")
 FALLBACK = "mm_page_alloc_extfrag"
 PERIOD = 20  # milliseconds between two looks at the memory that slabs hold
 SILENCE = 10  # seconds, at the end, after which a kernel will not switch itself off any more
@@ -141,7 +141,7 @@ def command_line(what: Boot) -> list[str]:
     if what.trace is None:
         return [*words, f"trace_event=kmem:{FALLBACK}", "trace_buf_size=256K", "trace_options=nohash-ptr"]
     share = max(256 << 10, what.trace // what.hardware.cpus)  # the kernel takes it for each CPU
-    events = ",".join(f"kmem:{event}" for event in EVENTS)
+    events = ",".join(f"kmem:{event}" for event in KINDS[:SNAPSHOT])
     return [*words, f"trace_event={events}", f"trace_buf_size={share >> 10}K", "trace_options=nohash-ptr"]
 
 

@@ -10,6 +10,7 @@ A trace is taken in a boot of its own, whose times are not used: writing an even
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from ..capture import importer
 from ..capture.inputs import About
 from ..results import records
 from ..trace import snapshots
-from ..trace.file import Metadata
+from ..trace.file import KINDS, SNAPSHOT, Metadata
 from . import machine
 from .build import Kernel
 from .kinds import Spec
@@ -73,8 +74,9 @@ class Plan:
 def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] = lambda _: None) -> Run:
     """Boots once. `trace`: where the trace goes, if one is taken; `look` sees the outcome as long as its files are there."""
     with machine.boot(plan.boot()) as outcome:
-        figures = _figures(plan, outcome)
-        found = Run(figures, outcome.texts, _trouble(plan, outcome), outcome.command, outcome.accelerator)
+        told = trouble(outcome.texts.get("log", ""), plan.job.workload.expected)
+        told += ["the kernel did not switch itself off"] if outcome.stayed else []
+        found = Run(_figures(plan, outcome), outcome.texts, told, outcome.command, outcome.accelerator)
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
         look(outcome)
@@ -105,29 +107,17 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _trouble(plan: Plan, outcome: Outcome) -> list[str]:
-    stayed = ["the kernel did not switch itself off"] if outcome.stayed else []
-    return [*trouble(outcome.texts.get("log", ""), plan.job.workload.expected), *stayed]
-
-
 def fallbacks(outcome: Outcome) -> dict[str, int]:
     """Fallback events of the page allocator while the workload ran, and since the kernel started."""
-    if outcome.trace is None:
-        lines = iter(outcome.texts.get("extfrag", "").splitlines())
-        return _count(lines)
-    with outcome.trace.open(errors="replace") as file:
-        return _count(file)
-
-
-def _count(lines: Any) -> dict[str, int]:
     boot = workload = 0
     begun = False
-    for line in lines:
-        if "tracing_mark_write: before" in line:
-            begun = True
-        elif f" {machine.FALLBACK}: " in line:
-            boot += 1
-            workload += begun
+    with outcome.trace.open(errors="replace") if outcome.trace else io.StringIO(outcome.texts.get("extfrag", "")) as lines:
+        for line in lines:
+            if "tracing_mark_write: before" in line:
+                begun = True
+            elif f" {machine.FALLBACK}: " in line:
+                boot += 1
+                workload += begun
     return {"fragmentation_events": workload, "fragmentation_events_boot": boot}
 
 
@@ -149,7 +139,8 @@ def _is_of_um(lines: Sequence[str], at: int) -> bool:
 def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
     assert outcome.trace is not None
     # Where the buffer was too small, the mark before the workload may be among what is lost; so the snapshot has no place either.
-    marks = [name for name in ("before",) if _is_marked(outcome.trace, name)]
+    with outcome.trace.open(errors="replace") as file:
+        marks = ["before"] if any("tracing_mark_write: before" in line for line in file) else []
     taken = [snapshot_of(outcome.texts, name, name) for name in marks] + [snapshot_of(outcome.texts, "after", "end")]
     about = About(
         kernel=f"{plan.kernel.about['release']} ({plan.spec.text}, {plan.kernel.arch})",
@@ -158,15 +149,10 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
         cpus=plan.hardware.cpus,
         page_size=4096,
         snapshots=taken,
-        kinds=machine.EVENTS,
+        kinds=KINDS[:SNAPSHOT],
     )
     words = [word for mark in (*marks, "end") for word in ("--mark", mark)]
     return importer.import_text(outcome.trace, output, about, ["--last-mark", "end", *words])
-
-
-def _is_marked(trace: Path, name: str) -> bool:
-    with trace.open(errors="replace") as file:
-        return any(f"tracing_mark_write: {name}" in line for line in file)
 
 
 def snapshot_of(texts: dict[str, str], when: str, name: str) -> dict[str, Any]:

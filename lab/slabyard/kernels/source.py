@@ -8,9 +8,8 @@ the old one is not mistaken for the new.
 A copy is made under another name and renamed when it is whole. Files of ours (ports.py, `Kind.files`) and changes are brought up to
 date before every build, those that changed alone, so that make builds what depends on them and no more; a kind with files or changes
 of its own has a copy of its own. What lies in our folder there and is none of our files is removed, as makefiles take what they find.
-Whoever builds from a copy shares its lock until the build is over, and whoever has something to
-change in it must have the lock alone: so builds of the same files may go on side by side, and nobody changes under one what it is
-built from.
+A build shares the lock of its copy until it is over, and a change of the copy needs the lock alone: so builds of the same files may go
+on side by side, and nothing changes under one of them.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Source:
 def find(given: Path | None, places: Sequence[str] = PLACES) -> Source:
     """The source that the user names, or the first one in the usual places. UserError when there is none."""
     if given is None:
-        given = next((path for place in places if (path := Path(place)).is_file() or _is_right_tree(path)), None)
+        given = next((path for place in places if (path := Path(place)).is_file() or (tree_version(path) or ())[:2] == VERSION), None)
         if given is None:
             raise UserError(
                 "there is no source of Linux 6.1 here; get it (Debian 12: apt install linux-source-6.1; elsewhere: the tarball of "
@@ -81,11 +80,6 @@ def tree_version(tree: Path) -> tuple[int, int, int] | None:
         return None
     first, second, third = (int(match[1]) for match in found if match)
     return first, second, third
-
-
-def _is_right_tree(path: Path) -> bool:
-    version = tree_version(path)
-    return version is not None and version[:2] == VERSION
 
 
 def _check_version(tree: Path, named: Path) -> None:

@@ -57,9 +57,7 @@ def run(allocator: str, script: Path) -> dict[str, Any]:
         file.write(text)
         file.flush()
         try:
-            found: dict[str, Any] = programs.run_json(
-                [programs.program("slabyard-replay"), "--layout", file.name, "--allocator", allocator]
-            )
+            found: dict[str, Any] = programs.run_json(programs.REPLAY, "--layout", file.name, "--allocator", allocator)
         except UserError as error:
             raise UserError(f"{name}, {error.message}" if error.message.startswith("line ") else error.message, error.status) from None
     number_pages(found)

@@ -126,12 +126,7 @@ def _large_blocks(snapshot: Snapshot) -> int:
 
 
 def _kinds(
-    translation: Translation,
-    lines: list[SlabLine],
-    attributes: dict[str, dict[str, str]],
-    opens: bool,
-    caches: list[Cache],
-    cpus: int,
+    translation: Translation, lines: list[SlabLine], attributes: dict[str, dict[str, str]], opens: bool, caches: list[Cache], cpus: int
 ) -> list[_Kind]:
     """How many older objects each cache of slabinfo holds."""
     traffic = translation.traffic
@@ -166,7 +161,9 @@ def _kinds(
             if max(base, room) <= 0:
                 continue
             number = len(caches)
-            caches.append(_cache(line, attributes.get(line.name, {})))
+            caches.append(Cache(name=line.name, object_size=line.object_size))
+            if described := attributes.get(line.name):
+                caches[-1].describe(described)
         kinds.append(_Kind(max(0, base), room, *slabs, caches[number].object_size, number, 0, 0))
     # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
     shown = {kind.cache for kind in kinds}
@@ -224,14 +221,6 @@ def _partial_slabs(line: SlabLine, attributes: dict[str, str]) -> int:
 def _leading_number(text: str) -> int | None:
     word = text.split()[0] if text.split() else ""
     return int(word) if word.isdigit() else None
-
-
-def _cache(line: SlabLine, attributes: dict[str, str]) -> Cache:
-    """A cache that only slabinfo knows, in the form of the metadata."""
-    cache = Cache(name=line.name, object_size=line.object_size)
-    if attributes:
-        cache.describe(attributes)
-    return cache
 
 
 def _owners(frees: Frees, kinds: list[_Kind], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -345,7 +334,8 @@ def _zones(metadata: Metadata, nodes: int, memory: int | None) -> list[Zone]:
     if as_recorded and recorded:
         return [_aligned(zone) for zone in recorded]
     pages = memory >> 12 if memory is not None else _total_pages(snapshot, recorded)
-    return _default_zones(pages, nodes, _zone_names(snapshot) if as_recorded else [])
+    buddy = snapshots.parse_buddyinfo(snapshot.files.get("buddyinfo", "")) if snapshot and as_recorded else {}
+    return _default_zones(pages, nodes, [name for node, name in buddy if node == 0])
 
 
 def _recorded_zones(metadata: Metadata, snapshot: Snapshot | None) -> list[Zone]:
@@ -362,11 +352,6 @@ def _total_pages(snapshot: Snapshot | None, recorded: list[Zone]) -> int:
     if known:
         return -(-known // 32768) * 32768
     return DEFAULT_PAGES
-
-
-def _zone_names(snapshot: Snapshot | None) -> list[str]:
-    buddy = snapshots.parse_buddyinfo(snapshot.files.get("buddyinfo", "")) if snapshot else {}
-    return [name for node, name in buddy if node == 0]
 
 
 def _default_zones(pages: int, nodes: int, names: list[str]) -> list[Zone]:

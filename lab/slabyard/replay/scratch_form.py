@@ -23,68 +23,44 @@ EVENT_UNKNOWN_PAGE_FREE = 9
 EVENT_KINDS = 10
 
 RECORDS = {
-    "header": np.dtype(
-        {
-            "names": ["magic", "version", "sections"],
-            "formats": ["S8", "<u4", "<u4"],
-            "offsets": [0, 8, 12],
-            "itemsize": 16,
-        }
-    ),
-    "section": np.dtype(
-        {
-            "names": ["name", "offset", "count", "record_bytes", "reserved"],
-            "formats": ["S8", "<u8", "<u8", "<u4", "<u4"],
-            "offsets": [0, 8, 16, 24, 28],
-            "itemsize": 32,
-        }
-    ),
-    "event": np.dtype(
-        {
-            "names": ["time_ns", "handle", "size", "call_site", "flags", "cache", "cpu", "kind", "order", "migrate", "node"],
-            "formats": ["<u8", "<u4", "<u4", "<u4", "<u4", "<u2", "<u2", "u1", "u1", "u1", "i1"],
-            "offsets": [0, 8, 12, 16, 20, 24, 26, 28, 29, 30, 31],
-            "itemsize": 32,
-        }
-    ),
-    "cache": np.dtype(
-        {
-            "names": ["name", "object_size", "align", "flags", "constructor"],
-            "formats": ["S48", "<u4", "<u4", "<u4", "<u4"],
-            "offsets": [0, 48, 52, 56, 60],
-            "itemsize": 64,
-        }
-    ),
-    "zone": np.dtype(
-        {
-            "names": ["name", "node", "reserved", "start_page", "pages", "managed", "min", "low", "high"],
-            "formats": ["S16", "<u4", "<u4", "<u8", "<u8", "<u8", "<u8", "<u8", "<u8"],
-            "offsets": [0, 16, 20, 24, 32, 40, 48, 56, 64],
-            "itemsize": 72,
-        }
-    ),
-    "free_blocks": np.dtype(
-        {
-            "names": ["zone", "reserved", "free_blocks", "pageblocks"],
-            "formats": ["<u4", "<u4", "(4,11)<u8", "(4,)<u8"],
-            "offsets": [0, 4, 8, 360],
-            "itemsize": 392,
-        }
-    ),
-    "older": np.dtype(
-        {
-            "names": ["handle", "size", "cache", "cpu", "flags"],
-            "formats": ["<u4", "<u4", "<u2", "<u2", "<u4"],
-            "offsets": [0, 4, 8, 10, 12],
-            "itemsize": 16,
-        }
-    ),
-    "run": np.dtype(
-        {
-            "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns"],
-            "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8"],
-            "offsets": [0, 4, 8, 12, 16, 20, 24, 32],
-            "itemsize": 40,
-        }
-    ),
-}
+    "header": np.dtype({
+        "names": ["magic", "version", "sections"],
+        "formats": ["S8", "<u4", "<u4"],
+        "offsets": [0, 8, 12], "itemsize": 16,
+    }),
+    "section": np.dtype({
+        "names": ["name", "offset", "count", "record_bytes", "reserved"],
+        "formats": ["S8", "<u8", "<u8", "<u4", "<u4"],
+        "offsets": [0, 8, 16, 24, 28], "itemsize": 32,
+    }),
+    "event": np.dtype({
+        "names": ["time_ns", "handle", "size", "call_site", "flags", "cache", "cpu", "kind", "order", "migrate", "node"],
+        "formats": ["<u8", "<u4", "<u4", "<u4", "<u4", "<u2", "<u2", "u1", "u1", "u1", "i1"],
+        "offsets": [0, 8, 12, 16, 20, 24, 26, 28, 29, 30, 31], "itemsize": 32,
+    }),
+    "cache": np.dtype({
+        "names": ["name", "object_size", "align", "flags", "constructor"],
+        "formats": ["S48", "<u4", "<u4", "<u4", "<u4"],
+        "offsets": [0, 48, 52, 56, 60], "itemsize": 64,
+    }),
+    "zone": np.dtype({
+        "names": ["name", "node", "reserved", "start_page", "pages", "managed", "min", "low", "high"],
+        "formats": ["S16", "<u4", "<u4", "<u8", "<u8", "<u8", "<u8", "<u8", "<u8"],
+        "offsets": [0, 16, 20, 24, 32, 40, 48, 56, 64], "itemsize": 72,
+    }),
+    "free_blocks": np.dtype({
+        "names": ["zone", "reserved", "free_blocks", "pageblocks"],
+        "formats": ["<u4", "<u4", "(4,11)<u8", "(4,)<u8"],
+        "offsets": [0, 4, 8, 360], "itemsize": 392,
+    }),
+    "older": np.dtype({
+        "names": ["handle", "size", "cache", "cpu", "flags"],
+        "formats": ["<u4", "<u4", "<u2", "<u2", "<u4"],
+        "offsets": [0, 4, 8, 10, 12], "itemsize": 16,
+    }),
+    "run": np.dtype({
+        "names": ["handles", "cpus", "nodes", "pageblock_order", "call_sites", "snapshots", "span_ns", "grace_ns"],
+        "formats": ["<u4", "<u4", "<u4", "<u4", "<u4", "<u4", "<u8", "<u8"],
+        "offsets": [0, 4, 8, 12, 16, 20, 24, 32], "itemsize": 40,
+    }),
+}  # fmt: skip

@@ -169,13 +169,14 @@ class Workload:
         at the same time."""
         server = self._servers.get(spec)
         if server is None:
-            server = self._servers[spec] = programs.Server(self._argv(spec, "serve"))
+            server = self._servers[spec] = programs.Server([programs.program(programs.REPLAY), *self._words(spec, "--mode", "serve")])
         with self.blamed():
             return server.ask(mode)
 
-    def _argv(self, spec: str, mode: str) -> list[str]:
-        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--mode", mode]
-        return [*argv, "--points", str(POINTS), *(["--allow-failures"] if self.options.allow_failures else [])]
+    def _words(self, spec: str, *more: str) -> list[str]:
+        """The replay program's arguments."""
+        words = ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more]
+        return [*words, *(["--allow-failures"] if self.options.allow_failures else [])]
 
     def exact(self, spec: str, log: Path | None = None) -> dict[str, Any]:
         """The `exact` group under an allocator, with names in place of numbers. `log`: a file for what the policy logs."""
@@ -183,35 +184,28 @@ class Workload:
             exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
         else:
             with self.blamed():
-                exact = programs.run_json([*self._argv(spec, "exact"), "--log", str(log)])["exact"]
+                exact = programs.run_json(programs.REPLAY, *self._words(spec, "--mode", "exact", "--log", str(log)))["exact"]
         for site in exact.get("call_sites", []):
             number = site["call_site"]
             site["call_site"] = self.translation.call_sites[number] or "(unknown)"
-        exact["snapshots"] = [self._snapshot(point) for point in exact.get("snapshots", [])]
+        points = [(self.metadata.snapshots[point["number"]], point) for point in exact.get("snapshots", [])]
+        exact["snapshots"] = [{"name": taken.name, **point, **_kernel_figures(taken.files)} for taken, point in points]
         return exact
 
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
-        argv = [programs.program("slabyard-replay"), "--scratch", str(self.scratch), "--allocator", spec, "--proc", file]
         with self.blamed():
-            text = programs.run([*argv, *(["--allow-failures"] if self.options.allow_failures else [])]).decode().rstrip("\n")
+            text = programs.run(programs.REPLAY, *self._words(spec, "--proc", file)).decode().rstrip("\n")
         recorded = next((one.files["pagetypeinfo"] for one in self.metadata.snapshots if "pagetypeinfo" in one.files), "")
         return snapshots.with_migrate_types(text, recorded) if file == "pagetypeinfo" else text
 
-    def _snapshot(self, point: dict[str, Any]) -> dict[str, Any]:
-        """A replay's figures at a snapshot, with the kernel's own beside them."""
-        taken = self.metadata.snapshots[point["number"]]
-        return {"name": taken.name, **point, **_kernel_figures(taken.files)}
-
     def timed(self, spec: str) -> dict[str, Any]:
         """The times of one replay."""
-        timed: dict[str, Any] = self._replay(spec, "timed")["timed"]
-        return timed
+        return self._replay(spec, "timed")["timed"]
 
     def latency(self, spec: str) -> dict[str, Any]:
         """The latency percentiles of one replay."""
-        timed: dict[str, Any] = self._replay(spec, "latency")["timed"]
-        return timed
+        return self._replay(spec, "latency")["timed"]
 
     def recorded(self) -> dict[str, Any] | None:
         """The `exact` group of the recorded kernel itself: its allocator's own pages over time, and its snapshots' figures.
@@ -281,17 +275,14 @@ def _size(pages: int) -> str:
 
 def policies() -> list[dict[str, Any]]:
     """The policies with their tunables, as the replay program lists them."""
-    found: list[dict[str, Any]] = programs.run_json([programs.program("slabyard-replay"), "--list"])
-    return found
+    return programs.run_json(programs.REPLAY, "--list")
 
 
 def check_spec(spec: str) -> None:
     """UserError where there is no such allocator, tunable, value or library."""
-    programs.run([programs.program("slabyard-replay"), "--check", "--allocator", spec])
+    programs.run(programs.REPLAY, "--check", "--allocator", spec)
 
 
 def geometry(spec: str, cpus: int, sizes: list[int]) -> list[dict[str, int]]:
     """Per size: `size`, `objects_per_slab`, `pages_per_slab`, `wasted_bytes`."""
-    argv = [programs.program("slabyard-replay"), "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes)]
-    found: list[dict[str, int]] = programs.run_json(argv)
-    return found
+    return programs.run_json(programs.REPLAY, "--geometry", "--allocator", spec, "--cpus", str(cpus), *map(str, sizes))

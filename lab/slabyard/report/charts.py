@@ -286,12 +286,7 @@ COLUMNS = {
         ("full_slabs", "full"),
         ("pages", "pages"),
     ),
-    "call_sites": (
-        ("requests", "requests"),
-        ("live", "live"),
-        ("live_bytes", "live (bytes)"),
-        ("peak_bytes", "peak (bytes)"),
-    ),
+    "call_sites": (("requests", "requests"), ("live", "live"), ("live_bytes", "live (bytes)"), ("peak_bytes", "peak (bytes)")),
 }
 
 
@@ -304,12 +299,7 @@ def table(series: Sequence[Series], name: str, label: Callable[[Mapping[str, Any
         found = sorted(rows(one.exact.get(name)), key=lambda row: -(number(row.get("peak_bytes")) or 0))
         left_out += max(0, len(found) - limit)
         kept.extend([place, label(row), *(number(row.get(field)) for field in fields)] for row in found[:limit])
-    return {
-        "series": [one.label for one in series],
-        "columns": [title for _, title in COLUMNS[name]],
-        "rows": kept,
-        "left_out": left_out,
-    }
+    return {"series": [one.label for one in series], "columns": [title for _, title in COLUMNS[name]], "rows": kept, "left_out": left_out}
 
 
 def look(style: int | None) -> dict[str, Any] | None:

@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.table import Cell, Table, show
-from ..results import measures, ranks
+from ..base.table import Cell, Figure, Table, show
+from ..results import measures, ranks, records
 from ..results.model import Workload as Section
 from ..results.model import memory_unit, page_bytes, workloads
 from ..results.records import Record
@@ -42,12 +42,7 @@ def _table(group: Sequence[Record], section: Section) -> Table:
     run = group[0]["run"]
     unit, size = memory_unit(section)
     columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "waste %", "events"]
-    rows: list[list[Cell]] = []
-    shown: list[list[str]] = []
-    for record in group:
-        cells, texts = _row(record, page_bytes(section) / size)
-        rows.append(cells)
-        shown.append(texts)
+    rows = [_row(record, page_bytes(section) / size) for record in group]
     asked = _requests(group[0]["exact"].get("requests"))
     title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
     notes = _wrapped(ranks.sentence(section))
@@ -61,7 +56,7 @@ def _table(group: Sequence[Record], section: Section) -> Table:
             notes += _wrapped(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
     if run["lost"]:
         notes += _wrapped(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
-    return Table(title, columns, rows, shown, notes)
+    return Table(title, columns, rows, notes)
 
 
 def _requests(count: int | None) -> str:
@@ -73,22 +68,24 @@ def _start(run: dict[str, Any]) -> str:
     return run["start"] + (", pages pristine" if (run["start"], run.get("pages")) == ("recorded", "pristine") else "")
 
 
-def _row(record: Record, page: float) -> tuple[list[Cell], list[str]]:
-    """A record's cells, and what is shown of them; `page` is a page in the table's unit of memory."""
+def _row(record: Record, page: float) -> list[Cell]:
+    """A record's cells; `page` is a page in the table's unit of memory."""
     exact, timed = record["exact"], record["timed"]
     median = timed.get("ns_per_operation")
     bounds = timed.get("intervals", {}).get("ns_per_operation")
     p99 = timed.get("latency_ns", {}).get("p99")
-    peak, end = (None if exact.get(name) is None else exact[name] * page for name in ("held_pages_peak", "held_pages_end"))
-    held = ["-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}" for value in (peak, end)]
+    held = (None if exact.get(name) is None else exact[name] * page for name in ("held_pages_peak", "held_pages_end"))
     share = exact.get("total_fragmentation_peak")
-    events = exact.get("fragmentation_events")
-    span = f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-"
     percent = None if share is None else round(100 * share, 1)
-    cells: list[Cell] = [record["run"]["allocator"], median, span, p99, peak, end, percent, events]
-    share_text = "-" if percent is None else f"{percent:.1f}"
-    texts = [cells[0], _ns(median), span, _single(p99, timed), *held, share_text, show(events)]
-    return cells, [str(text) for text in texts]
+    return [
+        record["run"]["allocator"],
+        Figure(median, _ns(median)),
+        f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-",
+        Figure(p99, _single(p99, timed)),
+        *(Figure(value, "-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}") for value in held),
+        Figure(percent, "-" if percent is None else f"{percent:.1f}"),
+        exact.get("fragmentation_events"),
+    ]
 
 
 def _ns(value: float | None) -> str:
@@ -109,21 +106,7 @@ def _wrapped(text: str) -> list[str]:
 
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every scalar measure: for CSV."""
-    columns = ["workload", "allocator", "cpus", "start"]
-    for measure in measures.MEASURES:
-        columns.append(measure.name)
-        if measure.group == "timed":
-            columns += [f"{measure.name}_low", f"{measure.name}_high"]
-    rows: list[list[Cell]] = []
-    for record in found:
-        run = record["run"]
-        row: list[Cell] = [run["workload"], run["allocator"], run["cpus"], run["start"]]
-        for measure in measures.MEASURES:
-            row.append(record[measure.group].get(measure.name))
-            if measure.group == "timed":
-                row += record["timed"].get("intervals", {}).get(measure.name) or [None, None]
-        rows.append(row)
-    return Table("", columns, rows)
+    return records.flat(found, {name: name for name in ("workload", "allocator", "cpus", "start")}, measures.MEASURES)
 
 
 ALIVE_SHOWN = 5
@@ -133,40 +116,29 @@ def details(record: Record, caches: bool) -> list[Table]:
     """One record in full, for people: its measures, its figures at the snapshots, its caches."""
     run, exact = record["run"], record["exact"]
     rows: list[list[Cell]] = []
-    bounds: dict[int, str] = {}
     for measure in measures.MEASURES:
         value = record[measure.group].get(measure.name)
         if value is not None and _matters(measure.name, record):
-            rows.append([measure.title, _in_unit(value, measure.unit), _unit(measure.unit)])
+            share = measure.unit == "share"
+            rows.append([measure.title, round(100 * value, 2) if share else value, "%" if share else measure.unit])
     for name, title in (("alloc_ns", "allocation"), ("free_ns", "free")):
         for key, words in (("median", "median"), ("p99", "99th percentile"), ("p999", "99.9th percentile")):
             value = record["timed"].get(name, {}).get(key)
             if value is not None:
-                rows.append([f"{title}, {words}", value, "ns"])
-                bounds[len(rows) - 1] = _single(value, record["timed"])
+                bound = _single(value, record["timed"])
+                rows.append([f"{title}, {words}", Figure(value, bound) if bound.startswith("<") else value, "ns"])
     machine = f"{run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, {run['nodes']} node{'s' if run['nodes'] > 1 else ''}"
     title = f"{run['allocator']} on {run['workload']}: {machine}, start {_start(run)}"
-    table = Table(title, ["measure", "value", "unit"], rows, notes=_end_notes(record))
-    table.shown = table.cells()
-    for place, text in bounds.items():
-        if text.startswith("<"):
-            table.shown[place][1] = text
-    out = [table]
+    out = [Table(title, ["measure", "value", "unit"], rows, _end_notes(record))]
     free = {words: exact[name] for name, words in (("free_blocks_before", "before"), ("free_blocks_after", "after")) if exact.get(name)}
     if free:
         counts: list[list[Cell]] = [[order, *both] for order, both in enumerate(zip(*free.values(), strict=True))]
         out.append(Table("", ["free blocks of order", *free], counts))
     if exact.get("snapshots"):
-        points: list[list[Cell]] = [
-            [
-                one["name"],
-                one["slab_pages"] * 4,
-                one["large_pages"] * 4,
-                (one["slab_pages"] + one["large_pages"]) * 4,
-                one["recorded_slab_kb"],
-            ]
-            for one in exact["snapshots"]
-        ]
+        points: list[list[Cell]] = []
+        for one in exact["snapshots"]:
+            slabs, large = one["slab_pages"] * 4, one["large_pages"] * 4
+            points.append([one["name"], slabs, large, slabs + large, one["recorded_slab_kb"]])
         out.append(Table("", ["snapshot", "slabs KiB", "large KiB", "held KiB", "recorded kernel KiB"], points))
     if caches:
         columns = ["name", "size", "live", "peak_bytes", "slabs", "partial_slabs", "full_slabs", "pages"]
@@ -205,11 +177,3 @@ def _end_notes(record: Record) -> list[str]:
         f"At the end {destroyed:,} of {destroyed + len(alive):,} caches could be destroyed; refused, with {objects:,} objects alive: "
         f"{first}{more}."
     )
-
-
-def _in_unit(value: Any, unit: str) -> Cell:
-    return round(100 * value, 2) if unit == "share" else value
-
-
-def _unit(unit: str) -> str:
-    return "%" if unit == "share" else unit

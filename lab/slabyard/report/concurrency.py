@@ -6,8 +6,8 @@ import os
 import textwrap
 from collections.abc import Sequence
 
-from ..base.table import Cell, Table, show
-from ..results import measures
+from ..base.table import Cell, Figure, Table
+from ..results import measures, records
 from ..results.records import Record
 from ..results.threads import SCALARS
 
@@ -31,39 +31,34 @@ def tables(found: Sequence[Record]) -> list[Table]:
 
 
 def _table(name: str, group: Sequence[Record]) -> Table:
-    columns = list(COLUMNS)
-    rows, shown = [], []
-    for record in group:
-        cells, texts = _row(record)
-        rows.append(cells)
-        shown.append(texts)
+    columns, rows = list(COLUMNS), [_row(record) for record in group]
     counts = sorted({record["run"]["threads"] for record in group})
     notes = [line for count in counts for line in _sentence([one for one in group if one["run"]["threads"] == count], count)]
     if any(record["timed"].get("resident_per_live") for record in group):
         # What matters here is not what is left when all was freed.
         columns[-1] = "per live"
-        for cells, texts, record in zip(rows, shown, group, strict=True):
+        for cells, record in zip(rows, group, strict=True):
             cells[-1] = record["timed"]["resident_per_live"]
-            texts[-1] = show(cells[-1])
         notes.append("per live: resident memory by what lives in it, over the phases.")
-    return Table(name, columns, rows, shown, notes)
+    return Table(name, columns, rows, notes)
 
 
-def _row(record: Record) -> tuple[list[Cell], list[str]]:
+def _row(record: Record) -> list[Cell]:
     run, timed = record["run"], record["timed"]
     speed = timed["operations_per_second"] / 1e6
     bounds = timed.get("intervals", {}).get("operations_per_second")
     p99, step, share = timed["latency_ns"]["p99"], timed.get("clock_resolution_ns"), timed.get("allocator_share")
-    span = f"{_mops(bounds[0] / 1e6)}-{_mops(bounds[1] / 1e6)}" if bounds else "-"
-    waits = timed.get("lock_waits")
-    cells: list[Cell] = [
-        run["allocator"], run["threads"], speed, span, p99, share, waits, timed["resident_peak_kb"], timed["resident_end_kb"],
-    ]  # fmt: skip
-    return cells, [
-        _short(run["allocator"]), str(run["threads"]), _mops(speed), span, f"<{step:.0f}" if step and p99 < step else f"{p99:.0f}",
-        "-" if share is None else f"{100 * share:.0f}%", "-" if waits is None else f"{waits:,.0f}",
-        f"{timed['resident_peak_kb']:,.0f}", f"{timed['resident_end_kb']:,.0f}",
-    ]  # fmt: skip
+    waits, sizes = timed.get("lock_waits"), (timed["resident_peak_kb"], timed["resident_end_kb"])
+    return [
+        Figure(run["allocator"], _short(run["allocator"])),
+        Figure(run["threads"], str(run["threads"])),
+        Figure(speed, _mops(speed)),
+        f"{_mops(bounds[0] / 1e6)}-{_mops(bounds[1] / 1e6)}" if bounds else "-",
+        Figure(p99, f"<{step:.0f}" if step and p99 < step else f"{p99:.0f}"),
+        Figure(share, "-" if share is None else f"{100 * share:.0f}%"),
+        Figure(waits, "-" if waits is None else f"{waits:,.0f}"),
+        *(Figure(size, f"{size:,.0f}") for size in sizes),
+    ]
 
 
 def _mops(value: float) -> str:
@@ -92,18 +87,10 @@ def _sentence(group: Sequence[Record], threads: int) -> list[str]:
 
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every scalar measure: for CSV."""
-    columns = ["workload", "allocator", "threads"]
-    for measure in SCALARS:
-        columns += [measure.name, f"{measure.name}_low", f"{measure.name}_high"]
     points = [(name, point) for name in ("alloc_ns", "free_ns", "latency_ns") for point in ("median", "p99", "p999")]
-    columns += ["allocator_share", *(f"{name}_{point}" for name, point in points)]
-    rows: list[list[Cell]] = []
-    for record in found:
-        run, timed = record["run"], record["timed"]
-        row: list[Cell] = [run["workload"], run["allocator"], run["threads"]]
-        for measure in SCALARS:
-            row += [timed.get(measure.name), *(timed.get("intervals", {}).get(measure.name) or [None, None])]
-        row.append(timed.get("allocator_share"))
-        row += [timed[name][point] for name, point in points]
-        rows.append(row)
-    return Table("", columns, rows)
+
+    def more(record: Record) -> dict[str, Cell]:
+        timed = record["timed"]
+        return {"allocator_share": timed.get("allocator_share"), **{f"{name}_{point}": timed[name][point] for name, point in points}}
+
+    return records.flat(found, {name: name for name in ("workload", "allocator", "threads")}, SCALARS, more)

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from markupsafe import Markup
+
 from ..base import svg
-from ..base.svg import Markup, Value, element, title
+from ..base.svg import Value, element, title
 from ..replay.layout import MEANINGS, OWN, Group, Piece, describe, groups, lists, pieces, sequence, totals, tree
 
 WIDTH = 1024  # of a row of a page or, where slabs are larger, of several
@@ -56,7 +58,9 @@ def _slab(canvas: Canvas, slab: dict[str, Any], row_bytes: int) -> None:
     """The slab as rows. Rows without a name that repeat are left out, as in text."""
     found = list(pieces(slab))
     rows = [_row(found, start, min(start + row_bytes, slab["bytes"])) for start in range(0, slab["bytes"], row_bytes)]
-    for _, alike in groupby(enumerate(rows), key=lambda item: _likeness(*item)):
+    # A row with names is like no other.
+    looks = [at if any(names for *_, names in row) else [(one.state, *place) for one, *place, _ in row] for at, row in enumerate(rows)]
+    for _, alike in groupby(enumerate(rows), key=lambda item: looks[item[0]]):
         (_, row), *more = alike
         for piece, left, width, names in row:
             canvas.box(LEFT + left * WIDTH / row_bytes, width * WIDTH / row_bytes, piece, names)
@@ -77,11 +81,6 @@ def _row(found: list[Piece], start: int, end: int) -> list[Part]:
             names = " ".join(name for offset, name in piece.names if first <= offset < last)
             parts.append((piece, first - start, last - first, names))
     return parts
-
-
-def _likeness(place: int, row: list[Part]) -> object:
-    """The same for rows that look the same; a row with names is like no other."""
-    return place if any(names for *_, names in row) else [(piece.state, left, width) for piece, left, width, _ in row]
 
 
 def _group(canvas: Canvas, group: Group, found: dict[str, Any], slabs: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.table import Cell, Table
+from ..base.table import Table
 from ..trace.snapshots import SlabLine
 
 PAGE_KIB = 4
@@ -79,7 +79,10 @@ def text(lines: Sequence[SlabLine], letter: str) -> str:
     """What `slabtop --once --sort LETTER` prints."""
     sums = totals(lines)
     kib = {name: sums[name] / 1024 for name in ("active_bytes", "bytes", "smallest_object", "mean_object", "largest_object")}
-    out = [_of(f"Active / Total {what}", sums[f"active_{name}"], sums[name]) for what, name in _COUNTED]
+    out = []
+    for name in ("objects", "slabs", "caches"):
+        active, total = sums[f"active_{name}"], sums[name]
+        out.append(_head(f"Active / Total {name.title()} (% used)") + f"{active} / {total} {_share(active, total)}")
     out += [
         _head("Active / Total Size (% used)")
         + f"{kib['active_bytes']:.2f}K / {kib['bytes']:.2f}K {_share(sums['active_bytes'], sums['bytes'])}",
@@ -97,27 +100,19 @@ def text(lines: Sequence[SlabLine], letter: str) -> str:
     return "\n".join(out) + "\n"
 
 
-_COUNTED = (("Objects", "objects"), ("Slabs", "slabs"), ("Caches", "caches"))
-
-
 def _head(title: str) -> str:
     return f" {title:<35}: "
-
-
-def _of(title: str, active: int, total: int) -> str:
-    return _head(f"{title} (% used)") + f"{active} / {total} {_share(active, total)}"
 
 
 def _share(part: int, whole: int) -> str:
     return f"({100 * part / whole if whole else 0:.1f}%)"
 
 
-def table(lines: Sequence[SlabLine], letter: str) -> Table:
-    """A row for each cache, sizes in bytes and KiB; for CSV and Markdown."""
-    found = as_json(lines, letter)["caches"]
-    columns = list(found[0]) if found else ["name"]
-    rows: list[list[Cell]] = [[cache[name] for name in columns] for cache in found]
-    return Table("", columns, rows)
+def table(found: dict[str, Any]) -> Table:
+    """Of as_json's caches a row for each, sizes in bytes and KiB; for CSV and Markdown."""
+    caches = found["caches"]
+    columns = list(caches[0]) if caches else ["name"]
+    return Table("", columns, [[cache[name] for name in columns] for cache in caches])
 
 
 def as_json(lines: Sequence[SlabLine], letter: str) -> dict[str, Any]:

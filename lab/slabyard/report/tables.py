@@ -1,7 +1,4 @@
-"""The tables of the report as HTML: they stand in the file itself and need no script.
-
-Every text from a record (cache names, call sites, host names and file names were written by others) passes `text`, which escapes it
-for element content and for quoted attributes alike. Nothing else puts a record's strings into the page.
+"""The tables of the report: they stand in the file itself and need no script. `templates/table.html` draws them.
 
 A table's unit stands in its header and holds for the whole column; a missing measure is an en dash, zero is 0. Times carry
 their 95% interval in a second line, since two medians alone would invite a ranking that the runs don't support. Deterministic
@@ -11,15 +8,17 @@ ranks see ranks.
 
 from __future__ import annotations
 
-import html
 import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from markupsafe import Markup
+
+from ..base.svg import element
 from ..results.model import (
-    Estimate,
     Series,
     Workload,
     allocator_label,
@@ -40,9 +39,76 @@ FACTS = {"command": "recorded command", "lost": "events lost in recording", "pag
 NESTED = ("series", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive")
 
 
-def text(value: Any) -> str:
-    """A value as text that is safe in HTML elements and quoted attributes."""
-    return html.escape(str(value).encode("utf-8", "replace").decode(), quote=True)
+@dataclass(frozen=True)
+class Cell:
+    """A cell, of the body or a heading: a text, or a series by its name and the sample of its line.
+
+    `below` stands under it in small; `title` is seen under the pointer; `kind` is a class of the style sheet.
+    """
+
+    text: str = ""
+    below: str = ""
+    title: str = ""
+    kind: str = ""
+    link: str = ""
+    code: bool = False
+    span: int = 1
+    series: Series | None = None
+
+    @property
+    def swatch(self) -> Markup:
+        """The line sample of the series."""
+        return swatch(None if self.series is None else self.series.style)
+
+    @property
+    def pieces(self) -> list[str]:
+        """The label of the series, which may be broken between tunables and before their values."""
+        return [] if self.series is None else re.split("(?<=[:,=])", self.series.label)
+
+
+@dataclass
+class Grid:
+    """A table: `groups` are headings above `heads`, each over `span` of them. `tall`: it is long, and rolls in a box."""
+
+    heads: Sequence[Cell]
+    rows: Sequence[tuple[Cell, Sequence[Cell]]]
+    groups: Sequence[Cell] = field(default=())
+    label: str = ""
+    corner: str = "Allocator"
+    tall: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of figures: title, explanation, what it shows of a series, and which ranked measure it is, if any."""
+
+    title: str
+    note: str
+    show: Callable[[Series], str | Cell]
+    ranked: str | None = None
+
+    @property
+    def head(self) -> Cell:
+        """Its heading."""
+        return Cell(self.title, title=self.note)
+
+    def cell(self, one: Series, ranks: Mapping[str, int | None] | None = None) -> Cell:
+        """Its figure of a series, marked where that is the best."""
+        found = self.show(one)
+        cell = found if isinstance(found, Cell) else Cell(found)
+        return replace(cell, kind="best") if self.ranked and ranks and ranks.get(self.ranked) == 1 else cell
+
+
+def name_cell(one: Series) -> Cell:
+    """The heading of a series' row or column."""
+    return Cell(series=one, title="The real kernel of the trace, not ranked" if one.recorded else "")
+
+
+def swatch(style: int | None) -> Markup:
+    """The line sample of a series in its colour and dash pattern; decorative, the name stands beside it."""
+    name, pattern = ("recorded", "") if style is None else (f"s{colour(style)}", " ".join(f"{length:g}" for length in dash(style)))
+    path = element("path", {"d": "M0 4H22", **({"stroke-dasharray": pattern} if pattern else {})})
+    return element("svg", {"class": f"swatch {name}", "viewBox": "0 0 22 8", "aria-hidden": "true"}, path)
 
 
 def figure(value: float | int | None, decimals: int = 0) -> str:
@@ -50,53 +116,11 @@ def figure(value: float | int | None, decimals: int = 0) -> str:
     return DASH if value is None else f"{value:,.{decimals}f}"
 
 
-def percent(value: Any) -> str:
-    """A share from 0 to 1 as a percentage with one decimal."""
-    known = number(value)
-    return DASH if known is None else f"{known * 100:.1f}"
-
-
 def significant(value: float) -> str:
     """Three significant digits, more before the decimal point if need be, without an exponent."""
     if value == 0:
         return "0"
     return f"{value:,.{min(9, max(0, 2 - math.floor(math.log10(abs(value)))))}f}"
-
-
-def interval(value: Estimate | None, scale: float) -> str:
-    """A time and its 95% interval below it, times `scale`."""
-    if value is None:
-        return DASH
-    if value.low is None or value.high is None:
-        return significant(value.median * scale)
-    bounds = f"{significant(value.low * scale)}{DASH}{significant(value.high * scale)}"
-    return f'{significant(value.median * scale)}<span class="interval">{bounds}</span>'
-
-
-def swatch(style: int | None) -> str:
-    """The line sample of a series in its colour and dash pattern; decorative, the name stands beside it."""
-    name, pattern = ("recorded", "") if style is None else (f"s{colour(style)}", " ".join(f"{length:g}" for length in dash(style)))
-    dashes = f' stroke-dasharray="{pattern}"' if pattern else ""
-    return f'<svg class="swatch {name}" viewBox="0 0 22 8" aria-hidden="true"><path d="M0 4H22"{dashes}/></svg>'
-
-
-def label(one: Series) -> str:
-    """A series' label, which may be broken between tunables and before their values."""
-    return re.sub("([:,=])", r"\1<wbr>", text(one.label))
-
-
-def name_cell(one: Series) -> str:
-    """The row header of a series."""
-    title = ' title="The real kernel of the trace, not ranked"' if one.recorded else ""
-    return f'<th scope="row"{title}>{swatch(one.style)}<span class="name">{label(one)}</span></th>'
-
-
-def data_cell(content: str, best: bool = False) -> str:
-    """A table cell with figures, marked if it is the best of its column."""
-    return f"<td{' class=best' if best else ''}>{content}</td>"
-
-
-Column = tuple[str, str, Callable[[Series], str], str | None]
 
 
 def memory(workload: Workload, key: str) -> Callable[[Series], str]:
@@ -109,10 +133,19 @@ def memory(workload: Workload, key: str) -> Callable[[Series], str]:
     return shown
 
 
-def timed_text(name: str, scale: float = 1) -> Callable[[Series], str]:
-    """A function from a series to a time of its record, times `scale`."""
+def timed_text(name: str, scale: float = 1) -> Callable[[Series], str | Cell]:
+    """A function from a series to a time of its record, times `scale`, and its 95% interval below it."""
 
-    return lambda one: interval(estimate(one.timed, name), scale)
+    def shown(one: Series) -> str | Cell:
+        found = estimate(one.timed, name)
+        if found is None:
+            return DASH
+        median = significant(found.median * scale)
+        if found.low is None or found.high is None:
+            return median
+        return Cell(median, below=f"{significant(found.low * scale)}{DASH}{significant(found.high * scale)}")
+
+    return shown
 
 
 def percentile(name: str) -> Callable[[Series], str]:
@@ -129,8 +162,13 @@ def percentile(name: str) -> Callable[[Series], str]:
 
 
 def share(key: str) -> Callable[[Series], str]:
-    """A function from a series to an exact share as a percentage."""
-    return lambda one: percent(one.exact.get(key))
+    """A function from a series to an exact share as a percentage with one decimal."""
+
+    def shown(one: Series) -> str:
+        known = number(one.exact.get(key))
+        return DASH if known is None else f"{known * 100:.1f}"
+
+    return shown
 
 
 def count(key: str) -> Callable[[Series], str]:
@@ -143,75 +181,66 @@ def counted(one: Series, key: str) -> float | int | None:
     return number(one.exact.get(key, one.timed.get(key)))
 
 
-def comparison_columns(workload: Workload) -> list[tuple[str, list[Column]]]:
-    """Groups of columns: group title, then title, explanation, content and the ranked measure that it is, if any."""
+def comparison_columns(workload: Workload) -> dict[str, list[Column]]:
+    """Columns by the title of their group."""
     unit, _ = memory_unit(workload)
     whole = "time" if time_name(workload.replayed) == "seconds" else None
-    return [
-        (
-            "Time, with 95% interval",
-            [
-                ("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", timed_text("seconds", 1000), whole),
-                ("per op. (ns)", "Time for each allocation or free", timed_text("ns_per_operation"), "time"),
-            ],
-        ),
-        (
-            "Latency (ns)",
-            [
-                ("median", "Median over single operations", percentile("median"), None),
-                ("p99", "99th percentile", percentile("p99"), None),
-                ("p99.9", "99.9th percentile", percentile("p999"), None),
-            ],
-        ),
-        (
-            f"Memory held ({unit})",
-            [
-                ("peak", "Slabs and large allocations, at the peak", memory(workload, "held_pages_peak"), "memory"),
-                ("mean", "Mean over trace time", memory(workload, "held_pages_mean"), None),
-                ("end", "At the end", memory(workload, "held_pages_end"), None),
-            ],
-        ),
-        (
-            "Waste (%)",
-            [
-                ("peak", "1 - requested/consumed (Bonwick 1994) at the peak", share("total_fragmentation_peak"), None),
-                ("end", "1 - requested/consumed (Bonwick 1994) at the end", share("total_fragmentation_end"), None),
-            ],
-        ),
-        (
-            "In slabs at end (%)",
-            [
-                ("internal", "1 - requested/given to live objects", share("internal_fragmentation_end"), None),
-                ("unused", "Free bytes in slab pages (Kyritsis et al.)", share("unused_ratio_end"), None),
-            ],
-        ),
-        ("Frag.", [("events", "Page allocations that fell back to another migrate type", count("fragmentation_events"), "fragmentation")]),
-        ("Fast path", [("%", "Share of operations on the fast path", share("fast_path_share"), None)]),
-    ]
+    return {
+        "Time, with 95% interval": [
+            Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", timed_text("seconds", 1000), whole),
+            Column("per op. (ns)", "Time for each allocation or free", timed_text("ns_per_operation"), "time"),
+        ],
+        "Latency (ns)": [
+            Column("median", "Median over single operations", percentile("median")),
+            Column("p99", "99th percentile", percentile("p99")),
+            Column("p99.9", "99.9th percentile", percentile("p999")),
+        ],
+        f"Memory held ({unit})": [
+            Column("peak", "Slabs and large allocations, at the peak", memory(workload, "held_pages_peak"), "memory"),
+            Column("mean", "Mean over trace time", memory(workload, "held_pages_mean")),
+            Column("end", "At the end", memory(workload, "held_pages_end")),
+        ],
+        "Waste (%)": [
+            Column("peak", "1 - requested/consumed (Bonwick 1994) at the peak", share("total_fragmentation_peak")),
+            Column("end", "1 - requested/consumed (Bonwick 1994) at the end", share("total_fragmentation_end")),
+        ],
+        "In slabs at end (%)": [
+            Column("internal", "1 - requested/given to live objects", share("internal_fragmentation_end")),
+            Column("unused", "Free bytes in slab pages (Kyritsis et al.)", share("unused_ratio_end")),
+        ],
+        "Frag.": [
+            Column("events", "Page allocations that fell back to another migrate type", count("fragmentation_events"), "fragmentation")
+        ],
+        "Fast path": [Column("%", "Share of operations on the fast path", share("fast_path_share"))],
+    }
 
 
-def comparison(workload: Workload) -> str:
+Placed = Mapping[str, Mapping[str, int | None]]  # ranks by series, then by measure
+
+
+def rank_columns(placed: Placed) -> list[Column]:
+    """A column for each ranked measure, with the ranks of one workload."""
+
+    def shown(key: str) -> Callable[[Series], str]:
+        return lambda one: rank_text(placed.get(one.key, {}).get(key), placed, key)
+
+    return [Column(measure.short, measure.title, shown(measure.key), measure.key) for measure in MEASURES]
+
+
+def comparison(workload: Workload) -> Grid:
     """The comparison of one workload, the recorded kernel last."""
-    groups = comparison_columns(workload)
-    placed = rank_table(workload)
-    head = "".join(f'<th scope="colgroup" colspan="{len(columns)}">{text(title)}</th>' for title, columns in groups)
-    columns = [column for _, members in groups for column in members]
-    titles = "".join(f'<th scope="col" title="{text(one.title)}">{text(one.short.lower())}</th>' for one in MEASURES)
-    titles += "".join(f'<th scope="col" title="{text(note)}">{text(title)}</th>' for title, note, _, _ in columns)
-    body = []
-    for one in workload.series:
-        mine = placed.get(one.key, {})
-        cells = [data_cell(rank_text(mine.get(measure.key), placed, measure.key), mine.get(measure.key) == 1) for measure in MEASURES]
-        cells += [data_cell(show(one), bool(ranked) and mine.get(ranked or "") == 1) for _, _, show, ranked in columns]
-        body.append(f"<tr{' class=real' if one.recorded else ''}>{name_cell(one)}{''.join(cells)}</tr>")
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Comparison"><table class="comparison"><thead>'
-        f'<tr><th rowspan="2" scope="col">Allocator</th><th scope="colgroup" colspan="3">Rank</th>{head}</tr>'
-        f"<tr>{titles}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+    groups, placed = comparison_columns(workload), rank_table(workload)
+    ranks = [replace(column, title=column.title.lower()) for column in rank_columns(placed)]
+    columns = [*ranks, *(column for members in groups.values() for column in members)]
+    return Grid(
+        [column.head for column in columns],
+        [(name_cell(one), [column.cell(one, placed.get(one.key)) for column in columns]) for one in workload.series],
+        [Cell("Rank", span=len(ranks)), *(Cell(title, span=len(members)) for title, members in groups.items())],
+        "Comparison",
     )
 
 
-def rank_text(rank: int | None, placed: Mapping[str, Mapping[str, int | None]], measure: str) -> str:
+def rank_text(rank: int | None, placed: Placed, measure: str) -> str:
     """A rank, with an equals sign where others share it."""
     if rank is None:
         return DASH
@@ -219,42 +248,34 @@ def rank_text(rank: int | None, placed: Mapping[str, Mapping[str, int | None]], 
     return f"{rank}{'=' if shared else ''}"
 
 
-def ranking(workloads: Sequence[Workload]) -> str:
+def ranking(workloads: Sequence[Workload]) -> Grid:
     """Ranks of every allocator in every workload, as in Ferreira et al.'s Table 3."""
     series = {one.key: one for workload in workloads for one in workload.replayed}
-    tables = [rank_table(workload) for workload in workloads]
-    head = "".join(f'<th scope="colgroup" colspan="3"><a href="#{workload.ident}">{text(workload.name)}</a></th>' for workload in workloads)
-    titles = "".join(f'<th scope="col" title="{text(one.title)}">{text(one.short)}</th>' for one in MEASURES)
-    body = []
-    for key, one in sorted(series.items(), key=lambda item: item[1].style or 0):
-        cells = "".join(
-            data_cell(rank_text(placed.get(key, {}).get(measure.key), placed, measure.key), placed.get(key, {}).get(measure.key) == 1)
-            for placed in tables
-            for measure in MEASURES
-        )
-        body.append(f"<tr>{name_cell(one)}{cells}</tr>")
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table class="ranking"><thead>'
-        f'<tr><th rowspan="2" scope="col">Allocator</th>{head}</tr><tr>{titles * len(workloads)}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
+    columns = [(placed, column) for placed in map(rank_table, workloads) for column in rank_columns(placed)]
+    return Grid(
+        [column.head for _, column in columns],
+        [
+            (name_cell(one), [column.cell(one, placed.get(key)) for placed, column in columns])
+            for key, one in sorted(series.items(), key=lambda item: item[1].style or 0)
+        ],
+        [Cell(workload.name, link=workload.ident, span=len(MEASURES)) for workload in workloads],
+        "Ranking",
     )
 
 
-def snapshots(workload: Workload) -> str:
-    """Slab memory at each snapshot under every allocator beside what the kernel itself said; empty without snapshots."""
+def snapshots(workload: Workload) -> Grid | None:
+    """Slab memory at each snapshot under every allocator beside what the kernel itself said; None without snapshots."""
     unit, size = memory_unit(workload)
     scale, decimals = page_bytes(workload) / size, 0 if unit == "KiB" else 2
-    names: list[str] = []
+    names: dict[str, None] = {}
     kernel: dict[str, float] = {}
-    lines = []
+    lines: list[tuple[Cell, dict[str, float]]] = []
     for one in workload.series:
         held: dict[str, float] = {}
         for row in rows(one.exact.get("snapshots")):
             name = str(row.get("name") or f"snapshot {row.get('number', '?')}")
-            pages = held_pages(row)
-            said = number(row.get("recorded_slab_kb"))
-            if name not in names:
-                names.append(name)
+            names[name] = None
+            pages, said = held_pages(row), number(row.get("recorded_slab_kb"))
             if pages is not None:
                 held[name] = pages * scale
             if said is not None:
@@ -262,51 +283,40 @@ def snapshots(workload: Workload) -> str:
         if held:
             lines.append((name_cell(one), held))
     if not lines:
-        return ""
+        return None
     if kernel:
-        lines.append(('<th scope="row">the kernel itself (meminfo, Slab)</th>', kernel))
-    head = "".join(f'<th scope="col">{text(name)}</th>' for name in names)
-    body = "".join(
-        f"<tr>{head_cell}{''.join(data_cell(figure(held.get(name), decimals)) for name in names)}</tr>" for head_cell, held in lines
-    )
-    return (
-        f'<div class="block"><h3>Memory at the snapshots ({unit})</h3><div class="scroll"><table><thead><tr>'
-        f'<th scope="col">Allocator</th>{head}</tr></thead><tbody>{body}</tbody></table></div></div>'
-    )
+        lines.append((Cell("the kernel itself (meminfo, Slab)"), kernel))
+    body = [(head, [Cell(figure(held.get(name), decimals)) for name in names]) for head, held in lines]
+    return Grid([Cell(name) for name in names], body)
 
 
-def given_back(workload: Workload) -> str:
-    """What comes back when memory is asked for, and where objects were on several nodes; empty where no record tells."""
+def given_back(workload: Workload) -> Grid | None:
+    """What comes back when memory is asked for, and where objects were on several nodes; None where no record tells."""
     unit, _ = memory_unit(workload)
     told = [one for one in workload.replayed if one.exact.get("gives_back")]
     if not told:
-        return ""
-    columns: list[tuple[str, str, Callable[[Series], str]]] = [
-        ("gives back", "When slab pages that nobody uses go", lambda one: text(one.exact.get("gives_back") or DASH)),
-        (f"shrink at end ({unit})", "Given back by a full shrink at the end", memory(workload, "shrink_pages")),
-        ("time (ns/page)", "Time of that shrink for each page given back", timed_text("shrink_ns_per_page")),
-        (f"slabs left ({unit})", "Slabs that stay after it", memory(workload, "shrink_slab_pages_left")),
-        ("unused of these (%)", "1 - requested/consumed, of the slabs that stay", share("shrink_fragmentation")),
+        return None
+    columns = [
+        Column("gives back", "When slab pages that nobody uses go", lambda one: str(one.exact.get("gives_back") or DASH)),
+        Column(f"shrink at end ({unit})", "Given back by a full shrink at the end", memory(workload, "shrink_pages")),
+        Column("time (ns/page)", "Time of that shrink for each page given back", timed_text("shrink_ns_per_page")),
+        Column(f"slabs left ({unit})", "Slabs that stay after it", memory(workload, "shrink_slab_pages_left")),
+        Column("unused of these (%)", "1 - requested/consumed, of the slabs that stay", share("shrink_fragmentation")),
     ]
     if any(number(one.exact.get(name)) for one in told for name in ("reclaim_askings", "reclaim_urgent_askings")):
         columns += [
-            ("asked", "Times that memory was asked back, as it was short", count("reclaim_askings")),
-            (f"given ({unit})", "Given back then", memory(workload, "reclaimed_pages")),
-            ("asked urgently", "Times that memory was asked back lest a request fail", count("reclaim_urgent_askings")),
-            (f"given urgently ({unit})", "Given back then", memory(workload, "reclaimed_urgent_pages")),
+            Column("asked", "Times that memory was asked back, as it was short", count("reclaim_askings")),
+            Column(f"given ({unit})", "Given back then", memory(workload, "reclaimed_pages")),
+            Column("asked urgently", "Times that memory was asked back lest a request fail", count("reclaim_urgent_askings")),
+            Column(f"given urgently ({unit})", "Given back then", memory(workload, "reclaimed_urgent_pages")),
         ]
     if any((number(one.run.get("nodes")) or 0) > 1 for one in told):
         columns += [
-            ("local", "Objects allocated on the node of the CPU that asked", count("local_allocations")),
-            ("remote", "Objects allocated on another node", count("remote_allocations")),
-            ("node missed", "Requests for a node that got memory of another", count("node_requests_missed")),
+            Column("local", "Objects allocated on the node of the CPU that asked", count("local_allocations")),
+            Column("remote", "Objects allocated on another node", count("remote_allocations")),
+            Column("node missed", "Requests for a node that got memory of another", count("node_requests_missed")),
         ]
-    head = "".join(f'<th scope="col" title="{text(note)}">{text(title)}</th>' for title, note, _ in columns)
-    body = "".join(f"<tr>{name_cell(one)}{''.join(data_cell(show(one)) for _, _, show in columns)}</tr>" for one in told)
-    return (
-        '<div class="block"><h3>Memory given back</h3><div class="scroll"><table><thead><tr>'
-        f'<th scope="col">Allocator</th>{head}</tr></thead><tbody>{body}</tbody></table></div></div>'
-    )
+    return Grid([column.head for column in columns], [(name_cell(one), [column.cell(one) for column in columns]) for one in told])
 
 
 def held_pages(snapshot: Mapping[str, Any]) -> float | None:
@@ -319,7 +329,7 @@ def measure_text(value: Any) -> str:
     """Any scalar measure as listed among all measures."""
     known = number(value)
     if known is None:
-        return DASH if value is None else text(plain(value))
+        return DASH if value is None else plain(value)
     return f"{known:,}" if isinstance(known, int) else f"{known:,.6g}"
 
 
@@ -343,20 +353,16 @@ def with_interval(one: Series, name: str, value: Any) -> str:
     return f"{measure_text(found.median)} ({measure_text(found.low)}{DASH}{measure_text(found.high)})"
 
 
-def every_measure(workload: Workload) -> str:
+def every_measure(workload: Workload) -> Grid:
     """All measures of the records, transposed: one row for each measure."""
     columns = [dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) for one in workload.series]
-    names = list(dict.fromkeys(name for column in columns for name in column))
-    head = "".join(f'<th scope="col">{swatch(one.style)}{text(one.label)}</th>' for one in workload.series)
+    names = dict.fromkeys(name for column in columns for name in column)
 
-    def cells(name: str) -> str:
-        return "".join(data_cell(with_interval(one, name, column.get(name))) for one, column in zip(workload.series, columns, strict=True))
+    def cells(name: str) -> list[Cell]:
+        return [Cell(with_interval(one, name, column.get(name))) for one, column in zip(workload.series, columns, strict=True)]
 
-    body = "".join(f'<tr><th scope="row"><code>{text(name)}</code></th>{cells(name)}</tr>' for name in names)
-    return (
-        '<details class="figures"><summary>All measures of these runs</summary><div class="scroll tall"><table><thead>'
-        f'<tr><th scope="col">Measure</th>{head}</tr></thead><tbody>{body}</tbody></table></div></details>'
-    )
+    heads = [Cell(series=one) for one in workload.series]
+    return Grid(heads, [(Cell(name, code=True), cells(name)) for name in names], corner="Measure", tall=True)
 
 
 def command(workload: Workload) -> str:
@@ -370,43 +376,30 @@ def command(workload: Workload) -> str:
     return shlex.join([*words, "--runs", str(runs)] if runs else words)
 
 
-def provenance(workload: Workload) -> str:
-    """How the workload was run: the trace, the run fields that all records share, and those in which they differ."""
-    shared: dict[str, str] = {}
+def provenance(workload: Workload) -> tuple[dict[str, Cell], Grid | None]:
+    """How the workload was run: the trace and the run fields that all records share, and a table of those in which they differ."""
+    facts = {"trace": Cell(workload.name), "trace SHA-256": Cell(workload.trace_sha256 or DASH, code=True)}
     differing: list[str] = []
     for key in dict.fromkeys(key for one in workload.series for key in one.run):
         if key in ("allocator", "tunables", "workload", "trace_sha256"):
             continue
-        found = list(dict.fromkeys(plain(one.run[key]) for one in workload.replayed if one.run.get(key) is not None))
+        found = {plain(one.run[key]): one.run[key] for one in workload.replayed if one.run.get(key) is not None}
         if len(found) == 1:
-            shared[key] = entry(next(one.run[key] for one in workload.replayed if one.run.get(key) is not None))
+            facts[FACTS.get(key, key.replace("_", " "))] = entry(*found.values())
         elif found:
             differing.append(key)
-    items = {"trace": text(workload.name), "trace SHA-256": f"<code>{text(workload.trace_sha256 or DASH)}</code>"}
-    items |= {text(FACTS.get(key, key.replace("_", " "))): value for key, value in shared.items()}
-    listed = "".join(f"<dt>{key}</dt><dd>{value}</dd>" for key, value in items.items())
-    table = ""
-    if differing:
-        head = "".join(f'<th scope="col">{text(key.replace("_", " "))}</th>' for key in differing)
-        body = "".join(
-            f"<tr>{name_cell(one)}{''.join(f'<td class=words>{entry(one.run.get(key))}</td>' for key in differing)}</tr>"
-            for one in workload.replayed
-        )
-        table = (
-            f'<div class="scroll"><table><thead><tr><th scope="col">Allocator</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        )
-    return (
-        f'<div class="block"><h3>How it was run</h3><dl class="facts">{listed}</dl>{table}'
-        f"<p>To repeat it:</p><pre><code>{text(command(workload))}</code></pre></div>"
-    )
+    if not differing:
+        return facts, None
+    body = [(name_cell(one), [replace(entry(one.run.get(key)), kind="words") for key in differing]) for one in workload.replayed]
+    return facts, Grid([Cell(key.replace("_", " ")) for key in differing], body)
 
 
-def entry(value: Any) -> str:
+def entry(value: Any) -> Cell:
     """A run field: objects as `name value` pairs, None as a dash."""
     if value is None:
-        return DASH
+        return Cell(DASH)
     if isinstance(value, Mapping):
-        return text(", ".join(f"{key} {plain(inner)}" for key, inner in value.items()) or DASH)
+        return Cell(", ".join(f"{key} {plain(inner)}" for key, inner in value.items()) or DASH)
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
-        return f"<code>{text(shlex.join(value))}</code>"
-    return text(plain(value))
+        return Cell(shlex.join(value), code=True)
+    return Cell(plain(value))

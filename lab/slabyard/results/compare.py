@@ -70,14 +70,7 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
             pool.shutdown(wait=False, cancel_futures=True)
             programs.kill_children()  # the pool waits for what they are doing
             raise
-    samples: dict[str, list[dict[str, Any]]] = {spec: [] for spec in plan.allocators}
-    for turn in range(plan.warmup + plan.runs):
-        for spec in plan.allocators:
-            timed = workload.timed(spec)
-            if turn >= plan.warmup:
-                samples[spec].append(timed)
-            kind = "warm-up" if turn < plan.warmup else f"timed run {turn - plan.warmup + 1} of {plan.runs}"
-            progress.step(f"{workload.name}: {spec}, {kind}")
+    samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, workload.name, progress, lambda spec, _: workload.timed(spec))
     found = []
     for spec in plan.allocators:
         found.append(records.of_replay(workload, spec, exact[spec], records.summarise(samples[spec], workload.latency(spec))))

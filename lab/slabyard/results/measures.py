@@ -1,4 +1,4 @@
-"""What is measured: every scalar measure's name, unit and better direction, and the statistics of repeated times.
+"""What is measured: every scalar measure's name and unit, and the statistics of repeated times.
 
 docs/measures.md defines each measure once. Names are those of the records: `exact.NAME` or `timed.NAME`.
 
@@ -21,62 +21,61 @@ FEWEST_RUNS = 6  # from which on an interval exists
 
 @dataclass(frozen=True)
 class Measure:
-    """A scalar measure of a record. `better` is "less", "more" or "" where neither is."""
+    """A scalar measure of a record."""
 
     name: str
     group: str
     unit: str
-    better: str
     title: str
 
 
 MEASURES = (
-    Measure("seconds", "timed", "s", "less", "time of the whole replay"),
-    Measure("ns_per_operation", "timed", "ns", "less", "time per allocation or free"),
-    Measure("events_per_second", "timed", "1/s", "more", "events replayed a second"),
-    Measure("requests", "exact", "", "", "allocation requests"),
-    Measure("failures", "exact", "", "less", "requests refused"),
-    Measure("oversized_failures", "exact", "", "less", "of these, larger than any block of pages"),
-    Measure("unknown_frees", "exact", "", "", "frees of unknown objects"),
-    Measure("unknown_page_frees", "exact", "", "", "frees of unknown pages"),
-    Measure("implied_frees", "exact", "", "", "frees that the trace proves"),
-    Measure("implied_allocations", "exact", "", "", "allocations that the trace proves"),
-    Measure("held_pages_peak", "exact", "pages", "less", "pages held at the peak"),
-    Measure("held_pages_end", "exact", "pages", "less", "pages held at the end"),
-    Measure("held_pages_mean", "exact", "pages", "less", "pages held, mean over time"),
-    Measure("slab_pages_peak", "exact", "pages", "less", "slab pages at the peak"),
-    Measure("slab_pages_end", "exact", "pages", "less", "slab pages at the end"),
-    Measure("large_pages_peak", "exact", "pages", "less", "pages of large allocations at the peak"),
-    Measure("large_pages_end", "exact", "pages", "less", "pages of large allocations at the end"),
-    Measure("metadata_pages_peak", "exact", "pages", "less", "metadata pages at the peak"),
-    Measure("metadata_pages_end", "exact", "pages", "less", "metadata pages at the end"),
-    Measure("requested_bytes_peak", "exact", "bytes", "", "live bytes requested, at the peak"),
-    Measure("requested_bytes_end", "exact", "bytes", "", "live bytes requested, at the end"),
-    Measure("total_fragmentation_peak", "exact", "share", "less", "waste at the peak of memory"),
-    Measure("total_fragmentation_end", "exact", "share", "less", "waste at the end"),
-    Measure("internal_fragmentation_end", "exact", "share", "less", "internal fragmentation at the end"),
-    Measure("unused_ratio_end", "exact", "share", "less", "unused memory in slabs at the end"),
-    Measure("fragmentation_events", "exact", "", "less", "fallback events of the page allocator"),
-    Measure("fast_path_share", "exact", "share", "more", "operations on the fast path"),
-    Measure("environment_failures", "exact", "", "less", "page requests of the environment refused"),
-    Measure("local_allocations", "exact", "", "more", "allocated on the node of the CPU that asked"),
-    Measure("remote_allocations", "exact", "", "less", "allocated on another node"),
-    Measure("local_frees", "exact", "", "more", "freed on the node where the object is"),
-    Measure("remote_frees", "exact", "", "less", "freed on another node than the object's"),
-    Measure("node_requests_met", "exact", "", "more", "requests for a node that got memory of it"),
-    Measure("node_requests_missed", "exact", "", "less", "requests for a node that got memory of another"),
-    Measure("reclaim_askings", "exact", "", "less", "times that memory was asked back"),
-    Measure("reclaimed_pages", "exact", "pages", "", "pages given back then"),
-    Measure("reclaim_urgent_askings", "exact", "", "less", "times that it was asked back urgently"),
-    Measure("reclaimed_urgent_pages", "exact", "pages", "", "pages given back then, urgently"),
-    Measure("reclaim_rescued_requests", "exact", "", "", "requests that this rescued"),
-    Measure("reclaim_wait_events", "exact", "", "less", "events from first asking to first page"),
-    Measure("reclaim_wait_ns", "exact", "ns", "less", "trace time from first asking to first page"),
-    Measure("shrink_pages", "exact", "pages", "", "given back by a full shrink at the end"),
-    Measure("shrink_slab_pages_left", "exact", "pages", "less", "slab pages that stay then"),
-    Measure("shrink_live_bytes", "exact", "bytes", "", "live bytes requested in these"),
-    Measure("shrink_fragmentation", "exact", "share", "less", "waste in these"),
-    Measure("shrink_ns_per_page", "timed", "ns", "less", "time of that shrink per page given back"),
+    Measure("seconds", "timed", "s", "time of the whole replay"),
+    Measure("ns_per_operation", "timed", "ns", "time per allocation or free"),
+    Measure("events_per_second", "timed", "1/s", "events replayed a second"),
+    Measure("requests", "exact", "", "allocation requests"),
+    Measure("failures", "exact", "", "requests refused"),
+    Measure("oversized_failures", "exact", "", "of these, larger than any block of pages"),
+    Measure("unknown_frees", "exact", "", "frees of unknown objects"),
+    Measure("unknown_page_frees", "exact", "", "frees of unknown pages"),
+    Measure("implied_frees", "exact", "", "frees that the trace proves"),
+    Measure("implied_allocations", "exact", "", "allocations that the trace proves"),
+    Measure("held_pages_peak", "exact", "pages", "pages held at the peak"),
+    Measure("held_pages_end", "exact", "pages", "pages held at the end"),
+    Measure("held_pages_mean", "exact", "pages", "pages held, mean over time"),
+    Measure("slab_pages_peak", "exact", "pages", "slab pages at the peak"),
+    Measure("slab_pages_end", "exact", "pages", "slab pages at the end"),
+    Measure("large_pages_peak", "exact", "pages", "pages of large allocations at the peak"),
+    Measure("large_pages_end", "exact", "pages", "pages of large allocations at the end"),
+    Measure("metadata_pages_peak", "exact", "pages", "metadata pages at the peak"),
+    Measure("metadata_pages_end", "exact", "pages", "metadata pages at the end"),
+    Measure("requested_bytes_peak", "exact", "bytes", "live bytes requested, at the peak"),
+    Measure("requested_bytes_end", "exact", "bytes", "live bytes requested, at the end"),
+    Measure("total_fragmentation_peak", "exact", "share", "waste at the peak of memory"),
+    Measure("total_fragmentation_end", "exact", "share", "waste at the end"),
+    Measure("internal_fragmentation_end", "exact", "share", "internal fragmentation at the end"),
+    Measure("unused_ratio_end", "exact", "share", "unused memory in slabs at the end"),
+    Measure("fragmentation_events", "exact", "", "fallback events of the page allocator"),
+    Measure("fast_path_share", "exact", "share", "operations on the fast path"),
+    Measure("environment_failures", "exact", "", "page requests of the environment refused"),
+    Measure("local_allocations", "exact", "", "allocated on the node of the CPU that asked"),
+    Measure("remote_allocations", "exact", "", "allocated on another node"),
+    Measure("local_frees", "exact", "", "freed on the node where the object is"),
+    Measure("remote_frees", "exact", "", "freed on another node than the object's"),
+    Measure("node_requests_met", "exact", "", "requests for a node that got memory of it"),
+    Measure("node_requests_missed", "exact", "", "requests for a node that got memory of another"),
+    Measure("reclaim_askings", "exact", "", "times that memory was asked back"),
+    Measure("reclaimed_pages", "exact", "pages", "pages given back then"),
+    Measure("reclaim_urgent_askings", "exact", "", "times that it was asked back urgently"),
+    Measure("reclaimed_urgent_pages", "exact", "pages", "pages given back then, urgently"),
+    Measure("reclaim_rescued_requests", "exact", "", "requests that this rescued"),
+    Measure("reclaim_wait_events", "exact", "", "events from first asking to first page"),
+    Measure("reclaim_wait_ns", "exact", "ns", "trace time from first asking to first page"),
+    Measure("shrink_pages", "exact", "pages", "given back by a full shrink at the end"),
+    Measure("shrink_slab_pages_left", "exact", "pages", "slab pages that stay then"),
+    Measure("shrink_live_bytes", "exact", "bytes", "live bytes requested in these"),
+    Measure("shrink_fragmentation", "exact", "share", "waste in these"),
+    Measure("shrink_ns_per_page", "timed", "ns", "time of that shrink per page given back"),
 )
 
 # Of measures that mean something in some replays alone, the names; others are shown in any.

@@ -8,10 +8,9 @@ fragmentation, the best first. Their three measures are here:
 - fragmentation: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
 
 Times have an interval; the other two are deterministic in a replay, and have an interval where real kernels were booted. One
-allocator is better than another only where its interval lies wholly below the other's, so an allocator's rank is one more than
-the number of allocators that are better than it. The count needs no transitivity, which overlap has not: two that overlap have
-different ranks where a third is better than one of them alone. An allocator that lacks a measure, or has too few runs for an interval, has
-no rank in it.
+allocator is better than another only where its interval lies wholly below the other's. An allocator's rank is 1 plus the number of
+allocators that are better. Overlap is not transitive: two allocators that overlap have different ranks where a third is better than one of
+them alone. An allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
 
 The sentence names a winner only where rank 1 is held by one allocator alone, says that they tie where several share it, and gives the
 factor to the worst allocator, since that is what tells whether the choice matters at all.
@@ -192,12 +191,9 @@ def memory_clause(workload: Workload) -> str:
     if not peak:
         return clause
     said = f"{clause}, the recorded kernel held {memory_text(workload, peak)} {unit}"
-    return f"{said} more than at the start" if _began_midway(workload) else said
-
-
-def _began_midway(workload: Workload) -> bool:
-    """Whether the recorded kernel had memory already, which neither its row nor a replay from an empty start counts."""
-    return any(one.run.get("start") == "empty" and number(one.exact.get("unknown_frees")) for one in workload.replayed)
+    # Memory that it had already, neither its row nor a replay from an empty start counts.
+    midway = any(one.run.get("start") == "empty" and number(one.exact.get("unknown_frees")) for one in workload.replayed)
+    return f"{said} more than at the start" if midway else said
 
 
 def fragmentation_clause(series: Sequence[Series]) -> str:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 import pyarrow
 
 from .. import __version__
+from ..base.table import Cell, Table
+from ..base.terminal import Progress
 from ..replay.workload import Workload
 from . import measures
 
@@ -25,6 +27,8 @@ SCHEMA = 1
 RECORDED = "recorded"
 
 Record = dict[str, Any]
+Sample = TypeVar("Sample")
+Flat = Callable[[Record], dict[str, Cell]]
 
 
 @cache
@@ -46,12 +50,7 @@ def _cpu_model() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of what made the record."""
-    return {
-        "slabyard": __version__,
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "pyarrow": pyarrow.__version__,
-    }
+    return {"slabyard": __version__, "python": platform.python_version(), "numpy": numpy.__version__, "pyarrow": pyarrow.__version__}
 
 
 def tunables(spec: str) -> dict[str, str]:
@@ -62,6 +61,40 @@ def tunables(spec: str) -> dict[str, str]:
     if name == "malloc" or not rest:
         return {}
     return {key: value for key, _, value in (item.partition("=") for item in rest.split(","))}
+
+
+def interleaved(
+    specs: Iterable[str], runs: int, warmup: int, title: str, progress: Progress, run: Callable[[str, int], Sample]
+) -> dict[str, list[Sample]]:
+    """What `run` gives of each spec in each turn: A B C A B C, so that whatever slows the machine for a while slows all of them.
+
+    Warm-up rounds come first and are thrown away.
+    """
+    samples: dict[str, list[Sample]] = {spec: [] for spec in specs}
+    for turn in range(warmup + runs):
+        kind = "warm-up" if turn < warmup else f"run {turn - warmup + 1} of {runs}"
+        for spec, kept in samples.items():
+            progress.step(f"{title}: {spec}, {kind}", 0)
+            sample = run(spec, turn)
+            if turn >= warmup:
+                kept.append(sample)
+            progress.step(f"{title}: {spec}, {kind}")
+    return samples
+
+
+def flat(found: Sequence[Record], fields: Mapping[str, str], scalars: Sequence[measures.Measure], more: Flat = lambda _: {}) -> Table:
+    """For CSV: a row for each record, of fields of its `run` by the columns' names, of measures with the intervals of those that are
+    timed, and of what `more` makes of it."""
+    rows: list[dict[str, Cell]] = []
+    for record in found:
+        row: dict[str, Cell] = {column: record["run"][name] for column, name in fields.items()}
+        for measure in scalars:
+            row[measure.name] = record[measure.group].get(measure.name)
+            if measure.group == "timed":
+                bounds = record["timed"].get("intervals", {}).get(measure.name) or [None, None]
+                row[f"{measure.name}_low"], row[f"{measure.name}_high"] = bounds
+        rows.append(row | more(record))
+    return Table("", list(rows[0]), [list(row.values()) for row in rows])
 
 
 def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dict[str, Any]:

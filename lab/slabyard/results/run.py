@@ -51,7 +51,7 @@ def environment(spec: str) -> dict[str, str]:
     preload = [str(library()), *os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
     result = {**os.environ, "LD_PRELOAD": ":".join(preload), "SLABYARD": spec}
     result.pop("SLABYARD_STATS", None)
-    tried = subprocess.run([programs.program("slabyard-replay"), "--list"], env=result, capture_output=True, check=False)
+    tried = subprocess.run([programs.program(programs.REPLAY), "--list"], env=result, capture_output=True, check=False)
     if tried.returncode != 0:
         told = tried.stderr.decode(errors="replace").strip().removeprefix(f"slabyard: SLABYARD={spec}: ").removeprefix("slabyard: ")
         raise UserError(told or f"the malloc could not be loaded (status {tried.returncode})")

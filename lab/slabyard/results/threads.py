@@ -23,23 +23,22 @@ from ..replay.workload import Options, Workload
 from . import measures, records
 from .records import Record
 
-PROGRAM = "slabyard-threads"
 TRACE = "trace"
 SAMPLE = 64  # operations from one that is timed to the next, in the run for latencies
 SCALARS = (
-    measures.Measure("operations_per_second", "timed", "1/s", "more", "operations a second"),
-    measures.Measure("cpu_ns_per_operation", "timed", "ns", "less", "processor time for each operation"),
-    measures.Measure("seconds", "timed", "s", "less", "time of the work"),
-    measures.Measure("operations", "timed", "", "", "objects taken and given"),
-    measures.Measure("cpu_seconds", "timed", "s", "less", "processor time of the work"),
-    measures.Measure("lock_waits", "timed", "", "less", "waits for a lock"),
-    measures.Measure("voluntary_switches", "timed", "", "less", "times that a thread slept"),
-    measures.Measure("resident_peak_kb", "timed", "KiB", "less", "resident memory at the peak"),
-    measures.Measure("resident_work_kb", "timed", "KiB", "less", "resident memory at the end of the work"),
-    measures.Measure("live_work_kb", "timed", "KiB", "", "of these, in objects"),
-    measures.Measure("resident_end_kb", "timed", "KiB", "less", "resident memory when all was freed"),
-    measures.Measure("resident_trimmed_kb", "timed", "KiB", "less", "the same after a trim"),
-    measures.Measure("resident_per_live", "timed", "", "less", "resident by live memory, over the phases"),
+    measures.Measure("operations_per_second", "timed", "1/s", "operations a second"),
+    measures.Measure("cpu_ns_per_operation", "timed", "ns", "processor time for each operation"),
+    measures.Measure("seconds", "timed", "s", "time of the work"),
+    measures.Measure("operations", "timed", "", "objects taken and given"),
+    measures.Measure("cpu_seconds", "timed", "s", "processor time of the work"),
+    measures.Measure("lock_waits", "timed", "", "waits for a lock"),
+    measures.Measure("voluntary_switches", "timed", "", "times that a thread slept"),
+    measures.Measure("resident_peak_kb", "timed", "KiB", "resident memory at the peak"),
+    measures.Measure("resident_work_kb", "timed", "KiB", "resident memory at the end of the work"),
+    measures.Measure("live_work_kb", "timed", "KiB", "of these, in objects"),
+    measures.Measure("resident_end_kb", "timed", "KiB", "resident memory when all was freed"),
+    measures.Measure("resident_trimmed_kb", "timed", "KiB", "the same after a trim"),
+    measures.Measure("resident_per_live", "timed", "", "resident by live memory, over the phases"),
 )
 
 
@@ -71,8 +70,7 @@ class Plan:
 
 def workloads() -> list[dict[str, Any]]:
     """Every workload: `name`, `what` and its defaults."""
-    found: list[dict[str, Any]] = programs.run_json([programs.program(PROGRAM), "--list"])
-    return found
+    return programs.run_json(programs.THREADS, "--list")
 
 
 def check(plan: Plan) -> None:
@@ -80,7 +78,7 @@ def check(plan: Plan) -> None:
     for spec in plan.allocators:
         for workload in plan.workloads:
             words = ["--allocator", spec, "--workload", workload, "--threads", str(max(plan.threads, default=1)), *plan.arguments()]
-            programs.run([programs.program(PROGRAM), *words, "--check"])
+            programs.run(programs.THREADS, *words, "--check")
     if plan.trace is None and TRACE in plan.workloads:
         raise UserError("the workload trace needs a trace; name one: slabyard threads T.parquet")
 
@@ -115,14 +113,12 @@ def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None,
     count = threads or (trace.cpus if trace else 1)
     title = f"{trace.name if trace else workload}, {count} thread{'s' if count > 1 else ''}"
     progress.stage(title)
-    samples: dict[str, list[dict[str, Any]]] = {spec: [] for spec in plan.allocators}
     argv = ["--workload", workload, "--threads", str(count), *plan.arguments(), *(["--scratch", str(trace.scratch)] if trace else [])]
-    for turn in range(plan.warmup + plan.runs):
-        for spec in plan.allocators:
-            sample = _run(spec, [*argv, "--seed", str(turn)])
-            if turn >= plan.warmup:
-                samples[spec].append(sample)
-            progress.step(f"{title}: {spec}, " + ("warm-up" if turn < plan.warmup else f"run {turn - plan.warmup + 1} of {plan.runs}"))
+
+    def once(spec: str, turn: int) -> dict[str, Any]:
+        return _run(spec, [*argv, "--seed", str(turn)])
+
+    samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, title, progress, once)
     found = []
     for spec in plan.allocators:
         latency = _run(spec, [*argv, "--seed", "0", "--sample", str(SAMPLE)])
@@ -132,8 +128,7 @@ def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None,
 
 
 def _run(spec: str, argv: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = programs.run_json([programs.program(PROGRAM), "--allocator", spec, *argv])
-    return found
+    return programs.run_json(programs.THREADS, "--allocator", spec, *argv)
 
 
 _SAMPLED = ("alloc_ns", "free_ns", "latency_ns", "samples", "allocator_share", "clock", "clock_overhead_ns", "clock_resolution_ns")

@@ -44,16 +44,7 @@ FEW_PAGES = 1024  # of unknown owner: a short capture in which no slab came or w
 NO_OBJECT = 0xFFFFFFFF
 NO_CACHE = 0xFFFF
 
-KINDS = (
-    "kmalloc",
-    "kfree",
-    "kmem_cache_alloc",
-    "kmem_cache_free",
-    "mm_page_alloc",
-    "mm_page_free",
-    "mm_page_alloc_extfrag",
-    "snapshot",
-)
+KINDS = ("kmalloc", "kfree", "kmem_cache_alloc", "kmem_cache_free", "mm_page_alloc", "mm_page_free", "mm_page_alloc_extfrag", "snapshot")
 KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT = range(len(KINDS))
 ORIGINS = ("recorded", "implied", "older")
 RECORDED, IMPLIED, OLDER = range(len(ORIGINS))
@@ -213,7 +204,7 @@ class Metadata:
 
     @property
     def has_fallbacks(self) -> bool:
-        """Whether fallbacks to another migrate type were recorded; else their number is unknown. Who has taken snapshots has."""
+        """Whether fallbacks to another migrate type were recorded (with snapshots always); else their number is unknown."""
         return KINDS[EXTFRAG] in self.events or any(one.files for one in self.snapshots)
 
     @property

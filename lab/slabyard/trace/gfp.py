@@ -49,12 +49,7 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
 UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE = range(4)
 # Linux numbers them unmovable, movable, reclaimable, HighAtomic; CMA and isolated blocks hold movable pages only.
 _MIGRATE = [UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE]
-MIGRATE_NAMES = {
-    "Unmovable": UNMOVABLE,
-    "Movable": MOVABLE_TYPE,
-    "Reclaimable": RECLAIMABLE_TYPE,
-    "HighAtomic": HIGHATOMIC_TYPE,
-}
+MIGRATE_NAMES = {"Unmovable": UNMOVABLE, "Movable": MOVABLE_TYPE, "Reclaimable": RECLAIMABLE_TYPE, "HighAtomic": HIGHATOMIC_TYPE}
 
 
 def flags_of(text: str) -> int:
@@ -64,15 +59,11 @@ def flags_of(text: str) -> int:
     for name in names:
         flags |= _DIRECT.get(name, 0)
         if _NUMBER.fullmatch(name):
-            flags |= _of_number(name)
+            number = int(name, 16 if name[1:2] in ("x", "X") else 10)
+            flags |= sum(flag for bit, flag in _NUMBERED.items() if number & bit)
     if names & _HIGH and not names & _SLEEPS:
         flags |= HIGHATOMIC
     return flags
-
-
-def _of_number(text: str) -> int:
-    number = int(text, 16 if text[1:2] in ("x", "X") else 10)
-    return sum(flag for bit, flag in _NUMBERED.items() if number & bit)
 
 
 def migrate_of(number: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -11,69 +12,36 @@ from ..base.table import Cell, Table
 from ..base.terminal import printable
 from .file import Trace
 
+_METADATA = (
+    "source", "kernel", "arch", "command", "recorded_at", "cpus", "nodes", "page_size", "pageblock_order", "span_seconds", "rows", "events",
+    "unknown_events", "lost", "incomplete", "unparsed_lines", "reordered", "late", "null_frees", "failed_allocations", "unknown_frees",
+    "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations", "pages_of_unknown_owner",
+)  # fmt: skip
+
 
 def describe(path: Path) -> dict[str, Any]:
     """The trace's metadata without the texts of its snapshots. UserError when the file is no trace."""
     with Trace(path) as trace:
         metadata = trace.metadata
-        map_ = metadata.direct_map
         return {
             "file": str(path),
             "bytes": path.stat().st_size,
             "sha256": sha256(path),
-            "source": metadata.source,
-            "kernel": metadata.kernel,
-            "arch": metadata.arch,
-            "command": metadata.command,
-            "recorded_at": metadata.recorded_at,
-            "cpus": metadata.cpus,
-            "nodes": metadata.nodes,
-            "page_size": metadata.page_size,
-            "pageblock_order": metadata.pageblock_order,
-            "span_seconds": metadata.span_seconds,
+            **{name: getattr(metadata, name) for name in _METADATA},
             "rows": trace.rows,
-            "events": dict(metadata.events),
-            "unknown_events": dict(metadata.unknown_events),
-            "lost": metadata.lost,
-            "incomplete": metadata.incomplete,
-            "unparsed_lines": metadata.unparsed_lines,
-            "reordered": metadata.reordered,
-            "late": metadata.late,
-            "null_frees": metadata.null_frees,
-            "failed_allocations": metadata.failed_allocations,
-            "unknown_frees": metadata.unknown_frees,
-            "implied_frees": metadata.implied_frees,
-            "implied_allocations": metadata.implied_allocations,
-            "implied_page_frees": metadata.implied_page_frees,
-            "implied_page_allocations": metadata.implied_page_allocations,
-            "pages_of_unknown_owner": metadata.pages_of_unknown_owner,
-            "direct_map": {"base": map_.base, "explained": map_.explained, "older": map_.older, "unexplained": map_.unexplained},
-            "caches": [
-                {
-                    "name": cache.name,
-                    "object_size": cache.object_size,
-                    "align": cache.align,
-                    "constructor": cache.constructor,
-                    "typesafe_by_rcu": cache.typesafe_by_rcu,
-                    "hwcache_align": cache.hwcache_align,
-                    "reclaimable": cache.reclaimable,
-                    "account": cache.account,
-                    "known": cache.known,
-                    "slab_size": cache.slab_size,
-                    "allocs": cache.allocs,
-                    "frees": cache.frees,
-                }
-                for cache in metadata.caches
-            ],
-            "zones": [
-                {"node": zone.node, "name": zone.name, "start_pfn": zone.start_pfn, "spanned": zone.spanned, "managed": zone.managed}
-                for zone in metadata.zones
-            ],
+            "direct_map": _without(metadata.direct_map, "hashed"),
+            "caches": [_without(cache, "dma", "no_merge") for cache in metadata.caches],
+            "zones": [_without(zone, "min", "low", "high") for zone in metadata.zones],
             "snapshots": [
                 {"name": one.name, "time": one.time, "files": sorted(one.files), "slab_attributes": len(one.slab_attributes or {})}
                 for one in metadata.snapshots
             ],
         }
+
+
+def _without(one: Any, *names: str) -> dict[str, Any]:
+    """The fields of a dataclass but these."""
+    return {name: value for name, value in dataclasses.asdict(one).items() if name not in names}
 
 
 _COUNTS = (
