@@ -74,10 +74,23 @@ static inline int check_emulated(const char *left_out)
 	return 1;
 }
 
-/* How often to repeat what an emulator of another processor takes tens of times as long for: a quarter there. */
+/* Whether the test runs under the thread sanitizer or an emulator of another processor. Both are tens of times slower. */
+static inline int check_slow(void)
+{
+#ifdef __SANITIZE_THREAD__
+	return 1;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+	return 1;
+#endif
+#endif
+	return getenv("SLABYARD_EMULATED") != NULL;
+}
+
+/* How often to repeat random work: a quarter as often where it is slow. The nightly soak repeats such work for longer. */
 static inline unsigned check_times(unsigned count)
 {
-	return getenv("SLABYARD_EMULATED") ? count / 4 : count;
+	return check_slow() ? count / 4 : count;
 }
 
 /* Whether there can be address space for so much memory; a 32-bit machine ends at 2 GiB. */
