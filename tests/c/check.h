@@ -23,6 +23,9 @@ static unsigned check_failures;
 /* Texts or NULL. */
 #define CHECK_TEXT(is, should) check_text((is), (should), __FILE__, __LINE__, __func__, #is)
 
+/* Memory in which every byte is the same; the first other one is printed. */
+#define CHECK_BYTES(memory, byte, size) check_bytes((memory), (byte), (size), __FILE__, __LINE__, __func__, #memory)
+
 /* For functions that return NULL, or what is wrong. */
 #define CHECK_FINE(expression) CHECK_TEXT((expression), NULL)
 
@@ -72,6 +75,19 @@ static inline int check_emulated(const char *left_out)
 		return 0;
 	printf("left out under emulation: %s\n", left_out);
 	return 1;
+}
+
+static inline void check_bytes(const void *memory, unsigned char byte, size_t size, const char *file, int line, const char *test,
+                               const char *what)
+{
+	const unsigned char *bytes = memory;
+
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] != byte) {
+			fprintf(stderr, "%s:%d: %s: byte %zu of %s is %u, not %u\n", file, line, test, i, what, bytes[i], byte);
+			check_failed();
+			return;
+		}
 }
 
 /* Whether the test runs under the thread sanitizer or an emulator of another processor. Both are tens of times slower. */
