@@ -92,7 +92,8 @@ TIER := -LE nightly
 test-nightly: TIER := -L nightly
 
 # What repeats the tests of make test for longer, under a sanitizer, or for another processor.
-test-nightly: test-sanitize test-threads test-cross $(VENV)/.slabyard $(VENV)/.test
+test-nightly: test-sanitize test-threads $(VENV)/.slabyard $(VENV)/.test
+	@$(MAKE) test-cross TIER=
 	@$(MAKE) soak SECONDS=600
 	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q -n $(JOBS) tests/conformance
 
