@@ -80,7 +80,7 @@ static inline int check_emulated(const char *left_out)
 static inline void check_bytes(const void *memory, unsigned char byte, size_t size, const char *file, int line, const char *test,
                                const char *what)
 {
-	const unsigned char *bytes = memory;
+	const unsigned char *bytes = (const unsigned char *)memory;
 
 	for (size_t i = 0; i < size; i++)
 		if (bytes[i] != byte) {
