@@ -1,8 +1,10 @@
 # Everything happens in this folder: .venv/ holds the Python side and the command, build/ the C side.
 #
 #   make compare   replay the bundled traces under every allocator, print the tables, write report.html
-#   make test      C tests (plain and with sanitizers) and Python tests; of it, make test-threads: those with threads, under the
-#                  thread sanitizer
+#   make test      C tests (plain and with sanitizers) and Python tests, and the slowest of them; of it, make test-threads: those with
+#                  threads, under the thread sanitizer
+#   make test-nightly  an hour: what make test leaves out of the builds with sanitizers, all of make test-cross, ten minutes of soak,
+#                  drawn programs by the thousand
 #   make install PREFIX=DIR   the library for C and C++, its headers, malloc for LD_PRELOAD, manual pages; DESTDIR= is obeyed
 #   make venv      only the slabyard command, as .venv/bin/slabyard
 #   make soak      random work of many threads on heaps and on malloc, under every allocator, for SECONDS=3600 seconds; SEED=N to
@@ -13,7 +15,7 @@
 #   make test-kernel  builds and boots real kernels (Linux 6.1 on each of its allocators and of ours), and holds replays against
 #                  them (docs/kernels.md tells how long that takes); of it, make test-kernel-smoke: one kernel with all policies
 #                  of ours, each booted once
-#   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu
+#   make test-cross  core, C tests and conformance for arm64 and 32-bit Arm, run under qemu; CROSS=arm-linux-gnueabihf for one
 #   make exact    writes tests/data/exact.json again, where an allocator's results change on purpose
 #   make fidelity  hold replays against the real kernels they replay: writes the tables and curves of docs/fidelity.md
 #   make targets   the core compiles, without a warning, for every processor that it is for (needs clang)
@@ -43,7 +45,7 @@ SOURCES := CMakeLists.txt pyproject.toml $(shell find core include library mallo
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install \
+.PHONY: compare bench-library bench-malloc cost test test-c test-sanitize test-threads test-python test-nightly test-conformance test-kernel test-kernel-smoke test-cross exact fidelity targets docs scratch-form lint lock clean install \
 	venv soak
 .DELETE_ON_ERROR:
 
@@ -80,7 +82,20 @@ exact: $(VENV)/.slabyard $(VENV)/.test
 fidelity: $(VENV)/.slabyard
 	@$(BIN)/python bench/fidelity.py
 
+LOGS := test sanitize threads
+
 test: test-c test-sanitize test-threads test-python
+	@$(BIN)/python tests/slowest.py 20 $(LOGS:%=build/%/Testing/Temporary/LastTest.log) build/pytest.xml
+
+# The tests that CMake marks with the label nightly, each group with its reason (slabyard_nightly). All else runs in make test.
+TIER := -LE nightly
+test-nightly: TIER := -L nightly
+
+# What repeats the tests of make test for longer, under a sanitizer, or for another processor.
+test-nightly: test-sanitize test-threads $(VENV)/.slabyard $(VENV)/.test
+	@$(MAKE) test-cross TIER=
+	@$(MAKE) soak SECONDS=600
+	@SLABYARD_CONFORMANCE_EXAMPLES=1000 $(BIN)/python -m pytest -q -n $(JOBS) tests/conformance
 
 test-c: $(VENV)/.tools
 	@echo "C tests"
@@ -94,18 +109,19 @@ test-sanitize: $(VENV)/.tools
 	@mkdir -p build
 	@cmake -S . -B build/sanitize -DSLABYARD_SANITIZE=address,undefined >build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
 	@cmake --build build/sanitize -j $(JOBS) >>build/sanitize.log 2>&1 || { cat build/sanitize.log; exit 1; }
-	@ctest --test-dir build/sanitize --output-on-failure -j $(JOBS)
+	@ctest --test-dir build/sanitize --output-on-failure -j $(JOBS) $(TIER)
 
 test-threads: $(VENV)/.tools
 	@echo "Tests with threads, with the thread sanitizer"
 	@mkdir -p build
 	@cmake -S . -B build/threads -DSLABYARD_SANITIZE=thread >build/threads.log 2>&1 || { cat build/threads.log; exit 1; }
 	@cmake --build build/threads -j $(JOBS) >>build/threads.log 2>&1 || { cat build/threads.log; exit 1; }
-	@ctest --test-dir build/threads --output-on-failure -j $(JOBS) -L threads
+	@ctest --test-dir build/threads --output-on-failure -j $(JOBS) -L threads $(TIER)
 
 test-python: $(VENV)/.slabyard $(VENV)/.test
 	@echo "Python tests"
-	@$(BIN)/python -m pytest -q
+	@mkdir -p build
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --junitxml build/pytest.xml
 
 test-conformance: $(VENV)/.slabyard $(VENV)/.test
 	@$(BIN)/python tests/conformance/slow.py
@@ -133,7 +149,7 @@ test-cross: $(VENV)/.tools
 		{ cmake -S . -B build/$$target -DSLABYARD_WERROR=ON -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$${target%%-*} \
 			-DCMAKE_C_COMPILER=$$target-gcc "-DCMAKE_CROSSCOMPILING_EMULATOR=$$emulator;-L;/usr/$$target" && \
 		cmake --build build/$$target -j $(JOBS); } >build/$$target.log 2>&1 || { cat build/$$target.log; exit 1; }; \
-		ctest --test-dir build/$$target --output-on-failure -j $(JOBS) || exit 1; \
+		ctest --test-dir build/$$target --output-on-failure -j $(JOBS) $(TIER) || exit 1; \
 	done
 
 soak: $(CMAKE_STAMP)

@@ -214,7 +214,7 @@ static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
 	uint64_t address;
 	if (fields->symbol.start && pointer(site, &address))
 		site = fields->symbol;
-	for (const char *at = site.end; at > site.start + 2; at--)
+	for (const char *at = site.end; at - site.start > 2; at--)
 		if (at[-1] == '/') {
 			site.end = at - 1;
 			break;

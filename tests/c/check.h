@@ -23,6 +23,9 @@ static unsigned check_failures;
 /* Texts or NULL. */
 #define CHECK_TEXT(is, should) check_text((is), (should), __FILE__, __LINE__, __func__, #is)
 
+/* Memory in which every byte is the same; the first other one is printed. */
+#define CHECK_BYTES(memory, byte, size) check_bytes((memory), (byte), (size), __FILE__, __LINE__, __func__, #memory)
+
 /* For functions that return NULL, or what is wrong. */
 #define CHECK_FINE(expression) CHECK_TEXT((expression), NULL)
 
@@ -74,10 +77,36 @@ static inline int check_emulated(const char *left_out)
 	return 1;
 }
 
-/* How often to repeat what an emulator of another processor takes tens of times as long for: a quarter there. */
+static inline void check_bytes(const void *memory, unsigned char byte, size_t size, const char *file, int line, const char *test,
+                               const char *what)
+{
+	const unsigned char *bytes = (const unsigned char *)memory;
+
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] != byte) {
+			fprintf(stderr, "%s:%d: %s: byte %zu of %s is %u, not %u\n", file, line, test, i, what, bytes[i], byte);
+			check_failed();
+			return;
+		}
+}
+
+/* Whether the test runs under the thread sanitizer or an emulator of another processor. Both are tens of times slower. */
+static inline int check_slow(void)
+{
+#ifdef __SANITIZE_THREAD__
+	return 1;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+	return 1;
+#endif
+#endif
+	return getenv("SLABYARD_EMULATED") != NULL;
+}
+
+/* How often to repeat random work: a quarter as often where it is slow. The nightly soak repeats such work for longer. */
 static inline unsigned check_times(unsigned count)
 {
-	return getenv("SLABYARD_EMULATED") ? count / 4 : count;
+	return check_slow() ? count / 4 : count;
 }
 
 /* Whether there can be address space for so much memory; a 32-bit machine ends at 2 GiB. */

@@ -117,8 +117,7 @@ static void fill_up(size_t least)
 	CHECK(own != NULL);
 	free(own);
 	check_heap();
-	for (unsigned i = 0; i < 1000; i++)
-		CHECK_EQUAL(before[i], 7);
+	CHECK_BYTES(before, 7, 1000);
 	free(before);
 }
 

@@ -142,6 +142,17 @@ static inline void *take(struct sy_cache *cache, unsigned slot)
 	return there(sy_cache_alloc(cache, slot, 0, SY_ANY_NODE), "memory for an object");
 }
 
+/* The object that was freed last comes back, in zeros as that is asked for. */
+static inline void check_zeroed(struct sy_cache *cache)
+{
+	void *object = take(cache, 0);
+
+	memset(object, 0xa5, cache->size);
+	sy_cache_free(cache, 0, object);
+	CHECK(sy_cache_alloc(cache, 0, SY_ZERO, SY_ANY_NODE) == object);
+	CHECK_BYTES(object, 0, cache->size);
+}
+
 static inline void take_all(struct sy_cache *cache, unsigned slot, void **objects, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)

@@ -151,8 +151,7 @@ static void test_a_word_more_for_constructed_objects(void)
 	CHECK_EQUAL(cache_of(&world, 400, 0, SY_CACHE_TYPESAFE_BY_RCU)->size, 400 + sizeof(void *));
 	CHECK_EQUAL(cache_of(&world, 400, 0, 0)->size, 400);
 	sy_cache_free(cache, 0, object);
-	for (unsigned i = 0; i < 400; i++)
-		CHECK_EQUAL(object[i], 0x33);
+	CHECK_BYTES(object, 0x33, 400);
 	end(&world);
 }
 
@@ -203,8 +202,7 @@ static void test_free_large_objects_are_untouched(void)
 
 	CHECK_EQUAL(cache->size, 2048);
 	sy_cache_free(cache, 0, object);
-	for (unsigned i = 0; i < 2048; i++)
-		CHECK_EQUAL(object[i], 0x33);
+	CHECK_BYTES(object, 0x33, 2048);
 	end(&world);
 }
 

@@ -276,8 +276,7 @@ static void test_beyond_9k_come_pages(void)
 
 	CHECK_EQUAL(world.heap->counters.large_pages, 4);
 	CHECK_EQUAL(sy_usable_size(world.heap, object), 16384);
-	for (unsigned i = 0; i < 9217; i++)
-		CHECK_EQUAL(object[i], 0);
+	CHECK_BYTES(object, 0, 9217);
 	check(&world);
 	CHECK(sy_kmalloc(world.heap, 0, ((size_t)4 << 20) + 1, 0, SY_ANY_NODE) == NULL);
 	sy_kfree(world.heap, 0, object);

@@ -89,14 +89,8 @@ static void test_last_freed_is_first_allocated(void)
 static void test_zeroed_when_asked(void)
 {
 	struct world world = make(1, 1, NULL, 0);
-	struct sy_cache *cache = cache_of(&world, 512, 0, 0);
-	char *object = take(cache, 0);
 
-	memset(object, 0xa5, 512);
-	sy_cache_free(cache, 0, object);
-	CHECK(sy_cache_alloc(cache, 0, SY_ZERO, SY_ANY_NODE) == object);
-	for (unsigned i = 0; i < 512; i++)
-		CHECK_EQUAL(object[i], 0);
+	check_zeroed(cache_of(&world, 512, 0, 0));
 	end(&world);
 }
 

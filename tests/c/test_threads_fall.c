@@ -115,23 +115,10 @@ static size_t of_many(uint64_t *random)
 	return (size_t)(16 + check_random(random) % 30 * 8);
 }
 
-/* The thread sanitizer and an emulator of another processor take minutes for all of them: there it is those with two threads,
- * of all sizes. */
-static bool is_slow(void)
-{
-#if defined(__SANITIZE_THREAD__)
-	return true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-	return true;
-#endif
-#endif
-	return getenv("SLABYARD_EMULATED") != NULL;
-}
-
+/* Where it is slow, only what two threads free: objects of all sizes. */
 static void fall_alone(const char *spec, size_t (*size)(uint64_t *))
 {
-	if (!is_slow())
+	if (!check_slow())
 		fall(spec, size, false);
 }
 

@@ -44,7 +44,7 @@ static void short_lives(const char *policy)
 		return;
 	live_and_end(50);
 	before = world.heap->counters.slab_pages + world.heap->counters.metadata_pages;
-	live_and_end(SHORT_LIVES / 8);
+	live_and_end(check_times(SHORT_LIVES / 8));
 	CHECK(world.heap->counters.slab_pages + world.heap->counters.metadata_pages <= before + 2);
 	world_close(&world);
 }

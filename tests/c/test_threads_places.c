@@ -19,7 +19,7 @@ static void *work(void *number)
 {
 	uint64_t random = 1 + 2 * (uint64_t)(uintptr_t)number;
 
-	for (unsigned step = 1; step <= STEPS; step++) {
+	for (unsigned step = 1, steps = check_times(STEPS); step <= steps; step++) {
 		world_step(&world, &random);
 		if (step % EVENT_STEPS == 0)
 			world_event(&world, check_random(&random));
