@@ -6,6 +6,11 @@
  *   entry_sizes(heap)     the heap's struct sy__kmalloc
  *   cache_in(page)        the cache whose slab begins with this page
  *
+ * and may define as macros
+ *
+ *   entry_large_alloc     in place of sy__large_alloc
+ *   ENTRIES_OWN_HERE      it has calls on the calling thread's slot of its own
+ *
  * The policy's functions are then entry_alloc, entry_free, entry_kmalloc and entry_kfree; here = &entries_here, quick =
  * &entries_quick.
  */
@@ -15,13 +20,17 @@
 #include "../kmalloc.h"
 #include "entries.h"
 
+#ifndef entry_large_alloc
+#define entry_large_alloc sy__large_alloc
+#endif
+
 /* ---- On a slot that the caller names -------------------------------------------------------------------------- */
 
 static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	struct sy_cache *cache = sy__kmalloc_cache(entry_sizes(heap), size, flags);
 
-	return cache ? take_on(entry_cache_of(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
+	return cache ? take_on(entry_cache_of(cache), slot, flags, node) : entry_large_alloc(heap, slot, size, flags, node);
 }
 
 static void *entry_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -40,6 +49,8 @@ static void entry_kfree(struct sy_heap *heap, unsigned slot, void *object)
 	else
 		put_on(cache_in(page), slot, page, object);
 }
+
+#ifndef ENTRIES_OWN_HERE
 
 /* ---- On the calling thread's slot ----------------------------------------------------------------------------- */
 
@@ -86,6 +97,8 @@ static const struct sy_here entries_here = {
 	.malloc = entry_malloc_here,
 	.kfree = entry_kfree_here,
 };
+
+#endif
 
 /* ---- Interrupted at will -------------------------------------------------------------------------------------- */
 

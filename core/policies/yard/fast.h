@@ -1,6 +1,6 @@
 /*
- * SLUB: what the fast paths of heaps of threads are made of (here.c says how they work), for whoever has them without a
- * call between: the policy's own entries, and malloc (malloc/fast.c).
+ * yard: what the fast paths of threads are made of (here.c says how they work), for whoever has them without a call between: the
+ * policy's own entries, and malloc (malloc/fast.c).
  */
 #ifndef SY_YARD_FAST_H
 #define SY_YARD_FAST_H
@@ -9,24 +9,12 @@
 #include "yard.h"
 
 /* What the fast paths go on to, in a call, which these end: without a free object in the slot; sizes above SY__KMALLOC_SMALL,
- * and 0; a slab of the slot's that has no object in use any more; what is in no slab of the slot's with links at the start of
- * objects; and what is of a page with a mark. */
+ * and 0; an owned slab that has no object in use any more; and what is in no slab of the slot's with links at the start of
+ * objects. */
 void *sy__yard_malloc_refill(size_t size, struct sy_heap *, struct sy__yard_slot *own);
 void *sy__yard_malloc_other(size_t size, struct sy_heap *);
 void sy__yard_emptied_here(struct sy_page *, ptrdiff_t here);
-void sy__yard_kfree_foreign(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t here);
-void sy__yard_kfree_gathering(void *object, struct sy_heap *, uintptr_t word, ptrdiff_t here);
-
-/* A free object's link is behind it where it must keep what a constructor or its last client left, else at its start. */
-static inline void **sy__yard_link_at(void *object, size_t offset)
-{
-	return (void **)(void *)((char *)object + offset);
-}
-
-static inline struct sy__yard_slot *sy__yard_slot_here(struct sy__yard_slot *slots, ptrdiff_t here)
-{
-	return (struct sy__yard_slot *)(void *)((char *)slots + here);
-}
+void sy__yard_kfree_remote(void *object, struct sy_heap *, struct sy_page *, ptrdiff_t here);
 
 /* How an object of a slot's active slab is noted as the one handed out last. Those with links behind them under an address that
  * none has, so that kfree, which knows nothing of such, does not find them. */
@@ -35,36 +23,17 @@ static inline const void *sy__yard_noted(const void *object, size_t offset)
 	return offset ? (const char *)object + 1 : object;
 }
 
-/* In a call, which ends: an object of the active slab that is on the slot's freelist no more. */
-static inline void *sy__yard_hand_out(struct sy__yard_slot *own, void *object, size_t offset)
+/* In a call: the first object of the slot's freelist, which ends it; or NULL. */
+static inline void *sy__yard_take_here(struct sy__yard_slot *own, size_t offset)
 {
+	void *object;
+
+	if (sy__unlikely(!own->freelist))
+		return NULL;
+	object = sy__yard_pop(own, offset);
 	sy__call_note(sy__yard_noted(object, offset), own);
 	sy__call_end();
 	return object;
-}
-
-/* The same of a stray. Nothing keeps its slab: were it noted, and the client gave it away, another thread could free it, end the
- * slab, and have an object of another cache there, which is freed here next. */
-static inline void *sy__yard_hand_out_stray(struct sy__yard_slot *own, void *object)
-{
-	sy__call_note(SY__NOTHING, own);
-	sy__call_end();
-	return object;
-}
-
-/* The same of the freelist's first, of which there is one; whether that may be a stray. */
-static inline void *sy__yard_hand_out_first(struct sy__yard_slot *own, size_t offset, bool stray)
-{
-	void *object = own->freelist;
-
-	own->freelist = *sy__yard_link_at(object, offset);
-	return stray ? sy__yard_hand_out_stray(own, object) : sy__yard_hand_out(own, object, offset);
-}
-
-/* In a call: the slot's next object, which ends it; or NULL. */
-static inline void *sy__yard_take_here(struct sy__yard_slot *own, size_t offset, bool stray)
-{
-	return sy__likely(own->freelist) ? sy__yard_hand_out_first(own, offset, stray) : NULL;
 }
 
 /* In a call, which ends: the object that was handed out last, which is of its slot's active slab. */
@@ -78,9 +47,9 @@ static inline void sy__yard_put_here(void *object, size_t offset)
 }
 
 /* In a call, which ends: an object of a slab that the slot owns. */
-static inline void sy__yard_put_owned(ptrdiff_t here, struct sy_page *page, void *object, size_t offset)
+static inline void sy__yard_put_local(ptrdiff_t here, struct sy_page *page, void *object, size_t offset)
 {
-	if (sy__unlikely(sy__yard_push_owned(page, object, offset)))
+	if (sy__unlikely(sy__yard_push_local(page, object, offset)))
 		sy__yard_emptied_here(page, here);
 	else
 		sy__call_end();
@@ -89,7 +58,7 @@ static inline void sy__yard_put_owned(ptrdiff_t here, struct sy_page *page, void
 static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
 {
 	struct sy__yard_slot *own = sy__yard_slot_here(sy__yard_heap(heap)->sizes->small[(size - 1) / 8], sy__call_begin());
-	void *object = sy__yard_take_here(own, 0, false);
+	void *object = sy__yard_take_here(own, 0);
 
 	return sy__likely(object) ? object : sy__yard_malloc_refill(size, heap, own);
 }
@@ -98,25 +67,22 @@ static inline void *sy__yard_malloc_small(size_t size, struct sy_heap *heap)
  * of a large allocation's pages has no mark of a slot. Of the object's page its number in the range. */
 static inline void sy__yard_kfree_other(void *object, struct sy_heap *heap, size_t at)
 {
-	uintptr_t word = sy__page_map_word(&sy__yard_heap(heap)->heads, at);
+	struct sy_page *page = sy__page_map_at(&sy__yard_heap(heap)->page_map, at);
 	ptrdiff_t here = sy__call_here();
-	struct sy_page *page = (struct sy_page *)word;
 
-	if (sy__unlikely(sy__page_map_is_marked(word)))
-		sy__yard_kfree_gathering(object, heap, word, here);
-	else if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_here(here, 0)))
-		sy__yard_put_owned(here, page, object, 0);
+	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_here(here, 0)))
+		sy__yard_put_local(here, page, object, 0);
 	else
-		sy__yard_kfree_foreign(object, heap, page, here);
+		sy__yard_kfree_remote(object, heap, page, here);
 }
 
 /* In a call: of any address. NULL, which many programs free often, is found out like whatever isn't the heap's. */
 static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 {
-	const struct sy__page_map *heads = &sy__yard_heap(heap)->heads;
-	size_t page = sy__page_map_index(heads, object);
+	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
+	size_t page = sy__page_map_index(map, object);
 
-	if (sy__likely(page < heads->pages)) {
+	if (sy__likely(page < map->pages)) {
 		sy__yard_kfree_other(object, heap, page);
 		return;
 	}
@@ -128,14 +94,14 @@ static inline void sy__yard_free_other(void *object, struct sy_heap *heap)
 /* Of any address: bytes that may be written of an object in a slab, which nobody changes while it is in use; 0: it is in none. */
 static inline size_t sy__yard_room_here(const void *object, struct sy_heap *heap)
 {
-	const struct sy__page_map *heads = &sy__yard_heap(heap)->heads;
-	size_t at = sy__page_map_index(heads, object);
+	const struct sy__page_map *map = &sy__yard_heap(heap)->page_map;
+	size_t at = sy__page_map_index(map, object);
 	struct sy_page *page;
 
-	if (sy__unlikely(at >= heads->pages))
+	if (sy__unlikely(at >= map->pages))
 		return 0;
-	page = sy__page_map_at(heads, at);
-	return sy__likely(sy__page_is_slab(page)) ? sy__yard_slab(page)->cache->cache.object_size : 0;
+	page = sy__page_map_at(map, at);
+	return sy__likely(sy__page_is_slab(page)) ? sy__node_slab(page)->cache->object_size : 0;
 }
 
 /* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait

@@ -1,331 +1,131 @@
 /*
- * SLUB: how a cache is laid out, and which caches are one.
+ * yard: how a cache is laid out, and which caches are one.
  *
- * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one: in its middle,
- * where neither an overflow from the object before nor one from its own start reaches first; but behind the object
- * where its contents must survive being free (a constructor set them, or readers under RCU may still look). In a heap
- * of threads it is at the start in place of the middle: that saves an instruction in each call, and the client is likely to
- * touch that cache line next anyway. Then the size is rounded up to the alignment.
+ * An object. Its size is rounded up to a word. A free object's link is at its start, a line that the next client is likely to touch
+ * anyway; but behind it where its contents must survive being free (a constructor set them, or readers under RCU may still
+ * look). Then the size is rounded up to the alignment.
  *
- * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least 4 * (fls(CPUs) +
- * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
- * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
- * on. What still finds no order gets one that holds a single object, above the largest order if it must be. In heaps of
- * threads, whose new slabs touch no memory before it is used (owned.c), slabs of FIRST_SLAB bytes and FIRST_OBJECTS are
- * wanted, and of LARGE_SLAB and LARGE_OBJECTS by a cache that has several, within a largest order of their own: of slabs that
- * hold two or three objects nearly every call makes or ends one. Empty ones go back to the page allocator early, whose lists
- * serve all caches.
+ * A slab. Its order is the first that holds the number of objects wanted and wastes at most a sixteenth; if there is none up to
+ * the largest order, the one that wastes least. An object that is larger than the largest order has a slab of its own.
+ *
+ * How many objects are wanted. In replays and kernels, where a page is memory from the start, 4 * (fls(CPUs) + 1), as in SLUB.
+ * With threads, whose slabs cost no memory before they are carved (owned.c), FIRST_SLAB bytes and FIRST_OBJECTS; of a cache that
+ * has several slabs of the order below LARGE_SLAB and LARGE_OBJECTS: of slabs with two or three objects nearly every call makes
+ * or ends one.
  *
  * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
  */
 #include "../../geometry.h"
 #include "../../merge.h"
-#include "../../backend/metadata.h"
 #include "yard.h"
 
 #define WORD sizeof(void *)
 #define MOST_ORDER 3u         /* of slabs, as long as an object fits */
-#define MOST_ORDER_THREADS 5u /* the same in heaps of threads */
-#define MIN_PARTIAL_LEAST 5u
-#define MIN_PARTIAL_MOST 10u
-#define MIN_PARTIAL_THREADS 0u /* an empty slab serves one cache, free pages serve all */
-#define FIRST_SLAB ((size_t)16 << 10) /* bytes that a cache's first slabs should have in heaps of threads, */
-#define LARGE_SLAB ((size_t)32 << 10) /* and those of a cache that has many, within the largest order */
+#define MOST_ORDER_THREADS 5u /* the same with threads */
+#define FIRST_SLAB ((size_t)16 << 10)
+#define LARGE_SLAB ((size_t)32 << 10)
 #define FIRST_OBJECTS 4u
 #define LARGE_OBJECTS 12u
-#define EMPTY_SLABS 2u /* what a thread keeps of a cache without an object in use */
-#define STRAY_BYTES ((size_t)32 << 10) /* of free objects of others' slabs, */
-#define MOST_STRAYS 128u               /* and so many, that a thread keeps of a cache */
-#define ROW_BYTES ((size_t)16 << 10)   /* of those that a thread keeps which allocates none */
-#define LARGEST_STRAY 1024u            /* whose objects are no larger */
-#define SHEAF_BYTES ((size_t)256 << 10) /* of free objects larger than SY__KMALLOC_SMALL, of any slabs, */
-#define MOST_SHEAF 128u                 /* and so many, that a thread keeps of a size class */
-#define MOST_FOREIGN 32767u /* such slabs, whatever is asked for: what a slot counts, and more than a visit to a node adds */
+#define LEAST_WASTE 16u
+#define NODE_BYTES ((size_t)64 << 10) /* of slabs on a node's list up to which empty ones stay, */
+#define MOST_MIN_PARTIAL 4u           /* and so many */
+#define REMOTE_BYTES ((size_t)32 << 10) /* of objects of others' slabs that a slot gathers, */
+#define LEAST_REMOTE 4u                 /* but so many at least, */
+#define MOST_REMOTE 128u                /* and at most */
 
-/* ---- Slabs ---------------------------------------------------------------------------------------------------- */
-
-/* First order from the least on that holds so many objects and wastes at most 1/fraction; more than most_order:
- * none. */
-static unsigned fitting_order(unsigned least_order, unsigned most_order, size_t size, uint32_t objects,
-                              uint32_t fraction)
+static size_t within(size_t least, size_t value, size_t most)
 {
-	unsigned order = sy__order_of(objects * size);
+	return value < least ? least : value > most ? most : value;
+}
 
-	if (sy__order_objects(least_order, size) > SY__YARD_MOST_OBJECTS)
-		return sy__order_of(size * SY__YARD_MOST_OBJECTS) - 1;
-	for (order = order > least_order ? order : least_order; order <= most_order; order++) {
+/* ---- Slabs ------------------------------------------------------------------------------------------------------------ */
+
+/* Of all orders up to `most` that hold an object. */
+static unsigned slab_order(const int64_t *tunables, unsigned most, size_t wanted, size_t size)
+{
+	unsigned least = sy__order_of(size), first = (unsigned)tunables[YARD_MIN_ORDER], best = least;
+
+	while (most && sy__order_objects(most, size) > SY__WORD_MOST_OBJECTS)
+		most--;
+	first = (unsigned)within(first, sy__order_of(wanted * size), most);
+	for (unsigned order = least; order <= most; order++) {
 		size_t bytes = SY_PAGE_SIZE << order;
 
-		if (bytes % size <= bytes / fraction)
-			break;
+		if (order >= first && bytes % size <= bytes / LEAST_WASTE)
+			return order;
+		if (bytes % size << (best > order ? best - order : 0) <= (SY_PAGE_SIZE << best) % size << (order > best ? order - best : 0))
+			best = order;
 	}
-	return order;
+	return best;
 }
 
-static uint32_t wanted_objects(const int64_t *tunables, unsigned cpus)
+/* With threads, for slabs of so many bytes, or so many objects; else as many as SLUB wants. */
+static unsigned wanted_order(const int64_t *tunables, unsigned cpus, bool threads, size_t size, size_t bytes, size_t objects)
 {
+	unsigned most = threads ? MOST_ORDER_THREADS : MOST_ORDER;
+	size_t wanted = threads ? within(objects, bytes / size, SIZE_MAX) : 4 * (sy__highest_bit(cpus) + 1);
+
 	if (tunables[YARD_MIN_OBJECTS] > 0)
-		return (uint32_t)tunables[YARD_MIN_OBJECTS];
-	return 4 * (sy__highest_bit(cpus) + 1);
-}
-
-/* In heaps of threads, where untouched pages of a slab cost nothing: see above. For slabs of so many bytes, or so many
- * objects. */
-static uint32_t wanted_by_threads(const struct sy_heap *heap, size_t size, size_t bytes, uint32_t least)
-{
-	uint32_t objects = (uint32_t)(bytes / size);
-
-	if (heap->tunables[YARD_MIN_OBJECTS] > 0)
-		return (uint32_t)heap->tunables[YARD_MIN_OBJECTS];
-	return objects > least ? objects : least;
-}
-
-static unsigned most_order(const int64_t *tunables, bool threads)
-{
+		wanted = (size_t)tunables[YARD_MIN_OBJECTS];
 	if (tunables[YARD_MAX_ORDER] != SY_TUNABLE_AUTO)
-		return (unsigned)tunables[YARD_MAX_ORDER];
-	return threads ? MOST_ORDER_THREADS : MOST_ORDER;
+		most = (unsigned)tunables[YARD_MAX_ORDER];
+	return slab_order(tunables, most, wanted, size);
 }
 
-/* Order of slabs that should hold so many objects of this final size; more than SY_MAX_ORDER: impossible. */
-static unsigned slab_order(const int64_t *tunables, unsigned most, uint32_t objects, size_t size)
-{
-	unsigned least = (unsigned)tunables[YARD_MIN_ORDER], order;
-	uint32_t fit;
-
-	while (most > least && sy__order_objects(most, size) > SY__YARD_MOST_OBJECTS)
-		most--;
-	fit = sy__order_objects(most, size);
-	for (objects = objects < fit ? objects : fit; objects > 1; objects--) {
-		for (uint32_t fraction = 16; fraction >= 4; fraction /= 2) {
-			order = fitting_order(least, most, size, objects, fraction);
-			if (order <= most)
-				return order;
-		}
-	}
-	order = fitting_order(least, most, size, 1, 1);
-	return order <= most ? order : fitting_order(least, SY_MAX_ORDER, size, 1, 1);
-}
-
-static bool lay_out_slab(const int64_t *tunables, unsigned most, uint32_t objects, size_t size, struct sy_geometry *geometry)
+bool sy__yard_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
 	unsigned order;
 
 	if (size < WORD || size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	order = slab_order(tunables, most, objects, size);
-	if (order > SY_MAX_ORDER)
-		return false;
-	geometry->size = (uint32_t)size;
-	geometry->order = order;
-	geometry->objects = sy__order_objects(order, size);
-	geometry->wasted = (uint32_t)((SY_PAGE_SIZE << order) % size);
+	order = wanted_order(tunables, cpus, false, size, 0, 0);
+	*geometry = (struct sy_geometry){ .size = (uint32_t)size, .order = order, .objects = sy__order_objects(order, size),
+		                          .wasted = (uint32_t)((SY_PAGE_SIZE << order) % size) };
 	return true;
 }
 
-bool sy__yard_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
-{
-	return lay_out_slab(tunables, most_order(tunables, false), wanted_objects(tunables, cpus), size, geometry);
-}
-
-/* ---- Caches --------------------------------------------------------------------------------------------------- */
+/* ---- Caches ----------------------------------------------------------------------------------------------------------- */
 
 static void lay_out_object(struct sy__yard_cache *yard)
 {
-	struct sy_cache *cache = &yard->cache;
+	struct sy_cache *cache = &yard->base.cache;
 	size_t size = sy__align_up(cache->object_size, WORD);
 
 	if (cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
-		yard->offset = (uint32_t)size;
+		yard->base.offset = (uint32_t)size;
 		size += WORD;
-	} else if (!cache->heap->threads) {
-		yard->offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
 	}
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
 }
 
-static uint32_t min_partial(const struct sy__yard_cache *yard)
+static size_t tunable(const struct sy__yard_cache *yard, enum sy__yard_tunable which, size_t automatic)
 {
-	int64_t tunable = yard->cache.heap->tunables[YARD_MIN_PARTIAL];
-	uint32_t automatic = (sy__highest_bit(yard->cache.size) - 1) / 2;
+	int64_t value = yard->base.cache.heap->tunables[which];
 
-	if (tunable != SY_TUNABLE_AUTO)
-		return (uint32_t)tunable;
-	if (yard->cache.heap->threads)
-		return MIN_PARTIAL_THREADS;
-	if (automatic < MIN_PARTIAL_LEAST)
-		return MIN_PARTIAL_LEAST;
-	return automatic < MIN_PARTIAL_MOST ? automatic : MIN_PARTIAL_MOST;
-}
-
-/* Free objects that a slot may keep in its partial slabs, taking each to be half full. */
-static uint32_t slot_objects(const struct sy__yard_cache *yard)
-{
-	const struct sy_heap *heap = yard->cache.heap;
-
-	if (heap->tunables[YARD_CPU_PARTIAL] != SY_TUNABLE_AUTO)
-		return (uint32_t)heap->tunables[YARD_CPU_PARTIAL];
-	if (heap->cpus == 1)
-		return 0;
-	if (yard->cache.size >= SY_PAGE_SIZE)
-		return 6;
-	if (yard->cache.size >= 1024)
-		return 24;
-	return yard->cache.size >= 256 ? 52 : 120;
-}
-
-/* Slabs on a slot's partial list: each is taken to be half full. */
-static uint32_t slot_limit(const struct sy__yard_cache *yard, uint32_t objects)
-{
-	const struct sy_heap *heap = yard->cache.heap;
-	uint32_t limit = (slot_objects(yard) * 2 + objects - 1) / objects;
-
-	if (!heap->threads)
-		return limit;
-	if (heap->tunables[YARD_CPU_PARTIAL] == SY_TUNABLE_AUTO)
-		return 1;
-	return limit < MOST_FOREIGN ? limit : MOST_FOREIGN;
-}
-
-/* In heaps of threads, those that others have filled: none, unless they are asked for. */
-static uint32_t foreign_limit(const struct sy__yard_cache *yard)
-{
-	return yard->cache.heap->tunables[YARD_CPU_PARTIAL] == SY_TUNABLE_AUTO ? 0 : yard->slot_limit;
-}
-
-static bool may_link_strays(const struct sy__yard_cache *yard)
-{
-	const struct sy_heap *heap = yard->cache.heap;
-
-	return heap->threads && heap->nodes == 1 && !yard->offset;
-}
-
-static bool may_keep_strays(const struct sy__yard_cache *yard)
-{
-	return may_link_strays(yard) && yard->cache.size >= SY_CACHE_LINE;
-}
-
-/* Free objects of others' slabs that a slot keeps, see strays.c. */
-static uint32_t stray_limit(const struct sy__yard_cache *yard)
-{
-	const struct sy_heap *heap = yard->cache.heap;
-	uint32_t most = (uint32_t)(STRAY_BYTES / yard->cache.size);
-
-	if (!may_keep_strays(yard))
-		return 0;
-	if (heap->tunables[YARD_STRAYS] != SY_TUNABLE_AUTO)
-		return (uint32_t)heap->tunables[YARD_STRAYS];
-	if (yard->cache.size > LARGEST_STRAY)
-		return 0;
-	return most < MOST_STRAYS ? most : MOST_STRAYS;
-}
-
-/* The same of slots that allocate none: of any cache that may, and objects that have room for what a stray says. */
-static uint32_t row(const struct sy__yard_cache *yard)
-{
-	uint32_t most = (uint32_t)(ROW_BYTES / yard->cache.size);
-
-	if (!may_link_strays(yard) || yard->cache.size < sizeof(struct sy__yard_stray) || !yard->cache.heap->tunables[YARD_STRAYS])
-		return 0;
-	return most < SY__YARD_ROW ? most : SY__YARD_ROW;
-}
-
-/* Free objects of any slabs that a slot keeps on its freelist, see there; of caches that kfree finds by marks. */
-static uint32_t sheaf_limit(const struct sy__yard_cache *yard)
-{
-	const struct sy_heap *heap = yard->cache.heap;
-	uint32_t most = (uint32_t)(SHEAF_BYTES / yard->cache.size);
-
-	if (!may_keep_strays(yard) || !(yard->cache.flags & SY_CACHE_KMALLOC) || yard->cache.size <= SY__KMALLOC_SMALL ||
-	    SY__PAGE_MAP_MOST_MARK < SY__KMALLOC_MOST_CLASSES)
-		return 0;
-	if (heap->tunables[YARD_SHEAF] != SY_TUNABLE_AUTO)
-		return (uint32_t)heap->tunables[YARD_SHEAF];
-	return most < MOST_SHEAF ? most : MOST_SHEAF;
-}
-
-/* Nodes, then the slots, unless they are threads'. */
-static char *make_slots(struct sy__yard_cache *yard)
-{
-	struct sy_heap *heap = yard->cache.heap;
-	size_t nodes_bytes = sy__align_up(heap->nodes * sizeof(struct sy__yard_node), SY_CACHE_LINE);
-	char *state;
-
-	yard->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(struct sy__yard_slot);
-	yard->state_bytes = nodes_bytes + (heap->threads ? 0 : heap->slots * yard->stride);
-	state = sy__metadata_take(heap, yard->state_bytes);
-	if (state && !heap->threads)
-		yard->slots = (struct sy__yard_slot *)(void *)(state + nodes_bytes);
-	else if (state)
-		yard->slots = sy__slot_areas_take(heap, sizeof(struct sy__yard_slot));
-	if (!yard->slots)
-		sy__metadata_give(heap, state, yard->state_bytes);
-	return yard->slots ? state : NULL;
-}
-
-static bool make_state(struct sy__yard_cache *yard)
-{
-	struct sy_heap *heap = yard->cache.heap;
-	char *state = make_slots(yard);
-
-	if (!state)
-		return false;
-	yard->nodes = (struct sy__yard_node *)(void *)state;
-	for (unsigned i = 0; i < heap->nodes; i++) {
-		yard->nodes[i] = (struct sy__yard_node){ .lock = SY__LOCK_INIT };
-		sy__list_init(&yard->nodes[i].partial);
-	}
-	return true;
-}
-
-/* The largest slabs, of which the result tells, and the first ones. */
-static bool lay_out_slabs(struct sy__yard_cache *yard, struct sy_geometry *largest)
-{
-	const struct sy_heap *heap = yard->cache.heap;
-	size_t size = yard->cache.size;
-	struct sy_geometry first;
-	uint32_t wanted = wanted_objects(heap->tunables, heap->cpus);
-	unsigned most = most_order(heap->tunables, heap->threads);
-
-	if (!lay_out_slab(heap->tunables, most, heap->threads ? wanted_by_threads(heap, size, LARGE_SLAB, LARGE_OBJECTS) : wanted,
-	                  size, largest))
-		return false;
-	first = *largest;
-	if (heap->threads &&
-	    !lay_out_slab(heap->tunables, most, wanted_by_threads(heap, size, FIRST_SLAB, FIRST_OBJECTS), size, &first))
-		return false;
-	yard->order = (uint8_t)largest->order;
-	yard->first_order = yard->next_order = (uint8_t)first.order;
-	return true;
+	return value == SY_TUNABLE_AUTO ? automatic : (size_t)value;
 }
 
 bool sy__yard_cache_init(struct sy_cache *cache)
 {
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)cache->heap->pages;
+	const struct sy_heap *heap = cache->heap;
 	struct sy__yard_cache *yard = sy__yard_cache(cache);
-	struct sy_geometry geometry;
+	unsigned order;
 
 	lay_out_object(yard);
-	if (!lay_out_slabs(yard, &geometry))
+	if (cache->size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
-	yard->least_order = (uint8_t)sy__order_of(cache->size);
-	yard->min_partial = min_partial(yard);
-	yard->slot_limit = slot_limit(yard, geometry.objects);
-	yard->foreign_limit = foreign_limit(yard);
-	yard->stray_limit = stray_limit(yard);
-	yard->row = (uint8_t)row(yard);
-	yard->sheaf_limit = (uint16_t)sheaf_limit(yard);
-	yard->empty_limit = EMPTY_SLABS;
-	yard->page_flags = sy__page_flags(cache->flags);
-	yard->memory = base->memory;
-	yard->table = base->table;
-	if (cache->heap->threads)
+	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, LARGE_SLAB, LARGE_OBJECTS);
+	yard->base.order = (uint8_t)order;
+	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
+	yard->first_order = yard->next_order = (uint8_t)within(0, order, yard->base.order);
+	yard->base.least_order = (uint8_t)sy__order_of(cache->size);
+	yard->base.min_partial = (uint32_t)tunable(yard, YARD_MIN_PARTIAL, within(1, NODE_BYTES >> SY_PAGE_SHIFT >> yard->base.order, MOST_MIN_PARTIAL));
+	yard->remote_limit = (uint16_t)tunable(yard, YARD_REMOTE, within(LEAST_REMOTE, REMOTE_BYTES / cache->size, MOST_REMOTE));
+	if (heap->threads)
 		sy__yard_choose_here(yard);
-	return make_state(yard);
+	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot));
 }
-
-/* ---- Merging -------------------------------------------------------------------------------------------------- */
 
 struct sy_cache *sy__yard_merge(struct sy_heap *heap, const struct sy_cache *wanted)
 {

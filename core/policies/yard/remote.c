@@ -1,344 +1,161 @@
 /*
- * SLUB in heaps of threads: strays, free objects that a slot keeps outside their slabs, most of them others'.
+ * yard: remote frees, objects of slabs that somebody else owns, or nobody.
  *
- * Why. To give an object back to a slab that another slot owns costs a compare-and-exchange there (word.h), and two cache
- * lines that the other processor needs too: that of the slab, which its owner reads and writes all the time, and soon that of
- * the object, which is handed out again over there. Where threads free at random what any of them took, each gets about as many
- * objects as it gives, and may as well keep what it has at hand. Where one thread takes and another gives, a slab gets many
- * objects back at once, by one exchange. And an exchange ends only when everything that was stored before is in the cache, the
- * object's link among it, for which memory may have to come that this processor has not touched for long: where the object has
- * been kept for a while it has come meanwhile.
+ * Why they are gathered. To push an object to its slab takes a compare-and-exchange, and two cache lines that the other processor
+ * needs too: the slab's, which its owner reads and writes all the time, and soon the object's. The exchange also waits until all
+ * stores before it are in the cache, the object's link among them, whose line may be long in coming. Where one thread takes and
+ * another gives, many objects of one slab go home by one exchange. Where threads free at random what any of them took, each gets
+ * about as many objects as it gives, and may as well hand them out itself.
  *
- * How. Such a free puts the object onto own->strays, a list of the slot's alone, and counts it there. It reads nothing of the one
- * that was put there before, which may still be on its way to memory: processors hand on what was stored a moment ago, but not
- * always when the cache line is missing. To its slab a stray is in use: neither the word nor the owner nor the
- * node knows of it, and a slab of which no other object is in use stays as long as the stray is kept. So strays are few:
- * stray_limit of a cache in a slot. One more, and all go home: each row of them that is of one slab by one exchange, as if it
- * were a single object. They also go when the thread needs pages for another size (sy__yard_look_around): of a size that it has
- * no use for any more they would keep a slab each. And when the slot is drained, that is when its thread ends, and when others
- * trim or shrink.
+ * How. Such a free puts the object on the slot's remote list. To its slab it is still in use. When remote_limit objects have come,
+ * whether or not some were handed out since, all that are there go home: each row of them that is of one slab by one exchange.
+ * As it is those that came which count, a thread that has taken over another's work does not go on for ever with the objects of
+ * that one's slabs, but comes to work in its own. They also go when the slot is drained, when the heap settles, each second, and
+ * before the slot gets memory that was not there yet, lest the last objects of slabs stay here.
  *
- * One in SY__YARD_STRAYS_TO_ONE is not kept, but looked at. A thread that frees only what it took itself may have begun among
- * slabs of another's: that of a server's, which created this one and ended (Larson and Krishnan 1998), or of one whose slot
- * has a new owner meanwhile. What it keeps it hands out, and has back as a stray; so it would never leave those slabs, and each
- * free would wait for a slab's descriptor that the other processor writes to. As one of them goes home each time, the thread
- * comes to work in slabs of its own; threads that free each other's objects for good lose little by it. If the slab's owner has
- * ended, and nobody has its slot, the thread takes over the slabs of the class that were left there, which are likely to be the
- * ones where its objects are; and makes a full one its own that the ended thread has filled, as if it had done so itself. So
- * does one that has no free object, before it asks for pages (yard.c): of a row of threads, none of which ends before the next
- * has begun, each would have its slabs beside those of the one before.
- *
- * Exchanged slabs. If nobody has ended, the slab is one whose objects threads exchange, and even to look at it, at each free, is
- * to wait for what the other processor wrote there. So the one in SY__YARD_STRAYS_TO_ONE marks the slab's pages (core/backend/page_map.h):
- * from then on kfree keeps its objects as strays without a look at the slab, whosever it is, its owner's as well. Of them one in
- * SY__YARD_STRAYS_TO_ONE is looked at too, and all for which there is no room. If that is the owner's, it takes the mark away: of
- * slabs whose objects threads exchange for good most bear it, as most who look are others; slabs that have come to be worked in
- * by their owner alone have none, as it costs twice a branch that nobody foresees where some slabs have it and some have not. A
- * thread to which SY__YARD_STRAYS_NEW have come of a class is at home by then in slabs of its own, or will never be: it looks at
- * one in SY__YARD_STRAYS_TO_RARE of exchanged slabs, since each look waits for the slab, and is a slow call. The mark is a hint: a
- * thread that finds an old one does what was right with it. A new slab has none.
- *
- * When a slot's freelist is empty, a stray serves before what is in the slot's own slabs: it is likely to be in this processor's
- * cache. They are never noted as handed out last (sy__yard_hand_out_stray says why).
- *
- * Which objects. Not those smaller than a cache line: their neighbours in it belong to others, who would share the line with this
- * thread from then on (passively induced false sharing, Berger et al. 2000, section 2.2). Not those of caches whose free objects
- * keep their contents, as a stray is linked at its start. Not those of slabs that are with their node, but for rows: there they
- * gather for whoever takes the slab, whose own it is then, while strays stay others' each time that they are freed again. None at all where
- * the slot has no active slab of the cache, as it has no use for them, but for rows. And not in heaps of several nodes, where a
- * freelist is of one.
- *
- * Rows. A thread that takes no objects of the class itself keeps SY__YARD_ROW, or as many as are ROW_BYTES. One more, and they go
- * home; of what it gives back many in a row are of one slab, which go by one exchange. So do objects of any size that has room for
- * what a stray says: small ones are never handed out, so nobody comes to share a line with anybody. But not those of slabs that
- * the slot has filled, since a full one becomes its own by that. Rows go home when other strays do, and when the heap settles.
- *
- * Large objects. Of objects of some KiB a slab holds a dozen, so most frees of a program that frees at random meet a full
- * slab, which they make the slot's by an exchange, and most allocations take up a slab for one object; and each waits for a
- * slab's descriptor that is in no cache. So what kfree gives back of size classes above SY__KMALLOC_SMALL becomes a stray at
- * once, whosever slab it is of: nobody looks at the slab, as the word of the object's page (core/backend/page_map.h) bears a mark that
- * says which class it is. Such strays gather right on the slot's freelist, up to sheaf_limit (own->sheaf; 0 before the slot
- * has had an active slab), if that is empty or made of strays, as own->astray says: then it has nothing to do with the active
- * slab, which waits beside it with what is held in it and not carved; who gives that slab up sends the freelist home first.
- * Lest it be made of something else, a slot takes a few held objects of its active slab one by one (sy__yard_pop_held). What
- * there is no room for goes the usual way, to its slab. They go home when other strays do, and each time that the heap
- * settles, since they keep slabs of many pages; those of a thread that ends are its slot's next owner's. The mark costs frees
- * of small objects two instructions; and a branch, which a program whose objects are at random above and below that size makes
- * processors guess. (What it gains: docs/benchmarks.md.)
- *
- * Linux has come to the same: its caches of Linux 6.18 may have sheaves, arrays of free objects of any slab on each CPU.
- *
- * All of it is the slot's own, but for the exchanges, which release what was done to the objects to whoever takes their slab's
- * list.
+ * Where home is. A slab that a slot owns, or that is partial and will not be empty, takes a row by an exchange alone. A full one
+ * becomes partial, and one that will be empty may end, under its node's lock. One that the slot has filled itself it takes back.
  */
 #include "../../here.h"
-#include "../../walk.h"
 #include "yard.h"
 
-#define MOST_TAKEN_OVER 256u /* slabs, at once: nobody gets a slot meanwhile */
+#define REMOTE_UNUSED 16u
 
-/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
-
-/* Strays of one slab, side by side on the list. */
+/* Objects of one slab, side by side on the list. */
 struct row {
 	struct sy_page *page;
-	struct sy__yard_chain objects;
+	void *first, *last;
+	uint32_t count;
 };
 
-static struct row cut_row(struct sy__yard_cache *cache, struct sy__yard_stray **strays)
+static inline struct row cut_row(const struct sy__yard_cache *cache, void **list)
 {
-	struct sy__yard_stray *at = *strays;
-	struct row row = { sy__yard_head(cache, at), { at, at, 1 } };
-	uintptr_t start = (uintptr_t)sy__page_address(cache->cache.heap, row.page), bytes = SY_PAGE_SIZE << sy__page_order(row.page);
+	void *at = *list;
+	struct row row = { sy__node_head(&cache->base, at), at, at, 1 };
+	uintptr_t start = (uintptr_t)sy__page_address(cache->base.cache.heap, row.page), bytes = SY_PAGE_SIZE << sy__page_order(row.page);
 
-	while ((at = at->next) && (uintptr_t)at - start < bytes) {
-		row.objects.last = at;
-		row.objects.count++;
+	while ((at = *sy__node_next(&cache->base, at)) && (uintptr_t)at - start < bytes) {
+		row.last = at;
+		row.count++;
 	}
-	*strays = at;
+	*list = at;
 	return row;
 }
 
-/* To a slab that has become the slot's own meanwhile. */
-static void hold(struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct row *row)
+/* To the slot's own slab, as it is again, or always was. */
+static void push_local_row(struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct row *row)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(row->page);
 
-	*sy__yard_next(cache, row->objects.last) = slab->held.freelist;
-	slab->held.freelist = row->objects.first;
-	slab->held_objects = (uint16_t)(slab->held_objects + row->objects.count);
-	if (slab->held_objects == sy__yard_in_use_now(slab))
+	*sy__node_next(&cache->base, row->last) = slab->base.local.freelist;
+	slab->base.local.freelist = row->first;
+	slab->local_objects = (uint16_t)(slab->local_objects + row->count);
+	if (slab->local_objects == sy__yard_in_use_now(slab))
 		sy__yard_emptied(cache, own, row->page);
 }
 
-/* Pages that went back, as of the next. */
-static uint64_t give_row(struct sy__yard_cache *cache, unsigned slot, const struct row *row)
+/* A push that may change the slab's place; pages that went back. */
+static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const struct row *row)
 {
-	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	const struct sy__yard_chain *objects = &row->objects;
+	struct sy__yard_slab *slab = sy__yard_slab(row->page);
+	struct sy__node *node = sy__node_of(&cache->base, row->page);
+	uint64_t old = sy__load64(&slab->base.word), new;
+	bool discard;
 
-	if (sy__yard_owner(sy__yard_slab(row->page)) == sy__yard_mark(cache, own))
-		hold(cache, own, row);
-	else if (!sy__yard_free_foreign(cache, own, row->page, objects->first, objects->last, objects->count))
-		return sy__yard_free_moving(cache, slot, row->page, objects->first, objects->last, objects->count);
+	sy__lock(&node->lock);
+	do {
+		*sy__node_next(&cache->base, row->last) = sy__word_first(old, row->last);
+		new = sy__word_push(old, row->first, row->count);
+	} while (!sy__swap64(&slab->base.word, &old, new));
+	discard = !sy__word_frozen(new) && sy__node_place(&cache->base, node, row->page, !sy__word_full(old), new, false);
+	if (!sy__word_frozen(new))
+		sy__yard_set_owner(slab, SY__YARD_NOBODY);
+	sy__yard_set_next_order(cache, node);
+	sy__unlock(&node->lock);
+	if (!discard)
+		return 0;
+	if (cache->base.cache.heap->threads)
+		sy__tick_sooner(SY__TICK_PAGES); /* each slab that ends counts as a call, as many may end in one */
+	return sy__node_discard(&cache->base, slot, row->page);
+}
+
+/* By an exchange alone; false: the slab may change its place. */
+static inline bool push(struct sy__yard_cache *cache, const struct row *row)
+{
+	struct sy__yard_slab *slab = sy__yard_slab(row->page);
+	uint64_t old = sy__load64(&slab->base.word);
+
+	do {
+		if (!sy__word_stays(old, row->count))
+			return false;
+		*sy__node_next(&cache->base, row->last) = sy__word_first(old, row->last);
+	} while (!sy__swap64(&slab->base.word, &old, sy__word_push(old, row->first, row->count)));
+	return true;
+}
+
+static inline uint64_t send_home(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, const struct row *row)
+{
+	uint32_t owner = sy__yard_owner(sy__yard_slab(row->page)), mark = sy__yard_mark(cache, own);
+
+	if (sy__unlikely(owner == mark))
+		push_local_row(cache, own, row);
+	else if ((owner != (mark | SY__YARD_FULL) || !sy__yard_take_back(cache, own, row->page, row->first, row->last, row->count)) &&
+	         sy__unlikely(!push(cache, row)))
+		return push_moving(cache, slot, row);
+	if (sy__unlikely(own->empty_slabs > SY__YARD_EMPTY))
+		return sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own));
 	return 0;
 }
 
-static uint64_t give_list(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_stray *strays)
+uint64_t sy__yard_flush_remote(struct sy__yard_cache *cache, unsigned slot)
 {
-	const struct sy__yard_slot *own = sy__yard_slot(cache, slot);
+	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
+	void *list = own->remote;
 	uint64_t pages = 0;
 
-	while (strays) {
-		struct row row = cut_row(cache, &strays);
+	own->remote = NULL;
+	while (list) {
+		struct row row = cut_row(cache, &list);
 
-		pages += give_row(cache, slot, &row);
-		pages += sy__yard_give_empties(cache, slot, sy__yard_empties(cache, own));
+		pages += send_home(cache, slot, own, &row);
 	}
 	return pages;
 }
 
-/* ---- Home ---------------------------------------------------------------------------------------------------------- */
-
-/* Sends all strays home, but for those on the freelist; pages that went back. In a slow call, or of a slot that is claimed; as
- * the next. */
-uint64_t sy__yard_give_strays(struct sy__yard_cache *cache, unsigned slot)
+/* How many objects may come until they go home. A slot that allocates none has no use for them, and each may be the last one of
+ * its slab. */
+static uint32_t room(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
+	return own->slab || cache->remote_limit < REMOTE_UNUSED ? cache->remote_limit : REMOTE_UNUSED;
+}
+
+/* Puts the object on the remote list. First all that is there goes home, if as many as may have come. */
+static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, void *object)
+{
+	if (own->remote_room <= 1) {
+		sy__yard_flush_remote(cache, slot);
+		own->remote_room = (uint16_t)(room(cache, own) + 1);
+		if (cache->base.cache.heap->run_cache)
+			sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
+	}
+	sy__yard_push_remote(own, object, cache->base.offset);
+}
+
+/* Any free that the fast path does not serve. */
+void sy__yard_free_slow(struct sy__yard_cache *cache, unsigned slot, void *object)
+{
+	struct sy_heap *heap = cache->base.cache.heap;
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	struct sy__yard_stray *strays = own->strays;
+	struct sy_page *page = sy__node_head(&cache->base, object);
 
-	own->strays = NULL;
-	own->stray_count = 0;
-	return give_list(cache, slot, strays);
-}
-
-static bool give_foreign_row(struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct row *row)
-{
-	return sy__yard_owner(sy__yard_slab(row->page)) != sy__yard_mark(cache, own) &&
-	       sy__yard_free_foreign(cache, own, row->page, row->objects.first, row->objects.last, row->objects.count);
-}
-
-/* Rows of slabs that are others', each by one exchange, in a call; false: what is left needs a slow call. */
-bool sy__yard_give_rows(struct sy__yard_cache *cache, struct sy__yard_slot *own)
-{
-	struct sy__yard_stray *strays = own->strays;
-
-	while (strays) {
-		struct row row = cut_row(cache, &strays);
-
-		if (!give_foreign_row(cache, own, &row)) {
-			*sy__yard_next(cache, row.objects.last) = strays; /* which an exchange that failed has changed */
-			return false;
-		}
-		own->strays = strays;
-		own->stray_count = (uint16_t)(own->stray_count - row.objects.count);
+	sy__count_slow(heap, &heap->counters.slow_frees);
+	sy__local_begin(slot);
+	if (sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark(cache, own)) {
+		if (sy__yard_push_local(page, object, cache->base.offset))
+			sy__yard_emptied(cache, own, page);
+	} else if (!sy__yard_take_back(cache, own, page, object, object, 1)) {
+		gather(cache, slot, own, object);
 	}
-	return true;
-}
-
-/* If the freelist is made of strays, sends these home. */
-uint64_t sy__yard_end_strays(struct sy__yard_cache *cache, unsigned slot)
-{
-	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	struct sy__yard_stray *strays = own->freelist;
-
-	if (!own->astray)
-		return 0;
-	own->astray = false;
-	own->freelist = NULL;
-	return give_list(cache, slot, strays);
-}
-
-/* ---- What ended threads have left -------------------------------------------------------------------------------------- */
-
-/* A slab of an ended thread's slot is the caller's from now on, with what is held in it. To threads that free into it that is all
- * one: to them it is another slot's before and afterwards, and the word stays as it is. */
-static void inherit(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-
-	sy__yard_set_owner(slab, sy__yard_mark(cache, own));
-	sy__yard_set_filler(slab, own);
-	sy__yard_hold_owned(cache, own, page);
-	if (slab->held_objects == sy__yard_in_use_now(slab))
-		sy__yard_emptied(cache, own, page);
-}
-
-/* Slabs of the class that were left in a slot, where strays don't stay. Its active one goes to its node, as that is one list less
- * to take over. False: somebody has that slot, or it is claimed. */
-bool sy__yard_take_over(struct sy__yard_cache *cache, unsigned slot, unsigned from)
-{
-	struct sy__yard_slot *own = sy__yard_slot(cache, slot), *left = sy__yard_slot(cache, from);
-	struct sy_page *page;
-
-	if (!sy__slot_claim(from))
-		return false;
-	if (left->slab)
-		sy__yard_deactivate(cache, from, left);
-	for (unsigned slabs = 0; slabs < MOST_TAKEN_OVER && (page = sy__yard_next_owned(cache, left)); slabs++) {
-		inherit(cache, own, page);
-		sy__yard_give_empties(cache, slot, sy__yard_empties(cache, own));
-	}
-	sy__slot_release(from);
-	return true;
-}
-
-/* The slot that has filled a slab, as far as the hint tells; or one that there isn't. */
-static unsigned filler_of(const struct sy__yard_cache *cache, const struct sy__yard_slab *slab)
-{
-	return (uint16_t)(__atomic_load_n(&slab->filler, __ATOMIC_RELAXED) - sy__yard_tag(cache->slots));
-}
-
-static bool adopt_of(struct sy__yard_slot *own, struct sy__yard_slab *slab, unsigned filler)
-{
-	if (!sy__slot_claim(filler))
-		return false;
-	sy__yard_set_filler(slab, own);
-	sy__slot_release(filler);
-	return true;
-}
-
-/* Whether a slab's objects may be those of an ended thread, and have become the slot's, or will. */
-static bool inherited(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slab *slab)
-{
-	uint32_t owner = sy__yard_owner(slab);
-
-	if (owner != SY__YARD_NOBODY)
-		return sy__yard_take_over(cache, slot, owner / (uint32_t)SY_SLOT_STRIDE);
-	return adopt_of(sy__yard_slot(cache, slot), slab, filler_of(cache, slab));
-}
-
-/* Whether the slab is to be marked, and the object's page is not yet: others read those words all the time. */
-static bool wants_mark(const struct sy__yard_cache *cache, const void *object)
-{
-	const struct sy__page_map *heads = &sy__yard_heap(cache->cache.heap)->heads;
-
-	return cache->exchanged_mark && !sy__page_map_is_marked(sy__page_map_word(heads, sy__page_map_index(heads, object)));
-}
-
-/* A stray that is not kept, in a slow call. Whose slab it is may change meanwhile, and then a look at another slot's is in
- * vain. */
-void sy__yard_look_at_stray(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page, void *object)
-{
-	if (!inherited(cache, slot, sy__yard_slab(page)) && wants_mark(cache, object))
-		sy__yard_set_page_map(cache, page, cache->exchanged_mark);
-	sy__yard_free_owned(cache, slot, page, object);
-}
-
-/* ---- Counting, checking, walking ------------------------------------------------------------------------------------- */
-
-/* The slab that an address is an object of, if the slab is the cache's; or NULL. Looks nowhere that it may not. */
-static struct sy_page *slab_of(const struct sy__yard_cache *cache, const void *address)
-{
-	struct sy_page *page = sy__pages_find(cache->cache.heap, address);
-
-	if (!page)
-		return NULL;
-	page = sy__page_head(page);
-	return sy__page_is_slab(page) && sy__yard_slab(page)->cache == cache && sy__yard_in_slab(cache, page, address) ? page : NULL;
-}
-
-/* On one list: between the call that adds one too many and that which sends them home a claimer may look. */
-static size_t most(const struct sy__yard_cache *cache)
-{
-	size_t most = cache->stray_limit > cache->sheaf_limit ? cache->stray_limit : cache->sheaf_limit;
-
-	return (most < cache->row ? cache->row : most) + 1;
-}
-
-/* Of a list that may have been written over: as far as it is sound. */
-static size_t length(const struct sy__yard_cache *cache, const struct sy__yard_stray *at)
-{
-	size_t count = 0;
-
-	for (; count < most(cache) && slab_of(cache, at); at = at->next)
-		count++;
-	return count;
-}
-
-static const struct sy__yard_stray *on_freelist(const struct sy__yard_slot *own)
-{
-	return own->astray ? own->freelist : NULL;
-}
-
-size_t sy__yard_count_strays(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	return length(cache, own->strays) + length(cache, on_freelist(own));
-}
-
-static const char *check_list(const struct sy__yard_cache *cache, const struct sy__yard_stray *at)
-{
-	size_t count = 0;
-
-	for (; at; at = at->next) {
-		struct sy_page *page = slab_of(cache, at);
-
-		if (!page || !sy__yard_in_use(page) || ++count > most(cache))
-			return "yard: strays of a slot are no objects in use of their cache, or too many";
-	}
-	return NULL;
-}
-
-const char *sy__yard_check_strays(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	const char *wrong = check_list(cache, own->strays);
-
-	if (!wrong && cache->cache.heap->threads && own->stray_count != length(cache, own->strays))
-		wrong = "yard: a slot's strays are not as many as it says";
-	return wrong ? wrong : check_list(cache, on_freelist(own));
-}
-
-static void mark_list(struct sy__walk *walk, const struct sy__yard_cache *cache, const struct sy__yard_stray *at, const char *list, unsigned slot)
-{
-	for (uint64_t place = 0; place < most(cache) && slab_of(cache, at); at = at->next)
-		sy__walk_mark(walk, at, SY_PART_SLOT, list, slot, place++);
-}
-
-/* Those of any slab: the walk sees only to its own. */
-void sy__yard_mark_strays(struct sy__walk *walk, const struct sy__yard_cache *cache, unsigned slot)
-{
-	const struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-
-	mark_list(walk, cache, own->strays, "strays", slot);
-	mark_list(walk, cache, on_freelist(own), "freelist", slot);
+	sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, own));
+	sy__local_end(slot);
 }

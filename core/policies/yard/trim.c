@@ -1,238 +1,188 @@
 /*
- * SLUB: giving back the pages of a slab one by one.
+ * yard: giving back the pages of a slab one by one.
  *
- * A slab of several pages stays as long as one of its objects is in use. Where what lives on is scattered, most slabs have
- * one, but most pages have none. So a trim (sy_heap_trim, malloc_trim) looks at the slabs of each node's list, and gives the
- * memory of every page in which all objects are free back to where it came from. The page remains the slab's: it is only address
- * space until it is used again. (What goes by itself after a while, see core/backend/decay.c, are whole slabs: owned ones are their
- * slots' alone, and a look at the objects of all others would cost more than most programs gain.)
+ * A slab of several pages stays as long as one of its objects is in use. Where what lives on is scattered, most slabs have one,
+ * but most pages have none. So a trim (sy_heap_trim, malloc_trim) looks at the slabs of each node's list, and gives the memory of
+ * every page in which all objects are free back to where it came from. The page remains the slab's: it is only address space until
+ * it is used again.
  *
  * The objects that lie in such pages, even with a part, have lost their links. They come off the slab's list, and
- * slab.emptied_pages says which pages they are in, a bit for each, or for each 2, 4, … of a slab of more than UNITS pages, which
- * then go together; that word is the held objects' count while the slab is a slot's, and free while it is nobody's. They remain
- * free: the slab's word counts them neither as in use nor on its list.
+ * slab.emptied_pages says which pages they are in, a bit for each. They remain free: the slab's word counts them neither as in use
+ * nor on its list. Before a slot gets the slab all pages are taken into use, and their objects linked (sy__yard_refill_emptied).
+ * So only the node, this file, checks and walks ever meet such a slab. A free into one is like any other, as long as the list in
+ * its word is not empty, by which it is told from a full slab: a trim leaves at least one object on it. A slab that becomes
+ * empty goes back as it is: the page allocator knows which of its pages are backed.
  *
- * Before a slot gets the slab, everything is as before: all pages are taken into use, and their objects linked
- * (sy__yard_refill_emptied). So nobody but the node, this file, checks and walks ever meets such a slab; and a free into one
- * is like any other, as long as the list in its word is not empty, by which it is told from a full slab. Therefore a trim
- * leaves at least one object on it. A slab that becomes empty goes back as it is: the page allocator knows which of its pages are
- * backed.
+ * How. Under the node's lock, which keeps the slab on its list, the slab becomes owned, and its list is taken, in one exchange;
+ * what others free meanwhile gathers in the word, as in any owned slab. The list without what goes is pushed back in the exchange
+ * that takes the owned bit away.
  *
- * How. Under the node's lock, which keeps the slab on its list, the slab is frozen, and its list taken, in one exchange; what
- * others free meanwhile gathers in the word, as in any frozen slab. Then the list without what goes is pushed back, in the
- * exchange that takes the frozen bit away.
- *
- * Only in heaps of threads, which get their memory from an operating system, and not where free objects must keep
- * their contents: caches with constructors or with readers under RCU.
+ * Only with threads, whose heaps get their memory from an operating system; not where free objects must keep their contents
+ * (constructors, readers under RCU), and not of slabs with more pages than there are bits.
  */
 #include "../../geometry.h"
 #include "yard.h"
 
-#define UNITS_ORDER 4u
-#define UNITS (1u << UNITS_ORDER) /* that a slab is seen as at most: a bit for each */
+#define MOST_PAGES 32u /* bits of emptied_pages */
 
-/* Objects that are linked. */
-struct kept {
-	void *first, *last;
-};
-
-static unsigned unit_order(const struct sy_page *page)
+/* Bits of the pages that an object lies in. */
+static uint32_t pages_of(const struct sy__yard_cache *cache, size_t offset)
 {
-	return sy__page_order(page) > UNITS_ORDER ? sy__page_order(page) - UNITS_ORDER : 0;
-}
+	uint32_t from = (uint32_t)(offset >> SY_PAGE_SHIFT), to = (uint32_t)((offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT);
 
-/* Bits of the units that an object lies in. */
-static uint32_t units_of(const struct sy__yard_cache *cache, const struct sy_page *page, size_t offset)
-{
-	unsigned shift = SY_PAGE_SHIFT + unit_order(page);
-	uint32_t from = (uint32_t)(offset >> shift), to = (uint32_t)((offset + cache->cache.size - 1) >> shift);
-
-	return (2u << to) - (1u << from);
+	return (uint32_t)((UINT64_C(2) << to) - (UINT64_C(1) << from));
 }
 
 static size_t offset_of(const struct sy__yard_cache *cache, const struct sy_page *page, const void *object)
 {
-	return (size_t)((const char *)object - (const char *)sy__page_address(cache->cache.heap, page));
+	return (size_t)((const char *)object - (const char *)sy__page_address(cache->base.cache.heap, page));
+}
+
+static bool lies_in(const struct sy__yard_cache *cache, uint32_t pages, uint32_t object)
+{
+	return pages && pages & pages_of(cache, (size_t)object * cache->base.cache.size);
 }
 
 bool sy__yard_is_emptied(const struct sy__yard_cache *cache, const struct sy_page *page, uint32_t object)
 {
-	const struct sy__yard_slab *slab = SY_SLAB_STATE(const struct sy__yard_slab, page);
-
-	return !sy__yard_frozen(page) && slab->emptied_pages & units_of(cache, page, (size_t)object * cache->cache.size);
+	return !sy__word_frozen(sy__node_word(page)) && lies_in(cache, SY_SLAB_STATE(const struct sy__yard_slab, page)->emptied_pages, object);
 }
 
 uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *cache, const struct sy_page *page)
 {
-	const struct sy__yard_slab *slab = SY_SLAB_STATE(const struct sy__yard_slab, page);
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; slab->emptied_pages && i < sy__yard_objects(page); i++)
+	for (uint32_t i = 0; i < sy__node_objects(page); i++)
 		count += sy__yard_is_emptied(cache, page, i);
 	return count;
 }
 
-/* ---- Which pages -------------------------------------------------------------------------------------------------- */
+/* ---- Trimming --------------------------------------------------------------------------------------------------------- */
 
-/* Adds the bytes from an offset on to those that are not used in each unit of so many. */
-static void add_room(uint32_t *room, size_t unit, size_t offset, size_t bytes)
+/* Bits of the pages in which an object is in use: none that is on the list, or lies in the pages that went before. */
+static uint32_t used_pages(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
-	while (bytes) {
-		size_t rest = unit - (offset & (unit - 1)), part = bytes < rest ? bytes : rest;
+	uint16_t live[MOST_PAGES + 1] = { 0 }; /* objects that begin in a page, or reach into it from the one before */
+	uint32_t used = 0;
 
-		room[offset / unit] += (uint32_t)part;
-		offset += part;
-		bytes -= part;
+	for (uint32_t i = 0; i < sy__node_objects(page); i++) {
+		size_t offset = (size_t)i * cache->base.cache.size;
+
+		for (size_t at = offset >> SY_PAGE_SHIFT; at <= (offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT; at++)
+			live[at] = (uint16_t)(live[at] + !lies_in(cache, before, i));
 	}
+	for (void *at = list; at; at = *sy__node_next(&cache->base, at)) {
+		size_t offset = offset_of(cache, page, at);
+
+		for (size_t in = offset >> SY_PAGE_SHIFT; in <= (offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT; in++)
+			live[in]--;
+	}
+	for (uint32_t i = 0; i < MOST_PAGES; i++)
+		used |= (uint32_t)(live[i] != 0) << i;
+	return used;
 }
 
-/* Units in which no object is in use, with the slab's list in hand; those that went before among them. */
-static uint32_t unused_units(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
+/* The list without the objects in some pages, linked anew: its first and last object. */
+static void *keep_outside(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t go, void **last)
 {
-	size_t size = cache->cache.size, used = sy__yard_objects(page) * size, end = SY_PAGE_SIZE << sy__page_order(page);
-	size_t unit = SY_PAGE_SIZE << unit_order(page);
-	uint32_t room[UNITS] = { 0 }, unused = 0;
+	void *first = NULL, *next;
 
-	add_room(room, unit, used, end - used);
-	for (void *at = list; at; at = *sy__yard_next(cache, at))
-		add_room(room, unit, offset_of(cache, page, at), size);
-	for (size_t offset = 0; before && offset < used; offset += size)
-		if (before & units_of(cache, page, offset))
-			add_room(room, unit, offset, size);
-	for (uint32_t i = 0; i < UNITS; i++)
-		unused |= (uint32_t)(room[i] == unit) << i;
-	return unused;
+	*last = NULL;
+	for (void *at = list; at; at = next) {
+		next = *sy__node_next(&cache->base, at);
+		if (go & pages_of(cache, offset_of(cache, page, at)))
+			continue;
+		*sy__node_next(&cache->base, at) = first;
+		first = at;
+		*last = *last ? *last : at;
+	}
+	return first;
 }
 
-static uint32_t count_outside(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t units)
+/* Of the pages that may go all, but for as many as leave something on the list. */
+static uint32_t pages_to_go(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
-	uint32_t count = 0;
+	uint32_t all = (uint32_t)((UINT64_C(1) << (1u << sy__page_order(page))) - 1);
+	uint32_t go = all & ~used_pages(cache, page, list, before) & ~before, outside = 0;
 
-	for (void *at = list; at; at = *sy__yard_next(cache, at))
-		count += !(units & units_of(cache, page, offset_of(cache, page, at)));
-	return count;
-}
-
-/* Of the unused units those that may go now: all, but for as many as leave something on the list. */
-static uint32_t units_to_go(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
-{
-	uint32_t go = unused_units(cache, page, list, before) & ~before;
-
-	while (go && !count_outside(cache, page, list, go))
-		go &= go - 1;
+	for (; go; go &= go - 1) {
+		for (void *at = list; at && !outside; at = *sy__node_next(&cache->base, at))
+			outside = !(go & pages_of(cache, offset_of(cache, page, at)));
+		if (outside)
+			break;
+	}
 	return go;
 }
 
-/* ---- Trimming ----------------------------------------------------------------------------------------------------- */
-
-/* The list without the objects in some units, linked anew. */
-static struct kept keep_outside(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t units)
+/* Puts linked objects in front of what the slab's word has, which then counts so many fewer in use, and is not owned. */
+static void put_back(const struct sy__yard_cache *cache, struct sy__yard_slab *slab, void *first, void *last, uint32_t count)
 {
-	struct kept kept = { NULL, NULL };
-	void *next;
-
-	for (void *at = list; at; at = next) {
-		next = *sy__yard_next(cache, at);
-		if (units & units_of(cache, page, offset_of(cache, page, at)))
-			continue;
-		*sy__yard_next(cache, at) = kept.first;
-		kept.first = at;
-		kept.last = kept.last ? kept.last : at;
-	}
-	return kept;
-}
-
-/* Puts a list in front of what the slab's word has, which then counts so many objects fewer in use, and is not frozen. */
-static void put_back(const struct sy__yard_cache *cache, struct sy__yard_slab *slab, struct kept kept, uint32_t count)
-{
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old = sy__load64(&slab->base.word);
 
 	do
-		*sy__yard_next(cache, kept.last) = sy__yard_word_first(old, kept.last);
-	while (!sy__swap64(&slab->word, &old, sy__yard_word_push(old & ~SY__YARD_FROZEN, kept.first, count)));
-}
-
-static uint64_t empty_pages(struct sy_heap *heap, struct sy_page *page, uint32_t units)
-{
-	unsigned order = unit_order(page);
-	uint64_t emptied = 0;
-
-	for (uint32_t i = 0; units >> (i >> order); i++)
-		emptied += units >> (i >> order) & 1 && sy__page_empty(heap, page + i);
-	return emptied;
+		*sy__node_next(&cache->base, last) = sy__word_first(old, last);
+	while (!sy__swap64(&slab->base.word, &old, sy__word_push(old & ~SY__WORD_FROZEN, first, count)));
 }
 
 /* A slab of its node's list, with that lock held. */
 static uint64_t trim_slab(struct sy__yard_cache *cache, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old = sy__load64(&slab->base.word), emptied = 0;
 	uint32_t before = slab->emptied_pages, go;
-	void *list;
+	void *list, *first, *last;
 
-	while (!sy__swap64(&slab->word, &old, sy__yard_word_take(old) | SY__YARD_FROZEN))
+	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	list = sy__yard_word_first(old, sy__page_address(cache->cache.heap, page));
-	go = units_to_go(cache, page, list, before);
-	slab->emptied_pages = (uint16_t)(before | go);
-	put_back(cache, slab, keep_outside(cache, page, list, go), sy__yard_word_objects(old) - sy__yard_word_in_use(old));
-	return empty_pages(cache->cache.heap, page, go);
-}
-
-static uint64_t trim_node(struct sy__yard_cache *cache, struct sy__yard_node *node)
-{
-	uint64_t pages = 0;
-
-	sy__lock(&node->lock);
-	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next)
-		if (sy__page_order(sy__yard_linked(at)))
-			pages += trim_slab(cache, sy__yard_linked(at));
-	sy__unlock(&node->lock);
-	return pages;
+	list = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
+	go = pages_to_go(cache, page, list, before);
+	first = keep_outside(cache, page, list, go, &last);
+	slab->emptied_pages = before | go;
+	put_back(cache, slab, first, last, sy__word_objects(old) - sy__word_in_use(old));
+	for (uint32_t i = 0; i < MOST_PAGES; i++)
+		emptied += go >> i & 1 && sy__page_empty(cache->base.cache.heap, page + i);
+	return emptied;
 }
 
 uint64_t sy__yard_trim(struct sy_cache *cache)
 {
+	struct sy__yard_cache *yard = sy__yard_cache(cache);
 	uint64_t pages = 0;
 
 	if (!cache->heap->threads || cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
 		return 0;
-	for (unsigned node = 0; node < cache->heap->nodes; node++)
-		pages += trim_node(sy__yard_cache(cache), &sy__yard_cache(cache)->nodes[node]);
+	for (unsigned i = 0; i < cache->heap->nodes; i++) {
+		struct sy__node *node = &yard->base.nodes[i];
+
+		sy__lock(&node->lock);
+		for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next)
+			if (1u << sy__page_order(sy__node_linked(at)) <= MOST_PAGES)
+				pages += trim_slab(yard, sy__node_linked(at));
+		sy__unlock(&node->lock);
+	}
 	return pages;
 }
 
-/* ---- And back ----------------------------------------------------------------------------------------------------- */
-
-/* Links every object that lies in emptied pages. */
-static struct kept link_emptied(const struct sy__yard_cache *cache, struct sy_page *page)
-{
-	char *start = sy__page_address(cache->cache.heap, page);
-	struct kept kept = { NULL, NULL };
-
-	for (uint32_t i = sy__yard_objects(page); i-- > 0;) {
-		char *object = start + (size_t)i * cache->cache.size;
-
-		if (!sy__yard_is_emptied(cache, page, i))
-			continue;
-		*sy__yard_next(cache, object) = kept.first;
-		kept.first = object;
-		kept.last = kept.last ? kept.last : object;
-	}
-	return kept;
-}
-
-/* Of a slab of a node's list, with that lock held: takes its pages into use again. Some may be behind all objects. */
+/* Of a slab of a node's list, with that lock held: takes its pages into use again, and links what lies in them. */
 SY__COLD void sy__yard_refill_emptied(struct sy__yard_cache *cache, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	struct kept kept = link_emptied(cache, page);
-	unsigned order = unit_order(page);
+	char *start = sy__page_address(cache->base.cache.heap, page);
+	void *first = NULL, *last = NULL;
 
-	for (uint32_t i = 0; slab->emptied_pages >> (i >> order); i++)
-		if (slab->emptied_pages >> (i >> order) & 1)
-			sy__page_refill(cache->cache.heap, page + i);
+	for (uint32_t i = sy__node_objects(page); i-- > 0;) {
+		char *object = start + (size_t)i * cache->base.cache.size;
+
+		if (!sy__yard_is_emptied(cache, page, i))
+			continue;
+		*sy__node_next(&cache->base, object) = first;
+		first = object;
+		last = last ? last : object;
+	}
+	for (uint32_t i = 0; i < MOST_PAGES; i++)
+		if (slab->emptied_pages >> i & 1)
+			sy__page_refill(cache->base.cache.heap, page + i);
 	slab->emptied_pages = 0;
-	if (kept.first)
-		put_back(cache, slab, kept, 0);
+	if (first)
+		put_back(cache, slab, first, last, 0);
 }

@@ -1,10 +1,9 @@
 /*
- * SLUB: what is in a slab, for walks (core/walk.h).
+ * yard: what is in a slab, for walks (core/walk.h).
  *
- * The descriptor alone does not tell where a slab is kept: a frozen slab belongs to some slot, and which one only the
- * slots know. So the place is looked up: in the slots' active slabs and partial lists first, then on the node's list; a
- * slab that is nowhere is full. Free objects are on the slab's own list, of an active slab on the
- * slot's, and in heaps of threads among the strays of any slot.
+ * An owned slab's mark says whose it is, and the slot on which of its lists it is. A slab that nobody owns is on its node's list,
+ * or nowhere: full. Its free objects are those of yard.c's table: on the slot's freelist, on the slab's own two lists, uncarved,
+ * given back, or on the remote list of any slot.
  */
 #include "../../here.h"
 #include "../../walk.h"
@@ -15,120 +14,113 @@ struct view {
 	struct sy_page *page;
 };
 
+/* Whether the slab is owned by a slot, and by which. */
+static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, unsigned *slot)
+{
+	*slot = (unsigned)((sy__yard_owner(sy__yard_slab(page)) & ~7u) / cache->base.stride);
+	return sy__word_frozen(sy__node_word(page));
+}
+
 static void mark_chain(struct sy__walk *walk, const struct view *view, void *first, enum sy_part_state state, const char *list,
                        unsigned owner)
 {
-	sy__walk_chain(walk, first, view->cache->offset, sy__yard_objects(view->page), state, list, owner);
+	sy__walk_chain(walk, first, view->cache->base.offset, sy__node_objects(view->page), state, list, owner);
 }
 
-/* What a slot has free in its active slab, or in another one that it owns. */
-static void mark_of_slot(struct sy__walk *walk, const struct view *view, unsigned slot)
+/* Those of any slab: the walk sees only to its own. */
+static void mark_remote(struct sy__walk *walk, const struct sy__yard_cache *cache, unsigned slot)
+{
+	void *at = sy__yard_slot(cache, slot)->remote;
+
+	for (uint64_t place = 0; place <= cache->remote_limit && sy__node_slab_of(&cache->base, at); at = *sy__node_next(&cache->base, at))
+		sy__walk_mark(walk, at, SY_PART_SLOT, "remote", slot, place++);
+}
+
+/* Of the slot's active slab. */
+static void mark_ready(struct sy__walk *walk, const struct view *view, const struct sy__yard_slot *own, unsigned slot)
 {
 	const struct sy__yard_cache *cache = view->cache;
-	const struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	const struct sy__yard_slab *slab = sy__yard_slab(view->page);
-	const char *end;
+	const char *end = (char *)sy__page_address(cache->base.cache.heap, view->page) + (size_t)sy__node_objects(view->page) * cache->base.cache.size;
 
-	if (own->slab == view->page) {
-		if (!own->astray)
-			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
-		end = (char *)sy__page_address(cache->cache.heap, view->page) + (size_t)sy__yard_objects(view->page) * cache->cache.size;
-		for (uint32_t i = own->uncarved; i; i--)
-			sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
-	}
-	if (cache->cache.heap->threads && sy__yard_owner(slab) == sy__yard_mark(cache, own))
-		mark_chain(walk, view, slab->held.freelist, SY_PART_SLOT, "freelist", slot);
-	sy__yard_mark_strays(walk, cache, slot);
+	mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
+	for (uint32_t i = own->uncarved; i; i--)
+		sy__walk_mark(walk, end - (size_t)i * cache->base.cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 }
 
 /* Free objects in pages without memory. */
 static void mark_emptied(struct sy__walk *walk, const struct view *view)
 {
-	const char *start = sy__page_address(view->cache->cache.heap, view->page);
+	const char *start = sy__page_address(view->cache->base.cache.heap, view->page);
 	uint64_t place = 0;
 
-	for (uint32_t i = 0; i < sy__yard_objects(view->page); i++)
+	for (uint32_t i = 0; i < sy__node_objects(view->page); i++)
 		if (sy__yard_is_emptied(view->cache, view->page, i))
-			sy__walk_mark(walk, start + (size_t)i * view->cache->cache.size, SY_PART_FREE, "given back", 0, place++);
+			sy__walk_mark(walk, start + (size_t)i * view->cache->base.cache.size, SY_PART_FREE, "given back", 0, place++);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
 {
 	const struct view *view = context;
 	const struct sy__yard_cache *cache = view->cache;
+	void *pushed = sy__word_first(sy__node_word(view->page), sy__page_address(cache->base.cache.heap, view->page));
+	unsigned slot;
 
-	mark_chain(walk, view, sy__yard_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	mark_chain(walk, view, pushed, SY_PART_FREE, "freelist of the slab", 0);
 	mark_emptied(walk, view);
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++)
-		if (sy__slot_reachable(&cache->cache, slot))
-			mark_of_slot(walk, view, slot);
-}
-
-/* Whether the slab is on this list of a slot, and where. */
-static bool is_kept(const struct sy__yard_cache *cache, struct sy_page *list, const struct sy_page *page, uint64_t *place)
-{
-	*place = 0;
-	for (struct sy_page *at = list; at; at = sy__yard_behind(cache, at), ++*place)
-		if (at == page)
-			return true;
-	return false;
-}
-
-/* The list of a slot that has the slab; or NULL. */
-static const char *slots_list(const struct sy__yard_cache *cache, const struct sy__yard_slot *own, const struct sy_page *page,
-                              uint64_t *place)
-{
-	*place = 0;
-	if (own->slab == page)
-		return "active";
-	if (is_kept(cache, own->partial, page, place))
-		return "partial";
-	return is_kept(cache, sy__yard_first_empty(cache, own), page, place) ? "empty" : NULL;
-}
-
-/* Whether a slot has the slab, and as what. */
-static bool with_slot(const struct sy__yard_cache *cache, const struct sy_page *page, struct sy_slab *slab)
-{
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
-		if (!sy__slot_reachable(&cache->cache, slot))
-			continue;
-		slab->list = slots_list(cache, sy__yard_slot(cache, slot), page, &slab->place);
-		if (!slab->list)
-			continue;
-		slab->owner_kind = SY_OWNER_SLOT;
-		slab->owner = slot;
-		return true;
+	if (owner_of(cache, view->page, &slot) && sy__slot_reachable(&cache->base.cache, slot)) {
+		if (sy__yard_slot(cache, slot)->slab == view->page)
+			mark_ready(walk, view, sy__yard_slot(cache, slot), slot);
+		mark_chain(walk, view, sy__yard_slab(view->page)->base.local.freelist, SY_PART_SLOT, "local", slot);
 	}
-	slab->place = 0;
-	return false;
+	for (slot = 0; slot < cache->base.cache.heap->slots; slot++)
+		if (sy__slot_reachable(&cache->base.cache, slot))
+			mark_remote(walk, cache, slot);
+}
+
+/* Which of the slot's lists has the slab, and where. */
+static const char *locate_in_slot(const struct sy__yard_cache *cache, const struct sy__yard_slot *own, const struct sy_page *page,
+                                  uint64_t *place)
+{
+	const uint32_t lists[] = { own->first, own->empty };
+
+	*place = 0;
+	for (unsigned i = 0; i < 2 && own->slab != page; i++, *place = 0)
+		for (struct sy_page *at = sy__yard_numbered(cache, lists[i]); at; at = sy__yard_behind(cache, at), ++*place)
+			if (at == page)
+				return i ? "empty" : "waiting";
+	return "active";
 }
 
 static void locate(const struct sy__yard_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
-	const struct sy__yard_node *node = &cache->nodes[sy__page_node(page)];
+	unsigned slot;
 
-	if (with_slot(cache, page, slab))
-		return;
 	slab->list = "full";
-	if (!sy__yard_freelist(cache->cache.heap, page))
-		return;
-	slab->list = "partial";
-	slab->owner_kind = SY_OWNER_NODE;
-	slab->owner = sy__page_node(page);
-	slab->place = sy__walk_place(&node->partial, &sy__yard_slab(page)->link);
+	if (owner_of(cache, page, &slot)) {
+		slab->owner_kind = SY_OWNER_SLOT;
+		slab->owner = slot;
+		slab->list = "owned";
+		if (sy__slot_reachable(&cache->base.cache, slot))
+			slab->list = locate_in_slot(cache, sy__yard_slot(cache, slot), page, &slab->place);
+	} else if (!sy__word_full(sy__node_word(page))) {
+		slab->list = "partial";
+		slab->owner_kind = SY_OWNER_NODE;
+		slab->owner = sy__page_node(page);
+		slab->place = sy__walk_place(&sy__node_of(&cache->base, page)->partial, &sy__yard_slab(page)->base.link);
+	}
 }
 
 void sy__yard_walk(struct sy__walk *walk, struct sy_page *page)
 {
-	const struct sy__yard_slab *slab = sy__yard_slab(page);
-	const struct view view = { slab->cache, page };
-	const uint32_t objects = sy__yard_objects(page);
-	const struct sy__walk_grid grid = { 0, slab->cache->cache.size, objects, mark, &view, SY_PART_USED };
+	struct sy__yard_cache *cache = sy__yard_cache_of(page);
+	const struct view view = { cache, page };
+	const uint32_t objects = sy__node_objects(page);
+	const struct sy__walk_grid grid = { 0, cache->base.cache.size, objects, mark, &view, SY_PART_USED };
 
-	walk->slab.cache = &slab->cache->cache;
-	walk->slab.list = "waiting";
+	walk->slab.cache = &cache->base.cache;
+	walk->slab.list = "in grace period";
 	if (objects)
-		locate(slab->cache, page, &walk->slab);
+		locate(cache, page, &walk->slab);
 	if (!sy__walk_slab(walk))
 		return;
 	if (objects)

@@ -1,346 +1,235 @@
 /*
- * SLUB: slabs without queues.
+ * yard: slabs with owners.
  *
- * After the allocator that Linux 6.1 builds from mm/yard.c (Ferreira et al. 2015, section 3.4). Where SLAB kept
- * arrays of free objects per CPU, SLUB gives a CPU a whole slab: allocating pops that slab's list of free objects,
- * and freeing pushes onto the list of the slab that the object is in. The only metadata are a free pointer in each
- * free object and 32 bytes in the page descriptor; 40 in heaps of threads.
+ * slabyard's own allocator. A slab is a block of pages cut into objects of one size, as in SLUB: free objects are linked through
+ * themselves, and all else that there is to know of a slab fits its page's descriptor. But here a slab has an owner, a CPU slot,
+ * as a page of mimalloc has (Leijen, Zorn and de Moura 2019): the owner frees into all its slabs by plain stores, and allocates
+ * from one after the other. What anybody else frees gathers on that one's own remote list, and goes home in batches, as in
+ * snmalloc (Liétar et al. 2019); until then it may serve him, as do the sheaves of Linux 6.18. That is the only way home.
  *
- * Fast path: yard_alloc and yard_free below. Where an object is asked of a slot with free objects, or given back to
- * the slot whose active slab it is in, nothing shared is read or written. (Where a kernel may be interrupted in the middle of a
- * call, it comes by quick_alloc and its like.) Instructions of a call by gcc -O3 on x86-64, by objdump: cache_alloc 15,
- * cache_free 20, kmalloc up to 192 bytes 27, kfree 22; no call, no lock, no atomic, no counter.
+ * A slab is                                             and leaves that state when
  *
- * Where the free objects are. A slab with free objects is in exactly one of these places:
+ *   active    one slot allocates from it                it has no free object: full
+ *   waiting   owned, and some object is free            its turn comes: active; its last object is freed: empty
+ *   empty     owned, and no object is in use            its turn comes: active; there are too many: to its node, or the pages
+ *   full      nobody's, and on no list                  its last owner frees into it: waiting; another one does: partial
+ *   partial   nobody's, on the list of its node         a slot takes it: active; it is empty and too many: to the pages
  *
- *   active      of one slot. Frozen. The slot pops from its own freelist; whatever other slots free into the slab
- *               gathers on the slab's own, which the slot takes over whole when its own has run out.
- *   kept        on the partial list of one slot. Frozen. A full slab comes here at its first free, onto the list of
- *               the slot that freed; a list at its limit first moves to the nodes. Not on machines with one CPU.
- *   partial     on the list of its memory node.
+ * A free object is                                      on
  *
- * A full slab is on no list; an empty one goes back to the page allocator, or stays partial while its node has
- * fewer than min_partial others, in heaps of threads a few more (nodes.c).
+ *   ready       next to be handed out                   the slot's freelist; only objects of the active slab
+ *   local       freed by the slab's owner               the slab's local list
+ *   pushed      freed by others, and home               the list in the slab's word (../node.h)
+ *   remote      freed by others, not home yet           the remote list of the slot that freed it: to its slab it is in use
+ *   uncarved    never used, at the slab's end           none
+ *   given back  in a page without memory                none (trim.c)
  *
- * An allocation therefore looks, in this order: at the slot's freelist, the active slab's own, the slot's partial
- * list, the list of the node that is asked for (else the nearest), the lists of other nodes if any will do and they
- * have more than min_partial, and the page allocator. Taking a slab from a node also takes others along for the
- * slot's partial list, until that has gained more than half its limit.
+ * A constructed object has been constructed in each of these states, and keeps what its last client left.
  *
- * Locks (level 2 of types.h). A slot's structure, the list of slabs that it keeps included, belongs to whoever is in its
- * local section. What a slab has free, how much of it is in use and whether a slot owns it is one word, changed by
- * compare-and-exchange (word.h, with the argument for each way of changing it). The lock of a node covers its list and
- * figures. A free takes it only when its slab may come onto that list or leave it; a free into a slab that slots own, or
- * that stays partial, takes no lock. No lock is held while pages are taken, and no local section either, as that may run
- * this cache's own shrink; pages are given back without a lock.
+ * Fast path. pop and push below, and for threads fast.h. An object is taken off the freelist. What the active slab gets back goes
+ * there too where the caller names the slot; with threads only the object that was handed out last does, any other to the local
+ * list of its slab, active or not: of a class with several slabs a free meets the active one at random, and a branch on that costs
+ * more than it saves. Nothing shared is written.
  *
- * In heaps of threads a slot owns what it has frozen: it frees into that by plain stores, its partial list has another limit, and
- * empty slabs are a list of their own (owned.c says how and why); and it keeps some objects of others' slabs that it is
- * given back (strays.c).
+ * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
+ * pushed, and what is uncarved; the slabs that wait, in the order in which they came; the empty ones (all that is owned.c); the
+ * list of the node that is asked for, else the nearest; those of other nodes, if any will do and they have more than min_partial;
+ * the page allocator. A free looks whose the slab is (remote.c).
  *
- * Invariants, verified by check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and
- * only if it has free objects; in_use + length of the slab's freelist (+ what trim.c took off it) = objects, where an
- * active slab counts the objects on its slot's freelist as in use, any slab those that slots keep as strays, and an owned one
- * those that it holds itself; every free object is in its slab, at a multiple of the size, once.
+ * Locks (level 2 of types.h). What a slot has belongs to whoever is in its local section, the local lists of its slabs included.
+ * A slab's word is changed by compare-and-exchange. The lock of a node covers its list and figures, and is taken when a slab
+ * comes onto that list or leaves it, is made or ends. No lock is held while pages are taken, and no local section either, as that
+ * may run this cache's own shrink; pages are given back without a lock.
  *
- * More files: here.c (fast paths on the caller's own slot), owned.c (what slots of threads own), strays.c (what
- * they keep of others' slabs), word.h (the word of a slab), slabs.c (its life), nodes.c (what nodes keep),
- * trim.c (pages in it that go), geometry.c (layout, orders, merging), check.c.
+ * Invariants, verified by check.c: owned slabs are exactly those of slots, and bear their slot's mark; a slab that nobody owns is
+ * on its node's list if and only if it has free objects; in use + pushed + given back = objects, where "in use" has what is
+ * ready, local, uncarved or remote; every free object is in its slab, at a multiple of the size, on one list, once.
  */
-#include "../../here.h"
 #include "yard.h"
 
-static SY__OUT_OF_LINE void free_slow(struct sy__yard_cache *cache, unsigned slot, void *object);
+#include "../../here.h"
+
+#define SPARE_BYTES ((size_t)4 << 20) /* of empty slabs that a slot keeps of a cache because it needs them again and again */
+
+typedef struct sy__yard_cache entry_cache;
+typedef struct sy__yard_slot entry_own;
+
+/* ---- The fast path, on a slot that the caller names --------------------------------------------------------------------- */
+
+static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot *own, void **object)
+{
+	if (sy__unlikely(!own->freelist))
+		return false;
+	*object = sy__yard_pop(own, cache->base.offset);
+	return true;
+}
+
+/* Into a slab of the slot's that waits, if that does not become empty; or onto the remote list. */
+static inline bool push_elsewhere(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *object)
+{
+	struct sy__yard_slab *slab = sy__yard_slab(page);
+	uint32_t owner = sy__yard_owner(slab), mark = sy__yard_mark(cache, own);
+
+	if (owner == mark) {
+		if (sy__unlikely(slab->local_objects + 1u == sy__yard_in_use_now(slab)))
+			return false;
+		sy__yard_push_local(page, object, cache->base.offset);
+		return true;
+	}
+	return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
+}
+
+static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
+{
+	struct sy_page *head = sy__page_head((struct sy_page *)page);
+
+	if (sy__unlikely(own->slab != head))
+		return push_elsewhere(cache, own, head, object);
+	*sy__node_next(&cache->base, object) = own->freelist;
+	own->freelist = object;
+	return true;
+}
+
+static inline struct sy__yard_slot *own_of(const struct sy__yard_cache *cache, unsigned slot)
+{
+	return sy__yard_slot(cache, slot);
+}
+
+static inline struct sy__yard_slot *own_here(const struct sy__yard_cache *cache, ptrdiff_t here)
+{
+	return sy__yard_slot_here(cache->base.slots, here);
+}
+
+static inline bool push_here(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
+{
+	return push(cache, own, page, object);
+}
+
+static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int node)
+{
+	(void)flags;
+	return node == SY_ANY_NODE || node == own->node;
+}
 
 /* Out of the fast path's sight, so that it needs no stack frame. */
 SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *cache, void *object)
 {
-	sy__fill(object, 0, cache->cache.object_size);
+	sy__fill(object, 0, cache->base.cache.object_size);
 	return object;
 }
 
-/* ---- The fast path -------------------------------------------------------------------------------------------- */
-
-static inline void *alloc(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
+static void *zeroed(const struct sy__yard_cache *cache, void *object)
 {
-	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	void *object;
-
-	sy__local_begin(slot);
-	object = own->freelist;
-	if (sy__unlikely(!object || (node != SY_ANY_NODE && node != own->node))) {
-		sy__local_end(slot);
-		return sy__yard_alloc_slow(cache, slot, flags, node);
-	}
-	own->freelist = *sy__yard_next(cache, object);
-	sy__local_end(slot);
-	if (sy__unlikely(flags & SY_ZERO))
-		return sy__yard_zeroed(cache, object);
-	return object;
+	return sy__yard_zeroed(cache, object);
 }
 
-static inline void free_object(struct sy__yard_cache *cache, unsigned slot, void *object)
-{
-	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
+static void *alloc_slow(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node);
 
-	sy__local_begin(slot);
-	if (sy__unlikely(!sy__yard_is_active(own, object))) {
-		sy__local_end(slot);
-		free_slow(cache, slot, object);
-		return;
-	}
-	*sy__yard_next(cache, object) = own->freelist;
-	own->freelist = object;
-	sy__local_end(slot);
+static void free_slow(struct sy__yard_cache *cache, unsigned slot, void *object)
+{
+	sy__yard_free_slow(cache, slot, object);
 }
 
-static void *yard_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
+static const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 {
-	return alloc(sy__yard_cache(cache), slot, flags, node);
+	return &sy__yard_heap(heap)->kmalloc;
 }
 
-static void yard_free(struct sy_cache *cache, unsigned slot, void *object)
+static struct sy__yard_cache *cache_in(struct sy_page *page)
 {
-	free_object(sy__yard_cache(cache), slot, object);
+	return sy__yard_cache_of(page);
 }
 
-static SY__COLD void *large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+/* Threads find a block by its page, so it must be said of a large one too. */
+static SY__COLD void *entry_large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
-	struct sy__yard_heap *yard = sy__yard_heap(heap);
 	void *object = sy__large_alloc(heap, slot, size, flags, node);
 
-	if (sy__likely(!object || !heap->threads || sy__page_map_set(&yard->heads, heap, sy__page_of(heap, object), 1, 0)))
+	if (sy__likely(!object || !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, sy__page_of(heap, object), 1)))
 		return object;
-	sy__large_give(heap, slot, sy__head_of(heap, object)); /* whose head nobody would find */
+	sy__large_give(heap, slot, sy__head_of(heap, object));
 	return NULL;
 }
 
-static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+#define entry_large_alloc entry_large_alloc
+#define ENTRIES_OWN_HERE
+#include "../size_entries.h"
+
+/* ---- Allocation off the fast path --------------------------------------------------------------------------------------- */
+
+/* The first slab of a node's list becomes the slot's active one, which it has none of. With the node's lock held. */
+static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
 {
-	struct sy_cache *cache = sy__kmalloc_cache(&sy__yard_heap(heap)->kmalloc, size, flags);
-
-	return cache ? alloc(sy__yard_cache(cache), slot, flags, node) : large_alloc(heap, slot, size, flags, node);
-}
-
-static void *yard_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_seldom(heap, slot, size, flags, node);
-	return alloc(sy__yard_cache(sy__kmalloc_small(&sy__yard_heap(heap)->kmalloc, size)), slot, flags, node);
-}
-
-static void yard_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(sy__page_is_large(page))) {
-		sy__large_free(heap, slot, page);
-		return;
-	}
-	free_object(sy__yard_slab(page)->cache, slot, object);
-}
-
-/* ---- The fast path, interrupted at will ------------------------------------------------------------------------ */
-
-static inline void *take_quickly(struct sy__yard_cache *cache, unsigned slot)
-{
-	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-
-	return sy__likely(own->freelist) ? sy__yard_pop(cache, own) : NULL;
-}
-
-static inline bool put_quickly(struct sy__yard_cache *cache, struct sy__yard_slot *own, void *object)
-{
-	*sy__yard_next(cache, object) = own->freelist;
-	own->freelist = object;
-	return true;
-}
-
-/* Whether a free into a slab of somebody else, or nobody, was possible by the slab's word alone. */
-static inline bool push(const struct sy__yard_cache *cache, struct sy_page *page, void *object)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old = sy__load64(&slab->word);
-
-	do {
-		if (sy__unlikely(!sy__yard_word_stays(old, 1)))
-			return false;
-		*sy__yard_next(cache, object) = sy__yard_word_first(old, object);
-	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__yard_word_push(old, object, 1))));
-	return true;
-}
-
-static void *quick_alloc(struct sy_cache *cache, unsigned slot)
-{
-	return take_quickly(sy__yard_cache(cache), slot);
-}
-
-/* A free into another slab than the active one is as quick where that one stays where it is. */
-static bool quick_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	struct sy__yard_cache *yard = sy__yard_cache(cache);
-	struct sy__yard_slot *own = sy__yard_slot(yard, slot);
-
-	if (sy__likely(sy__yard_is_active(own, object)))
-		return put_quickly(yard, own, object);
-	return push(yard, sy__yard_head(yard, object), object);
-}
-
-static void *quick_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
-{
-	struct sy_cache *cache = sy__kmalloc_quick(&sy__yard_heap(heap)->kmalloc, size, flags);
-	void *object = cache ? take_quickly(sy__yard_cache(cache), slot) : NULL;
-
-	return sy__unlikely(flags & SY_ZERO) && object ? sy__yard_zeroed(sy__yard_cache(cache), object) : object;
-}
-
-static bool quick_kfree(struct sy_heap *heap, unsigned slot, struct sy_page *head, void *object)
-{
-	struct sy__yard_cache *cache = sy__yard_slab(head)->cache;
-	struct sy__yard_slot *own;
-
-	(void)heap;
-	if (sy__unlikely(sy__page_is_large(head)))
-		return false;
-	own = sy__yard_slot(cache, slot);
-	return own->slab == head ? put_quickly(cache, own, object) : push(cache, head, object);
-}
-
-static const struct sy_quick quick = {
-	.cache_alloc = quick_alloc,
-	.kmalloc = quick_kmalloc,
-	.cache_free = quick_free,
-	.kfree = quick_kfree,
-};
-
-/* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
-
-/* Everything that is free in the slot's active slab but not on its freelist yet; a slab with nothing free is full, and
- * nobody's from now on. */
-static void *take_rest(struct sy__yard_slot *own)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
-	uint64_t old = sy__load64(&slab->word), new;
-
-	do {
-		new = sy__yard_word_take(old);
-		if (sy__yard_word_full(old))
-			new &= ~SY__YARD_FROZEN;
-	} while (!sy__swap64(&slab->word, &old, new));
-	return sy__yard_word_first(old, own->start);
-}
-
-/* From the slot's active and partial slabs. In its local section. */
-static void *alloc_from_slot(struct sy__yard_cache *cache, unsigned slot, int node)
-{
-	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-
-	for (;;) {
-		if (!own->slab) {
-			struct sy_page *page = own->partial;
-
-			if (!page)
-				return NULL;
-			own->partial = sy__yard_slab(page)->next;
-			own->partial_slabs--;
-			sy__yard_activate(cache, own, page);
-		}
-		if (node != SY_ANY_NODE && node != own->node) {
-			sy__yard_deactivate(cache, slot, own);
-			continue;
-		}
-		if (!own->freelist)
-			own->freelist = take_rest(own);
-		if (own->freelist)
-			return sy__yard_pop(cache, own);
-		sy__yard_forget(cache, own);
-	}
-}
-
-/* Takes the first slab off a node's list. With the node's lock held, as the next two. */
-static struct sy_page *first_partial(struct sy__yard_node *node)
-{
-	struct sy_list *link = node->partial.next;
-
-	sy__list_remove(link);
-	sy__yard_count_partial(node, -1);
-	return sy__yard_linked(link);
-}
-
-static void use_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
-{
+	struct sy_page *page = sy__node_linked(node->partial.next);
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 	uint64_t old;
 
-	sy__yard_refill_pages(cache, page);
-	old = sy__load64(&slab->word);
+	sy__list_remove(&slab->base.link);
+	sy__node_count_partial(node, -1);
+	if (sy__unlikely(slab->emptied_pages))
+		sy__yard_refill_emptied(cache, page);
+	old = sy__load64(&slab->base.word);
+	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
+		;
+	slab->base.local = (struct sy__node_local){ NULL, 0, 0 };
+	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
-	while (!sy__swap64(&slab->word, &old, sy__yard_word_take(old) | SY__YARD_FROZEN))
-		;
-	own->freelist = sy__yard_word_first(old, sy__page_address(cache->cache.heap, page));
-	if (sy__yard_slots_own(cache))
-		sy__yard_own_active(cache, own, !sy__yard_word_in_use(old));
+	own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
+	if (!sy__word_in_use(old))
+		sy__yard_carve_all(cache, own);
 }
 
-static void keep_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old;
-
-	sy__yard_refill_pages(cache, page);
-	old = sy__load64(&slab->word);
-	while (!sy__swap64(&slab->word, &old, old | SY__YARD_FROZEN))
-		;
-	if (sy__yard_slots_own(cache))
-		sy__yard_hold_frozen(cache, own, page, NULL, 0);
-	else
-		sy__yard_hold(own, page);
-}
-
-/* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list
- * that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run out;
- * relaxed, since it is asked again. */
-static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__yard_node *node,
-                         uint32_t spared)
+/* Of a list that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run
+ * out; relaxed, since it is asked again. */
+static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node, uint32_t spared)
 {
 	if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) <= spared)
 		return false;
 	sy__lock(&node->lock);
-	if (node->partial_slabs > spared) {
-		use_partial(cache, own, first_partial(node));
-		for (uint32_t kept = 0; cache->slot_limit && kept <= cache->slot_limit / 2 && node->partial_slabs; kept++)
-			keep_partial(cache, own, first_partial(node));
-	}
+	if (node->partial_slabs > spared)
+		own_partial(cache, own, node);
 	sy__unlock(&node->lock);
 	return own->slab != NULL;
 }
 
-/* A busy node is better left alone: others take from it only what it has beyond min_partial. Nodes are asked in turn
- * from the nearest one's number on, as no distances are known here; and always, where Linux leaves out one request in
- * forty by the cycle counter, which no replay could repeat. */
-static bool take_foreign_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned nearest)
+/* Nodes are asked in turn from the nearest one's number on, as no distances are known here. A busy node is better left alone:
+ * others take from it only what it has beyond min_partial. */
+static bool take_any_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, bool others)
 {
-	unsigned nodes = cache->cache.heap->nodes;
+	unsigned nodes = cache->base.cache.heap->nodes;
+	bool taken = take_partial(cache, own, &cache->base.nodes[first], 0);
 
-	for (unsigned i = 1; i < nodes; i++) {
-		struct sy__yard_node *node = &cache->nodes[(nearest + i) % nodes];
-
-		if (take_partial(cache, own, node, cache->min_partial))
-			return true;
-	}
-	return false;
+	for (unsigned i = 1; others && !taken && i < nodes; i++)
+		taken = take_partial(cache, own, &cache->base.nodes[(first + i) % nodes], cache->base.min_partial);
+	return taken;
 }
 
-/* From the nodes' lists. In the slot's local section; the slot has no active slab. */
-static void *alloc_from_nodes(struct sy__yard_cache *cache, unsigned slot, int node)
+/* Of the slot's slabs, or its nodes'. */
+static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int node)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	unsigned nearest = cache->cache.heap->slot_node[slot];
-	bool taken = take_partial(cache, own, &cache->nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
+	unsigned nearest = node == SY_ANY_NODE ? cache->base.cache.heap->slot_node[slot] : (unsigned)node;
+	void *object;
 
-	if (!taken && node == SY_ANY_NODE)
-		taken = take_foreign_partial(cache, own, nearest);
-	return taken ? sy__yard_pop(cache, own) : NULL;
+	sy__local_begin(slot);
+	own->cache = cache;
+	object = sy__yard_remote_serves(cache, own) ? sy__yard_pop_remote(cache, own) : sy__yard_refill(cache, slot, own, node);
+	if (!object && take_any_partial(cache, own, nearest, node == SY_ANY_NODE))
+		object = sy__yard_refill(cache, slot, own, node);
+	sy__local_end(slot);
+	return object;
+}
+
+/* The slot has got a slab from the page allocator. Had it kept one that went, it need not have: it may keep more from now on. */
+static void spare_more(struct sy__yard_slot *own, const struct sy_page *page)
+{
+	unsigned more = 2u * own->spare + 1, most = (unsigned)(SPARE_BYTES >> SY_PAGE_SHIFT >> sy__page_order(page));
+
+	if (!own->missed)
+		return;
+	own->missed--;
+	most = most < SY__YARD_MOST_SPARE ? most : SY__YARD_MOST_SPARE;
+	own->spare = (uint8_t)(more < most ? more : most);
 }
 
 static void *alloc_from_pages(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
@@ -353,180 +242,36 @@ static void *alloc_from_pages(struct sy__yard_cache *cache, unsigned slot, unsig
 		return NULL;
 	sy__local_begin(slot);
 	/* Somebody may have been here while the page allocator worked. */
-	sy__yard_end_strays(cache, slot);
 	if (own->slab)
 		sy__yard_deactivate(cache, slot, own);
 	sy__yard_activate(cache, own, page);
-	if (cache->cache.constructor || !sy__yard_slots_own(cache))
-		own->freelist = sy__page_address(cache->cache.heap, page);
-	if (sy__yard_slots_own(cache)) {
-		sy__yard_taken(own, page);
-		sy__yard_own_active(cache, own, true);
-	}
-	object = sy__yard_pop(cache, own);
+	own->uncarved = (uint16_t)sy__node_objects(page);
+	if (cache->base.cache.heap->run_cache)
+		spare_more(own, page);
+	if (cache->base.cache.constructor)
+		sy__yard_end_carving(cache, own);
+	object = sy__yard_refill(cache, slot, own, SY_ANY_NODE);
 	sy__local_end(slot);
 	return object;
 }
 
-/* Of the slot's slabs, or its nodes'. */
-static void *alloc_of_slabs(struct sy__yard_cache *cache, unsigned slot, int node)
+static SY__OUT_OF_LINE void *alloc_slow(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	void *object;
 
-	sy__local_begin(slot);
-	object = sy__yard_slots_own(cache) ? sy__yard_alloc_owned(cache, slot, node, false) : alloc_from_slot(cache, slot, node);
-	if (!object)
-		object = alloc_from_nodes(cache, slot, node);
-	sy__local_end(slot);
-	return object;
-}
-
-/* Of what ended threads have left in their slots (strays.c). */
-static void *alloc_of_ended(struct sy__yard_cache *cache, unsigned slot, int node)
-{
-	unsigned slots = sy__slots_used(cache->cache.heap);
-	void *object = NULL;
-
-	for (unsigned from = 1; from < slots && from < SY_WARM_SLOTS && !object; from++) /* 0 is nobody's, ever */
-		if (sy__slot_unowned(from) && sy__yard_take_over(cache, slot, from))
-			object = alloc_of_slabs(cache, slot, node);
-	return object;
-}
-
-/* In a heap of threads: what the slot owns that had not enough serves where there are no pages, before memory is reclaimed. */
-static void *alloc_more(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	const struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	void *object = alloc_of_ended(cache, slot, node);
-
-	if (object)
-		return object;
-	sy__yard_look_around(sy__yard_heap(cache->cache.heap), slot);
-	if (own->partial) {
-		object = alloc_from_pages(cache, slot, flags | SY_NO_RECLAIM, node);
-		if (!object)
-			object = sy__yard_alloc_owned(cache, slot, node, true);
-	}
-	return object ? object : alloc_from_pages(cache, slot, flags, node);
-}
-
-/* A node that the heap doesn't have: any will do, unless the caller insists. */
-static bool node_exists(const struct sy__yard_cache *cache, int node)
-{
-	return node >= 0 && (unsigned)node < cache->cache.heap->nodes;
-}
-
-void *sy__yard_alloc_slow(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	void *object;
-
-	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
-	if (node != SY_ANY_NODE && !node_exists(cache, node)) {
+	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_allocs);
+	if (node != SY_ANY_NODE && (node < 0 || (unsigned)node >= cache->base.cache.heap->nodes)) {
 		if (flags & SY_THISNODE)
 			return NULL;
 		node = SY_ANY_NODE;
 	}
-	object = alloc_of_slabs(cache, slot, node);
+	object = alloc_from_slabs(cache, slot, node);
 	if (!object)
-		object = sy__yard_slots_own(cache) ? alloc_more(cache, slot, flags, node) : alloc_from_pages(cache, slot, flags, node);
-	return object && flags & SY_ZERO ? sy__yard_zeroed(cache, object) : object;
+		object = alloc_from_pages(cache, slot, flags, node);
+	return object ? handed_out(cache, flags, object) : NULL;
 }
 
-/* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
-
-/* What the word of a slab becomes by a free. A full slab that is nobody's becomes the freeing slot's, where slots keep
- * slabs; in heaps of threads that is decided elsewhere. */
-static inline uint64_t freed(const struct sy__yard_cache *cache, uint64_t old, const void *object, uint32_t count)
-{
-	uint64_t new = sy__yard_word_push(old, object, count);
-
-	return sy__yard_word_full(old) && cache->slot_limit && !sy__yard_slots_own(cache) ? new | SY__YARD_FROZEN : new;
-}
-
-/* Whether a free that changes the word so puts the slab on its node's list, or may take it off. */
-static inline bool moves(uint64_t old, uint64_t new)
-{
-	return !sy__yard_word_frozen(new) && (sy__yard_word_full(old) || !sy__yard_word_in_use(new));
-}
-
-static inline bool newly_kept(uint64_t old, uint64_t new)
-{
-	return !sy__yard_word_frozen(old) && sy__yard_word_frozen(new);
-}
-
-/* Puts a slab where it belongs after a free; true: it is to be discarded. With its node's lock held. */
-static bool settle(struct sy__yard_cache *cache, struct sy__yard_node *node, struct sy_page *page, uint64_t old,
-                   uint64_t new)
-{
-	struct sy_list *link = &sy__yard_slab(page)->link;
-
-	if (!moves(old, new))
-		return false;
-	if (!sy__yard_word_in_use(new) && !sy__yard_node_keeps(cache, node)) {
-		if (!sy__yard_word_full(old)) {
-			sy__list_remove(link);
-			sy__yard_count_partial(node, -1);
-		}
-		sy__yard_count_out(cache, node, page);
-		sy__yard_node_misses(cache, node);
-		return true;
-	}
-	if (sy__yard_word_full(old)) {
-		sy__list_add_tail(&node->partial, link);
-		sy__yard_count_partial(node, 1);
-	}
-	return false;
-}
-
-/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. Pages that went
- * back. */
-uint64_t sy__yard_free_moving(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page, void *first, void *last,
-                              uint32_t count)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	struct sy__yard_node *node = &cache->nodes[sy__page_node(page)];
-	uint64_t old = sy__load64(&slab->word), new;
-	bool discard;
-
-	sy__lock(&node->lock);
-	do {
-		*sy__yard_next(cache, last) = sy__yard_word_first(old, last);
-		new = freed(cache, old, first, count);
-	} while (!sy__swap64(&slab->word, &old, new));
-	discard = settle(cache, node, page, old, new);
-	sy__unlock(&node->lock);
-	if (discard)
-		return sy__yard_discard(cache, slot, page);
-	if (newly_kept(old, new))
-		sy__yard_keep(cache, slot, page);
-	return 0;
-}
-
-static SY__OUT_OF_LINE void free_slow(struct sy__yard_cache *cache, unsigned slot, void *object)
-{
-	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__yard_head(cache, object);
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old = sy__load64(&slab->word), new;
-
-	sy__count_slow(heap, &heap->counters.slow_frees);
-	if (heap->threads) {
-		sy__yard_free_owned(cache, slot, page, object);
-		return;
-	}
-	do {
-		*sy__yard_next(cache, object) = sy__yard_word_first(old, object);
-		new = freed(cache, old, object, 1);
-		if (sy__unlikely(moves(old, new))) {
-			sy__yard_free_moving(cache, slot, page, object, object, 1);
-			return;
-		}
-	} while (!sy__swap64(&slab->word, &old, new));
-	if (sy__unlikely(newly_kept(old, new)))
-		sy__yard_keep(cache, slot, page);
-}
-
-/* ---- The policy ----------------------------------------------------------------------------------------------- */
+/* ---- The policy --------------------------------------------------------------------------------------------------------- */
 
 static bool yard_heap_init(struct sy_heap *heap)
 {
@@ -536,17 +281,23 @@ static bool yard_heap_init(struct sy_heap *heap)
 	       (!heap->threads || sy__yard_here_init(yard));
 }
 
-/* As kfree does, in a heap of threads: what a program asks the size of, it often frees next. */
-static struct sy_page *head_of_any(struct sy_heap *heap, const void *object)
+static void yard_heap_fini(struct sy_heap *heap)
 {
-	return heap->threads ? sy__page_map_of(&sy__yard_heap(heap)->heads, object) : sy__head_of(heap, object);
+	if (heap->threads)
+		sy__page_map_destroy(&sy__yard_heap(heap)->page_map);
 }
 
+static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
+{
+	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->page_map, pages);
+}
+
+/* With threads by what kfree looks at too: what a program asks the size of, it often frees next. */
 static size_t yard_usable_size(struct sy_heap *heap, const void *object)
 {
-	struct sy_page *page = head_of_any(heap, object);
+	struct sy_page *page = heap->threads ? sy__page_map_of(&sy__yard_heap(heap)->page_map, object) : sy__head_of(heap, object);
 
-	return sy__page_is_large(page) ? sy__large_usable(page) : sy__yard_slab(page)->cache->cache.object_size;
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -555,18 +306,12 @@ static const struct sy_tunable tunables[] = {
 	[YARD_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
 	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
-	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__YARD_MOST_OBJECTS, NULL,
-	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
-	[YARD_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                       "free objects kept in a CPU's partial slabs, with threads those that others filled; 0: none; "
-	                       "auto: by size, none with one CPU or threads" },
+	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, "objects that a slab should hold at least; 0: by size" },
 	[YARD_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                       "slabs on a node's list up to which empty ones are kept; auto: 5 to 10 by size, with threads 0" },
+	                       "slabs on a node's list up to which empty ones are kept; auto: 64 KiB, at most 4" },
 	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
-	[YARD_STRAYS] = { "strays", SY_TUNABLE_AUTO, 0, SY__YARD_MOST_STRAYS, NULL,
-	                  "with threads, objects of others' slabs that a thread keeps for its next allocations; auto: by size" },
-	[YARD_SHEAF] = { "sheaf", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                 "with threads, free objects that a thread keeps of a size class above 1024 bytes, of any slabs; auto: by size" },
+	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL,
+	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },
 	[YARD_CLASSES] = { SY__KMALLOC_CLASSES_TUNABLE },
 };
 
@@ -574,21 +319,21 @@ extern const struct sy_policy sy__yard;
 
 const struct sy_policy sy__yard = {
 	.name = "yard",
-	.summary = "slabyard's own: threads own slabs, and send others' objects home",
+	.summary = "slabyard's own: slabs have owners, and what others free goes home in batches",
 	.paper = "docs/allocators/yard.md",
 	.tunables = tunables,
 	.tunable_count = sizeof(tunables) / sizeof(tunables[0]),
 	.heap_bytes = sizeof(struct sy__yard_heap),
 	.threads_bytes = sizeof(struct sy__yard_sizes),
 	.cache_bytes = sizeof(struct sy__yard_cache),
-	.cache_alloc = yard_alloc,
-	.cache_free = yard_free,
-	.kmalloc = yard_kmalloc,
-	.kfree = yard_kfree,
+	.cache_alloc = entry_alloc,
+	.cache_free = entry_free,
+	.kmalloc = entry_kmalloc,
+	.kfree = entry_kfree,
 	.here = &sy__yard_here,
-	.quick = &quick,
+	.quick = &entries_quick,
 	.heap_init = yard_heap_init,
-	.heap_fini = sy__yard_here_fini,
+	.heap_fini = yard_heap_fini,
 	.cache_merge = sy__yard_merge,
 	.cache_init = sy__yard_cache_init,
 	.cache_fini = sy__yard_cache_fini,
@@ -598,8 +343,8 @@ const struct sy_policy sy__yard = {
 	.end_spares = sy__yard_end_spares,
 	.trim = sy__yard_trim,
 	.drain = sy__yard_drain,
-	.reservation_changes = sy__yard_reservation,
-	.grace_passed = sy__yard_grace_passed,
+	.reservation_changes = yard_reservation_changes,
+	.grace_passed = sy__node_grace_passed,
 	.counts = sy__yard_counts,
 	.geometry = sy__yard_geometry,
 	.check = sy__yard_check,

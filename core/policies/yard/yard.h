@@ -1,148 +1,64 @@
-/* What the files of the SLUB policy share. The theory and the locks are in yard.c. */
+/* What the files of yard share. The theory and the locks are in yard.c. */
 #ifndef SY_YARD_H
 #define SY_YARD_H
 
 #include "../../backend/page_map.h"
-#include "../../kmalloc.h"
-#include "../../backend/slot_areas.h"
-#include "../../list.h"
-#include "../../page_interface.h"
 #include "../../backend/run_cache.h"
-#include "word.h"
+#include "../../backend/slot_areas.h"
+#include "../../kmalloc.h"
+#include "../node.h"
 
 enum sy__yard_tunable {
 	YARD_MIN_ORDER,
 	YARD_MAX_ORDER,
 	YARD_MIN_OBJECTS,
-	YARD_CPU_PARTIAL,
 	YARD_MIN_PARTIAL,
 	YARD_MERGE,
-	YARD_STRAYS,
-	YARD_SHEAF,
+	YARD_REMOTE,
 	YARD_CLASSES
 };
 
-/* What the slot that owns a slab keeps in it, in heaps of threads; the slot's own. See owned.c. */
-struct sy__yard_held {
-	void *freelist;      /* free objects that no word tells of */
-	uint32_t next, prev; /* slabs on the slot's list, as sy__yard_number; next of the last: 0; prev of the first: the last */
-};
-
-/* State of a slab, in the descriptor of its first page. */
+/* State of a slab, in the descriptor of its first page. An owned slab is frozen (../node.h). */
 struct sy__yard_slab {
-	struct sy__yard_cache *cache;
+	struct sy__node_slab base;
+	uint32_t owner;         /* sy__yard_mark of its owner; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
 	union {
-		struct sy_list link; /* in sy__yard_node.partial; under the node's lock */
-		struct sy_page *next; /* in sy__yard_slot.partial; the slot's own; not in heaps of threads, which have */
-		struct sy__yard_held held;
-		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
+		uint16_t local_objects; /* of an owned slab: on base.local.freelist */
+		uint32_t emptied_pages; /* of another one: bits of pages without memory, see trim.c; 0 if it is full */
 	};
-	_Alignas(8) uint64_t word; /* free objects, how many are in use, whether a slot owns the slab; see word.h */
-	/* Of heaps of threads, see owned.c: */
-	uint32_t owner;        /* sy__yard_mark of the slot that owns it; SY__YARD_NOBODY: no slot does */
-	union {
-		uint16_t held_objects;  /* on held.freelist */
-		uint16_t emptied_pages; /* of a slab that is nobody's: bits of pages without memory, see trim.c */
-	};
-	uint16_t filler;       /* the slot that handed out its last free object; a hint */
 };
-SY_ASSERT_SLAB_STATE(struct sy__yard_slab, cache);
+SY_ASSERT_SLAB_STATE(struct sy__yard_slab, base.cache);
 
 #define SY__YARD_NOBODY 0u
-#define SY__YARD_MOST_STRAYS 65534u /* that can be asked for: what a slot counts, and one more */
-#define SY__YARD_ROW 16u /* strays that a slot keeps which has no active slab, of small objects */
-#define SY__YARD_STRAYS_TO_SLAB 8u /* allocations that find strays and no active slab, to one that gets such; a power of two */
-#define SY__YARD_STRAYS_TO_ONE 32u /* strays that come to one that is looked at, a power of two */
-#define SY__YARD_STRAYS_NEW 2048u /* that come to a slot since its thread began, before fewer are looked at of exchanged slabs: */
-#define SY__YARD_STRAYS_TO_RARE 256u /* a power of two; see strays.c */
-#define SY__YARD_EXCHANGED 64u /* in a page's mark, beside the number of the class: its slab's objects are exchanged, see strays.c */
-#define SY__YARD_CLASS (SY__YARD_EXCHANGED - 1)
-#define SY__YARD_ENOUGH 16u /* a slab is taken up for such a part of its objects; see owned.c */
-#define SY__YARD_WAITING 3u /* slabs that a slot has, but for its active one, from which on it takes any up */
-#define SY__YARD_HELD_AT_ONCE 8u /* objects of the active slab that a slot which gathers takes onto its freelist; fewer it takes one by one */
+#define SY__YARD_FULL 4u
+#define SY__YARD_EMPTY 2u        /* slabs without an object in use that a slot keeps in any case, */
+#define SY__YARD_MOST_SPARE 200u /* and so many more at most because it needs them again and again */
 
-/* What one CPU slot has of a cache; on a cache line of its own, touched by the slot alone. */
+/* What a slot has of a cache, on a cache line of its own. All zero: nothing yet, as of the dummy for ever. */
 struct sy__yard_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
-	union {
-		char *start;         /* of the active slab; in heaps of threads there is instead: */
-		struct {
-			uint8_t spare;   /* how many empty slabs it keeps beyond the cache's empty_limit; */
-			uint8_t missed;  /* how many it gave back for want of such, and has not taken again: see owned.c; */
-			uint16_t came;   /* strays that came since its thread began, and allocations that found them and no slab; */
-			uint16_t sheaf;  /* how many strays the freelist may grow to: see strays.c; 0: kfree puts none there, or not yet; */
-			uint16_t stray_count; /* in strays */
-		};
-	};
-	union {
-		uint32_t bytes;      /* of the active slab: what lies within is freed here; 0: there is none; or, in heaps of threads: */
-		uint32_t stray_limit; /* the cache's, so that kfree and malloc need not look there; 0 before the slot's first active slab */
-	};
-	uint32_t newest;         /* in heaps of threads: of `partial` the last, as sy__yard_number */
-	struct sy_page *slab;    /* the active slab, or NULL */
-	struct sy_page *partial; /* frozen slabs with free objects, newest first; in heaps of threads oldest first */
-	uint32_t partial_slabs;  /* in partial */
-	/* Of heaps of threads, see owned.c: */
-	uint32_t empty;          /* more of them, without an object in use: sy__yard_number of the newest */
-	uint8_t empty_slabs;     /* in empty */
-	bool astray;             /* what is on freelist are strays, of any slabs */
-	uint16_t foreign_slabs;  /* in partial, which other slots have filled */
-	uint16_t uncarved;       /* objects at the end of the active slab that are on no list yet */
-	int16_t node;            /* of the active slab */
-	void *strays;            /* free objects of slabs that are not the slot's, see strays.c; struct sy__yard_stray */
+	struct sy_page *slab;         /* the active slab, or NULL */
+	void *remote;                 /* free objects of slabs that others own */
+	struct sy__yard_cache *cache; /* NULL until the slot first allocates by a slow call */
+	uint32_t first, last;         /* of the owned slabs that wait for their turn, by number; first 0: there are none */
+	uint32_t empty;               /* the newest owned slab without an object in use, by number; 0: there is none */
+	uint8_t empty_slabs;          /* how many there are of these; */
+	uint8_t spare;                /* how many may be, beyond SY__YARD_EMPTY; */
+	uint8_t missed;               /* how many went for want of such, and have not been taken again */
+	uint16_t uncarved;            /* objects at the end of the active slab that are on no list yet */
+	uint16_t remote_room;         /* objects that `remote` takes until it goes home, and one */
+	int16_t node;                 /* of the active slab */
 };
 _Static_assert(sizeof(struct sy__yard_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
 
-/* Free objects of one slab, linked. */
-struct sy__yard_chain {
-	void *first; /* NULL: there are none */
-	void *last;  /* NULL: nobody has looked yet */
-	uint32_t count;
-};
-
-/* What a check counts, to be compared with what a node counts. */
-struct sy__yard_seen {
-	uint64_t slabs, objects, pages, partial, frozen;
-};
-
-/* The slabs of a cache on one memory node. */
-struct sy__yard_node {
-	sy__lock_t lock;
-	struct sy_list partial; /* slabs that no slot owns, with free and (mostly) used objects */
-	size_t partial_slabs;   /* in partial; written under the lock, read by anyone */
-	uint64_t slabs, objects, pages; /* all slabs, full and frozen ones too; room in them; their pages */
-	/* Of heaps of threads, see nodes.c; under the lock: */
-	uint32_t spare;  /* how many slabs there are on the list, beyond min_partial, before empty ones go; read by anyone */
-	uint32_t missed; /* how many went, and have not been taken again */
-	struct sy__yard_seen seen; /* scratch of check */
-};
-
 struct sy__yard_cache {
-	struct sy_cache cache;
-	struct sy__yard_slot *slots; /* slot 0's; the others' follow, */
-	size_t stride;         /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
-	uint32_t offset;       /* bytes from an object's start to its free pointer */
-	uint32_t slot_limit;   /* slabs on a slot's partial list at most; 0: slots have none, and in heaps of threads own no full
-	                        * slab that they free into; there of other slabs: */
-	uint32_t foreign_limit; /* of the slabs on a slot's list, those that others filled and the slot made its own */
-	uint32_t empty_limit;  /* slabs on a slot's list of empty ones, in heaps of threads; beside those that it has found to be needed (spare) */
-	uint32_t stray_limit;  /* strays of a slot; 0: it keeps none */
-	uint16_t sheaf_limit;  /* strays that kfree gathers on a slot's freelist; 0: it does not */
-	uint8_t sheaf_mark;    /* if it does, of all pages (core/backend/page_map.h): the number of the class; else 0 */
-	uint8_t exchanged_mark; /* else, of pages of slabs whose objects are exchanged; 0: it has no such */
-	uint8_t row;           /* strays that slots keep which have no active slab; 0: none */
-	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
-	uint32_t page_flags;   /* enum sy_flags for its pages */
-	uint8_t order, least_order; /* of a slab; when there is no memory for that */
-	uint8_t first_order;   /* of the first slabs, in heaps of threads */
-	uint8_t next_order;    /* of the next slab, from there to `order`; read by anyone */
-	const char *memory;    /* of the page allocator: address and descriptor of page 0; here as they are nearer so */
-	struct sy_page *table;
-	struct sy__yard_node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
-	size_t state_bytes;          /* them, and the slots of a heap without threads */
+	struct sy__node_cache base;
+	uint16_t remote_limit; /* objects that a slot gathers of others' slabs, at least one */
+	uint8_t first_order;   /* of the first slabs */
+	uint8_t next_order;    /* of the next slab, from there to base.order; read by anyone */
 };
 
-/* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and of each class, with nowhere behind the largest. */
+/* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and of each class, with `nowhere` behind the largest. */
 struct sy__yard_sizes {
 	struct sy__yard_slot *small[SY__KMALLOC_SMALL / 8];
 	struct sy__yard_slot *classes[SY__KMALLOC_MOST_CLASSES];
@@ -151,10 +67,8 @@ struct sy__yard_sizes {
 struct sy__yard_heap {
 	struct sy_heap heap;
 	struct sy__kmalloc kmalloc;
-	/* Of heaps of threads: */
-	struct sy__page_map heads;        /* the first page of the block that a page is of */
-	unsigned looked_at;            /* counts looks at classes (slabs.c); anybody's, relaxed: a hint */
-	size_t sparing;                /* nodes of caches that keep empty slabs as they are needed again and again (nodes.c); the same */
+	/* With threads: */
+	struct sy__page_map page_map;
 	struct sy__yard_slot *nowhere; /* slots in which nothing is ever found; NULL: classes serve all sizes up to SY__KMALLOC_LARGEST */
 	struct sy__yard_sizes sizes[]; /* one */
 };
@@ -176,160 +90,58 @@ static inline struct sy__yard_slab *sy__yard_slab(struct sy_page *page)
 	return SY_SLAB_STATE(struct sy__yard_slab, page);
 }
 
-static inline struct sy_page *sy__yard_page(struct sy__yard_slab *slab)
+static inline struct sy__yard_cache *sy__yard_cache_of(struct sy_page *page)
 {
-	return sy__entry(slab, struct sy_page, state);
+	return sy__yard_cache(sy__node_slab(page)->cache);
 }
 
-static inline struct sy_page *sy__yard_linked(struct sy_list *link)
+/* By a distance from slot 0's, as sy__call_begin tells, or by number. */
+static inline struct sy__yard_slot *sy__yard_slot_here(void *slots, ptrdiff_t here)
 {
-	return sy__yard_page(sy__entry(link, struct sy__yard_slab, link));
+	return (struct sy__yard_slot *)(void *)((char *)slots + here);
 }
 
 static inline struct sy__yard_slot *sy__yard_slot(const struct sy__yard_cache *cache, unsigned slot)
 {
-	return (struct sy__yard_slot *)(void *)((char *)cache->slots + slot * cache->stride);
+	return sy__yard_slot_here(cache->base.slots, (ptrdiff_t)(slot * cache->base.stride));
 }
 
-/* Of a heap of threads. */
-static inline struct sy__yard_slot *sy__yard_dummy(struct sy__yard_slot *slots)
+/* A free object's link: where the next one is. */
+static inline void **sy__yard_link_at(void *object, size_t offset)
 {
-	return (struct sy__yard_slot *)(void *)((char *)slots + SY__DUMMY_HERE);
+	return (void **)(void *)((char *)object + offset);
 }
 
-/* As sy__head_of, of one of the cache's objects. */
-static inline struct sy_page *sy__yard_head(const struct sy__yard_cache *cache, const void *object)
+/* The word's number of objects in use alone. Relaxed: it leads to no more than a place among the slot's empty slabs. Before such
+ * a slab goes, an exchange of the word acquires what others did to the objects that they freed. */
+static inline uint16_t sy__yard_in_use_now(const struct sy__yard_slab *slab)
 {
-	return sy__page_head(sy__page_near(cache->memory, cache->table, object));
+	typedef uint16_t __attribute__((may_alias)) part;
+
+	return __atomic_load_n((const part *)(const void *)&slab->base.word + SY__WORD_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
-/* The free pointer of a free object: where the next free object is. */
-static inline void **sy__yard_next(const struct sy__yard_cache *cache, void *object)
-{
-	return (void **)(void *)((char *)object + cache->offset);
-}
+/* ---- Owners ----------------------------------------------------------------------------------------------------- */
 
-/* What is known of a slab at this moment; others may work on it. The first of the free objects that are not on a slot's
- * freelist; the objects in use, among them those on a slot's freelist; room; whether a slot owns it. */
-static inline uint64_t sy__yard_look(const struct sy_page *page)
-{
-	return sy__load64(&SY_SLAB_STATE(const struct sy__yard_slab, page)->word);
-}
-
-static inline void *sy__yard_freelist(const struct sy_heap *heap, const struct sy_page *page)
-{
-	return sy__yard_word_first(sy__yard_look(page), sy__page_address(heap, page));
-}
-
-static inline uint32_t sy__yard_in_use(const struct sy_page *page)
-{
-	return sy__yard_word_in_use(sy__yard_look(page));
-}
-
-static inline uint32_t sy__yard_objects(const struct sy_page *page)
-{
-	return sy__yard_word_objects(sy__yard_look(page));
-}
-
-static inline bool sy__yard_frozen(const struct sy_page *page)
-{
-	return sy__yard_word_frozen(sy__yard_look(page));
-}
-
-/* One slab more or fewer is on the node's list. With its lock held. */
-static inline void sy__yard_count_partial(struct sy__yard_node *node, int change)
-{
-	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
-}
-
-/* Whether a slab without an object in use stays with its node. With the node's lock held. */
-static inline bool sy__yard_node_keeps(const struct sy__yard_cache *cache, const struct sy__yard_node *node)
-{
-	return node->partial_slabs < cache->min_partial + node->spare;
-}
-
-/* Whether slots own slabs: in a heap of threads, to its end, when it has no threads any more. */
-static inline bool sy__yard_slots_own(const struct sy__yard_cache *cache)
-{
-	return cache->stride == SY_SLOT_STRIDE;
-}
-
-/* Of such a slot: as sy__call_begin has it. */
-static inline ptrdiff_t sy__yard_here_of(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	return (const char *)own - (const char *)cache->slots;
-}
-
-/* How many empty slabs it keeps now. */
-static inline uint32_t sy__yard_empties(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	return cache->empty_limit + (own->spare && sy__spares_wanted(cache->cache.heap, sy__yard_here_of(cache, own)) ? own->spare : 0u);
-}
-
-/* Of the active slab, which a slot that owns slabs has otherwise. */
-static inline void sy__yard_set_range(const struct sy__yard_cache *cache, struct sy__yard_slot *own, char *start, uint32_t bytes)
-{
-	if (sy__yard_slots_own(cache))
-		return;
-	own->start = start;
-	own->bytes = bytes;
-}
-
-/* From now on the slot has no active slab. */
-static inline void sy__yard_forget(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
-{
-	own->slab = NULL;
-	sy__yard_set_range(cache, own, NULL, 0);
-	own->freelist = NULL;
-	own->uncarved = 0;
-}
-
-/* From now on it has this one, of which no object is on its freelist yet. */
-static inline void sy__yard_activate(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
-{
-	own->slab = page;
-	sy__yard_set_range(cache, own, sy__page_address(cache->cache.heap, page), (uint32_t)(SY_PAGE_SIZE << sy__page_order(page)));
-	own->node = (int16_t)sy__page_node(page);
-	own->freelist = NULL;
-	own->uncarved = 0;
-}
-
-/* The next object of a slot that has one on its freelist. */
-static inline void *sy__yard_pop(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
-{
-	void *object = own->freelist;
-
-	own->freelist = *sy__yard_next(cache, object);
-	return object;
-}
-
-/* Whether an object is in the slot's active slab. Never in heaps of threads, where slots own it and others. */
-static inline bool sy__yard_is_active(const struct sy__yard_slot *own, const void *object)
-{
-	return (uintptr_t)object - (uintptr_t)own->start < own->bytes;
-}
-
-/* Puts a frozen slab on the slot's partial list. In its local section. */
-static inline void sy__yard_hold(struct sy__yard_slot *own, struct sy_page *page)
-{
-	sy__yard_slab(page)->next = own->partial;
-	own->partial = page;
-	own->partial_slabs++;
-}
-
-/* Of an owned slab: whom it belongs to. Made of where the slot is (sy__call_begin), as the fast path has that at hand; and of
- * where links are, so that a path which knows links at the start of objects takes the slabs of others for a stranger's. Others
- * may read it at any time, but nobody finds the own mark but who has set it: hence relaxed. */
+/* Tells a slot from all others, and from nobody: the distance of what it has from slot 0's, which the fast path has at hand. And
+ * where links are: a path that expects them at the start of objects so takes all other slabs for somebody else's. */
 static inline uint32_t sy__yard_mark_here(ptrdiff_t here, size_t offset)
 {
 	return (uint32_t)here + (offset ? 3u : 1u);
 }
 
-static inline uint32_t sy__yard_mark(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+/* As sy__call_begin has it. */
+static inline ptrdiff_t sy__yard_here_of(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return sy__yard_mark_here(sy__yard_here_of(cache, own), cache->offset);
+	return (const char *)own - cache->base.slots;
 }
 
+static inline uint32_t sy__yard_mark(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+{
+	return sy__yard_mark_here(sy__yard_here_of(cache, own), cache->base.offset);
+}
+
+/* Relaxed: nobody but a slot itself sets or takes away that slot's mark, so nobody finds the own one by mistake. */
 static inline uint32_t sy__yard_owner(const struct sy__yard_slab *slab)
 {
 	return __atomic_load_n(&slab->owner, __ATOMIC_RELAXED);
@@ -340,275 +152,120 @@ static inline void sy__yard_set_owner(struct sy__yard_slab *slab, uint32_t mark)
 	__atomic_store_n(&slab->owner, mark, __ATOMIC_RELAXED);
 }
 
-/* Free objects that a slab's owner keeps in it. */
-static inline uint32_t sy__yard_held_objects(const struct sy__yard_cache *cache, const struct sy_page *page)
+/* How many empty slabs a slot keeps now. */
+static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return sy__yard_slots_own(cache) ? SY_SLAB_STATE(const struct sy__yard_slab, page)->held_objects : 0;
+	bool spares = own->spare && sy__spares_wanted(cache->base.cache.heap, sy__yard_here_of(cache, own));
+
+	return SY__YARD_EMPTY + (spares ? own->spare : 0u);
 }
 
-/* A slab by a number, as two pointers are more than there is room for. */
+/* The next object of a slot that has one on its freelist. */
+static inline void *sy__yard_pop(struct sy__yard_slot *own, size_t offset)
+{
+	void *object = own->freelist;
+
+	own->freelist = *sy__yard_link_at(object, offset);
+	return object;
+}
+
+/* Counts one object more of an owned slab. In memory, and only then reads it: a processor hands what was stored a moment ago on
+ * to the load behind it, but not to one that widens it. */
+static inline uint16_t sy__yard_count_local(struct sy__yard_slab *slab)
+{
+	++slab->local_objects;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return slab->local_objects;
+}
+
+/* Frees an object of a slab that is the slot's, active or not. Whether nothing of the slab is in use any more, as far as the word
+ * says: it may be about to say so, which is then noticed later. */
+static inline bool sy__yard_push_local(struct sy_page *page, void *object, size_t offset)
+{
+	struct sy__yard_slab *slab = sy__yard_slab(page);
+
+	*sy__yard_link_at(object, offset) = slab->base.local.freelist;
+	slab->base.local.freelist = object;
+	return sy__yard_count_local(slab) == sy__yard_in_use_now(slab);
+}
+
+/* Gathers an object of a slab that isn't the slot's. False: nothing has been done, as `remote` is to go home first, the slot has
+ * none yet, or is the dummy. Reads nothing of the object before, whose line may be long in coming. */
+static inline bool sy__yard_push_remote(struct sy__yard_slot *own, void *object, size_t offset)
+{
+	if (sy__unlikely(own->remote_room <= 1))
+		return false;
+	*sy__yard_link_at(object, offset) = own->remote;
+	own->remote = object;
+	own->remote_room--;
+	return true;
+}
+
+/* Whether the slot's remote objects may be handed out: see owned.c. */
+static inline bool sy__yard_remote_serves(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+{
+	return own->remote && own->slab && cache->base.cache.size >= SY_CACHE_LINE && cache->base.cache.heap->nodes == 1;
+}
+
+static inline void *sy__yard_pop_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
+{
+	void *object = own->remote;
+
+	own->remote = *sy__node_next(&cache->base, object);
+	return object;
+}
+
+/* A slab by a number, as two pointers to others are more than a descriptor has room for. */
 static inline uint32_t sy__yard_number(const struct sy__yard_cache *cache, const struct sy_page *page)
 {
-	return page ? (uint32_t)(page - cache->table) + 1 : 0;
+	return (uint32_t)(page - cache->base.table) + 1;
 }
 
 static inline struct sy_page *sy__yard_numbered(const struct sy__yard_cache *cache, uint32_t number)
 {
-	return number ? cache->table + (number - 1) : NULL;
-}
-
-/* The first of a slot's empty slabs. */
-static inline struct sy_page *sy__yard_first_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
-{
-	return sy__yard_numbered(cache, own->empty);
+	return number ? cache->base.table + (number - 1) : NULL;
 }
 
 /* Behind a slab on a slot's list. */
 static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache, struct sy_page *page)
 {
-	const struct sy__yard_slab *slab = sy__yard_slab(page);
-
-	return sy__yard_slots_own(cache) ? sy__yard_numbered(cache, slab->held.next) : slab->next;
+	return sy__yard_numbered(cache, sy__yard_slab(page)->base.local.next);
 }
 
-/* Of the word, its number of objects in use alone. Relaxed, as it may lead to no more than a place on the slot's list of empty
- * slabs: before such a slab goes, an exchange of the word acquires what others did to the objects they gave back. */
-static inline uint16_t sy__yard_in_use_now(const struct sy__yard_slab *slab)
-{
-	typedef uint16_t __attribute__((may_alias)) part;
-
-	return __atomic_load_n((const part *)(const void *)&slab->word + SY__YARD_IN_USE_PART, __ATOMIC_RELAXED);
-}
-
-/* Whether so many free objects of a slab are worth taking it up. */
-static inline bool sy__yard_is_enough(uint64_t word, uint32_t objects)
-{
-	return objects >= sy__yard_word_objects(word) / SY__YARD_ENOUGH;
-}
-
-/* The same of what others gave back. */
-static inline bool sy__yard_word_has_enough(uint64_t word)
-{
-	return !sy__yard_word_full(word) && sy__yard_is_enough(word, sy__yard_word_objects(word) - sy__yard_word_in_use(word));
-}
-
-/* Whether the slot takes slabs up for any number of objects, as it has so many that what they keep might add up. */
-static inline bool sy__yard_takes_any(const struct sy__yard_slot *own)
-{
-	return own->partial_slabs >= SY__YARD_WAITING;
-}
-
-/* Takes all that the owner gave back of its active slab onto its freelist, which is empty, but for the first object; if it is to
- * gather strays there, and these are few, only that. NULL: there is nothing, or not enough where not any number will do. */
-static inline void *sy__yard_pop_held(struct sy__yard_slot *own, size_t offset, bool any)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
-	void *object = slab->held.freelist, *next;
-
-	if (!object || (!any && !sy__yard_is_enough(sy__load64(&slab->word), slab->held_objects)))
-		return NULL;
-	next = *(void **)(void *)((char *)object + offset);
-	if (sy__unlikely(own->sheaf && slab->held_objects < SY__YARD_HELD_AT_ONCE)) {
-		slab->held.freelist = next;
-		slab->held_objects--;
-		return object;
-	}
-	slab->held.freelist = NULL;
-	slab->held_objects = 0;
-	own->freelist = next;
-	return object;
-}
-
-/* Whether what was never used is what a slot takes next of its active slab, of which it has just taken nothing that is held.
- * False where it has none. */
-static inline bool sy__yard_is_next_uncarved(const struct sy__yard_slot *own)
-{
-	const struct sy__yard_slab *slab;
-
-	if (!own->uncarved)
-		return false;
-	slab = SY_SLAB_STATE(const struct sy__yard_slab, own->slab);
-	return !sy__yard_word_has_enough(sy__load64(&slab->word));
-}
-
-/* Counts one more of what one free after the other counts. In memory, and only then reads it: where a processor hands what was
- * stored on to the instruction that needs it next, it need not wait for the cache; but not to a load that widens it. */
-static inline uint16_t sy__yard_one_more(uint16_t *counter)
-{
-	++*counter;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return *counter;
-}
-
-/* Gives an object of a slab that is the slot's back, active or not. Whether nothing of the slab is in use any more. The word
- * counts what others gave back, and may be about to say more; that is then noticed later. */
-static inline bool sy__yard_push_owned(struct sy_page *page, void *object, size_t offset)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-
-	*(void **)(void *)((char *)object + offset) = slab->held.freelist;
-	slab->held.freelist = object;
-	return sy__yard_one_more(&slab->held_objects) == sy__yard_in_use_now(slab);
-}
-
-/* The list of partial slabs: prev of the first one, and own->newest where there is none, mean nothing. */
-
-static inline void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
-{
-	struct sy__yard_held *held = &sy__yard_slab(page)->held;
-	uint32_t number = sy__yard_number(cache, page);
-
-	held->next = 0;
-	held->prev = own->newest;
-	if (own->partial)
-		sy__yard_slab(cache->table + (own->newest - 1))->held.next = number;
-	else
-		own->partial = page;
-	own->newest = number;
-}
-
-/* What slab.filler says of a slot: the number of its page in the address space, as far as there is room for it. */
-static inline uint16_t sy__yard_tag(const struct sy__yard_slot *own)
-{
-	return (uint16_t)((uintptr_t)own / SY_SLOT_STRIDE);
-}
-
-/* Relaxed: a hint, on which no memory depends. */
-static inline bool sy__yard_is_foreign(const struct sy__yard_slot *own, const struct sy__yard_slab *slab)
-{
-	return __atomic_load_n(&slab->filler, __ATOMIC_RELAXED) != sy__yard_tag(own);
-}
-
-static inline void sy__yard_set_filler(struct sy__yard_slab *slab, const struct sy__yard_slot *own)
-{
-	__atomic_store_n(&slab->filler, sy__yard_tag(own), __ATOMIC_RELAXED);
-}
-
-/* A slab that is the slot's, and on none of its lists. */
-static inline void sy__yard_hold_owned(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
-{
-	sy__yard_append(cache, own, page);
-	own->partial_slabs++;
-	own->foreign_slabs += sy__yard_is_foreign(own, sy__yard_slab(page));
-}
-
-/* A slab that the slot has just frozen, with so many objects on its own list. */
-static inline void sy__yard_hold_frozen(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *objects,
-                                        uint32_t count)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-
-	sy__yard_set_owner(slab, sy__yard_mark(cache, own));
-	slab->held.freelist = objects;
-	slab->held_objects = (uint16_t)count;
-	sy__yard_hold_owned(cache, own, page);
-}
-
-/* A free object that a slot keeps of a slab which is not its own, see strays.c. */
-struct sy__yard_stray {
-	struct sy__yard_stray *next;
-	size_t left; /* of one on the freelist: strays from this one on */
-};
-
-/* Onto the slot's list, in a call, not of the dummy: how many there are with this one. Reads nothing of the one before: that was
- * stored a moment ago, to memory which may be long in coming. */
-static inline uint16_t sy__yard_push_stray(struct sy__yard_slot *own, void *object)
-{
-	((struct sy__yard_stray *)object)->next = own->strays;
-	own->strays = object;
-	return sy__yard_one_more(&own->stray_count);
-}
-
-/* Whether a slot's strays may be handed out: who gets one shares no cache line with its neighbours' owners by that. */
-static inline bool sy__yard_serves_strays(const struct sy__yard_cache *cache)
-{
-	return cache->cache.size >= SY_CACHE_LINE;
-}
-
-/* Whether strays serve within a fast call: if the slot has an active slab. Without one see serving in owned.c. */
-static inline bool sy__yard_serving(const struct sy__yard_slot *own)
-{
-	return own->slab && own->stray_limit;
-}
-
-/* The stray that was kept last, of a slot whose freelist is empty, if there is one, and it may serve; or NULL. Writes nothing to a
- * slot that has none. */
-static inline void *sy__yard_pop_stray(bool serving, struct sy__yard_slot *own)
-{
-	struct sy__yard_stray *stray = own->strays;
-
-	if (sy__likely(!stray) || !serving) {
-		if (sy__unlikely(own->astray))
-			own->astray = false;
-		return NULL;
-	}
-	own->strays = stray->next;
-	own->stray_count--;
-	return stray;
-}
-
-/* yard.c. In a slow call: an allocation that the slot's freelist can't serve; a free that may change the slab's place, and the
- * pages that went back by that. */
+/* yard.c. In a slow call. */
 void *sy__yard_alloc_slow(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
-uint64_t sy__yard_free_moving(struct sy__yard_cache *, unsigned slot, struct sy_page *, void *first, void *last, uint32_t count);
 SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *, void *object);
 
-/* here.c, for heaps of threads: entries, for a cache whose layout is known; what a new slab's pages belong to. */
+/* here.c, with threads: entries; a heap's sizes and page map; what a new slab's pages belong to (false: no memory). */
 extern const struct sy_here sy__yard_here;
 bool sy__yard_here_init(struct sy__yard_heap *);
-void sy__yard_here_fini(struct sy_heap *);
-bool sy__yard_reservation(struct sy_heap *, size_t pages);
 void sy__yard_choose_here(struct sy__yard_cache *);
-bool sy__yard_set_page_map(const struct sy__yard_cache *, struct sy_page *, unsigned mark);
 
-/* owned.c, for heaps of threads: what slots own. */
-void *sy__yard_refill(struct sy__yard_cache *, struct sy__yard_slot *);
-void sy__yard_carve(const struct sy__yard_cache *, struct sy__yard_slot *);
-void *sy__yard_alloc_owned(struct sy__yard_cache *, unsigned slot, int node, bool any);
-void sy__yard_own_active(struct sy__yard_cache *, struct sy__yard_slot *, bool empty);
+/* owned.c: what a slot has. In its local section, or a call. */
+void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *, int node);
+void sy__yard_activate(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
+void sy__yard_carve_all(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_end_carving(const struct sy__yard_cache *, struct sy__yard_slot *);
-void sy__yard_taken(struct sy__yard_slot *, const struct sy_page *);
+void sy__yard_append(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
 struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *, struct sy__yard_slot *);
 struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *, struct sy__yard_slot *);
-uint32_t sy__yard_emptied(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
-bool sy__yard_free_foreign(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
-void sy__yard_free_owned(struct sy__yard_cache *, unsigned slot, struct sy_page *, void *object);
+void sy__yard_emptied(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
+bool sy__yard_take_back(struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *, void *first, void *last, uint32_t count);
 
-/* strays.c, for heaps of threads: objects that slots keep of slabs which are not theirs; pages that went back as they went
- * home. */
-uint64_t sy__yard_give_strays(struct sy__yard_cache *, unsigned slot);
-uint64_t sy__yard_end_strays(struct sy__yard_cache *, unsigned slot);
-bool sy__yard_give_rows(struct sy__yard_cache *, struct sy__yard_slot *);
-bool sy__yard_take_over(struct sy__yard_cache *, unsigned slot, unsigned from);
-void sy__yard_look_at_stray(struct sy__yard_cache *, unsigned slot, struct sy_page *, void *object);
-size_t sy__yard_count_strays(const struct sy__yard_cache *, const struct sy__yard_slot *);
-const char *sy__yard_check_strays(const struct sy__yard_cache *, const struct sy__yard_slot *);
-void sy__yard_mark_strays(struct sy__walk *, const struct sy__yard_cache *, unsigned slot);
+/* remote.c: frees that are not the fast path's; the slot's remote objects go home. Pages that went back. */
+void sy__yard_free_slow(struct sy__yard_cache *, unsigned slot, void *object);
+uint64_t sy__yard_flush_remote(struct sy__yard_cache *, unsigned slot);
 
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
+void sy__yard_set_next_order(struct sy__yard_cache *, const struct sy__node *);
 uint64_t sy__yard_deactivate(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *);
-void sy__yard_keep(struct sy__yard_cache *, unsigned slot, struct sy_page *);
-void sy__yard_count_out(struct sy__yard_cache *, struct sy__yard_node *, struct sy_page *);
-uint64_t sy__yard_discard(struct sy__yard_cache *, unsigned slot, struct sy_page *);
-void sy__yard_link_row(const struct sy__yard_cache *, char *first, uint32_t objects);
 uint64_t sy__yard_give_empties(struct sy__yard_cache *, unsigned slot, uint32_t keep);
 void sy__yard_end_spares(struct sy_heap *, unsigned slot);
 uint64_t sy__yard_settle(struct sy_cache *);
-void sy__yard_look_around(struct sy__yard_heap *, unsigned slot);
-void sy__yard_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__yard_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__yard_shrink(struct sy_cache *);
 void sy__yard_cache_fini(struct sy_cache *);
-
-/* nodes.c: what nodes keep. In heaps of threads empty slabs too. */
-void sy__yard_node_misses(const struct sy__yard_cache *, struct sy__yard_node *);
-void sy__yard_node_took(struct sy__yard_cache *, unsigned slot, struct sy__yard_node *, const struct sy_page *);
-bool sy__yard_has_spares(const struct sy__yard_cache *);
-void sy__yard_nodes_end(struct sy__yard_cache *);
-uint64_t sy__yard_give_unused(struct sy__yard_cache *, unsigned slot);
-uint64_t sy__yard_nodes_anew(struct sy__yard_cache *);
-uint64_t sy__yard_shrink_nodes(struct sy__yard_cache *);
 
 /* geometry.c */
 bool sy__yard_cache_init(struct sy_cache *);
@@ -621,15 +278,7 @@ void sy__yard_refill_emptied(struct sy__yard_cache *, struct sy_page *);
 bool sy__yard_is_emptied(const struct sy__yard_cache *, const struct sy_page *, uint32_t object);
 uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *, const struct sy_page *);
 
-/* A slab of a node's list that is about to be a slot's: all that is free in it is on its list. With the node's lock held. */
-static inline void sy__yard_refill_pages(struct sy__yard_cache *cache, struct sy_page *page)
-{
-	if (sy__unlikely(sy__yard_slab(page)->emptied_pages))
-		sy__yard_refill_emptied(cache, page);
-}
-
 /* check.c */
-bool sy__yard_in_slab(const struct sy__yard_cache *, struct sy_page *, const void *object);
 void sy__yard_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__yard_check(struct sy_heap *);
 
