@@ -24,7 +24,7 @@ from ..replay.workload import Options, Workload
 from . import measures, records
 from .records import Record
 
-ALLOCATORS = ("slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4")
+ALLOCATORS = ("yard", "slub", "slab", "slqb", "slob", "slob:fit=first", "slob:fit=best", "bonwick", "bsd44", "svr4", "sunos4")
 
 
 @dataclass(frozen=True)
