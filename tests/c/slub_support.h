@@ -16,14 +16,14 @@ static inline struct world make(unsigned slots, unsigned nodes, const char *tuna
 	return make_tuned("slub", slots, nodes, tunable, value);
 }
 
-static inline struct sy__slub_node *node_of(struct sy_cache *cache, unsigned node)
+static inline struct sy__node *node_of(struct sy_cache *cache, unsigned node)
 {
-	return &sy__slub_cache(cache)->nodes[node];
+	return &sy__node_cache(cache)->nodes[node];
 }
 
 static inline struct sy__slub_slot *slot_of(struct sy_cache *cache, unsigned slot)
 {
-	return &sy__slub_cache(cache)->slots[slot];
+	return sy__slub_slot(sy__slub_cache(cache), slot);
 }
 
 /* The position of a slab on its node's list, from 0; or -1. */
@@ -33,7 +33,7 @@ static inline int position(struct sy_cache *cache, unsigned node, struct sy_page
 	int i = 0;
 
 	for (struct sy_list *at = list->next; at != list; at = at->next, i++)
-		if (sy__slub_linked(at) == page)
+		if (sy__node_linked(at) == page)
 			return i;
 	return -1;
 }

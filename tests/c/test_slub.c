@@ -103,10 +103,10 @@ static void test_default_min_partial(void)
 {
 	struct world world = make(1, 1, NULL, 0);
 
-	CHECK_EQUAL(sy__slub_cache(cache_of(&world, 64, 0, 0))->min_partial, 5);
-	CHECK_EQUAL(sy__slub_cache(cache_of(&world, 4096, 0, 0))->min_partial, 6);
-	CHECK_EQUAL(sy__slub_cache(cache_of(&world, 16384, 0, 0))->min_partial, 7);
-	CHECK_EQUAL(sy__slub_cache(cache_of(&world, (size_t)4 << 20, 0, 0))->min_partial, 10);
+	CHECK_EQUAL(sy__node_cache(cache_of(&world, 64, 0, 0))->min_partial, 5);
+	CHECK_EQUAL(sy__node_cache(cache_of(&world, 4096, 0, 0))->min_partial, 6);
+	CHECK_EQUAL(sy__node_cache(cache_of(&world, 16384, 0, 0))->min_partial, 7);
+	CHECK_EQUAL(sy__node_cache(cache_of(&world, (size_t)4 << 20, 0, 0))->min_partial, 10);
 	end(&world);
 }
 

@@ -156,7 +156,7 @@ static void test_kmalloc_classes(void)
 static const char *name_of(struct world *world, unsigned flags, size_t size)
 {
 	void *object = sy_kmalloc(world->heap, 0, size, flags, SY_ANY_NODE);
-	const char *name = sy__slub_slab(sy__head_of(world->heap, object))->cache->cache.name;
+	const char *name = sy__node_slab(sy__head_of(world->heap, object))->cache->name;
 
 	sy_kfree(world->heap, 0, object);
 	return name;

@@ -9,7 +9,7 @@
 #define ROUNDS 4u
 #define SURVIVORS 100u /* one in so many */
 
-static const char *const sizings[] = { "yard", "yard:classes=fine", "yard:max_order=4,min_order=2,classes=fine", "yard:min_order=7,max_order=7" };
+static const char *const sizings[] = { "yard", "yard:classes=fine", "yard:max_order=4,min_order=2,classes=fine", "yard:min_order=5,max_order=5" };
 
 struct scatter {
 	struct sy_heap *heap;

@@ -18,7 +18,6 @@
 #include "../../geometry.h"
 #include "../../backend/slot_areas.h"
 #include "../../merge.h"
-#include "../../backend/metadata.h"
 #include "slub.h"
 
 #define WORD sizeof(void *)
@@ -35,8 +34,8 @@ static unsigned fitting_order(unsigned least_order, unsigned most_order, size_t 
 {
 	unsigned order = sy__order_of(objects * size);
 
-	if (sy__order_objects(least_order, size) > SY__SLUB_MOST_OBJECTS)
-		return sy__order_of(size * SY__SLUB_MOST_OBJECTS) - 1;
+	if (sy__order_objects(least_order, size) > SY__WORD_MOST_OBJECTS)
+		return sy__order_of(size * SY__WORD_MOST_OBJECTS) - 1;
 	for (order = order > least_order ? order : least_order; order <= most_order; order++) {
 		size_t bytes = SY_PAGE_SIZE << order;
 
@@ -64,7 +63,7 @@ static unsigned slab_order(const int64_t *tunables, uint32_t objects, size_t siz
 	unsigned least = (unsigned)tunables[SLUB_MIN_ORDER], most = most_order(tunables), order;
 	uint32_t fit;
 
-	while (most > least && sy__order_objects(most, size) > SY__SLUB_MOST_OBJECTS)
+	while (most > least && sy__order_objects(most, size) > SY__WORD_MOST_OBJECTS)
 		most--;
 	fit = sy__order_objects(most, size);
 	for (objects = objects < fit ? objects : fit; objects > 1; objects--) {
@@ -98,22 +97,22 @@ bool sy__slub_geometry(const int64_t *tunables, unsigned cpus, size_t size, stru
 
 static void lay_out_object(struct sy__slub_cache *slub)
 {
-	struct sy_cache *cache = &slub->cache;
+	struct sy_cache *cache = &slub->base.cache;
 	size_t size = sy__align_up(cache->object_size, WORD);
 
 	if (cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
-		slub->offset = (uint32_t)size;
+		slub->base.offset = (uint32_t)size;
 		size += WORD;
 	} else {
-		slub->offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
+		slub->base.offset = (uint32_t)((cache->object_size / 2) & ~(WORD - 1));
 	}
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
 }
 
 static uint32_t min_partial(const struct sy__slub_cache *slub)
 {
-	int64_t tunable = slub->cache.heap->tunables[SLUB_MIN_PARTIAL];
-	uint32_t automatic = (sy__highest_bit(slub->cache.size) - 1) / 2;
+	int64_t tunable = slub->base.cache.heap->tunables[SLUB_MIN_PARTIAL];
+	uint32_t automatic = (sy__highest_bit(slub->base.cache.size) - 1) / 2;
 
 	if (tunable != SY_TUNABLE_AUTO)
 		return (uint32_t)tunable;
@@ -125,17 +124,17 @@ static uint32_t min_partial(const struct sy__slub_cache *slub)
 /* Free objects that a slot may keep in its partial slabs, taking each to be half full. */
 static uint32_t slot_objects(const struct sy__slub_cache *slub)
 {
-	const struct sy_heap *heap = slub->cache.heap;
+	const struct sy_heap *heap = slub->base.cache.heap;
 
 	if (heap->tunables[SLUB_CPU_PARTIAL] != SY_TUNABLE_AUTO)
 		return (uint32_t)heap->tunables[SLUB_CPU_PARTIAL];
 	if (heap->cpus == 1)
 		return 0;
-	if (slub->cache.size >= SY_PAGE_SIZE)
+	if (slub->base.cache.size >= SY_PAGE_SIZE)
 		return 6;
-	if (slub->cache.size >= 1024)
+	if (slub->base.cache.size >= 1024)
 		return 24;
-	return slub->cache.size >= 256 ? 52 : 120;
+	return slub->base.cache.size >= 256 ? 52 : 120;
 }
 
 /* Slabs on a slot's partial list: each is taken to be half full. */
@@ -144,65 +143,19 @@ static uint32_t slot_limit(const struct sy__slub_cache *slub, uint32_t objects)
 	return (slot_objects(slub) * 2 + objects - 1) / objects;
 }
 
-/* Nodes, then the slots. Those of threads lie by core/backend/slot_areas.h instead, with the dummy's in front. Nothing else asks. */
-static char *make_slots(struct sy__slub_cache *slub)
-{
-	struct sy_heap *heap = slub->cache.heap;
-	size_t nodes_bytes = sy__align_up(heap->nodes * sizeof(struct sy__slub_node), SY_CACHE_LINE);
-	char *state;
-
-	slub->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(struct sy__slub_slot);
-	slub->state_bytes = nodes_bytes + (heap->threads ? 0 : heap->slots * slub->stride);
-	state = sy__metadata_take(heap, slub->state_bytes);
-	if (state && !heap->threads)
-		slub->slots = (struct sy__slub_slot *)(void *)(state + nodes_bytes);
-	else if (state)
-		slub->slots = sy__slot_areas_take(heap, sizeof(struct sy__slub_slot));
-	if (!slub->slots)
-		sy__metadata_give(heap, state, slub->state_bytes);
-	return slub->slots ? state : NULL;
-}
-
-static bool make_state(struct sy__slub_cache *slub)
-{
-	struct sy_heap *heap = slub->cache.heap;
-	char *state = make_slots(slub);
-
-	if (!state)
-		return false;
-	slub->nodes = (struct sy__slub_node *)(void *)state;
-	for (unsigned i = 0; i < heap->nodes; i++) {
-		slub->nodes[i] = (struct sy__slub_node){ .lock = SY__LOCK_INIT };
-		sy__list_init(&slub->nodes[i].partial);
-	}
-	return true;
-}
-
-/* Of a cache that nobody uses any more. */
-void sy__slub_end_slots(struct sy__slub_cache *slub)
-{
-	sy__metadata_give(slub->cache.heap, slub->nodes, slub->state_bytes);
-	if (slub->stride == SY_SLOT_STRIDE)
-		sy__slot_areas_give(slub->cache.heap, slub->slots, sizeof(*slub->slots));
-}
-
 bool sy__slub_cache_init(struct sy_cache *cache)
 {
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)cache->heap->pages;
 	struct sy__slub_cache *slub = sy__slub_cache(cache);
 	struct sy_geometry geometry;
 
 	lay_out_object(slub);
 	if (!sy__slub_geometry(cache->heap->tunables, cache->heap->cpus, cache->size, &geometry))
 		return false;
-	slub->order = (uint8_t)geometry.order;
-	slub->least_order = (uint8_t)sy__order_of(cache->size);
-	slub->min_partial = min_partial(slub);
+	slub->base.order = (uint8_t)geometry.order;
+	slub->base.least_order = (uint8_t)sy__order_of(cache->size);
+	slub->base.min_partial = min_partial(slub);
 	slub->slot_limit = slot_limit(slub, geometry.objects);
-	slub->page_flags = sy__page_flags(cache->flags);
-	slub->memory = base->memory;
-	slub->table = base->table;
-	return make_state(slub);
+	return sy__node_cache_init(&slub->base, sizeof(struct sy__slub_slot));
 }
 
 /* ---- Merging -------------------------------------------------------------------------------------------------- */

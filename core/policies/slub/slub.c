@@ -30,23 +30,23 @@
  *
  *   kmem_cache_cpu (cpu_slab), its freelist and slab    sy__slub_slot, freelist and slab
  *   kmem_cache_cpu.partial, cpu_partial_slabs           sy__slub_slot.partial, sy__slub_cache.slot_limit
- *   kmem_cache_node                                     sy__slub_node
- *   slab->freelist, slab->counters                      sy__slub_slab.word
- *   get_freepointer, freelist_ptr                       sy__slub_next; not obfuscated
+ *   kmem_cache_node                                     sy__node
+ *   slab->freelist, slab->counters                      sy__node_slab.word
+ *   get_freepointer, freelist_ptr                       sy__node_next; not obfuscated
  *   slab_alloc_node, do_slab_free                       pop, push
  *   cmpxchg_double_slab                                 sy__swap64 of the word
  *   ___slab_alloc                                       alloc_slow, alloc_from_slot
  *   get_freelist                                        take_rest
  *   get_partial_node, acquire_slab                      take_partial, use_partial
  *   get_any_partial                                     take_foreign_partial
- *   new_slab, allocate_slab                             sy__slub_new_slab
+ *   new_slab, allocate_slab                             sy__slub_new_slab, sy__node_take_pages
  *   __slab_free                                         free_slow, free_moving
  *   put_cpu_partial                                     sy__slub_keep
  *   deactivate_slab                                     sy__slub_deactivate
  *   unfreeze_partials, __unfreeze_partials              unfreeze_chain, unfreeze
  *   flush_slab, __flush_cpu_slab                        drain_slot
- *   discard_slab, free_slab                             sy__slub_discard, give_back
- *   __kmem_cache_shrink, __kmem_cache_do_shrink         sy__slub_shrink, shrink_node
+ *   discard_slab, free_slab                             sy__node_discard, give_back
+ *   __kmem_cache_shrink, __kmem_cache_do_shrink         sy__slub_shrink, sy__node_give_unused, sort_partial
  *   calculate_sizes                                     lay_out_object, sy__slub_cache_init
  *   calculate_order, calc_slab_order                    slab_order, fitting_order
  *   set_cpu_partial, slub_set_cpu_partial               slot_objects, slot_limit
@@ -54,16 +54,16 @@
  *
  * Locks (level 2 of types.h). A slot's structure, the list of slabs that it keeps included, belongs to whoever is in its
  * local section. What a slab has free, how much of it is in use and whether a slot owns it is one word, changed by
- * compare-and-exchange (word.h, with the argument for each way of changing it). The lock of a node covers its list and
+ * compare-and-exchange (../node.h, with the argument for each way of changing it). The lock of a node covers its list and
  * figures. A free takes it only when its slab may come onto that list or leave it; a free into a slab that slots own, or
  * that stays partial, takes no lock. No lock is held while pages are taken, and no local section either, as that may run
  * this cache's own shrink; pages are given back without a lock.
  *
- * Invariants, verified by check.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and
+ * Invariants, verified by check.c and ../node.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and
  * only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab counts the objects on
  * its slot's freelist as in use; every free object is in its slab, at a multiple of the size, once.
  *
- * More files: word.h (the word of a slab), slabs.c (its life), geometry.c (layout, orders, merging), check.c, walk.c.
+ * More files: slabs.c (the life of a slab), geometry.c (layout, orders, merging), check.c, walk.c; and ../node.c, which yard shares.
  */
 #include "slub.h"
 
@@ -79,22 +79,22 @@ static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot 
 	if (sy__unlikely(!own->freelist))
 		return false;
 	*object = own->freelist;
-	own->freelist = *sy__slub_next(cache, *object);
+	own->freelist = *sy__node_next(&cache->base, *object);
 	return true;
 }
 
 /* Whether a free into a slab of somebody else, or nobody, was possible by the slab's word alone. */
 static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(head);
+	struct sy__node_slab *slab = sy__node_slab(head);
 	uint64_t old = sy__load64(&slab->word);
 
 	do {
-		if (sy__unlikely(!sy__slub_word_stays(old, 1)))
+		if (sy__unlikely(!sy__word_stays(old, 1)))
 			return false;
-		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
-	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__slub_word_push(old, object, 1))));
-	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
+		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
+	} while (sy__unlikely(!sy__swap64(&slab->word, &old, sy__word_push(old, object, 1))));
+	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_frees);
 	return true;
 }
 
@@ -102,7 +102,7 @@ static inline bool push_active(const struct sy__slub_cache *cache, struct sy__sl
 {
 	if (sy__unlikely(!sy__slub_is_active(own, object)))
 		return false;
-	*sy__slub_next(cache, object) = own->freelist;
+	*sy__node_next(&cache->base, object) = own->freelist;
 	own->freelist = object;
 	return true;
 }
@@ -110,7 +110,7 @@ static inline bool push_active(const struct sy__slub_cache *cache, struct sy__sl
 static inline bool push(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
 {
 	(void)page;
-	return sy__likely(push_active(cache, own, object)) || push_foreign(cache, sy__slub_head(cache, object), object);
+	return sy__likely(push_active(cache, own, object)) || push_foreign(cache, sy__node_head(&cache->base, object), object);
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slo
 /* Out of the fast path's sight, so that it needs no stack frame. */
 static SY__COLD void *zeroed(const struct sy__slub_cache *cache, void *object)
 {
-	sy__fill(object, 0, cache->cache.object_size);
+	sy__fill(object, 0, cache->base.cache.object_size);
 	return object;
 }
 
@@ -132,7 +132,7 @@ static inline struct sy__slub_slot *own_of(const struct sy__slub_cache *cache, u
 
 static inline struct sy__slub_slot *own_here(const struct sy__slub_cache *cache, ptrdiff_t here)
 {
-	return (struct sy__slub_slot *)(void *)((char *)cache->slots + here);
+	return (struct sy__slub_slot *)(void *)(cache->base.slots + here);
 }
 
 static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int node)
@@ -145,7 +145,7 @@ static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int no
  * has claimed all slots relies on that. */
 static SY__OUT_OF_LINE bool push_foreign_here(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
 {
-	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__slub_head(cache, object), object);
+	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__node_head(&cache->base, object), object);
 }
 
 static inline bool push_here(const struct sy__slub_cache *cache, struct sy__slub_slot *own, const struct sy_page *page, void *object)
@@ -161,7 +161,7 @@ static inline const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 
 static inline struct sy__slub_cache *cache_in(struct sy_page *page)
 {
-	return sy__slub_slab(page)->cache;
+	return sy__slub_cache_of(page);
 }
 
 #include "../size_entries.h"
@@ -172,15 +172,15 @@ static inline struct sy__slub_cache *cache_in(struct sy_page *page)
  * nobody's from now on. */
 static void *take_rest(struct sy__slub_slot *own)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(own->slab);
+	struct sy__node_slab *slab = sy__node_slab(own->slab);
 	uint64_t old = sy__load64(&slab->word), new;
 
 	do {
-		new = sy__slub_word_take(old);
-		if (sy__slub_word_full(old))
-			new &= ~SY__SLUB_FROZEN;
+		new = sy__word_take(old);
+		if (sy__word_full(old))
+			new &= ~SY__WORD_FROZEN;
 	} while (!sy__swap64(&slab->word, &old, new));
-	return sy__slub_word_first(old, own->start);
+	return sy__word_first(old, own->start);
 }
 
 /* From the slot's active and partial slabs. In its local section. */
@@ -195,7 +195,7 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 
 			if (!page)
 				return NULL;
-			own->partial = sy__slub_slab(page)->next;
+			own->partial = sy__node_slab(page)->next;
 			own->partial_slabs--;
 			sy__slub_activate(cache, own, page);
 		}
@@ -212,32 +212,32 @@ static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int no
 }
 
 /* Takes the first slab off a node's list. With the node's lock held, as the next two. */
-static struct sy_page *first_partial(struct sy__slub_node *node)
+static struct sy_page *first_partial(struct sy__node *node)
 {
 	struct sy_list *link = node->partial.next;
 
 	sy__list_remove(link);
-	sy__slub_count_partial(node, -1);
-	return sy__slub_linked(link);
+	sy__node_count_partial(node, -1);
+	return sy__node_linked(link);
 }
 
 static void use_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	uint64_t old = sy__load64(&slab->word);
 
 	sy__slub_activate(cache, own, page);
-	while (!sy__swap64(&slab->word, &old, sy__slub_word_take(old) | SY__SLUB_FROZEN))
+	while (!sy__swap64(&slab->word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	own->freelist = sy__slub_word_first(old, own->start);
+	own->freelist = sy__word_first(old, own->start);
 }
 
 static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(page);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	uint64_t old = sy__load64(&slab->word);
 
-	while (!sy__swap64(&slab->word, &old, old | SY__SLUB_FROZEN))
+	while (!sy__swap64(&slab->word, &old, old | SY__WORD_FROZEN))
 		;
 	sy__slub_hold(own, page);
 }
@@ -245,7 +245,7 @@ static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
 /* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list
  * that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run out;
  * relaxed, since it is asked again. */
-static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__slub_node *node,
+static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__node *node,
                          uint32_t spared)
 {
 	if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) <= spared)
@@ -265,12 +265,12 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
  * forty by the cycle counter, which no replay could repeat. */
 static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
 {
-	unsigned nodes = cache->cache.heap->nodes;
+	unsigned nodes = cache->base.cache.heap->nodes;
 
 	for (unsigned i = 1; i < nodes; i++) {
-		struct sy__slub_node *node = &cache->nodes[(nearest + i) % nodes];
+		struct sy__node *node = &cache->base.nodes[(nearest + i) % nodes];
 
-		if (take_partial(cache, own, node, cache->min_partial))
+		if (take_partial(cache, own, node, cache->base.min_partial))
 			return true;
 	}
 	return false;
@@ -280,9 +280,9 @@ static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_s
 static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
-	unsigned nearest = cache->cache.heap->slot_node[slot];
+	unsigned nearest = cache->base.cache.heap->slot_node[slot];
 	void *object;
-	bool taken = take_partial(cache, own, &cache->nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
+	bool taken = take_partial(cache, own, &cache->base.nodes[node == SY_ANY_NODE ? nearest : (unsigned)node], 0);
 
 	if (!taken && node == SY_ANY_NODE)
 		taken = take_foreign_partial(cache, own, nearest);
@@ -323,14 +323,14 @@ static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int nod
 /* A node that the heap doesn't have: any will do, unless the caller insists. */
 static bool node_exists(const struct sy__slub_cache *cache, int node)
 {
-	return node >= 0 && (unsigned)node < cache->cache.heap->nodes;
+	return node >= 0 && (unsigned)node < cache->base.cache.heap->nodes;
 }
 
 static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	void *object;
 
-	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
+	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_allocs);
 	if (node != SY_ANY_NODE && !node_exists(cache, node)) {
 		if (flags & SY_THISNODE)
 			return NULL;
@@ -348,77 +348,54 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned s
  * slabs. */
 static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const void *object)
 {
-	uint64_t new = sy__slub_word_push(old, object, 1);
+	uint64_t new = sy__word_push(old, object, 1);
 
-	return sy__slub_word_full(old) && cache->slot_limit ? new | SY__SLUB_FROZEN : new;
+	return sy__word_full(old) && cache->slot_limit ? new | SY__WORD_FROZEN : new;
 }
 
 /* Whether a free that changes the word so puts the slab on its node's list, or may take it off. */
 static inline bool moves(uint64_t old, uint64_t new)
 {
-	return !sy__slub_word_frozen(new) && (sy__slub_word_full(old) || !sy__slub_word_in_use(new));
+	return !sy__word_frozen(new) && (sy__word_full(old) || !sy__word_in_use(new));
 }
 
 static inline bool newly_kept(uint64_t old, uint64_t new)
 {
-	return !sy__slub_word_frozen(old) && sy__slub_word_frozen(new);
-}
-
-/* Puts a slab where it belongs after a free; true: it is to be discarded. With its node's lock held. */
-static bool settle(struct sy__slub_cache *cache, struct sy__slub_node *node, struct sy_page *page, uint64_t old,
-                   uint64_t new)
-{
-	struct sy_list *link = &sy__slub_slab(page)->link;
-
-	if (!moves(old, new))
-		return false;
-	if (!sy__slub_word_in_use(new) && !sy__slub_node_keeps(cache, node)) {
-		if (!sy__slub_word_full(old)) {
-			sy__list_remove(link);
-			sy__slub_count_partial(node, -1);
-		}
-		sy__slub_count_out(node, page);
-		return true;
-	}
-	if (sy__slub_word_full(old)) {
-		sy__list_add_tail(&node->partial, link);
-		sy__slub_count_partial(node, 1);
-	}
-	return false;
+	return !sy__word_frozen(old) && sy__word_frozen(new);
 }
 
 /* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
 static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
-	struct sy__slub_slab *slab = sy__slub_slab(page);
-	struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
+	struct sy__node_slab *slab = sy__node_slab(page);
+	struct sy__node *node = &cache->base.nodes[sy__page_node(page)];
 	uint64_t old = sy__load64(&slab->word), new;
 	bool discard;
 
 	sy__lock(&node->lock);
 	do {
-		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
 		new = freed(cache, old, object);
 	} while (!sy__swap64(&slab->word, &old, new));
-	discard = settle(cache, node, page, old, new);
+	discard = moves(old, new) && sy__node_place(&cache->base, node, page, !sy__word_full(old), new, false);
 	sy__unlock(&node->lock);
 	if (discard)
-		sy__slub_discard(cache, slot, page);
+		sy__node_discard(&cache->base, slot, page);
 	else if (newly_kept(old, new))
 		sy__slub_keep(cache, slot, page);
 }
 
 static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object)
 {
-	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page = sy__slub_head(cache, object);
-	struct sy__slub_slab *slab = sy__slub_slab(page);
+	struct sy_heap *heap = cache->base.cache.heap;
+	struct sy_page *page = sy__node_head(&cache->base, object);
+	struct sy__node_slab *slab = sy__node_slab(page);
 	uint64_t old = sy__load64(&slab->word), new;
 
 	sy__count_slow(heap, &heap->counters.slow_frees);
 	sy__slub_slot(cache, slot)->pushes = true;
 	do {
-		*sy__slub_next(cache, object) = sy__slub_word_first(old, object);
+		*sy__node_next(&cache->base, object) = sy__word_first(old, object);
 		new = freed(cache, old, object);
 		if (sy__unlikely(moves(old, new))) {
 			free_moving(cache, slot, page, object);
@@ -440,7 +417,7 @@ static size_t slub_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return sy__page_is_large(page) ? sy__large_usable(page) : sy__slub_slab(page)->cache->cache.object_size;
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -449,7 +426,7 @@ static const struct sy_tunable tunables[] = {
 	[SLUB_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
 	[SLUB_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3" },
-	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__SLUB_MOST_OBJECTS, NULL,
+	[SLUB_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL,
 	                       "objects that a slab should hold at least; 0: by the number of CPUs" },
 	[SLUB_CPU_PARTIAL] = { "cpu_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "free objects kept in a CPU's partial slabs; 0: none; auto: by size, none with one CPU" },
@@ -483,7 +460,7 @@ const struct sy_policy sy__slub = {
 	.usable_size = slub_usable_size,
 	.shrink = sy__slub_shrink,
 	.drain = sy__slub_drain,
-	.grace_passed = sy__slub_grace_passed,
+	.grace_passed = sy__node_grace_passed,
 	.counts = sy__slub_counts,
 	.geometry = sy__slub_geometry,
 	.check = sy__slub_check,

@@ -17,7 +17,7 @@ struct view {
 static void mark_chain(struct sy__walk *walk, const struct view *view, void *first, enum sy_part_state state, const char *list,
                        unsigned owner)
 {
-	sy__walk_chain(walk, first, view->cache->offset, sy__slub_objects(view->page), state, list, owner);
+	sy__walk_chain(walk, first, view->cache->base.offset, sy__node_objects(view->page), state, list, owner);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
@@ -25,11 +25,11 @@ static void mark(struct sy__walk *walk, const void *context)
 	const struct view *view = context;
 	const struct sy__slub_cache *cache = view->cache;
 
-	mark_chain(walk, view, sy__slub_freelist(cache->cache.heap, view->page), SY_PART_FREE, "freelist of the slab", 0);
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+	mark_chain(walk, view, sy__node_freelist(&cache->base, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	for (unsigned slot = 0; slot < cache->base.cache.heap->slots; slot++) {
 		const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 
-		if (sy__slot_reachable(&cache->cache, slot) && own->slab == view->page)
+		if (sy__slot_reachable(&cache->base.cache, slot) && own->slab == view->page)
 			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 	}
 }
@@ -40,7 +40,7 @@ static const char *slots_list(const struct sy__slub_slot *own, const struct sy_p
 	*place = 0;
 	if (own->slab == page)
 		return "active";
-	for (struct sy_page *at = own->partial; at; at = sy__slub_slab(at)->next, ++*place)
+	for (struct sy_page *at = own->partial; at; at = sy__node_slab(at)->next, ++*place)
 		if (at == page)
 			return "partial";
 	return NULL;
@@ -49,8 +49,8 @@ static const char *slots_list(const struct sy__slub_slot *own, const struct sy_p
 /* Whether a slot has the slab, and as what. */
 static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *page, struct sy_slab *slab)
 {
-	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
-		if (!sy__slot_reachable(&cache->cache, slot))
+	for (unsigned slot = 0; slot < cache->base.cache.heap->slots; slot++) {
+		if (!sy__slot_reachable(&cache->base.cache, slot))
 			continue;
 		slab->list = slots_list(sy__slub_slot(cache, slot), page, &slab->place);
 		if (!slab->list)
@@ -65,30 +65,30 @@ static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *
 
 static void locate(const struct sy__slub_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
-	const struct sy__slub_node *node = &cache->nodes[sy__page_node(page)];
+	const struct sy__node *node = &cache->base.nodes[sy__page_node(page)];
 
 	if (with_slot(cache, page, slab))
 		return;
 	slab->list = "full";
-	if (!sy__slub_freelist(cache->cache.heap, page))
+	if (!sy__node_freelist(&cache->base, page))
 		return;
 	slab->list = "partial";
 	slab->owner_kind = SY_OWNER_NODE;
 	slab->owner = sy__page_node(page);
-	slab->place = sy__walk_place(&node->partial, &sy__slub_slab(page)->link);
+	slab->place = sy__walk_place(&node->partial, &sy__node_slab(page)->link);
 }
 
 void sy__slub_walk(struct sy__walk *walk, struct sy_page *page)
 {
-	const struct sy__slub_slab *slab = sy__slub_slab(page);
-	const struct view view = { slab->cache, page };
-	const uint32_t objects = sy__slub_objects(page);
-	const struct sy__walk_grid grid = { 0, slab->cache->cache.size, objects, mark, &view, SY_PART_USED };
+	struct sy__slub_cache *cache = sy__slub_cache_of(page);
+	const struct view view = { cache, page };
+	const uint32_t objects = sy__node_objects(page);
+	const struct sy__walk_grid grid = { 0, cache->base.cache.size, objects, mark, &view, SY_PART_USED };
 
-	walk->slab.cache = &slab->cache->cache;
+	walk->slab.cache = &cache->base.cache;
 	walk->slab.list = "waiting";
 	if (objects)
-		locate(slab->cache, page, &walk->slab);
+		locate(cache, page, &walk->slab);
 	if (!sy__walk_slab(walk))
 		return;
 	if (objects)

@@ -101,7 +101,7 @@ static inline size_t sy__yard_room_here(const void *object, struct sy_heap *heap
 	if (sy__unlikely(at >= map->pages))
 		return 0;
 	page = sy__page_map_at(map, at);
-	return sy__likely(sy__page_is_slab(page)) ? sy__yard_slab(page)->cache->cache.object_size : 0;
+	return sy__likely(sy__page_is_slab(page)) ? sy__node_slab(page)->cache->object_size : 0;
 }
 
 /* Of any address. It is frees of other objects than the one that was handed out last that have no jump to take: hot pairs wait

@@ -17,7 +17,6 @@
  * their size, so objects of one size have the alignment that the size has, whatever was asked for.
  */
 #include "../../geometry.h"
-#include "../../backend/metadata.h"
 #include "../../merge.h"
 #include "yard.h"
 
@@ -47,7 +46,7 @@ static unsigned slab_order(const int64_t *tunables, unsigned most, size_t wanted
 {
 	unsigned least = sy__order_of(size), first = (unsigned)tunables[YARD_MIN_ORDER], best = least;
 
-	while (most && sy__order_objects(most, size) > SY__YARD_MOST_OBJECTS)
+	while (most && sy__order_objects(most, size) > SY__WORD_MOST_OBJECTS)
 		most--;
 	first = (unsigned)within(first, sy__order_of(wanted * size), most);
 	for (unsigned order = least; order <= most; order++) {
@@ -90,11 +89,11 @@ bool sy__yard_geometry(const int64_t *tunables, unsigned cpus, size_t size, stru
 
 static void lay_out_object(struct sy__yard_cache *yard)
 {
-	struct sy_cache *cache = &yard->cache;
+	struct sy_cache *cache = &yard->base.cache;
 	size_t size = sy__align_up(cache->object_size, WORD);
 
 	if (cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU) {
-		yard->offset = (uint32_t)size;
+		yard->base.offset = (uint32_t)size;
 		size += WORD;
 	}
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
@@ -102,39 +101,13 @@ static void lay_out_object(struct sy__yard_cache *yard)
 
 static size_t tunable(const struct sy__yard_cache *yard, enum sy__yard_tunable which, size_t automatic)
 {
-	int64_t value = yard->cache.heap->tunables[which];
+	int64_t value = yard->base.cache.heap->tunables[which];
 
 	return value == SY_TUNABLE_AUTO ? automatic : (size_t)value;
 }
 
-/* Nodes, then the slots, unless they are threads'. False: no memory. */
-static bool make_state(struct sy__yard_cache *yard)
-{
-	struct sy_heap *heap = yard->cache.heap;
-	size_t nodes_bytes = sy__align_up(heap->nodes * sizeof(struct sy__yard_node), SY_CACHE_LINE);
-	char *state;
-
-	yard->stride = heap->threads ? SY_SLOT_STRIDE : sizeof(struct sy__yard_slot);
-	yard->state_bytes = nodes_bytes + (heap->threads ? 0 : heap->slots * yard->stride);
-	state = sy__metadata_take(heap, yard->state_bytes);
-	if (!state)
-		return false;
-	yard->slots = heap->threads ? sy__slot_areas_take(heap, sizeof(struct sy__yard_slot)) : (void *)(state + nodes_bytes);
-	if (!yard->slots) {
-		sy__metadata_give(heap, state, yard->state_bytes);
-		return false;
-	}
-	yard->nodes = (struct sy__yard_node *)(void *)state;
-	for (unsigned i = 0; i < heap->nodes; i++) {
-		yard->nodes[i] = (struct sy__yard_node){ .lock = SY__LOCK_INIT };
-		sy__list_init(&yard->nodes[i].partial);
-	}
-	return true;
-}
-
 bool sy__yard_cache_init(struct sy_cache *cache)
 {
-	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)cache->heap->pages;
 	const struct sy_heap *heap = cache->heap;
 	struct sy__yard_cache *yard = sy__yard_cache(cache);
 	unsigned order;
@@ -143,18 +116,15 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 	if (cache->size > SY_PAGE_SIZE << SY_MAX_ORDER)
 		return false;
 	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, LARGE_SLAB, LARGE_OBJECTS);
-	yard->order = (uint8_t)order;
+	yard->base.order = (uint8_t)order;
 	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
-	yard->first_order = yard->next_order = (uint8_t)within(0, order, yard->order);
-	yard->least_order = (uint8_t)sy__order_of(cache->size);
-	yard->min_partial = (uint32_t)tunable(yard, YARD_MIN_PARTIAL, within(1, NODE_BYTES >> SY_PAGE_SHIFT >> yard->order, MOST_MIN_PARTIAL));
+	yard->first_order = yard->next_order = (uint8_t)within(0, order, yard->base.order);
+	yard->base.least_order = (uint8_t)sy__order_of(cache->size);
+	yard->base.min_partial = (uint32_t)tunable(yard, YARD_MIN_PARTIAL, within(1, NODE_BYTES >> SY_PAGE_SHIFT >> yard->base.order, MOST_MIN_PARTIAL));
 	yard->remote_limit = (uint16_t)tunable(yard, YARD_REMOTE, within(LEAST_REMOTE, REMOTE_BYTES / cache->size, MOST_REMOTE));
-	yard->page_flags = sy__page_flags(cache->flags);
-	yard->memory = base->memory;
-	yard->table = base->table;
 	if (heap->threads)
 		sy__yard_choose_here(yard);
-	return make_state(yard);
+	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot));
 }
 
 struct sy_cache *sy__yard_merge(struct sy_heap *heap, const struct sy_cache *wanted)

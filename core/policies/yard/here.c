@@ -54,7 +54,7 @@ static inline void *refilled(struct sy__yard_slot *own)
 	object = sy__yard_refill(cache, 0, own, SY_ANY_NODE);
 	if (sy__unlikely(!object))
 		return NULL;
-	sy__call_note(sy__yard_noted(object, cache->offset), own);
+	sy__call_note(sy__yard_noted(object, cache->base.offset), own);
 	sy__call_end();
 	return object;
 }
@@ -64,13 +64,13 @@ static SY__OUT_OF_LINE void *refill_here(struct sy__yard_cache *cache, unsigned 
 	void *object = refilled(own);
 
 	if (sy__unlikely(!object))
-		return sy__here_cache_alloc(&cache->cache, flags);
+		return sy__here_cache_alloc(&cache->base.cache, flags);
 	return sy__unlikely(flags & SY_ZERO) ? sy__yard_zeroed(cache, object) : object;
 }
 
 static inline void *alloc_linked(struct sy_cache *cache, unsigned flags, size_t offset)
 {
-	struct sy__yard_slot *own = sy__yard_slot_here(sy__yard_cache(cache)->slots, sy__call_begin());
+	struct sy__yard_slot *own = sy__yard_slot_here(sy__node_cache(cache)->slots, sy__call_begin());
 	void *object = sy__yard_take_here(own, offset);
 
 	if (sy__unlikely(!object))
@@ -87,7 +87,7 @@ static void *alloc_here(struct sy_cache *cache, unsigned flags)
 
 static void *alloc_behind_here(struct sy_cache *cache, unsigned flags)
 {
-	return alloc_linked(cache, flags, sy__yard_cache(cache)->offset);
+	return alloc_linked(cache, flags, sy__node_cache(cache)->offset);
 }
 
 SY__OUT_OF_LINE void *sy__yard_malloc_refill(size_t size, struct sy_heap *heap, struct sy__yard_slot *own)
@@ -106,7 +106,7 @@ static SY__OUT_OF_LINE void *kmalloc_other_here(size_t size, unsigned flags, str
 
 	if (sy__unlikely(!cache))
 		return sy__here_kmalloc(size, flags, heap);
-	own = sy__yard_slot_here(cache->slots, sy__call_begin());
+	own = sy__yard_slot_here(cache->base.slots, sy__call_begin());
 	object = sy__yard_take_here(own, 0);
 	if (sy__unlikely(!object) && !(object = refilled(own)))
 		return sy__here_kmalloc(size, flags, heap);
@@ -163,7 +163,7 @@ static SY__OUT_OF_LINE void free_slow_here(struct sy__yard_cache *cache, void *o
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	sy__yard_free_slow(cache, slot, object);
-	sy__here_leave(cache->cache.heap);
+	sy__here_leave(cache->base.cache.heap);
 }
 
 static SY__OUT_OF_LINE void give_empties_here(struct sy__yard_cache *cache)
@@ -173,7 +173,7 @@ static SY__OUT_OF_LINE void give_empties_here(struct sy__yard_cache *cache)
 	if (sy__unlikely(!sy__call_enter(&slot)))
 		return;
 	sy__yard_give_empties(cache, slot, sy__yard_most_empty(cache, sy__yard_slot(cache, slot)));
-	sy__here_leave(cache->cache.heap);
+	sy__here_leave(cache->base.cache.heap);
 }
 
 /* A slot may have come by one empty slab more, in a call that ends. */
@@ -188,8 +188,8 @@ static inline void end_with_empties(struct sy__yard_cache *cache, const struct s
 /* An owned slab that has no object in use any more, in a call that ends. */
 SY__OUT_OF_LINE void sy__yard_emptied_here(struct sy_page *page, ptrdiff_t here)
 {
-	struct sy__yard_cache *cache = sy__yard_slab(page)->cache;
-	struct sy__yard_slot *own = sy__yard_slot_here(cache->slots, here);
+	struct sy__yard_cache *cache = sy__yard_cache_of(page);
+	struct sy__yard_slot *own = sy__yard_slot_here(cache->base.slots, here);
 
 	sy__yard_emptied(cache, own, page);
 	end_with_empties(cache, own);
@@ -207,7 +207,7 @@ static SY__OUT_OF_LINE void take_back_here(struct sy__yard_cache *cache, struct 
 /* Of a slab that isn't the slot's, in a call that ends. */
 static inline void put_remote(struct sy__yard_cache *cache, struct sy_page *page, void *object, size_t offset, ptrdiff_t here)
 {
-	struct sy__yard_slot *own = sy__yard_slot_here(cache->slots, here);
+	struct sy__yard_slot *own = sy__yard_slot_here(cache->base.slots, here);
 
 	if (sy__yard_owner(sy__yard_slab(page)) == (sy__yard_mark_here(here, offset) | SY__YARD_FULL))
 		take_back_here(cache, own, page, object);
@@ -220,7 +220,7 @@ static inline void put_remote(struct sy__yard_cache *cache, struct sy_page *page
 /* Of another object than the one that was handed out last, in a call that ends. */
 static inline void free_other(struct sy__yard_cache *cache, void *object, size_t offset)
 {
-	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->cache.heap)->page_map, object);
+	struct sy_page *page = sy__page_map_of(&sy__yard_heap(cache->base.cache.heap)->page_map, object);
 	ptrdiff_t here = sy__call_here();
 
 	if (sy__likely(sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark_here(here, offset)))
@@ -236,7 +236,7 @@ static SY__OUT_OF_LINE void free_other_here(struct sy__yard_cache *cache, void *
 
 static SY__OUT_OF_LINE void free_other_behind_here(struct sy__yard_cache *cache, void *object)
 {
-	free_other(cache, object, cache->offset);
+	free_other(cache, object, cache->base.offset);
 }
 
 static void free_here(struct sy_cache *cache, void *object)
@@ -249,7 +249,7 @@ static void free_here(struct sy_cache *cache, void *object)
 
 static void free_behind_here(struct sy_cache *cache, void *object)
 {
-	size_t offset = sy__yard_cache(cache)->offset;
+	size_t offset = sy__node_cache(cache)->offset;
 
 	if (sy__unlikely(!sy__call_begin_with(sy__yard_noted(object, offset))))
 		free_other_behind_here(sy__yard_cache(cache), object);
@@ -268,8 +268,8 @@ static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap,
 /* What is in no slab of the slot's with links at the start of objects. */
 SY__OUT_OF_LINE void sy__yard_kfree_remote(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
-	if (sy__likely(sy__page_is_slab(page) && !sy__yard_slab(page)->cache->offset))
-		put_remote(sy__yard_slab(page)->cache, page, object, 0, here);
+	if (sy__likely(sy__page_is_slab(page) && !sy__yard_cache_of(page)->base.offset))
+		put_remote(sy__yard_cache_of(page), page, object, 0, here);
 	else if (sy__page_is_large(page))
 		kfree_large_here(object, heap, page, here);
 	else
@@ -303,9 +303,9 @@ const struct sy_here sy__yard_here = {
 /* For a cache of a heap of threads whose layout is known. */
 void sy__yard_choose_here(struct sy__yard_cache *cache)
 {
-	if (cache->offset) {
-		cache->cache.alloc_here = alloc_behind_here;
-		cache->cache.free_here = free_behind_here;
+	if (cache->base.offset) {
+		cache->base.cache.alloc_here = alloc_behind_here;
+		cache->base.cache.free_here = free_behind_here;
 	}
 }
 
@@ -320,7 +320,7 @@ static void fill_sizes(struct sy__yard_sizes *sizes, const struct sy__yard_heap 
 	const struct sy__kmalloc *kmalloc = &yard->kmalloc;
 
 	for (unsigned class = 0; class < SY__KMALLOC_MOST_CLASSES && kmalloc->classes[class]; class++)
-		sizes->classes[class] = sy__yard_cache(kmalloc->classes[class])->slots;
+		sizes->classes[class] = (void *)sy__node_cache(kmalloc->classes[class])->slots;
 	if (has_gap(yard))
 		sizes->classes[kmalloc->medium_class[SY__KMALLOC_STEPS - 1]] = yard->nowhere;
 	for (unsigned i = 0; i < SY__KMALLOC_SMALL / 8; i++)

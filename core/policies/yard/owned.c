@@ -28,13 +28,13 @@
 
 void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	struct sy__yard_local *local = &sy__yard_slab(page)->local;
+	struct sy__node_local *local = &sy__yard_slab(page)->base.local;
 	uint32_t number = sy__yard_number(cache, page);
 
 	local->next = 0;
 	local->prev = own->last;
 	if (own->first)
-		sy__yard_slab(sy__yard_numbered(cache, own->last))->local.next = number;
+		sy__node_slab(sy__yard_numbered(cache, own->last))->local.next = number;
 	else
 		own->first = number;
 	own->last = number;
@@ -43,14 +43,14 @@ void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 /* From anywhere. */
 static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
-	const struct sy__yard_local *local = &sy__yard_slab(page)->local;
+	const struct sy__node_local *local = &sy__yard_slab(page)->base.local;
 
 	if (sy__yard_number(cache, page) == own->first)
 		own->first = local->next;
 	else
-		sy__yard_slab(sy__yard_numbered(cache, local->prev))->local.next = local->next;
+		sy__node_slab(sy__yard_numbered(cache, local->prev))->local.next = local->next;
 	if (local->next)
-		sy__yard_slab(sy__yard_numbered(cache, local->next))->local.prev = local->prev;
+		sy__node_slab(sy__yard_numbered(cache, local->next))->local.prev = local->prev;
 	else
 		own->last = local->prev;
 }
@@ -61,11 +61,11 @@ void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *
 	if (page == own->slab)
 		return;
 	take_out(cache, own, page);
-	sy__yard_slab(page)->local.next = own->empty;
+	sy__yard_slab(page)->base.local.next = own->empty;
 	own->empty = sy__yard_number(cache, page);
 	own->empty_slabs++;
-	if (cache->cache.heap->run_cache)
-		sy__spares_kept(cache->cache.heap, sy__yard_here_of(cache, own));
+	if (cache->base.cache.heap->run_cache)
+		sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
 }
 
 /* Off the slot's lists, but still its own; NULL: it has none. */
@@ -74,7 +74,7 @@ struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *cache, struct s
 	struct sy_page *page = sy__yard_numbered(cache, own->empty);
 
 	if (page) {
-		own->empty = sy__yard_slab(page)->local.next;
+		own->empty = sy__yard_slab(page)->base.local.next;
 		own->empty_slabs--;
 	}
 	return page;
@@ -86,7 +86,7 @@ struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *cache, struct s
 	struct sy_page *page = sy__yard_numbered(cache, own->first);
 
 	if (page)
-		own->first = sy__yard_slab(page)->local.next;
+		own->first = sy__yard_slab(page)->base.local.next;
 	return page;
 }
 
@@ -108,13 +108,13 @@ static inline void link_side_by_side(char *first, size_t size, uint32_t objects,
 /* Puts the next so many objects in front of the freelist, in order of address. */
 static char *carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
 {
-	uint32_t before = sy__yard_objects(own->slab) - own->uncarved;
-	char *first = (char *)sy__page_address(cache->cache.heap, own->slab) + (size_t)before * cache->cache.size;
+	uint32_t before = sy__node_objects(own->slab) - own->uncarved;
+	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + (size_t)before * cache->base.cache.size;
 
-	if (cache->offset)
-		link_side_by_side(first, cache->cache.size, objects, cache->offset, own->freelist);
+	if (cache->base.offset)
+		link_side_by_side(first, cache->base.cache.size, objects, cache->base.offset, own->freelist);
 	else
-		link_side_by_side(first, cache->cache.size, objects, 0, own->freelist);
+		link_side_by_side(first, cache->base.cache.size, objects, 0, own->freelist);
 	own->freelist = first;
 	own->uncarved = (uint16_t)(own->uncarved - objects);
 	return first;
@@ -124,9 +124,9 @@ static char *carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own
  * CARVED_AHEAD. */
 static void carve_some(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
-	uint32_t before = sy__yard_objects(own->slab) - own->uncarved, ahead = 1 + lesser(before, CARVED_AHEAD - 1);
-	uint32_t room = (uint32_t)(SY_PAGE_SIZE - ((size_t)before * cache->cache.size & (SY_PAGE_SIZE - 1)));
-	uint32_t objects = room / cache->cache.size;
+	uint32_t before = sy__node_objects(own->slab) - own->uncarved, ahead = 1 + lesser(before, CARVED_AHEAD - 1);
+	uint32_t room = (uint32_t)(SY_PAGE_SIZE - ((size_t)before * cache->base.cache.size & (SY_PAGE_SIZE - 1)));
+	uint32_t objects = room / cache->base.cache.size;
 
 	carve(cache, own, lesser(objects > ahead ? objects : ahead, own->uncarved));
 }
@@ -143,12 +143,12 @@ void sy__yard_carve_all(const struct sy__yard_cache *cache, struct sy__yard_slot
 {
 	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
 
-	if (cache->cache.constructor)
+	if (cache->base.cache.constructor)
 		return;
-	slab->local.freelist = NULL;
+	slab->base.local.freelist = NULL;
 	slab->local_objects = 0;
 	own->freelist = NULL;
-	own->uncarved = (uint16_t)sy__yard_objects(own->slab);
+	own->uncarved = (uint16_t)sy__node_objects(own->slab);
 }
 
 /* ---- Refilling ------------------------------------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slo
 	uint32_t mark = sy__yard_mark(cache, own);
 
 	sy__yard_set_owner(slab, mark | SY__YARD_FULL);
-	if (sy__likely(sy__swap64(&slab->word, old, *old & ~SY__YARD_OWNED))) {
+	if (sy__likely(sy__swap64(&slab->base.word, old, *old & ~SY__WORD_FROZEN))) {
 		own->slab = NULL;
 		return true;
 	}
@@ -181,13 +181,13 @@ static inline bool leave(const struct sy__yard_cache *cache, struct sy__yard_slo
 static SY__OUT_OF_LINE bool more_of_active(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old = sy__load64(&slab->base.word);
 
 	for (;;) {
-		if (sy__unlikely(!sy__yard_word_full(old))) {
-			if (!sy__swap64(&slab->word, &old, sy__yard_word_take(old)))
+		if (sy__unlikely(!sy__word_full(old))) {
+			if (!sy__swap64(&slab->base.word, &old, sy__word_take(old)))
 				continue;
-			own->freelist = sy__yard_word_first(old, sy__page_address(cache->cache.heap, own->slab));
+			own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, own->slab));
 			return true;
 		}
 		if (own->uncarved) {
@@ -204,10 +204,10 @@ static inline bool fill_from_active(const struct sy__yard_cache *cache, struct s
 {
 	struct sy__yard_slab *slab = sy__yard_slab(own->slab);
 
-	own->freelist = slab->local.freelist;
+	own->freelist = slab->base.local.freelist;
 	if (sy__unlikely(!own->freelist))
 		return more_of_active(cache, own);
-	slab->local.freelist = NULL;
+	slab->base.local.freelist = NULL;
 	slab->local_objects = 0;
 	return true;
 }
@@ -221,7 +221,7 @@ static bool activate_next(const struct sy__yard_cache *cache, struct sy__yard_sl
 	if (empty && !(page = sy__yard_next_empty(cache, own)))
 		return false;
 	sy__yard_activate(cache, own, page);
-	if (empty && sy__yard_slab(page)->local_objects == sy__yard_objects(page))
+	if (empty && sy__yard_slab(page)->local_objects == sy__node_objects(page))
 		sy__yard_carve_all(cache, own);
 	return true;
 }
@@ -234,7 +234,7 @@ void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 		if (sy__unlikely(node != SY_ANY_NODE && node != own->node))
 			sy__yard_deactivate(cache, slot, own);
 		else if (own->freelist || fill_from_active(cache, own))
-			return sy__yard_pop(own, cache->offset);
+			return sy__yard_pop(own, cache->base.offset);
 	}
 	return NULL;
 }
@@ -246,14 +246,14 @@ void *sy__yard_refill(struct sy__yard_cache *cache, unsigned slot, struct sy__ya
 bool sy__yard_take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page, void *first, void *last, uint32_t count)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t word = sy__load64(&slab->word);
+	uint64_t word = sy__load64(&slab->base.word);
 
-	if (sy__yard_owner(slab) != (sy__yard_mark(cache, own) | SY__YARD_FULL) || sy__yard_word_owned(word) || !sy__yard_word_full(word) ||
-	    !sy__swap64(&slab->word, &word, word | SY__YARD_OWNED))
+	if (sy__yard_owner(slab) != (sy__yard_mark(cache, own) | SY__YARD_FULL) || sy__word_frozen(word) || !sy__word_full(word) ||
+	    !sy__swap64(&slab->base.word, &word, word | SY__WORD_FROZEN))
 		return false;
 	sy__yard_set_owner(slab, sy__yard_mark(cache, own));
-	*sy__yard_next(cache, last) = NULL;
-	slab->local.freelist = first;
+	*sy__node_next(&cache->base, last) = NULL;
+	slab->base.local.freelist = first;
 	slab->local_objects = (uint16_t)count;
 	sy__yard_append(cache, own, page);
 	if (sy__unlikely(sy__yard_in_use_now(slab) == count))

@@ -31,10 +31,10 @@ struct row {
 static inline struct row cut_row(const struct sy__yard_cache *cache, void **list)
 {
 	void *at = *list;
-	struct row row = { sy__yard_head(cache, at), at, at, 1 };
-	uintptr_t start = (uintptr_t)sy__page_address(cache->cache.heap, row.page), bytes = SY_PAGE_SIZE << sy__page_order(row.page);
+	struct row row = { sy__node_head(&cache->base, at), at, at, 1 };
+	uintptr_t start = (uintptr_t)sy__page_address(cache->base.cache.heap, row.page), bytes = SY_PAGE_SIZE << sy__page_order(row.page);
 
-	while ((at = *sy__yard_next(cache, at)) && (uintptr_t)at - start < bytes) {
+	while ((at = *sy__node_next(&cache->base, at)) && (uintptr_t)at - start < bytes) {
 		row.last = at;
 		row.count++;
 	}
@@ -47,78 +47,49 @@ static void push_local_row(struct sy__yard_cache *cache, struct sy__yard_slot *o
 {
 	struct sy__yard_slab *slab = sy__yard_slab(row->page);
 
-	*sy__yard_next(cache, row->last) = slab->local.freelist;
-	slab->local.freelist = row->first;
+	*sy__node_next(&cache->base, row->last) = slab->base.local.freelist;
+	slab->base.local.freelist = row->first;
 	slab->local_objects = (uint16_t)(slab->local_objects + row->count);
 	if (slab->local_objects == sy__yard_in_use_now(slab))
 		sy__yard_emptied(cache, own, row->page);
-}
-
-/* Whether a slab without an object in use is one too many for its node; it is then in none of the node's figures. With the node's
- * lock held, as the next. */
-static bool surplus(struct sy__yard_cache *cache, struct sy__yard_node *node, struct sy_page *page, uint64_t word, bool listed)
-{
-	if (sy__yard_word_in_use(word) || sy__yard_node_keeps(cache, node))
-		return false;
-	if (listed) {
-		sy__list_remove(&sy__yard_slab(page)->link);
-		sy__yard_count_partial(node, -1);
-	}
-	sy__yard_count_out(cache, node, page);
-	return true;
-}
-
-/* Puts a slab where it belongs after a push; true: it is to be discarded. */
-static bool moved(struct sy__yard_cache *cache, struct sy__yard_node *node, struct sy_page *page, uint64_t old, uint64_t new)
-{
-	bool was_full = sy__yard_word_full(old);
-
-	if (sy__yard_word_owned(new))
-		return false;
-	if (was_full)
-		sy__yard_set_owner(sy__yard_slab(page), SY__YARD_NOBODY);
-	if (surplus(cache, node, page, new, !was_full))
-		return true;
-	if (was_full) {
-		sy__list_add_tail(&node->partial, &sy__yard_slab(page)->link);
-		sy__yard_count_partial(node, 1);
-	}
-	return false;
 }
 
 /* A push that may change the slab's place; pages that went back. */
 static uint64_t push_moving(struct sy__yard_cache *cache, unsigned slot, const struct row *row)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(row->page);
-	struct sy__yard_node *node = sy__yard_node(cache, row->page);
-	uint64_t old = sy__load64(&slab->word), new;
+	struct sy__node *node = sy__node_of(&cache->base, row->page);
+	uint64_t old = sy__load64(&slab->base.word), new;
 	bool discard;
 
 	sy__lock(&node->lock);
 	do {
-		*sy__yard_next(cache, row->last) = sy__yard_word_first(old, row->last);
-		new = sy__yard_word_push(old, row->first, row->count);
-	} while (!sy__swap64(&slab->word, &old, new));
-	discard = moved(cache, node, row->page, old, new);
+		*sy__node_next(&cache->base, row->last) = sy__word_first(old, row->last);
+		new = sy__word_push(old, row->first, row->count);
+	} while (!sy__swap64(&slab->base.word, &old, new));
+	discard = !sy__word_frozen(new) && sy__node_place(&cache->base, node, row->page, !sy__word_full(old), new, false);
+	if (!sy__word_frozen(new))
+		sy__yard_set_owner(slab, SY__YARD_NOBODY);
+	sy__yard_set_next_order(cache, node);
 	sy__unlock(&node->lock);
 	if (!discard)
 		return 0;
-	if (cache->cache.heap->threads)
+	if (cache->base.cache.heap->threads)
 		sy__tick_sooner(SY__TICK_PAGES); /* each slab that ends counts as a call, as many may end in one */
-	return sy__yard_discard(cache, slot, row->page);
+	return sy__node_discard(&cache->base, slot, row->page);
 }
 
 /* By an exchange alone; false: the slab may change its place. */
 static inline bool push(struct sy__yard_cache *cache, const struct row *row)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(row->page);
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old = sy__load64(&slab->base.word);
 
 	do {
-		if (!sy__yard_word_stays(old, row->count))
+		if (!sy__word_stays(old, row->count))
 			return false;
-		*sy__yard_next(cache, row->last) = sy__yard_word_first(old, row->last);
-	} while (!sy__swap64(&slab->word, &old, sy__yard_word_push(old, row->first, row->count)));
+		*sy__node_next(&cache->base, row->last) = sy__word_first(old, row->last);
+	} while (!sy__swap64(&slab->base.word, &old, sy__word_push(old, row->first, row->count)));
 	return true;
 }
 
@@ -164,23 +135,23 @@ static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_
 	if (own->remote_room <= 1) {
 		sy__yard_flush_remote(cache, slot);
 		own->remote_room = (uint16_t)(room(cache, own) + 1);
-		if (cache->cache.heap->run_cache)
-			sy__spares_kept(cache->cache.heap, sy__yard_here_of(cache, own));
+		if (cache->base.cache.heap->run_cache)
+			sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
 	}
-	sy__yard_push_remote(own, object, cache->offset);
+	sy__yard_push_remote(own, object, cache->base.offset);
 }
 
 /* Any free that the fast path does not serve. */
 void sy__yard_free_slow(struct sy__yard_cache *cache, unsigned slot, void *object)
 {
-	struct sy_heap *heap = cache->cache.heap;
+	struct sy_heap *heap = cache->base.cache.heap;
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	struct sy_page *page = sy__yard_head(cache, object);
+	struct sy_page *page = sy__node_head(&cache->base, object);
 
 	sy__count_slow(heap, &heap->counters.slow_frees);
 	sy__local_begin(slot);
 	if (sy__yard_owner(sy__yard_slab(page)) == sy__yard_mark(cache, own)) {
-		if (sy__yard_push_local(page, object, cache->offset))
+		if (sy__yard_push_local(page, object, cache->base.offset))
 			sy__yard_emptied(cache, own, page);
 	} else if (!sy__yard_take_back(cache, own, page, object, object, 1)) {
 		gather(cache, slot, own, object);

@@ -18,9 +18,6 @@
  * else has freed; and what nodes have of such. Each second all slots do that, those of idle threads too (sy__yard_settle), by
  * whichever thread makes the next slow call.
  */
-#include "../../backend/metadata.h"
-#include "../../deferred.h"
-#include "../../geometry.h"
 #include "../../here.h"
 #include "yard.h"
 
@@ -29,121 +26,51 @@
 
 /* ---- Birth ------------------------------------------------------------------------------------------------------------ */
 
-static struct sy_page *take_pages(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	unsigned order = __atomic_load_n(&cache->next_order, __ATOMIC_RELAXED);
-	struct sy_heap *heap = cache->cache.heap;
-	struct sy_page *page;
-
-	flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
-	if (order > cache->least_order) {
-		/* Nobody should give up memory for the comfort of a large slab. */
-		page = sy__pages_take(heap, slot, order, flags | SY_NO_RECLAIM, node, SY_USE_SLAB);
-		if (page)
-			return page;
-	}
-	return sy__pages_take(heap, slot, cache->least_order, flags, node, SY_USE_SLAB);
-}
-
 /* How large the next slab is to be, as the node's pages have become more or fewer: the larger slabs are, the more of them may
  * have to be there for a few objects. With the node's lock held; where there are several nodes the last change counts. Read at
  * any time, and relaxed: each of its values is an order that suits. */
-static void set_next_order(struct sy__yard_cache *cache, const struct sy__yard_node *node)
+void sy__yard_set_next_order(struct sy__yard_cache *cache, const struct sy__node *node)
 {
 	unsigned order = cache->first_order;
 
-	while (order < cache->order && node->pages >> (order + 1) >= SLABS_TO_GROW)
+	while (order < cache->base.order && node->pages >> (order + 1) >= SLABS_TO_GROW)
 		order++;
 	__atomic_store_n(&cache->next_order, (uint8_t)order, __ATOMIC_RELAXED);
 }
 
-static void construct_objects(const struct sy_cache *cache, char *memory, uint32_t objects)
-{
-	for (uint32_t i = 0; i < objects; i++)
-		sy__construct(cache->constructor, memory + (size_t)i * cache->size, cache->object_size);
-}
-
 static bool is_found(const struct sy__yard_cache *cache, struct sy_page *page)
 {
-	struct sy__yard_heap *yard = sy__yard_heap(cache->cache.heap);
+	struct sy__yard_heap *yard = sy__yard_heap(cache->base.cache.heap);
 
 	return !yard->heap.threads || sy__page_map_set(&yard->page_map, &yard->heap, page, (size_t)1 << sy__page_order(page));
 }
 
-/* A slab for whoever asked, who has all its objects: counted, and constructed. NULL: no memory. Called outside local sections, as
- * it may run every heap's shrink. */
+/* A slab for whoever asked, who has all its objects. NULL: no memory. Called outside local sections, as it may run every heap's
+ * shrink. */
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *cache, unsigned slot, unsigned flags, int node)
 {
-	struct sy_page *page = take_pages(cache, slot, flags, node);
+	unsigned order = __atomic_load_n(&cache->next_order, __ATOMIC_RELAXED);
+	struct sy_page *page = sy__node_take_pages(&cache->base, slot, order, flags, node);
 	struct sy__yard_slab *slab;
-	struct sy__yard_node *home;
-	uint32_t objects;
+	struct sy__node *home;
 
 	if (!page)
 		return NULL;
 	if (!is_found(cache, page)) {
-		sy__pages_give(cache->cache.heap, slot, page);
+		sy__pages_give(cache->base.cache.heap, slot, page);
 		return NULL;
 	}
-	objects = sy__order_objects(sy__page_order(page), cache->cache.size);
-	if (cache->cache.constructor)
-		construct_objects(&cache->cache, sy__page_address(cache->cache.heap, page), objects);
+	sy__node_make_slab(&cache->base, page);
 	slab = sy__yard_slab(page);
-	*slab = (struct sy__yard_slab){ .cache = cache, .word = sy__yard_word_taken(objects) };
-	home = sy__yard_node(cache, page);
+	sy__yard_set_owner(slab, SY__YARD_NOBODY);
+	slab->base.local.freelist = NULL;
+	slab->emptied_pages = 0;
+	home = sy__node_of(&cache->base, page);
 	sy__lock(&home->lock);
-	home->slabs++;
-	home->objects += objects;
-	home->pages += (uint64_t)1 << sy__page_order(page);
-	set_next_order(cache, home);
+	sy__node_count_in(home, page);
+	sy__yard_set_next_order(cache, home);
 	sy__unlock(&home->lock);
 	return page;
-}
-
-/* ---- Death ------------------------------------------------------------------------------------------------------------ */
-
-/* Takes a slab that is to be discarded out of the node's figures. With the node's lock held. */
-void sy__yard_count_out(struct sy__yard_cache *cache, struct sy__yard_node *node, struct sy_page *page)
-{
-	node->slabs--;
-	node->objects -= sy__yard_objects(page);
-	node->pages -= (uint64_t)1 << sy__page_order(page);
-	set_next_order(cache, node);
-}
-
-static uint64_t give_back(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
-{
-	const struct sy_cache *common = &cache->cache;
-	uint64_t pages = (uint64_t)1 << sy__page_order(page);
-
-	if (common->destructor) {
-		char *object = sy__page_address(common->heap, page);
-
-		for (uint32_t i = sy__order_objects(sy__page_order(page), common->size); i; i--, object += common->size)
-			common->destructor(object, common->object_size);
-	}
-	sy__pages_give(common->heap, slot, page);
-	return pages;
-}
-
-/* Ends an empty slab that nobody can find any more. */
-uint64_t sy__yard_discard(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page)
-{
-	struct sy__yard_slab *slab = sy__yard_slab(page);
-
-	if (!(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
-		return give_back(cache, slot, page);
-	slab->word = 0;
-	sy__defer(cache->cache.heap, &slab->deferred);
-	return 0;
-}
-
-void sy__yard_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
-{
-	struct sy__yard_slab *slab = sy__entry(entry, struct sy__yard_slab, deferred);
-
-	(void)heap;
-	give_back(slab->cache, 0, sy__yard_page(slab));
 }
 
 /* ---- From a slot to the node ------------------------------------------------------------------------------------------- */
@@ -159,8 +86,8 @@ static void *last_of(const struct sy__yard_cache *cache, struct chain chain)
 {
 	void *at = chain.first;
 
-	for (uint32_t left = chain.count; left > 1 && *sy__yard_next(cache, at); left--)
-		at = *sy__yard_next(cache, at);
+	for (uint32_t left = chain.count; left > 1 && *sy__node_next(&cache->base, at); left--)
+		at = *sy__node_next(&cache->base, at);
 	return at;
 }
 
@@ -168,7 +95,7 @@ static uint32_t length(const struct sy__yard_cache *cache, void *at, uint32_t mo
 {
 	uint32_t count = 0;
 
-	for (; at && count < most; at = *sy__yard_next(cache, at))
+	for (; at && count < most; at = *sy__node_next(&cache->base, at))
 		count++;
 	return count;
 }
@@ -177,7 +104,7 @@ static struct chain local_chain(struct sy_page *page)
 {
 	const struct sy__yard_slab *slab = sy__yard_slab(page);
 
-	return (struct chain){ slab->local.freelist, slab->local_objects };
+	return (struct chain){ slab->base.local.freelist, slab->local_objects };
 }
 
 /* All that a slot has of its active slab, of whose freelist the length is known. */
@@ -189,7 +116,7 @@ static struct chain active_chain(const struct sy__yard_cache *cache, struct sy__
 	if (!chain.count)
 		return local;
 	chain.first = own->freelist;
-	*sy__yard_next(cache, last_of(cache, chain)) = local.first;
+	*sy__node_next(&cache->base, last_of(cache, chain)) = local.first;
 	chain.count += local.count;
 	return chain;
 }
@@ -199,65 +126,56 @@ static struct chain active_chain(const struct sy__yard_cache *cache, struct sy__
 static uint64_t release(const struct sy__yard_cache *cache, struct sy_page *page, struct chain chain, bool *others_freed)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old = sy__load64(&slab->word), new;
+	uint64_t old = sy__load64(&slab->base.word), new;
 	void *last = NULL;
 
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
 	slab->emptied_pages = 0;
 	do {
-		new = old & ~SY__YARD_OWNED;
-		if (chain.count && !sy__yard_word_full(old)) {
+		new = old & ~SY__WORD_FROZEN;
+		if (chain.count && !sy__word_full(old)) {
 			last = last ? last : last_of(cache, chain);
-			*sy__yard_next(cache, last) = sy__yard_word_first(old, last);
+			*sy__node_next(&cache->base, last) = sy__word_first(old, last);
 		}
 		if (chain.count)
-			new = sy__yard_word_push(new, chain.first, chain.count);
-	} while (!sy__swap64(&slab->word, &old, new));
-	*others_freed = !sy__yard_word_full(old);
+			new = sy__word_push(new, chain.first, chain.count);
+	} while (!sy__swap64(&slab->base.word, &old, new));
+	*others_freed = !sy__word_full(old);
 	return new;
 }
 
 /* An owned slab, off the slot's lists, that has no object in use: it ends, without a look at its objects, unless it is to stay with
  * its node. The exchange acquires what others did to the objects that they freed; and no mark stays in a descriptor that may be a
  * large allocation's next. With the node's lock held. */
-static bool ends(struct sy__yard_cache *cache, struct sy__yard_node *node, struct sy_page *page)
+static bool ends(struct sy__yard_cache *cache, struct sy__node *node, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old = sy__load64(&slab->base.word);
 
-	if (sy__yard_node_keeps(cache, node))
+	if (sy__node_keeps(&cache->base, node))
 		return false;
-	sy__yard_count_out(cache, node, page);
+	sy__node_count_out(node, page);
 	sy__yard_set_owner(slab, SY__YARD_NOBODY);
-	while (!sy__swap64(&slab->word, &old, old & ~SY__YARD_OWNED))
+	while (!sy__swap64(&slab->base.word, &old, old & ~SY__WORD_FROZEN))
 		;
 	return true;
 }
 
-/* What a slot has of one of its slabs goes to the slab's word, and the slab to its node, unless it turns out to be full, or empty
- * and one too many: true, it is to be discarded. With the node's lock held. */
-static bool moves(struct sy__yard_cache *cache, struct sy__yard_node *node, struct sy_page *page, struct chain chain)
+/* What a slot has of one of its slabs goes to the slab's word, and the slab where that then says. Whether it is to be discarded. With
+ * the node's lock held. */
+static bool moves(struct sy__yard_cache *cache, struct sy__node *node, struct sy_page *page, struct chain chain)
 {
-	struct sy_list *link = &sy__yard_slab(page)->link;
 	bool others_freed;
 	uint64_t word = release(cache, page, chain, &others_freed);
 
-	if (!sy__yard_word_in_use(word) && !sy__yard_node_keeps(cache, node)) {
-		sy__yard_count_out(cache, node, page);
-		return true;
-	}
-	if (!sy__yard_word_full(word)) {
-		sy__list_insert(link, others_freed ? node->partial.prev : &node->partial, others_freed ? &node->partial : node->partial.next);
-		sy__yard_count_partial(node, 1);
-	}
-	return false;
+	return sy__node_place(&cache->base, node, page, false, word, !others_freed);
 }
 
 /* An owned slab off the slot's lists, or its active one, of whose freelist the length is told. Pages that went back. */
 static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_page *page, uint32_t on_freelist)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	struct sy__yard_node *node = sy__yard_node(cache, page);
+	struct sy__node *node = sy__node_of(&cache->base, page);
 	bool active = page == own->slab, discard;
 	uint32_t free = on_freelist + (active ? own->uncarved : 0) + sy__yard_slab(page)->local_objects;
 
@@ -265,14 +183,15 @@ static uint64_t give_up(struct sy__yard_cache *cache, unsigned slot, struct sy_p
 	discard = free == sy__yard_in_use_now(sy__yard_slab(page)) && ends(cache, node, page);
 	if (!discard)
 		discard = moves(cache, node, page, active ? active_chain(cache, own, on_freelist) : local_chain(page));
+	sy__yard_set_next_order(cache, node);
 	sy__unlock(&node->lock);
-	return discard ? sy__yard_discard(cache, slot, page) : 0;
+	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
 }
 
 /* Takes the active slab away from a slot; pages that went back. In the slot's local section. */
 uint64_t sy__yard_deactivate(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own)
 {
-	uint64_t pages = give_up(cache, slot, own->slab, length(cache, own->freelist, sy__yard_objects(own->slab)));
+	uint64_t pages = give_up(cache, slot, own->slab, length(cache, own->freelist, sy__node_objects(own->slab)));
 
 	own->slab = NULL;
 	own->freelist = NULL;
@@ -324,45 +243,16 @@ void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- What nodes keep --------------------------------------------------------------------------------------------------- */
 
-/* Gives back the slabs without an object in use that are on the node's list. */
-static uint64_t give_unused(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_node *node)
-{
-	struct sy_list empties, *next;
-	uint64_t pages = 0;
-
-	sy__list_init(&empties);
-	sy__lock(&node->lock);
-	for (struct sy_list *at = node->partial.next; at != &node->partial; at = next) {
-		struct sy_page *page = sy__yard_linked(at);
-
-		next = at->next;
-		if (sy__yard_word_in_use(sy__yard_look(page)))
-			continue;
-		sy__list_remove(at);
-		sy__list_add_head(&empties, at);
-		sy__yard_count_partial(node, -1);
-		sy__yard_count_out(cache, node, page);
-	}
-	sy__unlock(&node->lock);
-	while (!sy__list_empty(&empties)) {
-		struct sy_list *link = empties.next;
-
-		sy__list_remove(link);
-		pages += sy__yard_discard(cache, slot, sy__yard_linked(link));
-	}
-	return pages;
-}
-
 /* Only where the list is so short that some may be kept on it. Relaxed: a hint, and who gives something looks again. */
 static uint64_t give_kept(struct sy__yard_cache *cache, unsigned slot)
 {
 	uint64_t pages = 0;
 
-	for (unsigned i = 0; i < cache->cache.heap->nodes; i++) {
-		size_t slabs = __atomic_load_n(&cache->nodes[i].partial_slabs, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < cache->base.cache.heap->nodes; i++) {
+		size_t slabs = __atomic_load_n(&cache->base.nodes[i].partial_slabs, __ATOMIC_RELAXED);
 
-		if (slabs && slabs <= cache->min_partial)
-			pages += give_unused(cache, slot, &cache->nodes[i]);
+		if (slabs && slabs <= cache->base.min_partial)
+			pages += sy__node_give_unused(&cache->base, slot, &cache->base.nodes[i]);
 	}
 	return pages;
 }
@@ -433,26 +323,15 @@ uint64_t sy__yard_shrink(struct sy_cache *cache)
 		if (sy__slot_reachable(cache, slot))
 			pages += drain_slot(yard, slot);
 	for (unsigned node = 0; node < cache->heap->nodes; node++)
-		pages += give_unused(yard, 0, &yard->nodes[node]);
+		pages += sy__node_give_unused(&yard->base, 0, &yard->base.nodes[node]);
 	return pages;
 }
 
 /* ---- The end of a cache ------------------------------------------------------------------------------------------------ */
 
-static bool belongs_to(const struct sy_deferred *entry, const void *cache)
-{
-	return sy__entry(entry, struct sy__yard_slab, deferred)->cache == cache;
-}
-
-/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever destroys an
- * RCU-typesafe cache has waited for its readers. */
+/* Slabs with objects in use are left to sy_heap_destroy. */
 void sy__yard_cache_fini(struct sy_cache *cache)
 {
-	struct sy__yard_cache *yard = sy__yard_cache(cache);
-
 	sy__yard_shrink(cache);
-	sy__deferred_finish(cache->heap, belongs_to, cache);
-	sy__metadata_give(cache->heap, yard->nodes, yard->state_bytes);
-	if (yard->stride == SY_SLOT_STRIDE)
-		sy__slot_areas_give(cache->heap, yard->slots, sizeof(*yard->slots));
+	sy__node_cache_fini(sy__node_cache(cache));
 }

@@ -23,55 +23,58 @@
 #include "../../geometry.h"
 #include "yard.h"
 
-#define MOST_PAGES 16u /* bits of emptied_pages */
+#define MOST_PAGES 32u /* bits of emptied_pages */
 
 /* Bits of the pages that an object lies in. */
 static uint32_t pages_of(const struct sy__yard_cache *cache, size_t offset)
 {
-	uint32_t from = (uint32_t)(offset >> SY_PAGE_SHIFT), to = (uint32_t)((offset + cache->cache.size - 1) >> SY_PAGE_SHIFT);
+	uint32_t from = (uint32_t)(offset >> SY_PAGE_SHIFT), to = (uint32_t)((offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT);
 
-	return (2u << to) - (1u << from);
+	return (uint32_t)((UINT64_C(2) << to) - (UINT64_C(1) << from));
 }
 
 static size_t offset_of(const struct sy__yard_cache *cache, const struct sy_page *page, const void *object)
 {
-	return (size_t)((const char *)object - (const char *)sy__page_address(cache->cache.heap, page));
+	return (size_t)((const char *)object - (const char *)sy__page_address(cache->base.cache.heap, page));
+}
+
+static bool lies_in(const struct sy__yard_cache *cache, uint32_t pages, uint32_t object)
+{
+	return pages && pages & pages_of(cache, (size_t)object * cache->base.cache.size);
 }
 
 bool sy__yard_is_emptied(const struct sy__yard_cache *cache, const struct sy_page *page, uint32_t object)
 {
-	uint32_t emptied = SY_SLAB_STATE(const struct sy__yard_slab, page)->emptied_pages;
-
-	return emptied && emptied & pages_of(cache, (size_t)object * cache->cache.size);
+	return !sy__word_frozen(sy__node_word(page)) && lies_in(cache, SY_SLAB_STATE(const struct sy__yard_slab, page)->emptied_pages, object);
 }
 
 uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *cache, const struct sy_page *page)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < sy__yard_objects(page); i++)
+	for (uint32_t i = 0; i < sy__node_objects(page); i++)
 		count += sy__yard_is_emptied(cache, page, i);
 	return count;
 }
 
 /* ---- Trimming --------------------------------------------------------------------------------------------------------- */
 
-/* Bits of the pages in which an object is in use: none that is on the list, or was given back. */
-static uint32_t used_pages(const struct sy__yard_cache *cache, const struct sy_page *page, void *list)
+/* Bits of the pages in which an object is in use: none that is on the list, or lies in the pages that went before. */
+static uint32_t used_pages(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
 	uint16_t live[MOST_PAGES + 1] = { 0 }; /* objects that begin in a page, or reach into it from the one before */
 	uint32_t used = 0;
 
-	for (uint32_t i = 0; i < sy__yard_objects(page); i++) {
-		size_t offset = (size_t)i * cache->cache.size;
+	for (uint32_t i = 0; i < sy__node_objects(page); i++) {
+		size_t offset = (size_t)i * cache->base.cache.size;
 
-		for (size_t at = offset >> SY_PAGE_SHIFT; at <= (offset + cache->cache.size - 1) >> SY_PAGE_SHIFT; at++)
-			live[at] = (uint16_t)(live[at] + !sy__yard_is_emptied(cache, page, i));
+		for (size_t at = offset >> SY_PAGE_SHIFT; at <= (offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT; at++)
+			live[at] = (uint16_t)(live[at] + !lies_in(cache, before, i));
 	}
-	for (void *at = list; at; at = *sy__yard_next(cache, at)) {
+	for (void *at = list; at; at = *sy__node_next(&cache->base, at)) {
 		size_t offset = offset_of(cache, page, at);
 
-		for (size_t in = offset >> SY_PAGE_SHIFT; in <= (offset + cache->cache.size - 1) >> SY_PAGE_SHIFT; in++)
+		for (size_t in = offset >> SY_PAGE_SHIFT; in <= (offset + cache->base.cache.size - 1) >> SY_PAGE_SHIFT; in++)
 			live[in]--;
 	}
 	for (uint32_t i = 0; i < MOST_PAGES; i++)
@@ -86,10 +89,10 @@ static void *keep_outside(const struct sy__yard_cache *cache, const struct sy_pa
 
 	*last = NULL;
 	for (void *at = list; at; at = next) {
-		next = *sy__yard_next(cache, at);
+		next = *sy__node_next(&cache->base, at);
 		if (go & pages_of(cache, offset_of(cache, page, at)))
 			continue;
-		*sy__yard_next(cache, at) = first;
+		*sy__node_next(&cache->base, at) = first;
 		first = at;
 		*last = *last ? *last : at;
 	}
@@ -97,13 +100,13 @@ static void *keep_outside(const struct sy__yard_cache *cache, const struct sy_pa
 }
 
 /* Of the pages that may go all, but for as many as leave something on the list. */
-static uint32_t pages_to_go(const struct sy__yard_cache *cache, const struct sy_page *page, void *list)
+static uint32_t pages_to_go(const struct sy__yard_cache *cache, const struct sy_page *page, void *list, uint32_t before)
 {
-	uint32_t all = (2u << ((1u << sy__page_order(page)) - 1)) - 1;
-	uint32_t go = all & ~used_pages(cache, page, list) & ~(uint32_t)sy__yard_slab((struct sy_page *)page)->emptied_pages, outside = 0;
+	uint32_t all = (uint32_t)((UINT64_C(1) << (1u << sy__page_order(page))) - 1);
+	uint32_t go = all & ~used_pages(cache, page, list, before) & ~before, outside = 0;
 
 	for (; go; go &= go - 1) {
-		for (void *at = list; at && !outside; at = *sy__yard_next(cache, at))
+		for (void *at = list; at && !outside; at = *sy__node_next(&cache->base, at))
 			outside = !(go & pages_of(cache, offset_of(cache, page, at)));
 		if (outside)
 			break;
@@ -114,30 +117,30 @@ static uint32_t pages_to_go(const struct sy__yard_cache *cache, const struct sy_
 /* Puts linked objects in front of what the slab's word has, which then counts so many fewer in use, and is not owned. */
 static void put_back(const struct sy__yard_cache *cache, struct sy__yard_slab *slab, void *first, void *last, uint32_t count)
 {
-	uint64_t old = sy__load64(&slab->word);
+	uint64_t old = sy__load64(&slab->base.word);
 
 	do
-		*sy__yard_next(cache, last) = sy__yard_word_first(old, last);
-	while (!sy__swap64(&slab->word, &old, sy__yard_word_push(old & ~SY__YARD_OWNED, first, count)));
+		*sy__node_next(&cache->base, last) = sy__word_first(old, last);
+	while (!sy__swap64(&slab->base.word, &old, sy__word_push(old & ~SY__WORD_FROZEN, first, count)));
 }
 
 /* A slab of its node's list, with that lock held. */
 static uint64_t trim_slab(struct sy__yard_cache *cache, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	uint64_t old = sy__load64(&slab->word), emptied = 0;
+	uint64_t old = sy__load64(&slab->base.word), emptied = 0;
+	uint32_t before = slab->emptied_pages, go;
 	void *list, *first, *last;
-	uint32_t go;
 
-	while (!sy__swap64(&slab->word, &old, sy__yard_word_take(old) | SY__YARD_OWNED))
+	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	list = sy__yard_word_first(old, sy__page_address(cache->cache.heap, page));
-	go = pages_to_go(cache, page, list);
+	list = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
+	go = pages_to_go(cache, page, list, before);
 	first = keep_outside(cache, page, list, go, &last);
-	slab->emptied_pages = (uint16_t)(slab->emptied_pages | go);
-	put_back(cache, slab, first, last, sy__yard_word_objects(old) - sy__yard_word_in_use(old));
-	for (uint32_t i = 0; go >> i; i++)
-		emptied += go >> i & 1 && sy__page_empty(cache->cache.heap, page + i);
+	slab->emptied_pages = before | go;
+	put_back(cache, slab, first, last, sy__word_objects(old) - sy__word_in_use(old));
+	for (uint32_t i = 0; i < MOST_PAGES; i++)
+		emptied += go >> i & 1 && sy__page_empty(cache->base.cache.heap, page + i);
 	return emptied;
 }
 
@@ -149,12 +152,12 @@ uint64_t sy__yard_trim(struct sy_cache *cache)
 	if (!cache->heap->threads || cache->constructor || cache->flags & SY_CACHE_TYPESAFE_BY_RCU)
 		return 0;
 	for (unsigned i = 0; i < cache->heap->nodes; i++) {
-		struct sy__yard_node *node = &yard->nodes[i];
+		struct sy__node *node = &yard->base.nodes[i];
 
 		sy__lock(&node->lock);
 		for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next)
-			if (1u << sy__page_order(sy__yard_linked(at)) <= MOST_PAGES)
-				pages += trim_slab(yard, sy__yard_linked(at));
+			if (1u << sy__page_order(sy__node_linked(at)) <= MOST_PAGES)
+				pages += trim_slab(yard, sy__node_linked(at));
 		sy__unlock(&node->lock);
 	}
 	return pages;
@@ -164,21 +167,21 @@ uint64_t sy__yard_trim(struct sy_cache *cache)
 SY__COLD void sy__yard_refill_emptied(struct sy__yard_cache *cache, struct sy_page *page)
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
-	char *start = sy__page_address(cache->cache.heap, page);
+	char *start = sy__page_address(cache->base.cache.heap, page);
 	void *first = NULL, *last = NULL;
 
-	for (uint32_t i = sy__yard_objects(page); i-- > 0;) {
-		char *object = start + (size_t)i * cache->cache.size;
+	for (uint32_t i = sy__node_objects(page); i-- > 0;) {
+		char *object = start + (size_t)i * cache->base.cache.size;
 
 		if (!sy__yard_is_emptied(cache, page, i))
 			continue;
-		*sy__yard_next(cache, object) = first;
+		*sy__node_next(&cache->base, object) = first;
 		first = object;
 		last = last ? last : object;
 	}
-	for (uint32_t i = 0; slab->emptied_pages >> i; i++)
+	for (uint32_t i = 0; i < MOST_PAGES; i++)
 		if (slab->emptied_pages >> i & 1)
-			sy__page_refill(cache->cache.heap, page + i);
+			sy__page_refill(cache->base.cache.heap, page + i);
 	slab->emptied_pages = 0;
 	if (first)
 		put_back(cache, slab, first, last, 0);

@@ -17,14 +17,14 @@ struct view {
 /* Whether the slab is owned by a slot, and by which. */
 static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, unsigned *slot)
 {
-	*slot = (unsigned)((sy__yard_owner(sy__yard_slab(page)) & ~7u) / cache->stride);
-	return sy__yard_word_owned(sy__yard_look(page));
+	*slot = (unsigned)((sy__yard_owner(sy__yard_slab(page)) & ~7u) / cache->base.stride);
+	return sy__word_frozen(sy__node_word(page));
 }
 
 static void mark_chain(struct sy__walk *walk, const struct view *view, void *first, enum sy_part_state state, const char *list,
                        unsigned owner)
 {
-	sy__walk_chain(walk, first, view->cache->offset, sy__yard_objects(view->page), state, list, owner);
+	sy__walk_chain(walk, first, view->cache->base.offset, sy__node_objects(view->page), state, list, owner);
 }
 
 /* Those of any slab: the walk sees only to its own. */
@@ -32,7 +32,7 @@ static void mark_remote(struct sy__walk *walk, const struct sy__yard_cache *cach
 {
 	void *at = sy__yard_slot(cache, slot)->remote;
 
-	for (uint64_t place = 0; place <= cache->remote_limit && sy__yard_slab_of(cache, at); at = *sy__yard_next(cache, at))
+	for (uint64_t place = 0; place <= cache->remote_limit && sy__node_slab_of(&cache->base, at); at = *sy__node_next(&cache->base, at))
 		sy__walk_mark(walk, at, SY_PART_SLOT, "remote", slot, place++);
 }
 
@@ -40,40 +40,40 @@ static void mark_remote(struct sy__walk *walk, const struct sy__yard_cache *cach
 static void mark_ready(struct sy__walk *walk, const struct view *view, const struct sy__yard_slot *own, unsigned slot)
 {
 	const struct sy__yard_cache *cache = view->cache;
-	const char *end = (char *)sy__page_address(cache->cache.heap, view->page) + (size_t)sy__yard_objects(view->page) * cache->cache.size;
+	const char *end = (char *)sy__page_address(cache->base.cache.heap, view->page) + (size_t)sy__node_objects(view->page) * cache->base.cache.size;
 
 	mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 	for (uint32_t i = own->uncarved; i; i--)
-		sy__walk_mark(walk, end - (size_t)i * cache->cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
+		sy__walk_mark(walk, end - (size_t)i * cache->base.cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 }
 
 /* Free objects in pages without memory. */
 static void mark_emptied(struct sy__walk *walk, const struct view *view)
 {
-	const char *start = sy__page_address(view->cache->cache.heap, view->page);
+	const char *start = sy__page_address(view->cache->base.cache.heap, view->page);
 	uint64_t place = 0;
 
-	for (uint32_t i = 0; i < sy__yard_objects(view->page); i++)
+	for (uint32_t i = 0; i < sy__node_objects(view->page); i++)
 		if (sy__yard_is_emptied(view->cache, view->page, i))
-			sy__walk_mark(walk, start + (size_t)i * view->cache->cache.size, SY_PART_FREE, "given back", 0, place++);
+			sy__walk_mark(walk, start + (size_t)i * view->cache->base.cache.size, SY_PART_FREE, "given back", 0, place++);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
 {
 	const struct view *view = context;
 	const struct sy__yard_cache *cache = view->cache;
-	void *pushed = sy__yard_word_first(sy__yard_look(view->page), sy__page_address(cache->cache.heap, view->page));
+	void *pushed = sy__word_first(sy__node_word(view->page), sy__page_address(cache->base.cache.heap, view->page));
 	unsigned slot;
 
 	mark_chain(walk, view, pushed, SY_PART_FREE, "freelist of the slab", 0);
 	mark_emptied(walk, view);
-	if (owner_of(cache, view->page, &slot) && sy__slot_reachable(&cache->cache, slot)) {
+	if (owner_of(cache, view->page, &slot) && sy__slot_reachable(&cache->base.cache, slot)) {
 		if (sy__yard_slot(cache, slot)->slab == view->page)
 			mark_ready(walk, view, sy__yard_slot(cache, slot), slot);
-		mark_chain(walk, view, sy__yard_slab(view->page)->local.freelist, SY_PART_SLOT, "local", slot);
+		mark_chain(walk, view, sy__yard_slab(view->page)->base.local.freelist, SY_PART_SLOT, "local", slot);
 	}
-	for (slot = 0; slot < cache->cache.heap->slots; slot++)
-		if (sy__slot_reachable(&cache->cache, slot))
+	for (slot = 0; slot < cache->base.cache.heap->slots; slot++)
+		if (sy__slot_reachable(&cache->base.cache, slot))
 			mark_remote(walk, cache, slot);
 }
 
@@ -100,27 +100,27 @@ static void locate(const struct sy__yard_cache *cache, struct sy_page *page, str
 		slab->owner_kind = SY_OWNER_SLOT;
 		slab->owner = slot;
 		slab->list = "owned";
-		if (sy__slot_reachable(&cache->cache, slot))
+		if (sy__slot_reachable(&cache->base.cache, slot))
 			slab->list = locate_in_slot(cache, sy__yard_slot(cache, slot), page, &slab->place);
-	} else if (!sy__yard_word_full(sy__yard_look(page))) {
+	} else if (!sy__word_full(sy__node_word(page))) {
 		slab->list = "partial";
 		slab->owner_kind = SY_OWNER_NODE;
 		slab->owner = sy__page_node(page);
-		slab->place = sy__walk_place(&sy__yard_node(cache, page)->partial, &sy__yard_slab(page)->link);
+		slab->place = sy__walk_place(&sy__node_of(&cache->base, page)->partial, &sy__yard_slab(page)->base.link);
 	}
 }
 
 void sy__yard_walk(struct sy__walk *walk, struct sy_page *page)
 {
-	const struct sy__yard_slab *slab = sy__yard_slab(page);
-	const struct view view = { slab->cache, page };
-	const uint32_t objects = sy__yard_objects(page);
-	const struct sy__walk_grid grid = { 0, slab->cache->cache.size, objects, mark, &view, SY_PART_USED };
+	struct sy__yard_cache *cache = sy__yard_cache_of(page);
+	const struct view view = { cache, page };
+	const uint32_t objects = sy__node_objects(page);
+	const struct sy__walk_grid grid = { 0, cache->base.cache.size, objects, mark, &view, SY_PART_USED };
 
-	walk->slab.cache = &slab->cache->cache;
+	walk->slab.cache = &cache->base.cache;
 	walk->slab.list = "in grace period";
 	if (objects)
-		locate(slab->cache, page, &walk->slab);
+		locate(cache, page, &walk->slab);
 	if (!sy__walk_slab(walk))
 		return;
 	if (objects)

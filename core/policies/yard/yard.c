@@ -19,7 +19,7 @@
  *
  *   ready       next to be handed out                   the slot's freelist; only objects of the active slab
  *   local       freed by the slab's owner               the slab's local list
- *   pushed      freed by others, and home               the list in the slab's word (word.h)
+ *   pushed      freed by others, and home               the list in the slab's word (../node.h)
  *   remote      freed by others, not home yet           the remote list of the slot that freed it: to its slab it is in use
  *   uncarved    never used, at the slab's end           none
  *   given back  in a page without memory                none (trim.c)
@@ -60,7 +60,7 @@ static inline bool pop(const struct sy__yard_cache *cache, struct sy__yard_slot 
 {
 	if (sy__unlikely(!own->freelist))
 		return false;
-	*object = sy__yard_pop(own, cache->offset);
+	*object = sy__yard_pop(own, cache->base.offset);
 	return true;
 }
 
@@ -73,10 +73,10 @@ static inline bool push_elsewhere(const struct sy__yard_cache *cache, struct sy_
 	if (owner == mark) {
 		if (sy__unlikely(slab->local_objects + 1u == sy__yard_in_use_now(slab)))
 			return false;
-		sy__yard_push_local(page, object, cache->offset);
+		sy__yard_push_local(page, object, cache->base.offset);
 		return true;
 	}
-	return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->offset);
+	return owner != (mark | SY__YARD_FULL) && sy__yard_push_remote(own, object, cache->base.offset);
 }
 
 static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
@@ -85,7 +85,7 @@ static inline bool push(const struct sy__yard_cache *cache, struct sy__yard_slot
 
 	if (sy__unlikely(own->slab != head))
 		return push_elsewhere(cache, own, head, object);
-	*sy__yard_next(cache, object) = own->freelist;
+	*sy__node_next(&cache->base, object) = own->freelist;
 	own->freelist = object;
 	return true;
 }
@@ -97,7 +97,7 @@ static inline struct sy__yard_slot *own_of(const struct sy__yard_cache *cache, u
 
 static inline struct sy__yard_slot *own_here(const struct sy__yard_cache *cache, ptrdiff_t here)
 {
-	return sy__yard_slot_here(cache->slots, here);
+	return sy__yard_slot_here(cache->base.slots, here);
 }
 
 static inline bool push_here(const struct sy__yard_cache *cache, struct sy__yard_slot *own, const struct sy_page *page, void *object)
@@ -114,7 +114,7 @@ static inline bool suits(const struct sy__yard_slot *own, unsigned flags, int no
 /* Out of the fast path's sight, so that it needs no stack frame. */
 SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *cache, void *object)
 {
-	sy__fill(object, 0, cache->cache.object_size);
+	sy__fill(object, 0, cache->base.cache.object_size);
 	return object;
 }
 
@@ -137,7 +137,7 @@ static const struct sy__kmalloc *entry_sizes(struct sy_heap *heap)
 
 static struct sy__yard_cache *cache_in(struct sy_page *page)
 {
-	return sy__yard_slab(page)->cache;
+	return sy__yard_cache_of(page);
 }
 
 /* Threads find a block by its page, so it must be said of a large one too. */
@@ -158,30 +158,30 @@ static SY__COLD void *entry_large_alloc(struct sy_heap *heap, unsigned slot, siz
 /* ---- Allocation off the fast path --------------------------------------------------------------------------------------- */
 
 /* The first slab of a node's list becomes the slot's active one, which it has none of. With the node's lock held. */
-static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__yard_node *node)
+static void own_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node)
 {
-	struct sy_page *page = sy__yard_linked(node->partial.next);
+	struct sy_page *page = sy__node_linked(node->partial.next);
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 	uint64_t old;
 
-	sy__list_remove(&slab->link);
-	sy__yard_count_partial(node, -1);
+	sy__list_remove(&slab->base.link);
+	sy__node_count_partial(node, -1);
 	if (sy__unlikely(slab->emptied_pages))
 		sy__yard_refill_emptied(cache, page);
-	old = sy__load64(&slab->word);
-	while (!sy__swap64(&slab->word, &old, sy__yard_word_take(old) | SY__YARD_OWNED))
+	old = sy__load64(&slab->base.word);
+	while (!sy__swap64(&slab->base.word, &old, sy__word_take(old) | SY__WORD_FROZEN))
 		;
-	slab->local = (struct sy__yard_local){ NULL, 0, 0 };
-	slab->local_objects = 0;
+	slab->base.local = (struct sy__node_local){ NULL, 0, 0 };
+	slab->emptied_pages = 0;
 	sy__yard_activate(cache, own, page);
-	own->freelist = sy__yard_word_first(old, sy__page_address(cache->cache.heap, page));
-	if (!sy__yard_word_in_use(old))
+	own->freelist = sy__word_first(old, sy__page_address(cache->base.cache.heap, page));
+	if (!sy__word_in_use(old))
 		sy__yard_carve_all(cache, own);
 }
 
 /* Of a list that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run
  * out; relaxed, since it is asked again. */
-static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__yard_node *node, uint32_t spared)
+static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy__node *node, uint32_t spared)
 {
 	if (__atomic_load_n(&node->partial_slabs, __ATOMIC_RELAXED) <= spared)
 		return false;
@@ -196,11 +196,11 @@ static bool take_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own
  * others take from it only what it has beyond min_partial. */
 static bool take_any_partial(struct sy__yard_cache *cache, struct sy__yard_slot *own, unsigned first, bool others)
 {
-	unsigned nodes = cache->cache.heap->nodes;
-	bool taken = take_partial(cache, own, &cache->nodes[first], 0);
+	unsigned nodes = cache->base.cache.heap->nodes;
+	bool taken = take_partial(cache, own, &cache->base.nodes[first], 0);
 
 	for (unsigned i = 1; others && !taken && i < nodes; i++)
-		taken = take_partial(cache, own, &cache->nodes[(first + i) % nodes], cache->min_partial);
+		taken = take_partial(cache, own, &cache->base.nodes[(first + i) % nodes], cache->base.min_partial);
 	return taken;
 }
 
@@ -208,7 +208,7 @@ static bool take_any_partial(struct sy__yard_cache *cache, struct sy__yard_slot 
 static void *alloc_from_slabs(struct sy__yard_cache *cache, unsigned slot, int node)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
-	unsigned nearest = node == SY_ANY_NODE ? cache->cache.heap->slot_node[slot] : (unsigned)node;
+	unsigned nearest = node == SY_ANY_NODE ? cache->base.cache.heap->slot_node[slot] : (unsigned)node;
 	void *object;
 
 	sy__local_begin(slot);
@@ -245,10 +245,10 @@ static void *alloc_from_pages(struct sy__yard_cache *cache, unsigned slot, unsig
 	if (own->slab)
 		sy__yard_deactivate(cache, slot, own);
 	sy__yard_activate(cache, own, page);
-	own->uncarved = (uint16_t)sy__yard_objects(page);
-	if (cache->cache.heap->run_cache)
+	own->uncarved = (uint16_t)sy__node_objects(page);
+	if (cache->base.cache.heap->run_cache)
 		spare_more(own, page);
-	if (cache->cache.constructor)
+	if (cache->base.cache.constructor)
 		sy__yard_end_carving(cache, own);
 	object = sy__yard_refill(cache, slot, own, SY_ANY_NODE);
 	sy__local_end(slot);
@@ -259,8 +259,8 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__yard_cache *cache, unsigned s
 {
 	void *object;
 
-	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_allocs);
-	if (node != SY_ANY_NODE && (node < 0 || (unsigned)node >= cache->cache.heap->nodes)) {
+	sy__count_slow(cache->base.cache.heap, &cache->base.cache.heap->counters.slow_allocs);
+	if (node != SY_ANY_NODE && (node < 0 || (unsigned)node >= cache->base.cache.heap->nodes)) {
 		if (flags & SY_THISNODE)
 			return NULL;
 		node = SY_ANY_NODE;
@@ -297,7 +297,7 @@ static size_t yard_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = heap->threads ? sy__page_map_of(&sy__yard_heap(heap)->page_map, object) : sy__head_of(heap, object);
 
-	return sy__page_is_large(page) ? sy__large_usable(page) : sy__yard_slab(page)->cache->cache.object_size;
+	return sy__page_is_large(page) ? sy__large_usable(page) : sy__node_slab(page)->cache->object_size;
 }
 
 static const char *const off_on[] = { "off", "on" };
@@ -306,7 +306,7 @@ static const struct sy_tunable tunables[] = {
 	[YARD_MIN_ORDER] = { "min_order", 0, 0, SY_MAX_ORDER, NULL, "order of the smallest slabs (pages: 2^order)" },
 	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
-	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__YARD_MOST_OBJECTS, NULL, "objects that a slab should hold at least; 0: by size" },
+	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, "objects that a slab should hold at least; 0: by size" },
 	[YARD_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
 	                       "slabs on a node's list up to which empty ones are kept; auto: 64 KiB, at most 4" },
 	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
@@ -344,7 +344,7 @@ const struct sy_policy sy__yard = {
 	.trim = sy__yard_trim,
 	.drain = sy__yard_drain,
 	.reservation_changes = yard_reservation_changes,
-	.grace_passed = sy__yard_grace_passed,
+	.grace_passed = sy__node_grace_passed,
 	.counts = sy__yard_counts,
 	.geometry = sy__yard_geometry,
 	.check = sy__yard_check,

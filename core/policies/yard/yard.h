@@ -6,9 +6,7 @@
 #include "../../backend/run_cache.h"
 #include "../../backend/slot_areas.h"
 #include "../../kmalloc.h"
-#include "../../list.h"
-#include "../../page_interface.h"
-#include "word.h"
+#include "../node.h"
 
 enum sy__yard_tunable {
 	YARD_MIN_ORDER,
@@ -20,26 +18,16 @@ enum sy__yard_tunable {
 	YARD_CLASSES
 };
 
-/* What the owner of a slab keeps in it; the owner's own. */
-struct sy__yard_local {
-	void *freelist;      /* objects that the owner freed */
-	uint32_t next, prev; /* slabs on the owner's list, by number; next of the last: 0; prev of the first means nothing */
-};
-
-/* State of a slab, in the descriptor of its first page. */
+/* State of a slab, in the descriptor of its first page. An owned slab is frozen (../node.h). */
 struct sy__yard_slab {
-	struct sy__yard_cache *cache;
+	struct sy__node_slab base;
+	uint32_t owner;         /* sy__yard_mark of its owner; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
 	union {
-		struct sy__yard_local local; /* of an owned slab */
-		struct sy_list link;         /* in sy__yard_node.partial; under the node's lock */
-		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
+		uint16_t local_objects; /* of an owned slab: on base.local.freelist */
+		uint32_t emptied_pages; /* of another one: bits of pages without memory, see trim.c; 0 if it is full */
 	};
-	_Alignas(8) uint64_t word; /* objects that others freed, how many are in use, whether a slot owns the slab; see word.h */
-	uint32_t owner;            /* sy__yard_mark of its owner; with SY__YARD_FULL: of the slot that filled it; or SY__YARD_NOBODY */
-	uint16_t local_objects;    /* on local.freelist */
-	uint16_t emptied_pages;    /* of a partial slab: bits of pages without memory, see trim.c */
 };
-SY_ASSERT_SLAB_STATE(struct sy__yard_slab, cache);
+SY_ASSERT_SLAB_STATE(struct sy__yard_slab, base.cache);
 
 #define SY__YARD_NOBODY 0u
 #define SY__YARD_FULL 4u
@@ -63,35 +51,11 @@ struct sy__yard_slot {
 };
 _Static_assert(sizeof(struct sy__yard_slot) == SY_CACHE_LINE, "slots are found by their distance in bytes");
 
-/* What a check counts, to be compared with what a node counts. */
-struct sy__yard_seen {
-	uint64_t slabs, objects, pages, partial, owned;
-};
-
-/* The slabs of a cache on one memory node. */
-struct sy__yard_node {
-	sy__lock_t lock;
-	struct sy_list partial; /* slabs that nobody owns, with free objects */
-	size_t partial_slabs;   /* in partial; written under the lock, read by anyone */
-	uint64_t slabs, objects, pages; /* of all slabs, wherever they are; room in them; their pages */
-	struct sy__yard_seen seen; /* scratch of check */
-};
-
 struct sy__yard_cache {
-	struct sy_cache cache;
-	struct sy__yard_slot *slots; /* slot 0's; the others' follow, */
-	size_t stride;         /* so many bytes apart; with threads by core/backend/slot_areas.h, the dummy's in front */
-	uint32_t offset;       /* bytes from an object's start to its link when it is free */
-	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
-	uint32_t page_flags;   /* enum sy_flags for its pages */
+	struct sy__node_cache base;
 	uint16_t remote_limit; /* objects that a slot gathers of others' slabs, at least one */
-	uint8_t order, least_order; /* of a slab; when there is no memory for that */
 	uint8_t first_order;   /* of the first slabs */
-	uint8_t next_order;    /* of the next slab, from there to `order`; read by anyone */
-	const char *memory;    /* of the page allocator: address and descriptor of page 0; here as they are nearer so */
-	struct sy_page *table;
-	struct sy__yard_node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
-	size_t state_bytes;          /* them, and the slots unless they are threads' */
+	uint8_t next_order;    /* of the next slab, from there to base.order; read by anyone */
 };
 
 /* The slots of the normal class for sizes up to 8, 16, 24, … bytes; and of each class, with `nowhere` behind the largest. */
@@ -126,36 +90,20 @@ static inline struct sy__yard_slab *sy__yard_slab(struct sy_page *page)
 	return SY_SLAB_STATE(struct sy__yard_slab, page);
 }
 
-static inline struct sy_page *sy__yard_page(struct sy__yard_slab *slab)
+static inline struct sy__yard_cache *sy__yard_cache_of(struct sy_page *page)
 {
-	return sy__entry(slab, struct sy_page, state);
-}
-
-static inline struct sy_page *sy__yard_linked(struct sy_list *link)
-{
-	return sy__yard_page(sy__entry(link, struct sy__yard_slab, link));
-}
-
-static inline struct sy__yard_node *sy__yard_node(const struct sy__yard_cache *cache, const struct sy_page *page)
-{
-	return &cache->nodes[sy__page_node(page)];
+	return sy__yard_cache(sy__node_slab(page)->cache);
 }
 
 /* By a distance from slot 0's, as sy__call_begin tells, or by number. */
-static inline struct sy__yard_slot *sy__yard_slot_here(struct sy__yard_slot *slots, ptrdiff_t here)
+static inline struct sy__yard_slot *sy__yard_slot_here(void *slots, ptrdiff_t here)
 {
 	return (struct sy__yard_slot *)(void *)((char *)slots + here);
 }
 
 static inline struct sy__yard_slot *sy__yard_slot(const struct sy__yard_cache *cache, unsigned slot)
 {
-	return sy__yard_slot_here(cache->slots, (ptrdiff_t)(slot * cache->stride));
-}
-
-/* The first page of the slab that one of the cache's objects is in. */
-static inline struct sy_page *sy__yard_head(const struct sy__yard_cache *cache, const void *object)
-{
-	return sy__page_head(sy__page_near(cache->memory, cache->table, object));
+	return sy__yard_slot_here(cache->base.slots, (ptrdiff_t)(slot * cache->base.stride));
 }
 
 /* A free object's link: where the next one is. */
@@ -164,43 +112,13 @@ static inline void **sy__yard_link_at(void *object, size_t offset)
 	return (void **)(void *)((char *)object + offset);
 }
 
-static inline void **sy__yard_next(const struct sy__yard_cache *cache, void *object)
-{
-	return sy__yard_link_at(object, cache->offset);
-}
-
-/* ---- Words ------------------------------------------------------------------------------------------------------ */
-
-/* What is known of a slab at this moment; others may work on it. */
-static inline uint64_t sy__yard_look(const struct sy_page *page)
-{
-	return sy__load64(&SY_SLAB_STATE(const struct sy__yard_slab, page)->word);
-}
-
-static inline uint32_t sy__yard_objects(const struct sy_page *page)
-{
-	return sy__yard_word_objects(sy__yard_look(page));
-}
-
 /* The word's number of objects in use alone. Relaxed: it leads to no more than a place among the slot's empty slabs. Before such
  * a slab goes, an exchange of the word acquires what others did to the objects that they freed. */
 static inline uint16_t sy__yard_in_use_now(const struct sy__yard_slab *slab)
 {
 	typedef uint16_t __attribute__((may_alias)) part;
 
-	return __atomic_load_n((const part *)(const void *)&slab->word + SY__YARD_IN_USE_PART, __ATOMIC_RELAXED);
-}
-
-/* One slab more or fewer is on the node's list. With its lock held. */
-static inline void sy__yard_count_partial(struct sy__yard_node *node, int change)
-{
-	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
-}
-
-/* Whether a slab without an object in use stays with its node. With the node's lock held. */
-static inline bool sy__yard_node_keeps(const struct sy__yard_cache *cache, const struct sy__yard_node *node)
-{
-	return node->partial_slabs < cache->min_partial;
+	return __atomic_load_n((const part *)(const void *)&slab->base.word + SY__WORD_IN_USE_PART, __ATOMIC_RELAXED);
 }
 
 /* ---- Owners ----------------------------------------------------------------------------------------------------- */
@@ -215,12 +133,12 @@ static inline uint32_t sy__yard_mark_here(ptrdiff_t here, size_t offset)
 /* As sy__call_begin has it. */
 static inline ptrdiff_t sy__yard_here_of(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return (const char *)own - (const char *)cache->slots;
+	return (const char *)own - cache->base.slots;
 }
 
 static inline uint32_t sy__yard_mark(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return sy__yard_mark_here(sy__yard_here_of(cache, own), cache->offset);
+	return sy__yard_mark_here(sy__yard_here_of(cache, own), cache->base.offset);
 }
 
 /* Relaxed: nobody but a slot itself sets or takes away that slot's mark, so nobody finds the own one by mistake. */
@@ -237,7 +155,7 @@ static inline void sy__yard_set_owner(struct sy__yard_slab *slab, uint32_t mark)
 /* How many empty slabs a slot keeps now. */
 static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	bool spares = own->spare && sy__spares_wanted(cache->cache.heap, sy__yard_here_of(cache, own));
+	bool spares = own->spare && sy__spares_wanted(cache->base.cache.heap, sy__yard_here_of(cache, own));
 
 	return SY__YARD_EMPTY + (spares ? own->spare : 0u);
 }
@@ -266,8 +184,8 @@ static inline bool sy__yard_push_local(struct sy_page *page, void *object, size_
 {
 	struct sy__yard_slab *slab = sy__yard_slab(page);
 
-	*sy__yard_link_at(object, offset) = slab->local.freelist;
-	slab->local.freelist = object;
+	*sy__yard_link_at(object, offset) = slab->base.local.freelist;
+	slab->base.local.freelist = object;
 	return sy__yard_count_local(slab) == sy__yard_in_use_now(slab);
 }
 
@@ -286,32 +204,32 @@ static inline bool sy__yard_push_remote(struct sy__yard_slot *own, void *object,
 /* Whether the slot's remote objects may be handed out: see owned.c. */
 static inline bool sy__yard_remote_serves(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	return own->remote && own->slab && cache->cache.size >= SY_CACHE_LINE && cache->cache.heap->nodes == 1;
+	return own->remote && own->slab && cache->base.cache.size >= SY_CACHE_LINE && cache->base.cache.heap->nodes == 1;
 }
 
 static inline void *sy__yard_pop_remote(const struct sy__yard_cache *cache, struct sy__yard_slot *own)
 {
 	void *object = own->remote;
 
-	own->remote = *sy__yard_next(cache, object);
+	own->remote = *sy__node_next(&cache->base, object);
 	return object;
 }
 
 /* A slab by a number, as two pointers to others are more than a descriptor has room for. */
 static inline uint32_t sy__yard_number(const struct sy__yard_cache *cache, const struct sy_page *page)
 {
-	return (uint32_t)(page - cache->table) + 1;
+	return (uint32_t)(page - cache->base.table) + 1;
 }
 
 static inline struct sy_page *sy__yard_numbered(const struct sy__yard_cache *cache, uint32_t number)
 {
-	return number ? cache->table + (number - 1) : NULL;
+	return number ? cache->base.table + (number - 1) : NULL;
 }
 
 /* Behind a slab on a slot's list. */
 static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache, struct sy_page *page)
 {
-	return sy__yard_numbered(cache, sy__yard_slab(page)->local.next);
+	return sy__yard_numbered(cache, sy__yard_slab(page)->base.local.next);
 }
 
 /* yard.c. In a slow call. */
@@ -340,13 +258,11 @@ uint64_t sy__yard_flush_remote(struct sy__yard_cache *, unsigned slot);
 
 /* slabs.c. Functions that return pages say how many went back to the page allocator. */
 struct sy_page *sy__yard_new_slab(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
+void sy__yard_set_next_order(struct sy__yard_cache *, const struct sy__node *);
 uint64_t sy__yard_deactivate(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *);
-void sy__yard_count_out(struct sy__yard_cache *, struct sy__yard_node *, struct sy_page *);
-uint64_t sy__yard_discard(struct sy__yard_cache *, unsigned slot, struct sy_page *);
 uint64_t sy__yard_give_empties(struct sy__yard_cache *, unsigned slot, uint32_t keep);
 void sy__yard_end_spares(struct sy_heap *, unsigned slot);
 uint64_t sy__yard_settle(struct sy_cache *);
-void sy__yard_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__yard_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__yard_shrink(struct sy_cache *);
 void sy__yard_cache_fini(struct sy_cache *);
@@ -365,7 +281,6 @@ uint32_t sy__yard_emptied_objects(const struct sy__yard_cache *, const struct sy
 /* check.c */
 void sy__yard_counts(struct sy_cache *, struct sy_cache_counts *);
 const char *sy__yard_check(struct sy_heap *);
-struct sy_page *sy__yard_slab_of(const struct sy__yard_cache *, const void *object); /* NULL: no object of the cache's */
 
 /* walk.c */
 void sy__yard_walk(struct sy__walk *, struct sy_page *);

@@ -1,0 +1,396 @@
+/*
+ * What SLUB and yard have in common, see node.h: the life of slabs, and their checks.
+ *
+ * Leaving for the page allocator: destructors run, and the pages are given back; those of an RCU-typesafe cache wait in the
+ * deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's lock, and discards it after
+ * releasing that lock.
+ *
+ * Checking. No list holds full slabs, so a check starts from the pages: it visits every slab that the page allocator says is the
+ * heap's, verifies it by itself, and adds it up in its node's scratch figures (seen). Then it walks what the policy can reach,
+ * slots and node lists. A slab that is frozen must be a slot's, and another one with free objects must be on its node's list: since
+ * what was seen of either kind is as many as the lists hold, and each list holds only such, the two are the same sets.
+ *
+ * A list of objects is sound when every object on it lies in its slab at a multiple of the size, and when it ends within as many
+ * steps as the slab has objects. No object is then on one list twice. Nor is one on two lists: two such lists would share their
+ * last object.
+ *
+ * Counting walks lists only: full slabs are what remains of the node's figures. Both take the locks as they go and expect that no
+ * other slot works meanwhile; a count that races with work is off by what that work did.
+ */
+#include "node.h"
+
+#include "../backend/metadata.h"
+#include "../backend/slot_areas.h"
+#include "../deferred.h"
+#include "../geometry.h"
+#include "../here.h"
+
+/* ---- Caches ----------------------------------------------------------------------------------------------------------- */
+
+bool sy__node_cache_init(struct sy__node_cache *cache, size_t slot_bytes)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	const struct sy_pages_base *base = (const struct sy_pages_base *)(const void *)heap->pages;
+	size_t nodes_bytes = sy__align_up(heap->nodes * sizeof(struct sy__node), SY_CACHE_LINE);
+	char *state;
+
+	cache->memory = base->memory;
+	cache->table = base->table;
+	cache->page_flags = sy__page_flags(cache->cache.flags);
+	cache->slot_bytes = slot_bytes;
+	cache->stride = heap->threads ? SY_SLOT_STRIDE : slot_bytes;
+	cache->state_bytes = nodes_bytes + (heap->threads ? 0 : heap->slots * slot_bytes);
+	state = sy__metadata_take(heap, cache->state_bytes);
+	if (!state)
+		return false;
+	cache->slots = heap->threads ? sy__slot_areas_take(heap, slot_bytes) : state + nodes_bytes;
+	if (!cache->slots) {
+		sy__metadata_give(heap, state, cache->state_bytes);
+		return false;
+	}
+	cache->nodes = (struct sy__node *)(void *)state;
+	for (unsigned i = 0; i < heap->nodes; i++) {
+		cache->nodes[i] = (struct sy__node){ .lock = SY__LOCK_INIT };
+		sy__list_init(&cache->nodes[i].partial);
+	}
+	return true;
+}
+
+static bool belongs_to(const struct sy_deferred *entry, const void *cache)
+{
+	return sy__entry(entry, struct sy__node_slab, deferred)->cache == cache;
+}
+
+/* Slabs that wait for a grace period go now: whoever destroys an RCU-typesafe cache has waited for its readers. */
+void sy__node_cache_fini(struct sy__node_cache *cache)
+{
+	struct sy_heap *heap = cache->cache.heap;
+
+	sy__deferred_finish(heap, belongs_to, cache);
+	sy__metadata_give(heap, cache->nodes, cache->state_bytes);
+	if (cache->stride == SY_SLOT_STRIDE)
+		sy__slot_areas_give(heap, cache->slots, cache->slot_bytes);
+}
+
+/* ---- Birth ------------------------------------------------------------------------------------------------------------ */
+
+struct sy_page *sy__node_take_pages(struct sy__node_cache *cache, unsigned slot, unsigned order, unsigned flags, int node)
+{
+	struct sy_heap *heap = cache->cache.heap;
+	struct sy_page *page = NULL;
+
+	flags = (flags & SY__INHERITED_FLAGS) | cache->page_flags;
+	if (order > cache->least_order) /* nobody should give up memory for the comfort of a large slab */
+		page = sy__pages_take(heap, slot, order, flags | SY_NO_RECLAIM, node, SY_USE_SLAB);
+	return page ? page : sy__pages_take(heap, slot, cache->least_order, flags, node, SY_USE_SLAB);
+}
+
+void sy__node_make_slab(struct sy__node_cache *cache, struct sy_page *page)
+{
+	const struct sy_cache *common = &cache->cache;
+	uint32_t objects = sy__order_objects(sy__page_order(page), common->size);
+	char *memory = sy__page_address(common->heap, page);
+	struct sy__node_slab *slab = sy__node_slab(page);
+
+	for (uint32_t i = 0; common->constructor && i < objects; i++)
+		sy__construct(common->constructor, memory + (size_t)i * common->size, common->object_size);
+	slab->cache = &cache->cache;
+	slab->word = sy__word_taken(objects);
+	sy__list_init(&slab->link);
+}
+
+void sy__node_count_in(struct sy__node *node, const struct sy_page *page)
+{
+	node->slabs++;
+	node->objects += sy__node_objects(page);
+	node->pages += (uint64_t)1 << sy__page_order(page);
+}
+
+void sy__node_count_out(struct sy__node *node, const struct sy_page *page)
+{
+	node->slabs--;
+	node->objects -= sy__node_objects(page);
+	node->pages -= (uint64_t)1 << sy__page_order(page);
+}
+
+/* ---- On a node -------------------------------------------------------------------------------------------------------- */
+
+bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct sy_page *page, bool listed, uint64_t word, bool at_head)
+{
+	struct sy_list *link = &sy__node_slab(page)->link;
+	bool ends = !sy__word_in_use(word) && !sy__node_keeps(cache, node);
+
+	if (ends && listed) {
+		sy__list_remove(link);
+		sy__node_count_partial(node, -1);
+	}
+	if (ends) {
+		sy__node_count_out(node, page);
+	} else if (!listed && !sy__word_full(word)) {
+		if (at_head)
+			sy__list_add_head(&node->partial, link);
+		else
+			sy__list_add_tail(&node->partial, link);
+		sy__node_count_partial(node, 1);
+	}
+	return ends;
+}
+
+uint64_t sy__node_give_unused(struct sy__node_cache *cache, unsigned slot, struct sy__node *node)
+{
+	struct sy_list empties, *next;
+	uint64_t pages = 0;
+
+	sy__list_init(&empties);
+	sy__lock(&node->lock);
+	for (struct sy_list *at = node->partial.next; at != &node->partial; at = next) {
+		struct sy_page *page = sy__node_linked(at);
+
+		next = at->next;
+		if (sy__node_in_use(page))
+			continue;
+		sy__list_remove(at);
+		sy__list_add_head(&empties, at);
+		sy__node_count_partial(node, -1);
+		sy__node_count_out(node, page);
+	}
+	sy__unlock(&node->lock);
+	while (!sy__list_empty(&empties)) {
+		struct sy_list *link = empties.next;
+
+		sy__list_remove(link);
+		pages += sy__node_discard(cache, slot, sy__node_linked(link));
+	}
+	return pages;
+}
+
+/* ---- Death ------------------------------------------------------------------------------------------------------------ */
+
+static uint64_t give_back(const struct sy_cache *cache, unsigned slot, struct sy_page *page)
+{
+	char *object = sy__page_address(cache->heap, page);
+	uint64_t pages = (uint64_t)1 << sy__page_order(page);
+
+	for (uint32_t i = cache->destructor ? sy__order_objects(sy__page_order(page), cache->size) : 0; i; i--, object += cache->size)
+		cache->destructor(object, cache->object_size);
+	sy__pages_give(cache->heap, slot, page);
+	return pages;
+}
+
+uint64_t sy__node_discard(struct sy__node_cache *cache, unsigned slot, struct sy_page *page)
+{
+	struct sy__node_slab *slab = sy__node_slab(page);
+
+	if (!(cache->cache.flags & SY_CACHE_TYPESAFE_BY_RCU))
+		return give_back(&cache->cache, slot, page);
+	slab->word = 0;
+	sy__defer(cache->cache.heap, &slab->deferred);
+	return 0;
+}
+
+void sy__node_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
+{
+	struct sy__node_slab *slab = sy__entry(entry, struct sy__node_slab, deferred);
+
+	(void)heap;
+	give_back(slab->cache, 0, sy__entry(slab, struct sy_page, state));
+}
+
+/* ---- Lists of objects ------------------------------------------------------------------------------------------------- */
+
+bool sy__node_in_slab(const struct sy__node_cache *cache, struct sy_page *page, const void *object)
+{
+	const char *start = sy__page_address(cache->cache.heap, page);
+	size_t offset = (size_t)((const char *)object - start);
+
+	return (const char *)object >= start && offset % cache->cache.size == 0 && offset / cache->cache.size < sy__node_objects(page);
+}
+
+struct sy_page *sy__node_slab_of(const struct sy__node_cache *cache, const void *object)
+{
+	struct sy_page *page = sy__pages_find(cache->cache.heap, object);
+
+	if (!page)
+		return NULL;
+	page = sy__page_head(page);
+	return sy__page_is_slab(page) && sy__node_slab(page)->cache == &cache->cache && sy__node_in_slab(cache, page, object) ? page : NULL;
+}
+
+/* How the list ends: NULL where it is sound. */
+static void *walk(const struct sy__node_cache *cache, struct sy_page *page, void *list, uint32_t *count, void **last)
+{
+	void *at = list;
+
+	*last = NULL;
+	for (*count = 0; sy__node_in_slab(cache, page, at) && *count < sy__node_objects(page); at = *sy__node_next(cache, at), ++*count)
+		*last = at;
+	return at;
+}
+
+uint32_t sy__node_length(const struct sy__node_cache *cache, struct sy_page *page, void *list)
+{
+	uint32_t count;
+	void *last;
+
+	walk(cache, page, list, &count, &last);
+	return count;
+}
+
+uint32_t sy__node_sound_length(const struct sy__node_cache *cache, struct sy_page *page, void *list, void **last)
+{
+	uint32_t count;
+
+	return walk(cache, page, list, &count, last) ? UINT32_MAX : count;
+}
+
+/* ---- Counting --------------------------------------------------------------------------------------------------------- */
+
+void sy__node_count_slab(struct sy_cache_counts *counts, uint32_t objects, uint32_t free)
+{
+	if (free == objects)
+		counts->empty_slabs++;
+	else if (free)
+		counts->partial_slabs++;
+	counts->objects_in_use -= free;
+}
+
+static void count_node(struct sy_cache_counts *counts, struct sy__node *node)
+{
+	sy__lock(&node->lock);
+	counts->slabs += node->slabs;
+	counts->pages += node->pages;
+	counts->objects += node->objects;
+	counts->objects_in_use += node->objects;
+	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
+		uint64_t word = sy__node_word(sy__node_linked(at));
+
+		sy__node_count_slab(counts, sy__word_objects(word), sy__word_objects(word) - sy__word_in_use(word));
+	}
+	sy__unlock(&node->lock);
+}
+
+void sy__node_counts(struct sy__node_cache *cache, struct sy_cache_counts *counts,
+                     void (*count_slot)(struct sy_cache_counts *, const struct sy__node_cache *, unsigned slot))
+{
+	counts->slab_objects = sy__order_objects(cache->order, cache->cache.size);
+	counts->slab_pages = 1u << cache->order;
+	for (unsigned node = 0; node < cache->cache.heap->nodes; node++)
+		count_node(counts, &cache->nodes[node]);
+	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+		if (!sy__slot_reachable(&cache->cache, slot))
+			continue;
+		sy__local_begin(slot);
+		count_slot(counts, cache, slot);
+		sy__local_end(slot);
+	}
+	counts->full_slabs = counts->slabs - counts->partial_slabs - counts->empty_slabs;
+}
+
+/* ---- Checking --------------------------------------------------------------------------------------------------------- */
+
+struct verdict {
+	struct sy_heap *heap;
+	const char *(*check_slab)(struct sy__node_cache *, struct sy_page *, uint32_t free);
+	uint64_t waiting; /* slabs in their grace period */
+	const char *wrong;
+};
+
+static const char *check_slab(struct sy__node_cache *cache, struct sy_page *page, const struct verdict *verdict)
+{
+	uint32_t free;
+	void *last;
+
+	if (sy__page_node(page) >= cache->cache.heap->nodes)
+		return "slabs: one is on a node that the heap does not have";
+	if (sy__node_objects(page) != sy__order_objects(sy__page_order(page), cache->cache.size))
+		return "slabs: the number of objects of one is not what its order holds";
+	free = sy__node_sound_length(cache, page, sy__node_freelist(cache, page), &last);
+	if (free == UINT32_MAX)
+		return "slabs: the list in a slab's word leaves the slab or runs in a circle";
+	return verdict->check_slab(cache, page, free);
+}
+
+static void add_up(struct sy__node_cache *cache, struct sy_page *page)
+{
+	struct sy__node_seen *seen = &sy__node_of(cache, page)->seen;
+	uint64_t word = sy__node_word(page);
+
+	seen->slabs++;
+	seen->objects += sy__word_objects(word);
+	seen->pages += (uint64_t)1 << sy__page_order(page);
+	seen->frozen += sy__word_frozen(word);
+	seen->partial += !sy__word_frozen(word) && !sy__word_full(word);
+}
+
+static bool visit(void *context, struct sy_page *page)
+{
+	struct verdict *verdict = context;
+	struct sy_cache *cache = sy__node_slab(page)->cache;
+
+	if (!sy__page_is_slab(page))
+		return true;
+	if (!cache || cache->heap != verdict->heap) {
+		verdict->wrong = "slabs: one belongs to no cache of its heap";
+	} else if (!sy__node_objects(page)) {
+		verdict->waiting++;
+	} else {
+		verdict->wrong = check_slab(sy__node_cache(cache), page, verdict);
+		if (!verdict->wrong)
+			add_up(sy__node_cache(cache), page);
+	}
+	return !verdict->wrong;
+}
+
+static const char *check_node(struct sy__node_cache *cache, unsigned index)
+{
+	struct sy__node *node = &cache->nodes[index];
+	uint64_t partial = 0;
+
+	if (node->seen.slabs != node->slabs || node->seen.objects != node->objects || node->seen.pages != node->pages)
+		return "slabs: those of a node, their objects or pages are not what the page allocator knows";
+	if (node->seen.frozen)
+		return "slabs: a frozen one belongs to no slot";
+	for (struct sy_list *at = node->partial.next; at != &node->partial; at = at->next) {
+		struct sy_page *page = sy__node_linked(at);
+		uint64_t word = sy__node_word(page);
+
+		if (at->next->prev != at || sy__page_node(page) != index || sy__node_slab(page)->cache != &cache->cache ||
+		    sy__word_frozen(word) || sy__word_full(word) || ++partial > node->partial_slabs)
+			return "slabs: a node's list is broken, or holds one that is full, frozen or not its own";
+	}
+	return partial == node->partial_slabs && partial == node->seen.partial ? NULL
+	                                                                      : "slabs: one with free objects is not on its node's list";
+}
+
+static const char *check_layout(const struct sy__node_cache *cache)
+{
+	const struct sy_cache *common = &cache->cache;
+
+	if (common->size % common->align || common->object_size > common->size || cache->offset + sizeof(void *) > common->size)
+		return "slabs: a cache's objects are not laid out within their size and alignment";
+	return common->constructor && cache->offset < common->object_size ? "slabs: a free object's link would destroy what is constructed"
+	                                                                 : NULL;
+}
+
+const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
+                           const char *(*slots)(struct sy__node_cache *))
+{
+	struct verdict verdict = { heap, slab, 0, NULL };
+
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		for (unsigned node = 0; node < heap->nodes; node++)
+			sy__node_cache(sy__entry(at, struct sy_cache, link))->nodes[node].seen = (struct sy__node_seen){ 0 };
+	sy__pages_walk(heap, visit, &verdict);
+	if (!verdict.wrong && verdict.waiting != heap->counters.deferred)
+		verdict.wrong = "slabs: those in their grace period are not what the deferred queue holds";
+	for (struct sy_list *at = heap->caches.next; !verdict.wrong && at != &heap->caches; at = at->next) {
+		struct sy__node_cache *cache = sy__node_cache(sy__entry(at, struct sy_cache, link));
+
+		verdict.wrong = check_layout(cache);
+		if (!verdict.wrong)
+			verdict.wrong = slots(cache);
+		for (unsigned node = 0; node < heap->nodes && !verdict.wrong; node++)
+			verdict.wrong = check_node(cache, node);
+	}
+	return verdict.wrong;
+}

@@ -1,0 +1,276 @@
+/*
+ * What SLUB and yard have in common: the word of a slab, the list of partial slabs that a memory node has of a cache, and the
+ * life and the checks of slabs as far as that goes.
+ *
+ * Whoever frees into a slab that his slot does not allocate from changes three things at once: the slab's list of free objects, the
+ * number of its objects in use, and perhaps where the slab belongs. All of it is in one word of 64 bits, changed by
+ * compare-and-exchange, where Linux needs one of two machine words:
+ *
+ *     bit  63      62 … 48    47 … 32   31 … 0
+ *          frozen  objects    in use    first
+ *
+ *   first    the first free object: the lower half of its address; all ones: none. The upper half follows from any other
+ *            address in the slab, as that is near. The objects behind it are linked by ordinary pointers.
+ *   in use   objects that are not on that list: clients', or of slots that have them at hand
+ *   objects  room; 0 while the slab waits for a grace period
+ *   frozen   the slab is a slot's
+ *
+ * What may be done to it, and by whom:
+ *
+ *   push       whoever holds objects of the slab: puts them in front, so many fewer are in use. SLUB in the same exchange freezes
+ *              a slab that was full.
+ *   freeze     whoever holds the node's lock, a slab on its list, perhaps with taking all; yard also whoever holds an object of a
+ *              full slab that his slot has filled.
+ *   take all   the slot whose slab it is: the whole list, all objects are in use.
+ *   unfreeze   the slot whose slab it is: a full one at once, else under the node's lock; perhaps with a push of what it has.
+ *
+ * Nobody takes a single object, and that is why the word needs no version number. Between reading the word and exchanging it, a
+ * free object may have left and come back; but a push is right whenever the first object is the one that was read, and taking all
+ * takes whatever is there. Nor can the slab have become another one: whoever works on it holds an object of it, has it frozen, or
+ * finds it on a list under that list's lock.
+ *
+ * A slab with free objects that is not frozen is on its node's list, and one that becomes empty may leave it. So a push that would
+ * make such a slab empty, or a full one partial, is done under the node's lock, which then covers both the word and the list: who
+ * holds the lock finds on the list exactly the slabs that the words say, but for those that the holder has in hand.
+ *
+ * Memory order. Reading is relaxed: what was read is a guess until the exchange confirms it. The exchange releases and acquires.
+ * It releases what the pushing thread did to the object, its link and whatever its client wrote, to the slot that takes the list,
+ * and through it to the client that gets the object. And with the frozen bit, what stands beside the word passes from the slot
+ * that gave up the slab when it was full (it last wrote that: release) to whoever freezes it again (acquire), with no lock that
+ * both take.
+ */
+#ifndef SY_NODE_H
+#define SY_NODE_H
+
+#include "../list.h"
+#include "../page_interface.h"
+
+/* ---- The word ----------------------------------------------------------------------------------------------------------- */
+
+#define SY__WORD_MOST_OBJECTS 32767u /* in one slab: 15 bits */
+#define SY__WORD_FIRST ((uint64_t)UINT32_MAX)
+#define SY__WORD_ONE_IN_USE ((uint64_t)1 << 32)
+#define SY__WORD_OBJECTS_SHIFT 48
+#define SY__WORD_IN_USE_PART (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 2 : 1) /* of four parts of 16 bits, in memory */
+#define SY__WORD_FROZEN ((uint64_t)1 << 63)
+
+_Static_assert((uint64_t)SY_PAGE_SIZE << SY_MAX_ORDER <= INT32_MAX, "the lower half of an address in a slab tells how far it is from another");
+
+static inline uint32_t sy__word_in_use(uint64_t word)
+{
+	return (uint32_t)(word >> 32) & 0xffffu;
+}
+
+static inline uint32_t sy__word_objects(uint64_t word)
+{
+	return (uint32_t)(word >> SY__WORD_OBJECTS_SHIFT) & SY__WORD_MOST_OBJECTS;
+}
+
+static inline bool sy__word_frozen(uint64_t word)
+{
+	return word & SY__WORD_FROZEN;
+}
+
+/* Nothing is on the word's list. */
+static inline bool sy__word_full(uint64_t word)
+{
+	return (uint32_t)word == UINT32_MAX;
+}
+
+/* The first free object of the slab that this address is in; or NULL. */
+static inline void *sy__word_first(uint64_t word, void *near)
+{
+	return sy__word_full(word) ? NULL : (char *)near + (int32_t)((uint32_t)word - (uint32_t)(uintptr_t)near);
+}
+
+/* As the word, with `count` objects in front that were in use; the first of them is this one. */
+static inline uint64_t sy__word_push(uint64_t word, const void *object, uint32_t count)
+{
+	return (word >> 32 << 32 | (uint32_t)(uintptr_t)object) - count * SY__WORD_ONE_IN_USE;
+}
+
+/* Whether a push of so many leaves the slab where it is: it is frozen, or partial and will not be empty. */
+static inline bool sy__word_stays(uint64_t word, uint32_t count)
+{
+	return sy__word_frozen(word) || (!sy__word_full(word) && sy__word_in_use(word) > count);
+}
+
+/* A frozen slab of so many objects, all of which its slot has. */
+static inline uint64_t sy__word_taken(uint64_t objects)
+{
+	return SY__WORD_FROZEN | objects << SY__WORD_OBJECTS_SHIFT | objects * SY__WORD_ONE_IN_USE | SY__WORD_FIRST;
+}
+
+/* As the word, with nothing free; frozen or not as it was. */
+static inline uint64_t sy__word_take(uint64_t word)
+{
+	return (sy__word_taken(sy__word_objects(word)) & ~SY__WORD_FROZEN) | (word & SY__WORD_FROZEN);
+}
+
+/* ---- Slabs, nodes, caches ----------------------------------------------------------------------------------------------- */
+
+/* What the slot that owns a slab keeps in it (yard/owned.c); the owner's own. */
+struct sy__node_local {
+	void *freelist;      /* objects that the owner freed */
+	uint32_t next, prev; /* slabs on the owner's list, by number; next of the last: 0; prev of the first means nothing */
+};
+
+/* The state of a slab, in the descriptor of its first page, begins with this. */
+struct sy__node_slab {
+	struct sy_cache *cache;
+	union {
+		struct sy_list link;  /* in sy__node.partial; under the node's lock */
+		struct sy_page *next; /* SLUB: in its slot's list of slabs; the slot's own */
+		struct sy__node_local local; /* yard */
+		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
+	};
+	_Alignas(8) uint64_t word;
+};
+SY_ASSERT_SLAB_STATE(struct sy__node_slab, cache);
+
+/* What a check counts, to be compared with what a node counts. */
+struct sy__node_seen {
+	uint64_t slabs, objects, pages, partial, frozen;
+};
+
+/* The slabs of a cache on one memory node. */
+struct sy__node {
+	sy__lock_t lock;
+	struct sy_list partial; /* slabs that no slot has, with free and (mostly) used objects */
+	size_t partial_slabs;   /* in partial; written under the lock, read by anyone */
+	uint64_t slabs, objects, pages; /* all slabs, wherever they are; room in them; their pages */
+	struct sy__node_seen seen; /* scratch of check */
+};
+
+/* A cache begins with this. */
+struct sy__node_cache {
+	struct sy_cache cache;
+	char *slots;           /* what slot 0 has of the cache; the others' follow, */
+	size_t stride;         /* so many bytes apart; with threads by core/backend/slot_areas.h, the dummy's in front */
+	uint32_t offset;       /* bytes from an object's start to its link when it is free */
+	uint32_t min_partial;  /* slabs that a node's list keeps even though they are empty */
+	uint32_t page_flags;   /* enum sy_flags for its pages */
+	uint8_t order, least_order; /* of a slab; when there is no memory for that */
+	const char *memory;    /* of the page allocator: address and descriptor of page 0; here as they are nearer so */
+	struct sy_page *table;
+	struct sy__node *nodes; /* one for each memory node of the heap; where the block of metadata starts that holds */
+	size_t state_bytes;     /* them, and the slots unless they are threads' */
+	size_t slot_bytes;      /* of what a slot has */
+};
+
+static inline struct sy__node_cache *sy__node_cache(struct sy_cache *cache)
+{
+	return (struct sy__node_cache *)(void *)cache;
+}
+
+static inline struct sy__node_slab *sy__node_slab(struct sy_page *page)
+{
+	return SY_SLAB_STATE(struct sy__node_slab, page);
+}
+
+/* The slab of a link. */
+static inline struct sy_page *sy__node_linked(struct sy_list *link)
+{
+	return sy__entry(sy__entry(link, struct sy__node_slab, link), struct sy_page, state);
+}
+
+static inline struct sy__node *sy__node_of(const struct sy__node_cache *cache, const struct sy_page *page)
+{
+	return &cache->nodes[sy__page_node(page)];
+}
+
+/* As sy__head_of, of one of the cache's objects. */
+static inline struct sy_page *sy__node_head(const struct sy__node_cache *cache, const void *object)
+{
+	return sy__page_head(sy__page_near(cache->memory, cache->table, object));
+}
+
+/* A free object's link: where the next one is. */
+static inline void **sy__node_next(const struct sy__node_cache *cache, void *object)
+{
+	return (void **)(void *)((char *)object + cache->offset);
+}
+
+/* What is known of a slab at this moment; others may work on it. */
+static inline uint64_t sy__node_word(const struct sy_page *page)
+{
+	return sy__load64(&SY_SLAB_STATE(const struct sy__node_slab, page)->word);
+}
+
+static inline void *sy__node_freelist(const struct sy__node_cache *cache, const struct sy_page *page)
+{
+	return sy__word_first(sy__node_word(page), sy__page_address(cache->cache.heap, page));
+}
+
+static inline uint32_t sy__node_in_use(const struct sy_page *page)
+{
+	return sy__word_in_use(sy__node_word(page));
+}
+
+static inline uint32_t sy__node_objects(const struct sy_page *page)
+{
+	return sy__word_objects(sy__node_word(page));
+}
+
+/* One slab more or fewer is on the node's list. With its lock held, as the next. */
+static inline void sy__node_count_partial(struct sy__node *node, int change)
+{
+	__atomic_store_n(&node->partial_slabs, node->partial_slabs + (size_t)change, __ATOMIC_RELAXED);
+}
+
+/* Whether a slab without an object in use stays with its node. */
+static inline bool sy__node_keeps(const struct sy__node_cache *cache, const struct sy__node *node)
+{
+	return node->partial_slabs < cache->min_partial;
+}
+
+/* ---- The life of a slab (node.c); those that return pages say how many went back ------------------------------------------- */
+
+/* Nodes and slots of a new cache, of which order to page_flags are set; false: no memory. And their end. */
+bool sy__node_cache_init(struct sy__node_cache *, size_t slot_bytes);
+void sy__node_cache_fini(struct sy__node_cache *);
+
+/* Pages for a slab of that order, or of the least; NULL: no memory. */
+struct sy_page *sy__node_take_pages(struct sy__node_cache *, unsigned slot, unsigned order, unsigned flags, int node);
+
+/* They are a slab now, constructed and frozen, with all objects taken: sets its cache and word. The caller counts it in. */
+void sy__node_make_slab(struct sy__node_cache *, struct sy_page *);
+
+/* A slab is in the node's figures from now on, or not any more. With the node's lock held, as the next two. */
+void sy__node_count_in(struct sy__node *, const struct sy_page *);
+void sy__node_count_out(struct sy__node *, const struct sy_page *);
+
+/* Puts a slab that nobody has where its new word says, by its old one where it was on the node's list: onto the list, off it, or
+ * out of the figures, if it is empty and one too many: true, it is to be discarded. */
+bool sy__node_place(struct sy__node_cache *, struct sy__node *, struct sy_page *, bool listed, uint64_t word, bool at_head);
+
+/* Ends an empty slab that nobody can find any more; when its grace period has passed. */
+uint64_t sy__node_discard(struct sy__node_cache *, unsigned slot, struct sy_page *);
+void sy__node_grace_passed(struct sy_heap *, struct sy_deferred *);
+
+/* Gives back the slabs without an object in use that are on a node's list. */
+uint64_t sy__node_give_unused(struct sy__node_cache *, unsigned slot, struct sy__node *);
+
+/* ---- Counting, checking, walking (node.c) ---------------------------------------------------------------------------------- */
+
+/* Whether an address is where an object of the slab begins; the slab of one of the cache's objects, or NULL, without a look where
+ * there may be none. */
+bool sy__node_in_slab(const struct sy__node_cache *, struct sy_page *, const void *object);
+struct sy_page *sy__node_slab_of(const struct sy__node_cache *, const void *object);
+
+/* Length of a list of objects of one slab. One that was written over ends where it leaves the slab, or goes round in it. The other:
+ * with the last one, and UINT32_MAX of one that is not sound. */
+uint32_t sy__node_length(const struct sy__node_cache *, struct sy_page *, void *list);
+uint32_t sy__node_sound_length(const struct sy__node_cache *, struct sy_page *, void *list, void **last);
+
+/* Counts slots' slabs by `slot`, which gets each reachable one; and a slab with so many free objects. */
+void sy__node_counts(struct sy__node_cache *, struct sy_cache_counts *,
+                     void (*slot)(struct sy_cache_counts *, const struct sy__node_cache *, unsigned slot));
+void sy__node_count_slab(struct sy_cache_counts *, uint32_t objects, uint32_t free);
+
+/* NULL, or what is wrong with a heap all of whose caches begin so. Every slab is checked by `slab`, besides; and every cache's
+ * slots by `slots`, which takes each frozen slab that it finds off node.seen.frozen. */
+const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
+                           const char *(*slots)(struct sy__node_cache *));
+
+#endif
