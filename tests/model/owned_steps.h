@@ -46,7 +46,7 @@ struct store {
 
 struct thread {
 	uint8_t at, object, victim, stores;
-	uint8_t chain, count; /* to be released */
+	uint8_t chain, last, count; /* to be released */
 	struct word old, new;
 	struct store buffer[BUFFER];
 };
@@ -447,7 +447,7 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 {
 	struct thread *thread = &state->threads[index];
 	struct slot *slot = &state->slots[thread->victim];
-	unsigned count, last;
+	unsigned count;
 
 	switch (thread->at) {
 	case DRAIN:
@@ -475,24 +475,21 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 			store(state, thread, NEXT + last_of(state, thread, slot->freelist, &count), thread->chain);
 			thread->chain = slot->freelist;
 		}
+		if (thread->chain != NONE) {
+			thread->last = (uint8_t)last_of(state, thread, thread->chain, &count);
+			thread->count = (uint8_t)count;
+			if (thread->last == NONE)
+				model->wrong = "a list leads astray";
+		}
 		if (model->fault != DRAIN_KEEPS_MARK)
 			store(state, thread, OWNER, NOBODY);
 		thread->old = state->word;
 		thread->at = DRAIN_SWAP;
 		return true;
 	case DRAIN_SWAP: /* release */
-		thread->new = (struct word){ false, thread->old.first, thread->old.in_use };
-		thread->count = 0;
+		if (thread->count)
+			store(state, thread, NEXT + thread->last, thread->old.first);
 		thread->at = DRAIN_PLACE;
-		if (thread->chain == NONE)
-			return true;
-		last = last_of(state, thread, thread->chain, &count);
-		if (last == NONE) {
-			model->wrong = "a list leads astray";
-			return true;
-		}
-		store(state, thread, NEXT + last, thread->old.first);
-		thread->count = (uint8_t)count;
 		return true;
 	default: /* DRAIN_PLACE */
 		if (thread->stores)
