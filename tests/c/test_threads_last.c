@@ -3,6 +3,7 @@
  * itself or by another thread; its cache or its heap gone, and another one in its place, with an object at the same address. A
  * policy that notes what a thread got last must not believe such a note.
  */
+#include "core/here.h"
 #include "threads_support.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
@@ -13,12 +14,13 @@ static const struct sy_heap_options small = { .reserve = SMALL_RESERVE };
 
 /* ---- A thread that does what it is told --------------------------------------------------------------------------- */
 
-enum order { GET, GIVE, GET_CONSTRUCTED, GIVE_CONSTRUCTED, GO };
+enum order { GET, GIVE, GET_CONSTRUCTED, GIVE_CONSTRUCTED, WORK, GO };
 
 static struct {
 	pthread_barrier_t told, done;
 	enum order order;
 	void *object; /* the last one that it got, or that it shall give */
+	void (*work)(void);
 } other;
 
 /* By a fast call: what a slow one got is not noted. */
@@ -51,6 +53,9 @@ static void *obey(void *argument)
 			break;
 		case GIVE_CONSTRUCTED:
 			sy_free(world.caches[CONSTRUCTED], other.object);
+			break;
+		case WORK:
+			other.work();
 			break;
 		case GO:
 			return NULL;
@@ -209,6 +214,81 @@ static void other_heap(const char *policy)
 	world_close(&world);
 }
 
+/* ---- Another size, and the same address ------------------------------------------------------------------------------ */
+
+#define SIZE 256
+#define LARGER 512
+#define OF_A_SLAB (SY_PAGE_SIZE / SIZE)
+#define SLABS 4
+
+static void *objects[SLABS * OF_A_SLAB];
+static volatile uintptr_t last; /* volatile, as a compiler takes no new object for an old one */
+
+static bool is_of_first_slab(const void *object)
+{
+	return (uintptr_t)object / SY_PAGE_SIZE == (uintptr_t)objects[0] / SY_PAGE_SIZE;
+}
+
+static void get_one(void)
+{
+	CHECK(sy_malloc(world.heap, SIZE, 0) != NULL);
+}
+
+/* Frees what this thread has got of its first slab, and gets it again, as far as it comes again. */
+static void free_and_get(void)
+{
+	unsigned again = 0;
+
+	for (unsigned i = 0; i < OF_A_SLAB; i++)
+		sy_mfree(world.heap, objects[i]);
+	for (unsigned tries = 0; again < OF_A_SLAB && tries < 4 * OF_A_SLAB; tries++) {
+		void *object = sy_malloc(world.heap, SIZE, 0);
+
+		if (!is_of_first_slab(object))
+			continue;
+		last = (uintptr_t)object;
+		again++;
+	}
+	CHECK_EQUAL(again, OF_A_SLAB);
+}
+
+/* Of the other size; it must not come again as one of the first. */
+static void give_larger(void)
+{
+	sy_mfree(world.heap, other.object);
+	CHECK_FINE(sy_heap_check(world.heap));
+	CHECK((uintptr_t)sy_malloc(world.heap, SIZE, 0) != last);
+}
+
+/* yard: nothing holds the slab of an object that came from the remote list. Here the other thread gives that away, the slab ends,
+ * and an object of another size is there, which it frees. */
+static void slab_ended(void)
+{
+	if (!world_open(&world, "yard:max_order=0,min_partial=0", &small))
+		return;
+	sy__time_set(&world.heap->settle_due, UINT64_MAX); /* else what has gathered may go home */
+	other.work = get_one;
+	tell(WORK);
+	for (unsigned i = 0; i < SLABS * OF_A_SLAB; i++)
+		objects[i] = sy_malloc(world.heap, SIZE, 0);
+	other.work = free_and_get;
+	tell(WORK);
+	for (unsigned i = SLABS * OF_A_SLAB; i-- > 0;)
+		sy_mfree(world.heap, objects[i]);
+	other.object = NULL;
+	for (unsigned tries = 0; !other.object && tries < MOST_TRIES; tries++) {
+		void *object = sy_malloc(world.heap, LARGER, 0);
+
+		if ((uintptr_t)object == last)
+			other.object = object;
+	}
+	CHECK(other.object != NULL);
+	other.work = give_larger;
+	tell(WORK);
+	CHECK_FINE(sy_heap_check(world.heap));
+	sy_heap_close(world.heap);
+}
+
 int main(void)
 {
 	pthread_t thread;
@@ -226,6 +306,7 @@ int main(void)
 		if (check_failures != before)
 			fprintf(stderr, "that was %s\n", (*at)->name);
 	}
+	slab_ended();
 	tell(GO);
 	pthread_join(thread, NULL);
 	return check_result();

@@ -37,20 +37,29 @@ struct seen {
 	uint64_t used, kept;    /* of that cache: in use; free at slots and nodes */
 	uint64_t slot_slab_free; /* free in slabs that a slot owns */
 	struct places places[8][SLOTS + NODES]; /* of that cache's lists by a hash of their names */
+	struct places local; /* of the slab's own list at its owner (yard) */
 };
 
 static const size_t sizes[CACHES] = { 24, 100, 400, 1500, 6000 };
 
-static void check_covered(const struct seen *seen)
+static void check_places(const struct places *places)
+{
+	CHECK_EQUAL(places->sum, places->count ? places->count * (places->count - 1) / 2 : 0);
+}
+
+/* All of a slab has been seen. */
+static void end_slab(struct seen *seen)
 {
 	CHECK_EQUAL(seen->told, seen->slab_bytes);
+	check_places(&seen->local);
+	seen->local = (struct places){ 0, 0 };
 }
 
 static bool see_slab(void *context, const struct sy_slab *slab)
 {
 	struct seen *seen = context;
 
-	check_covered(seen);
+	end_slab(seen);
 	CHECK(slab->address >= seen->last);
 	CHECK(slab->list && slab->bytes >= SY_PAGE_SIZE);
 	CHECK_EQUAL(slab->node, slab->page->node);
@@ -81,6 +90,13 @@ static unsigned find_held(struct seen *seen, const char *start, size_t bytes, bo
 	return count;
 }
 
+static struct places *places_of(struct seen *seen, const struct sy_part *part)
+{
+	if (!strcmp(part->list, "local"))
+		return &seen->local;
+	return &seen->places[part->list[0] % 8][part->owner + (part->state == SY_PART_NODE ? SLOTS : 0)];
+}
+
 static void count_of_cache(struct seen *seen, const struct sy_slab *slab, const struct sy_part *part)
 {
 	bool kept = part->state == SY_PART_SLOT || part->state == SY_PART_NODE;
@@ -89,7 +105,7 @@ static void count_of_cache(struct seen *seen, const struct sy_slab *slab, const 
 	seen->kept += kept;
 	seen->slot_slab_free += part->state == SY_PART_FREE && slab->owner_kind == SY_OWNER_SLOT;
 	if (kept && strcmp(part->list, "alien array") && strcmp(part->list, "remote_free")) {
-		struct places *places = &seen->places[part->list[0] % 8][part->owner + (part->state == SY_PART_NODE ? SLOTS : 0)];
+		struct places *places = places_of(seen, part);
 
 		places->count++;
 		places->sum += part->place;
@@ -122,7 +138,7 @@ static struct seen walk(struct world *world, const struct held *held, unsigned c
 
 	memset(found, 0, sizeof(found));
 	CHECK(sy_heap_walk(world->heap, &visitor));
-	check_covered(&seen);
+	end_slab(&seen);
 	return seen;
 }
 
@@ -137,11 +153,8 @@ static void check_cache(struct world *world, struct sy_cache *cache, const struc
 	if (counts.objects_cached != seen.kept)
 		CHECK_EQUAL(counts.objects_cached, seen.kept + seen.slot_slab_free);
 	for (unsigned list = 0; list < 8; list++)
-		for (unsigned owner = 0; owner < SLOTS + NODES; owner++) {
-			const struct places *places = &seen.places[list][owner];
-
-			CHECK_EQUAL(places->sum, places->count ? places->count * (places->count - 1) / 2 : 0);
-		}
+		for (unsigned owner = 0; owner < SLOTS + NODES; owner++)
+			check_places(&seen.places[list][owner]);
 }
 
 /* Whether each object that a walk shows as used is one that the test holds: slob's are not told apart, and some freelists of

@@ -1,12 +1,13 @@
 /*
- * One slab of a heap of threads, at all interleavings of those who use it: core/policies/yard/owned.c and word.h.
+ * One slab of a heap of threads, at all interleavings of those who use it: core/policies/yard/owned.c, remote.c and slabs.c, and core/policies/node.h.
  *
- * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; one drains
- * another's slot, as a claimer does. Every access to what they share is a step: the word, the mark of the owner, the node's
+ * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; look whether what
+ * they own has become empty; and drain a slot, another's as a claimer does. What a thread has on its remote list is here an object
+ * that it holds, to be freed later, or not at all where it would be handed out to that thread again. Every access to what they share is a step: the word, the mark of the owner, the node's
  * lock. Objects are linked by memory, not kept as sets, so that a push onto a list that has changed meanwhile goes as wrong as
  * it would. The search visits every state that can be reached within so many calls, from a slab in each of its places. Where
- * the code's way depends on how full other lists are (may a slot adopt a slab, has the node enough empty ones), or on what was
- * handed out last, both are tried.
+ * the code's way depends on how full other lists are (has the node enough empty slabs), or on what was handed out last, both are
+ * tried.
  *
  * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
  * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it
@@ -31,8 +32,12 @@ static bool make_step(struct model *model, struct state *state, unsigned index, 
 		return false;
 	if (thread->at < TAKE)
 		return free_step(model, state, index, choice);
-	if (thread->at < DRAIN)
-		return take_step(model, state, index, choice);
+	if (thread->at < LOOK)
+		return take_step(model, state, index);
+	if (thread->at == LOOK) {
+		look_step(model, state, index);
+		return true;
+	}
 	if (thread->at < UNLOCK)
 		return drain_step(model, state, index, choice);
 	if (thread->stores)
@@ -46,8 +51,7 @@ static bool make_step(struct model *model, struct state *state, unsigned index, 
 /* Whether a call may change where the slab is. */
 static bool depends_on_lists(const struct thread *thread)
 {
-	return thread->at == FREE || thread->at == FREE_PUSH || thread->at == FREE_SETTLE || thread->at == NODE_LOCK || thread->at == DRAIN_RELEASE ||
-	       thread->at == DRAIN_SETTLE;
+	return thread->at == FREE || thread->at == FREE_PLACE || thread->at == DRAIN_RELEASE || thread->at == DRAIN_PLACE;
 }
 
 static void begin(const struct state *from, unsigned index, enum at at, unsigned object, unsigned victim)
@@ -74,6 +78,8 @@ static void begin_all(const struct model *model, const struct state *from, unsig
 	if (!from->calls || from->gone || from->threads[index].at != IDLE || from->slots[index].claimed)
 		return;
 	begin(from, index, TAKE, 0, index);
+	if (from->slots[index].list == WAITING)
+		begin(from, index, LOOK, 0, index);
 	for (unsigned object = 0; object < OBJECTS; object++)
 		if (from->live[object])
 			begin(from, index, FREE, object, index);
@@ -145,12 +151,16 @@ static const char *verify(const struct state *state)
 			return "an object is in two places";
 		if (state->memory[OWNER] != i + 1 || count != state->memory[COUNT])
 			return "a slot's slab is not marked as such";
+		if (slot->list == EMPTY && count != state->word.in_use)
+			return "a slab counts as empty that is in use";
 	}
 	for (unsigned i = 0; i < OBJECTS; i++)
 		if (!places[i])
 			return "an object is lost";
 	if (owners != state->word.frozen)
 		return "a frozen slab is not one slot's";
+	if (!owners && state->memory[OWNER] != NOBODY && !(state->memory[OWNER] & FULL && state->word.first == NONE))
+		return "nobody's slab is marked, though it is not full";
 	if (state->listed != (!state->word.frozen && state->word.first != NONE))
 		return "a slab with free objects is not on its node's list";
 	return NULL;
@@ -211,14 +221,19 @@ static const struct {
 } faults[FAULTS] = {
 	[SOUND] = { "owned slabs", NULL },
 	[NO_MARK] = { "whoever frees takes the slab for its own", "an object is lost" },
-	[MARK_LATE] = { "the mark goes after the slab was given up", "a slot's slab is not marked as such" },
-	[LEFT_BY_STORE] = { "a full slab is given up by a store", "an object is lost" },
-	[ADOPTED_BY_STORE] = { "a full slab is adopted by a store", "a list leads astray" },
+	[MARK_STAYS] = { "a slot that leaves a full slab keeps it marked as its own", "nobody's slab is marked, though it is not full" },
+	[MARK_LATE] = { "the mark changes after the slab was left", "a slot's slab is not marked as such" },
+	[MARK_LISTED] = { "a full slab that becomes partial keeps its mark", "nobody's slab is marked, though it is not full" },
+	[LEFT_BY_STORE] = { "a full slab is left by a store", "an object is lost" },
+	[BACK_BY_STORE] = { "a full slab is taken back by a store", "a list leads astray" },
+	[BACK_UNASKED] = { "a slab is taken back without a look whether it is full", "a list leads astray" },
 	[TAKEN_BY_STORE] = { "the word's list is taken by a store", "an object is lost" },
-	[EMPTY_EARLY] = { "a slab counts as empty with one object in use", "a slab goes that is in use" },
-	[DRAIN_FORGETS] = { "draining forgets what is held", "an object is lost" },
-	[DRAIN_KEEPS_MARK] = { "draining leaves the mark", "an object is lost" },
-	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a list leads astray" },
+	[EMPTY_EARLY] = { "a slab counts as empty with one object in use", "a slab counts as empty that is in use" },
+	[LOOK_EARLY] = { "a slab is found empty with one object in use", "a slab counts as empty that is in use" },
+	[ENDS_EARLY] = { "a slab is given back with one object in use", "a slab goes that is in use" },
+	[DRAIN_FORGETS] = { "draining forgets the local list", "an object is lost" },
+	[DRAIN_KEEPS_MARK] = { "draining leaves the mark", "nobody's slab is marked, though it is not full" },
+	[NO_CLAIM] = { "a slot is drained while its thread is in a call", "a slab goes that is in use" },
 	[LIST_UNLOCKED] = { "a slab comes onto the node's list without the lock", "an object is in two places" },
 	[STALE_FIRST] = { "a push is tried again with the old link", "the word tells no truth" },
 	[ACTIVE_LISTED] = { "an active slab is listed as empty", "a slot's slab is active and on a list" },

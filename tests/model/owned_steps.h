@@ -1,6 +1,6 @@
 /*
  * What the threads of owned.c do to one slab: the steps of the code, one function for each kind of call, on a state that is a value.
- * The names are those of core/policies/yard/owned.c and slabs.c.
+ * Comments name the functions of core/policies/yard/ (owned.c, remote.c, slabs.c).
  */
 #ifndef MODEL_OWNED_STEPS_H
 #define MODEL_OWNED_STEPS_H
@@ -16,14 +16,15 @@
 #define NONE OBJECTS /* no object: the end of a list */
 #define GARBAGE 9    /* what a link to the node's list is to who takes it for a list of objects */
 #define THREADS 2
-#define NOBODY 0     /* of OWNER; else thread + 1 */
+#define NOBODY 0     /* of OWNER; else thread + 1, */
+#define FULL 4u      /* with this: who filled the slab and left it */
 #define BUFFER 8
-#define CALLS 6 /* of all threads together */
+#define CALLS 8 /* of all threads together */
 
-/* What plain stores write to. */
+/* What plain stores write to; HELD and COUNT are the slab's local list. */
 enum { NEXT, HELD = NEXT + OBJECTS, COUNT, OWNER, VARIABLES };
 
-enum list { NO_LIST, PARTIAL, EMPTY };
+enum list { NO_LIST, WAITING, EMPTY };
 
 struct word {
 	uint8_t frozen, first, in_use;
@@ -32,9 +33,10 @@ struct word {
 /* Where a thread is in a call. */
 enum at {
 	IDLE,
-	FREE, FREE_OWNER, FREE_WORD, FREE_PUSH, FREE_SWAP, FREE_ADOPT, FREE_HELD, FREE_LOCK, FREE_LOCKED, FREE_MOVING, FREE_SETTLE,
-	TAKE, TAKE_ACTIVATE, MORE, MORE_WORD, MORE_SWAP, MORE_LEAVE, MORE_LEFT, NODE_LOCK, NODE_SWAP, NODE_FREEZE,
-	DRAIN, DRAIN_LOCK, DRAIN_RELEASE, DRAIN_SWAP, DRAIN_SETTLE,
+	FREE, FREE_OWNER, FREE_LOCAL, FREE_BACK, FREE_BACK_SWAP, FREE_WORD, FREE_PUSH, FREE_SWAP, FREE_LOCK, FREE_LOCKED, FREE_MOVING, FREE_PLACE,
+	TAKE, TAKE_ACTIVATE, MORE, MORE_WORD, MORE_OLD, MORE_SWAP, MORE_LEFT, NODE_LOCK, NODE_SWAP,
+	LOOK,
+	DRAIN, DRAIN_LOCK, DRAIN_RELEASE, DRAIN_SWAP, DRAIN_PLACE,
 	UNLOCK,
 };
 
@@ -44,7 +46,7 @@ struct store {
 
 struct thread {
 	uint8_t at, object, victim, stores;
-	uint8_t chain, count; /* to be released */
+	uint8_t chain, last, count; /* to be released */
 	struct word old, new;
 	struct store buffer[BUFFER];
 };
@@ -65,8 +67,8 @@ struct state {
 #include "states.h"
 
 enum fault {
-	SOUND, NO_MARK, MARK_LATE, LEFT_BY_STORE, ADOPTED_BY_STORE, TAKEN_BY_STORE, EMPTY_EARLY, DRAIN_FORGETS,
-	DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
+	SOUND, NO_MARK, MARK_STAYS, MARK_LATE, MARK_LISTED, LEFT_BY_STORE, BACK_BY_STORE, BACK_UNASKED, TAKEN_BY_STORE, EMPTY_EARLY, LOOK_EARLY, ENDS_EARLY,
+	DRAIN_FORGETS, DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
 };
 
 struct model {
@@ -145,11 +147,10 @@ static void finish(struct thread *thread)
 	*thread = idle;
 }
 
-static void own(struct state *state, struct thread *thread, unsigned index)
+static void set_local(struct state *state, struct thread *thread, unsigned first, unsigned count)
 {
-	store(state, thread, OWNER, index + 1);
-	store(state, thread, HELD, NONE);
-	store(state, thread, COUNT, 0);
+	store(state, thread, HELD, first);
+	store(state, thread, COUNT, count);
 }
 
 static void push_active(struct state *state, struct thread *thread, struct slot *slot)
@@ -158,21 +159,21 @@ static void push_active(struct state *state, struct thread *thread, struct slot 
 	slot->freelist = thread->object;
 }
 
-static void push_held(struct state *state, struct thread *thread)
+/* sy__yard_emptied, if so many are all that are in use. */
+static void empty_if(const struct model *model, const struct state *state, struct slot *slot, unsigned count)
 {
-	store(state, thread, NEXT + thread->object, load(state, thread, HELD));
-	store(state, thread, HELD, thread->object);
+	if (count == state->word.in_use && (!slot->active || model->fault == ACTIVE_LISTED))
+		slot->list = EMPTY;
 }
 
-/* sy__yard_push_owned, and sy__yard_emptied. */
-static void push_owned(struct model *model, struct state *state, struct thread *thread, struct slot *slot)
+/* sy__yard_push_local, or push_local_row. */
+static void push_local(const struct model *model, struct state *state, struct thread *thread, struct slot *slot)
 {
 	unsigned count = load(state, thread, COUNT) + 1;
 
-	push_held(state, thread);
-	store(state, thread, COUNT, count);
-	if (count + (model->fault == EMPTY_EARLY) == state->word.in_use && (!slot->active || model->fault == ACTIVE_LISTED))
-		slot->list = EMPTY;
+	store(state, thread, NEXT + thread->object, load(state, thread, HELD));
+	set_local(state, thread, thread->object, count);
+	empty_if(model, state, slot, count + (model->fault == EMPTY_EARLY));
 	finish(thread);
 }
 
@@ -202,7 +203,33 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 	case FREE_OWNER:
 		thread->at = FREE_WORD;
 		if (model->fault == NO_MARK || load(state, thread, OWNER) == index + 1)
-			thread->at = FREE_HELD;
+			thread->at = FREE_LOCAL;
+		else if (load(state, thread, OWNER) == ((index + 1) | FULL))
+			thread->at = FREE_BACK;
+		return true;
+	case FREE_LOCAL:
+		push_local(model, state, thread, slot);
+		return true;
+	case FREE_BACK: /* sy__yard_take_back */
+		thread->old = state->word;
+		thread->at = FREE_BACK_SWAP;
+		return true;
+	case FREE_BACK_SWAP:
+		if (thread->stores)
+			return false;
+		thread->at = FREE_WORD;
+		if (model->fault != BACK_UNASKED && (load(state, thread, OWNER) != ((index + 1) | FULL) || thread->old.frozen || thread->old.first != NONE))
+			return true;
+		if (model->fault == BACK_BY_STORE)
+			thread->old = state->word;
+		if (!swap(state, thread, (struct word){ true, thread->old.first, thread->old.in_use }))
+			return true;
+		store(state, thread, OWNER, index + 1);
+		store(state, thread, NEXT + thread->object, NONE);
+		set_local(state, thread, thread->object, 1);
+		slot->list = WAITING;
+		empty_if(model, state, slot, 1 + (model->fault == EMPTY_EARLY));
+		finish(thread);
 		return true;
 	case FREE_WORD:
 		thread->old = state->word;
@@ -213,7 +240,7 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 			store(state, thread, NEXT + thread->object, thread->old.first);
 			thread->at = FREE_SWAP;
 		} else {
-			thread->at = thread->old.first == NONE && choice ? FREE_ADOPT : FREE_LOCK;
+			thread->at = FREE_LOCK;
 		}
 		return true;
 	case FREE_SWAP:
@@ -225,24 +252,7 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 		else
 			thread->at = model->fault == STALE_FIRST ? FREE_SWAP : FREE_PUSH;
 		return true;
-	case FREE_ADOPT:
-		if (thread->stores)
-			return false;
-		new = (struct word){ true, NONE, thread->old.in_use };
-		if (model->fault == ADOPTED_BY_STORE)
-			thread->old = state->word;
-		if (swap(state, thread, new)) {
-			slot->list = PARTIAL;
-			own(state, thread, index);
-			thread->at = FREE_HELD;
-		} else {
-			thread->at = FREE_PUSH;
-		}
-		return true;
-	case FREE_HELD:
-		push_owned(model, state, thread, slot);
-		return true;
-	case FREE_LOCK:
+	case FREE_LOCK: /* push_moving */
 		if (thread->stores || state->locked)
 			return false;
 		state->locked = true;
@@ -254,9 +264,9 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 		return true;
 	case FREE_MOVING:
 		store(state, thread, NEXT + thread->object, thread->old.first);
-		thread->at = FREE_SETTLE;
+		thread->at = FREE_PLACE;
 		return true;
-	default: /* FREE_SETTLE */
+	default: /* FREE_PLACE */
 		if (thread->stores)
 			return false;
 		new = (struct word){ thread->old.frozen, thread->object, (uint8_t)(thread->old.in_use - 1) };
@@ -265,11 +275,13 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 			return true;
 		}
 		thread->at = UNLOCK;
-		if (new.frozen || (thread->old.first != NONE && new.in_use))
+		if (new.frozen)
 			return true;
-		state->listed = true;
+		if (model->fault != MARK_LISTED)
+			store(state, thread, OWNER, NOBODY);
 		if (thread->old.first == NONE)
 			store(state, thread, HELD, GARBAGE);
+		state->listed = true;
 		if (!new.in_use && choice) {
 			state->listed = false;
 			discard(model, state);
@@ -302,11 +314,11 @@ static void pop(struct model *model, struct state *state, unsigned index)
 	finish(thread);
 }
 
-static bool take_step(struct model *model, struct state *state, unsigned index, bool choice)
+static bool take_step(struct model *model, struct state *state, unsigned index)
 {
 	struct thread *thread = &state->threads[index];
 	struct slot *slot = &state->slots[index];
-	unsigned held;
+	unsigned first;
 
 	switch (thread->at) {
 	case TAKE:
@@ -315,83 +327,81 @@ static bool take_step(struct model *model, struct state *state, unsigned index, 
 		else
 			thread->at = slot->active ? MORE : slot->list != NO_LIST ? TAKE_ACTIVATE : NODE_LOCK;
 		return true;
-	case TAKE_ACTIVATE:
+	case TAKE_ACTIVATE: /* activate_next, and sy__yard_carve_all */
 		slot->active = true;
-		slot->list = NO_LIST;
 		slot->freelist = NONE;
-		thread->at = MORE;
+		store(state, thread, OWNER, index + 1);
+		if (slot->list == EMPTY && load(state, thread, COUNT) == OBJECTS) {
+			set_local(state, thread, NONE, 0);
+			carve(state, thread, slot);
+		}
+		slot->list = NO_LIST;
+		thread->at = TAKE;
 		return true;
-	case MORE: /* sy__yard_pop_held */
+	case MORE: /* fill_from_active */
 		slot->freelist = (uint8_t)load(state, thread, HELD);
-		store(state, thread, HELD, NONE);
-		store(state, thread, COUNT, 0);
-		thread->at = slot->freelist != NONE ? TAKE : MORE_WORD;
+		thread->at = MORE_WORD;
+		if (slot->freelist == NONE)
+			return true;
+		set_local(state, thread, NONE, 0);
+		thread->at = TAKE;
 		return true;
-	case MORE_WORD:
+	case MORE_WORD: /* more_of_active */
 		thread->old = state->word;
-		thread->at = thread->old.first == NONE ? MORE_LEAVE : MORE_SWAP;
+		thread->at = MORE_OLD;
+		return true;
+	case MORE_OLD:
+		thread->at = thread->old.first == NONE ? MORE_LEFT : MORE_SWAP;
+		if (thread->at == MORE_LEFT && model->fault != MARK_LATE)
+			store(state, thread, OWNER, model->fault == MARK_STAYS ? index + 1 : (index + 1) | FULL);
 		return true;
 	case MORE_SWAP:
 		if (thread->stores)
 			return false;
-		slot->freelist = thread->old.first;
+		first = thread->old.first;
 		if (model->fault == TAKEN_BY_STORE)
 			thread->old = state->word;
+		thread->at = MORE_OLD;
 		if (swap(state, thread, taken(thread->old))) {
+			slot->freelist = (uint8_t)first;
 			thread->at = TAKE;
-		} else {
-			slot->freelist = NONE;
-			thread->at = MORE_WORD;
 		}
 		return true;
-	case MORE_LEAVE:
-		if (model->fault != MARK_LATE)
-			store(state, thread, OWNER, NOBODY);
-		thread->at = MORE_LEFT;
-		return true;
-	case MORE_LEFT:
+	case MORE_LEFT: /* leave */
 		if (thread->stores)
 			return false;
 		if (model->fault == LEFT_BY_STORE)
 			thread->old = state->word;
+		thread->at = MORE_OLD;
 		if (swap(state, thread, (struct word){ false, NONE, OBJECTS })) {
 			slot->active = false;
 			thread->at = TAKE;
 			if (model->fault == MARK_LATE)
-				store(state, thread, OWNER, NOBODY);
+				store(state, thread, OWNER, (index + 1) | FULL);
 		} else {
 			store(state, thread, OWNER, index + 1);
-			thread->at = MORE_WORD;
 		}
 		return true;
-	case NODE_LOCK:
+	case NODE_LOCK: /* take_partial */
 		if (thread->stores || state->locked)
 			return false;
 		state->locked = true;
 		thread->old = state->word;
-		thread->at = !state->listed ? UNLOCK : choice ? NODE_FREEZE : NODE_SWAP;
+		thread->at = state->listed ? NODE_SWAP : UNLOCK;
 		state->listed = false;
 		return true;
-	case NODE_SWAP: /* use_partial */
+	default: /* NODE_SWAP: own_partial */
 		if (thread->stores)
 			return false;
-		held = thread->old.first;
+		first = thread->old.first;
 		if (!swap(state, thread, (struct word){ true, NONE, OBJECTS }))
 			return true;
 		slot->active = true;
-		slot->freelist = (uint8_t)held;
-		own(state, thread, index);
+		slot->freelist = (uint8_t)first;
+		set_local(state, thread, NONE, 0);
+		store(state, thread, OWNER, index + 1);
 		if (!thread->old.in_use)
 			carve(state, thread, slot);
-		thread->at = UNLOCK;
-		return true;
-	default: /* NODE_FREEZE: keep_partial */
-		if (thread->stores)
-			return false;
-		if (!swap(state, thread, (struct word){ true, thread->old.first, thread->old.in_use }))
-			return true;
-		slot->list = PARTIAL;
-		own(state, thread, index);
 		thread->at = UNLOCK;
 		return true;
 	}
@@ -412,11 +422,32 @@ static unsigned last_of(const struct state *state, const struct thread *thread, 
 	return NONE;
 }
 
+/* find_empty, of the caller's own slot: others may have freed the last object. */
+static void look_step(const struct model *model, struct state *state, unsigned index)
+{
+	struct thread *thread = &state->threads[index];
+	struct slot *slot = &state->slots[index];
+
+	if (slot->list == WAITING)
+		empty_if(model, state, slot, load(state, thread, COUNT) + (model->fault == LOOK_EARLY));
+	finish(thread);
+}
+
+/* What the slot has of the slab. */
+static unsigned free_in(const struct state *state, const struct thread *thread, const struct slot *slot)
+{
+	unsigned count = 0;
+
+	if (slot->active && slot->freelist != NONE)
+		last_of(state, thread, slot->freelist, &count);
+	return count + load(state, thread, COUNT);
+}
+
 static bool drain_step(struct model *model, struct state *state, unsigned index, bool choice)
 {
 	struct thread *thread = &state->threads[index];
 	struct slot *slot = &state->slots[thread->victim];
-	unsigned count, last;
+	unsigned count;
 
 	switch (thread->at) {
 	case DRAIN:
@@ -426,14 +457,14 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 		slot->claimed = false;
 		finish(thread);
 		return true;
-	case DRAIN_LOCK:
+	case DRAIN_LOCK: /* give_up */
 		if (thread->stores || (state->locked && model->fault != LIST_UNLOCKED))
 			return false;
 		state->locked = true;
 		thread->at = DRAIN_RELEASE;
 		return true;
 	case DRAIN_RELEASE:
-		if (!slot->active && slot->list == EMPTY && choice) { /* unfreeze_empty */
+		if (choice && free_in(state, thread, slot) + (model->fault == ENDS_EARLY) == state->word.in_use) { /* ends */
 			*slot = (struct slot){ .freelist = NONE, .claimed = slot->claimed };
 			discard(model, state);
 			thread->at = UNLOCK;
@@ -444,26 +475,23 @@ static bool drain_step(struct model *model, struct state *state, unsigned index,
 			store(state, thread, NEXT + last_of(state, thread, slot->freelist, &count), thread->chain);
 			thread->chain = slot->freelist;
 		}
+		if (thread->chain != NONE) {
+			thread->last = (uint8_t)last_of(state, thread, thread->chain, &count);
+			thread->count = (uint8_t)count;
+			if (thread->last == NONE)
+				model->wrong = "a list leads astray";
+		}
 		if (model->fault != DRAIN_KEEPS_MARK)
 			store(state, thread, OWNER, NOBODY);
 		thread->old = state->word;
 		thread->at = DRAIN_SWAP;
 		return true;
-	case DRAIN_SWAP:
-		thread->new = (struct word){ false, thread->old.first, thread->old.in_use };
-		thread->count = 0;
-		thread->at = DRAIN_SETTLE;
-		if (thread->chain == NONE)
-			return true;
-		last = last_of(state, thread, thread->chain, &count);
-		if (last == NONE) {
-			model->wrong = "a list leads astray";
-			return true;
-		}
-		store(state, thread, NEXT + last, thread->old.first);
-		thread->count = (uint8_t)count;
+	case DRAIN_SWAP: /* release */
+		if (thread->count)
+			store(state, thread, NEXT + thread->last, thread->old.first);
+		thread->at = DRAIN_PLACE;
 		return true;
-	default: /* DRAIN_SETTLE */
+	default: /* DRAIN_PLACE */
 		if (thread->stores)
 			return false;
 		count = thread->count;

@@ -26,11 +26,14 @@
 
 /* ---- Waiting and empty slabs --------------------------------------------------------------------------------------- */
 
+/* Others may empty it unnoticed, so the slot looks there before it gets memory for something else. */
 void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	struct sy__node_local *local = &sy__yard_slab(page)->base.local;
 	uint32_t number = sy__yard_number(cache, page);
 
+	if (cache->base.cache.heap->run_cache)
+		sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
 	local->next = 0;
 	local->prev = own->last;
 	if (own->first)
