@@ -40,7 +40,7 @@ LAYERS: dict[str, tuple[str, list[str]]] = {
     "threads": (r"threads/", PROGRAMS),
     "import": (r"import/", PROGRAMS),
 }
-SHARED = "general"  # what several policies have in common
+SHARED = ("general", "node")  # what several policies have in common
 POLICIES = "yard|slub|slqb|slob|bonwick|bsd44|svr4|sunos4"
 NAME = re.compile(rf'(?<![a-z])({POLICIES})(?![a-z])|sy__?slab_policy|"slab[":]', re.IGNORECASE)
 KERNELS_OWN = re.compile(r"CONFIG_SL[AOU]B\b|CPUHP_SLUB_DEAD")
@@ -93,7 +93,7 @@ def may_call(source: str, definer: str) -> bool:
     if layer is None or other is None:
         raise SystemExit(f"{source if layer is None else definer} is in no layer that this test knows")
     if layer == other:
-        return layer != "policies" or family(definer) in (family(source), SHARED)
+        return layer != "policies" or family(definer) in (family(source), *SHARED)
     return other in LAYERS[layer][1]
 
 
