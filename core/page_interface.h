@@ -96,6 +96,8 @@ unsigned sy__pages_nodes(const struct sy_pages *);
  *   sy__page_address(heap, page)   address of the page
  *   sy__page_of(heap, address)     descriptor of the page that holds the address, which must be one of the heap's
  *   sy__page_near(memory, table, address)   the same, by what struct sy_pages_base says, if it is at hand
+ *   sy__page_to_number(table, page)         a page's number in 32 bits, from 1 on, where two pointers are too much
+ *   sy__page_of_number(table, number)       and back
  *   sy__holds(heap, address)       whether the address may be one of the heap's
  */
 #ifndef SY_PAGE_DESCRIPTOR

@@ -121,6 +121,16 @@ static inline struct sy_page *sy__page_near(const char *memory, struct sy_page *
 	return table + ((size_t)((const char *)address - memory) >> SY_PAGE_SHIFT);
 }
 
+static inline uint32_t sy__page_to_number(const struct sy_page *table, const struct sy_page *page)
+{
+	return (uint32_t)(page - table) + 1;
+}
+
+static inline struct sy_page *sy__page_of_number(struct sy_page *table, uint32_t number)
+{
+	return table + (number - 1);
+}
+
 static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
 {
 	const struct sy_pages_base *base = sy__pages_base(heap);

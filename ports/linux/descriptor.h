@@ -153,6 +153,17 @@ static inline struct sy_page *sy__page_near(const char *memory, struct sy_page *
 	return sy__page_of_linux(virt_to_page(address));
 }
 
+/* By frames: 32 bits are enough for 16 TiB. */
+static inline uint32_t sy__page_to_number(const struct sy_page *table, const struct sy_page *page)
+{
+	return (uint32_t)page_to_pfn(sy__linux_page(page)) + 1;
+}
+
+static inline struct sy_page *sy__page_of_number(struct sy_page *table, uint32_t number)
+{
+	return sy__page_of_linux(pfn_to_page(number - 1));
+}
+
 static inline struct sy_page *sy__page_of(const struct sy_heap *heap, const void *address)
 {
 	return sy__page_of_linux(virt_to_page(address));

@@ -218,12 +218,12 @@ static inline void *sy__yard_pop_remote(const struct sy__yard_cache *cache, stru
 /* A slab by a number, as two pointers to others are more than a descriptor has room for. */
 static inline uint32_t sy__yard_number(const struct sy__yard_cache *cache, const struct sy_page *page)
 {
-	return (uint32_t)(page - cache->base.table) + 1;
+	return sy__page_to_number(cache->base.table, page);
 }
 
 static inline struct sy_page *sy__yard_numbered(const struct sy__yard_cache *cache, uint32_t number)
 {
-	return number ? cache->base.table + (number - 1) : NULL;
+	return number ? sy__page_of_number(cache->base.table, number) : NULL;
 }
 
 /* Behind a slab on a slot's list. */
