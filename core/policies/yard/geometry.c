@@ -28,8 +28,6 @@
 #define FIRST_OBJECTS 4u
 #define LARGE_OBJECTS 12u
 #define LEAST_WASTE 16u
-#define NODE_BYTES ((size_t)64 << 10) /* of slabs on a node's list up to which empty ones stay, */
-#define MOST_MIN_PARTIAL 4u           /* and so many */
 #define REMOTE_BYTES ((size_t)32 << 10) /* of objects of others' slabs that a slot gathers, */
 #define LEAST_REMOTE 4u                 /* but so many at least, */
 #define MOST_REMOTE 128u                /* and at most */
@@ -99,13 +97,6 @@ static void lay_out_object(struct sy__yard_cache *yard)
 	cache->size = (uint32_t)sy__align_up(size, cache->align);
 }
 
-static size_t tunable(const struct sy__yard_cache *yard, enum sy__yard_tunable which, size_t automatic)
-{
-	int64_t value = yard->base.cache.heap->tunables[which];
-
-	return value == SY_TUNABLE_AUTO ? automatic : (size_t)value;
-}
-
 bool sy__yard_cache_init(struct sy_cache *cache)
 {
 	const struct sy_heap *heap = cache->heap;
@@ -120,8 +111,10 @@ bool sy__yard_cache_init(struct sy_cache *cache)
 	order = wanted_order(heap->tunables, heap->cpus, heap->threads, cache->size, FIRST_SLAB, FIRST_OBJECTS);
 	yard->first_order = yard->next_order = (uint8_t)within(0, order, yard->base.order);
 	yard->base.least_order = (uint8_t)sy__order_of(cache->size);
-	yard->base.min_partial = (uint32_t)tunable(yard, YARD_MIN_PARTIAL, within(1, NODE_BYTES >> SY_PAGE_SHIFT >> yard->base.order, MOST_MIN_PARTIAL));
-	yard->remote_limit = (uint16_t)tunable(yard, YARD_REMOTE, within(LEAST_REMOTE, REMOTE_BYTES / cache->size, MOST_REMOTE));
+	yard->base.min_partial = (uint32_t)heap->tunables[YARD_MIN_PARTIAL];
+	yard->remote_limit = (uint16_t)within(LEAST_REMOTE, REMOTE_BYTES / cache->size, MOST_REMOTE);
+	if (heap->tunables[YARD_REMOTE] != SY_TUNABLE_AUTO)
+		yard->remote_limit = (uint16_t)heap->tunables[YARD_REMOTE];
 	if (heap->threads)
 		sy__yard_choose_here(yard);
 	return sy__node_cache_init(&yard->base, sizeof(struct sy__yard_slot));

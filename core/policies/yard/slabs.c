@@ -4,8 +4,8 @@
  * A slab is born owned, with no object linked (with a constructor: all constructed and linked). Its owner gives it up when
  *
  *   it is full:        no list has it; owned.c does that.
- *   it is empty,       and the owner has more such than it may keep: it goes back to the page allocator, or to its node while
- *                      that has fewer than min_partial slabs.
+ *   it is empty,       and the owner has more such than it may keep: it goes back to the page allocator (or to its node while
+ *                      that has fewer than min_partial slabs: none by default).
  *   the slot is        because its thread ends, its CPU goes away, or memory is wanted back: to its node, at the tail where
  *   drained            others freed into it, else at the head.
  *
@@ -15,7 +15,7 @@
  *
  * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
  * (sy__yard_end_spares): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
- * else has freed; and what nodes have of such. Each second all slots do that, those of idle threads too (sy__yard_settle), by
+ * else has freed. Each second all slots do that, those of idle threads too (sy__yard_settle), by
  * whichever thread makes the next slow call.
  */
 #include "../../here.h"
@@ -241,22 +241,6 @@ void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 	sy__unlock(&heap->lock);
 }
 
-/* ---- What nodes keep --------------------------------------------------------------------------------------------------- */
-
-/* Only where the list is so short that some may be kept on it. Relaxed: a hint, and who gives something looks again. */
-static uint64_t give_kept(struct sy__yard_cache *cache, unsigned slot)
-{
-	uint64_t pages = 0;
-
-	for (unsigned i = 0; i < cache->base.cache.heap->nodes; i++) {
-		size_t slabs = __atomic_load_n(&cache->base.nodes[i].partial_slabs, __ATOMIC_RELAXED);
-
-		if (slabs && slabs <= cache->base.min_partial)
-			pages += sy__node_give_unused(&cache->base, slot, &cache->base.nodes[i]);
-	}
-	return pages;
-}
-
 /* ---- Giving memory back ------------------------------------------------------------------------------------------------ */
 
 /* Looks for slabs whose last object somebody else has freed, among those that wait. */
@@ -290,12 +274,8 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot)
 SY__COLD void sy__yard_end_spares(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next) {
-		struct sy__yard_cache *cache = sy__yard_cache(sy__entry(at, struct sy_cache, link));
-
-		give_idle(cache, slot);
-		give_kept(cache, slot);
-	}
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		give_idle(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot);
 	sy__unlock(&heap->lock);
 }
 
@@ -311,7 +291,7 @@ uint64_t sy__yard_settle(struct sy_cache *cache)
 		sy__yard_slot(yard, slot)->spare = sy__yard_slot(yard, slot)->missed = 0;
 		pages += give_idle(yard, slot);
 	}
-	return pages + give_kept(yard, 0);
+	return pages;
 }
 
 uint64_t sy__yard_shrink(struct sy_cache *cache)

@@ -32,7 +32,7 @@
  * more than it saves. Nothing shared is written.
  *
  * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
- * pushed, and what is uncarved; the slabs that wait, in the order in which they came; the empty ones (all that is owned.c); the
+ * pushed, and what is uncarved; the slabs that wait; the empty ones (all that is owned.c); the
  * list of the node that is asked for, else the nearest; those of other nodes, if any will do and they have more than min_partial;
  * the page allocator. A free looks whose the slab is (remote.c).
  *
@@ -307,8 +307,8 @@ static const struct sy_tunable tunables[] = {
 	[YARD_MAX_ORDER] = { "max_order", SY_TUNABLE_AUTO, 0, SY_MAX_ORDER, NULL,
 	                     "order of the largest slabs, where an object fits in them (pages: 2^order); auto: 3, with threads 5" },
 	[YARD_MIN_OBJECTS] = { "min_objects", 0, 0, SY__WORD_MOST_OBJECTS, NULL, "objects that a slab should hold at least; 0: by size" },
-	[YARD_MIN_PARTIAL] = { "min_partial", SY_TUNABLE_AUTO, 0, 65535, NULL,
-	                       "slabs on a node's list up to which empty ones are kept; auto: 64 KiB, at most 4" },
+	[YARD_MIN_PARTIAL] = { "min_partial", 0, 0, 65535, NULL,
+	                       "slabs on a node's list up to which empty ones are kept" },
 	[YARD_MERGE] = { "merge", 1, 0, 1, off_on, "let caches of alike objects share their slabs" },
 	[YARD_REMOTE] = { "remote", SY_TUNABLE_AUTO, 1, 65534, NULL,
 	                  "objects of others' slabs that a CPU or thread gathers before they go home; auto: 32 KiB, 4 to 128" },
