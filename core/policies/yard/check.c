@@ -124,7 +124,7 @@ static const char *check_waiting(struct sy__yard_cache *cache, const struct sy__
 		if (page == own->slab || !is_owned(cache, own, page))
 			return "yard: a slab waits in a slot that does not own it, or its local list is not sound";
 		next = sy__yard_behind(cache, page);
-		if (next && sy__yard_slab(next)->base.local.prev != sy__yard_number(cache, page))
+		if ((next ? sy__yard_slab(next)->base.local.prev : own->last) != sy__yard_number(cache, page))
 			return "yard: a slot's list of slabs is broken";
 		if (!sy__yard_slab(page)->local_objects && sy__word_full(sy__node_word(page)))
 			return "yard: a slab waits in which nothing is free";

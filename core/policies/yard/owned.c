@@ -6,7 +6,9 @@
  * next of the slabs that wait; an empty slab. All of it is the slot's own but for one exchange of a word, so it runs inside a fast
  * call, without a lock.
  *
- * Slabs wait in a list, the newest in front. One that becomes empty leaves it from anywhere, hence its links to both sides.
+ * Slabs wait in the order in which the slot came by them. Where a program frees at random, each slab has gathered free objects
+ * by the time that its turn comes, and refills are seldom; of the slab that came last the next allocation would find one. A slab
+ * that becomes empty leaves that list from anywhere, hence its links to both sides.
  *
  * Carving. The objects of a new slab are not linked at once: nobody may ever need most of them, and they would be written to long
  * before they are used. They are linked as they are needed, up to the end of a page at a time, or a few large ones. A slab that
@@ -25,17 +27,20 @@
 /* ---- Waiting and empty slabs --------------------------------------------------------------------------------------- */
 
 /* Others may empty it unnoticed, so the slot looks there before it gets memory for something else. */
-void sy__yard_wait(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
+void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *own, struct sy_page *page)
 {
 	struct sy__node_local *local = &sy__yard_slab(page)->base.local;
 	uint32_t number = sy__yard_number(cache, page);
 
 	if (cache->base.cache.heap->run_cache)
 		sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
-	local->next = own->first;
+	local->next = 0;
+	local->prev = own->last;
 	if (own->first)
-		sy__node_slab(sy__yard_numbered(cache, own->first))->local.prev = number;
-	own->first = number;
+		sy__node_slab(sy__yard_numbered(cache, own->last))->local.next = number;
+	else
+		own->first = number;
+	own->last = number;
 }
 
 /* From anywhere. */
@@ -49,6 +54,8 @@ static void take_out(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 		sy__node_slab(sy__yard_numbered(cache, local->prev))->local.next = local->next;
 	if (local->next)
 		sy__node_slab(sy__yard_numbered(cache, local->next))->local.prev = local->prev;
+	else
+		own->last = local->prev;
 }
 
 /* An owned slab has no object in use any more. The active one stays; the caller gives back what is too many of the others. */
@@ -251,7 +258,7 @@ bool sy__yard_take_back(struct sy__yard_cache *cache, struct sy__yard_slot *own,
 	*sy__node_next(&cache->base, last) = NULL;
 	slab->base.local.freelist = first;
 	slab->local_objects = (uint16_t)count;
-	sy__yard_wait(cache, own, page);
+	sy__yard_append(cache, own, page);
 	if (sy__unlikely(sy__yard_in_use_now(slab) == count))
 		sy__yard_emptied(cache, own, page);
 	return true;

@@ -32,7 +32,7 @@
  * more than it saves. Nothing shared is written.
  *
  * An allocation looks at the slot's freelist; its remote list, if that may serve; of its active slab the local list, what was
- * pushed, and what is uncarved; the slabs that wait; the empty ones (all that is owned.c); the
+ * pushed, and what is uncarved; the slabs that wait, oldest first; the empty ones (all that is owned.c); the
  * list of the node that is asked for, else the nearest; those of other nodes, if any will do and they have more than min_partial;
  * the page allocator. A free looks whose the slab is (remote.c).
  *

@@ -40,7 +40,7 @@ struct sy__yard_slot {
 	struct sy_page *slab;         /* the active slab, or NULL */
 	void *remote;                 /* free objects of slabs that others own */
 	struct sy__yard_cache *cache; /* NULL until the slot first allocates by a slow call */
-	uint32_t first;               /* of the owned slabs that wait for their turn, the newest, by number; 0: there are none */
+	uint32_t first, last;         /* of the owned slabs that wait for their turn, by number; first 0: there are none */
 	uint32_t empty;               /* the newest owned slab without an object in use, by number; 0: there is none */
 	uint8_t empty_slabs;          /* how many there are of these; */
 	uint8_t spare;                /* how many may be, beyond SY__YARD_EMPTY; */
@@ -246,7 +246,7 @@ void *sy__yard_refill(struct sy__yard_cache *, unsigned slot, struct sy__yard_sl
 void sy__yard_activate(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
 void sy__yard_carve_all(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_end_carving(const struct sy__yard_cache *, struct sy__yard_slot *);
-void sy__yard_wait(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
+void sy__yard_append(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
 struct sy_page *sy__yard_next_owned(const struct sy__yard_cache *, struct sy__yard_slot *);
 struct sy_page *sy__yard_next_empty(const struct sy__yard_cache *, struct sy__yard_slot *);
 void sy__yard_emptied(const struct sy__yard_cache *, struct sy__yard_slot *, struct sy_page *);
