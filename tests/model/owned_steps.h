@@ -422,7 +422,7 @@ static unsigned last_of(const struct state *state, const struct thread *thread, 
 	return NONE;
 }
 
-/* find_empty, of the caller's own slot: others may have freed the last object. */
+/* give_empty, of the caller's own slot: others may have freed the last object. */
 static void look_step(const struct model *model, struct state *state, unsigned index)
 {
 	struct thread *thread = &state->threads[index];
