@@ -122,7 +122,7 @@ void sy__spares_end(struct sy_heap *heap, unsigned slot)
 
 bool sy__run_cache_before_growth(struct sy_heap *heap, unsigned slot, unsigned tries)
 {
-	if (!tries && sy__spares_any(heap, slot))
+	if (!tries && sy__spares_any(heap, slot) && sy__spares_wanted(heap, (ptrdiff_t)(slot * SY_SLOT_STRIDE)))
 		return true;
 	if (tries)
 		sy__spares_in_vain(heap, slot);

@@ -10,6 +10,8 @@
 #define OTHER 2000
 #define OBJECTS 1000u /* 1 MiB */
 #define LARGE 4u
+#define MANY 8000u
+#define FIRST 400u /* of them, in many slabs */
 #define SMALL 64
 #define SMALLS 8000u
 #define STAY 1100u /* small ones, of several slabs */
@@ -237,6 +239,14 @@ static void give_the_rest(void)
 		sy_mfree(heap, objects[i]);
 }
 
+/* All of most slabs that the main thread has not. */
+static void give_behind(void)
+{
+	for (unsigned i = FIRST; i < MANY; i++)
+		if (i % 4)
+			sy_mfree(heap, objects[i]);
+}
+
 /* The main thread owns the slabs again as it frees some of each, and the other one frees the last. */
 static void by_another(void (*because)(void))
 {
@@ -253,6 +263,26 @@ static void by_another(void (*because)(void))
 	because();
 	worker_end(&other);
 	CHECK_FINE(sy_heap_check(heap));
+	sy_heap_close(heap);
+}
+
+/* Behind slabs that are not empty, and wait before the others. */
+static void behind_others(void)
+{
+	struct worker other;
+
+	heap = open_unsettled("yard");
+	worker_begin(&other);
+	take(SIZE, MANY);
+	for (unsigned i = 0; i < MANY; i += 4)
+		if (i >= FIRST || i % 8)
+			sy_mfree(heap, objects[i]);
+	worker_does(&other, give_behind);
+	CHECK(slabs() > 100);
+	for (unsigned seconds = 0; seconds < WHILE; seconds++)
+		settle(heap);
+	CHECK(slabs() < 100);
+	worker_end(&other);
 	sy_heap_close(heap);
 }
 
@@ -302,5 +332,6 @@ int main(void)
 	by_another(a_while);
 	by_another(a_shrink);
 	by_another(a_trim);
+	behind_others();
 	return check_result();
 }

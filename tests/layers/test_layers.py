@@ -133,10 +133,16 @@ def too_large(source: Path) -> Iterator[str]:
 
 def rules_can_fail() -> None:
     """The rules find what they are for."""
-    objects = [("core/pages/a.c", {"low"}, {"high"}), ("core/heap.c", {"high"}, {"low"}), ("core/policies/slub/a.c", {"one"}, {"other", "low"}),
-               ("core/policies/slob/a.c", {"other"}, {"common"}), ("core/policies/general.c", {"common"}, set())]  # fmt: skip
+    objects: list[tuple[str, set[str], set[str]]] = [
+        ("core/pages/a.c", {"low"}, {"high"}),
+        ("core/heap.c", {"high"}, {"low"}),
+        ("core/policies/slub/a.c", {"one"}, {"other", "low"}),
+        ("core/policies/slob/a.c", {"other"}, {"common"}),
+        ("core/policies/general.c", {"common"}, set()),
+    ]
     assert [line.split()[0] for line in upward(objects)] == ["core/pages/a.c", "core/policies/slub/a.c"]
-    text = '/* slub */ int slabyard; // slob\nint sy__slub_x;\nchar *a = "slab", *b = "of a slab /*";\n#include "core/policies/slub/slub.h"\n'
+    code = '/* slub */ int slabyard; // slob\nint sy__slub_x;\nchar *a = "slab", *b = "of a slab /*";\n'
+    text = code + '#include "core/policies/slub/slub.h"\n'
     assert [line.split()[-1] for line in named("malloc/a.c", text)] == ["core/policies/slub/slub.h", "slub", '"slab"']
     assert not list(named("malloc/a.c", '#include "core/policies/default.h"\n#ifdef CONFIG_SLUB\n'))
 

@@ -1,13 +1,14 @@
 /*
- * One slab of a heap of threads, at all interleavings of those who use it: core/policies/yard/owned.c, remote.c and slabs.c, and core/policies/node.h.
+ * One slab of a heap of threads, at all interleavings of those who use it: core/policies/yard/owned.c, remote.c and slabs.c, and
+ * core/policies/node.h.
  *
  * Threads take objects of the slab and give them back, each on a slot of its own and any object on any thread; look whether what
  * they own has become empty; and drain a slot, another's as a claimer does. What a thread has on its remote list is here an object
- * that it holds, to be freed later, or not at all where it would be handed out to that thread again. Every access to what they share is a step: the word, the mark of the owner, the node's
- * lock. Objects are linked by memory, not kept as sets, so that a push onto a list that has changed meanwhile goes as wrong as
- * it would. The search visits every state that can be reached within so many calls, from a slab in each of its places. Where
- * the code's way depends on how full other lists are (has the node enough empty slabs), or on what was handed out last, both are
- * tried.
+ * that it holds, to be freed later, or not at all where it would be handed out to that thread again. Every access to what they
+ * share is a step: the word, the mark of the owner, the node's lock. Objects are linked by memory, not kept as sets, so that a push
+ * onto a list that has changed meanwhile goes as wrong as it would. The search visits every state that can be reached within so
+ * many calls, from a slab in each of its places. Where the code's way depends on how full other lists are (has the node enough
+ * empty slabs), or on what was handed out last, both are tried.
  *
  * Plain stores go to a buffer of their thread and reach memory by steps of their own, in any order but for those to one place.
  * An exchange of the word, and taking or giving the lock, wait for an empty buffer: they release. Whoever frees an object got it

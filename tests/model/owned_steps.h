@@ -67,7 +67,8 @@ struct state {
 #include "states.h"
 
 enum fault {
-	SOUND, NO_MARK, MARK_STAYS, MARK_LATE, MARK_LISTED, LEFT_BY_STORE, BACK_BY_STORE, BACK_UNASKED, TAKEN_BY_STORE, EMPTY_EARLY, LOOK_EARLY, ENDS_EARLY,
+	SOUND, NO_MARK, MARK_STAYS, MARK_LATE, MARK_LISTED, LEFT_BY_STORE, BACK_BY_STORE, BACK_UNASKED, TAKEN_BY_STORE,
+	EMPTY_EARLY, LOOK_EARLY, ENDS_EARLY,
 	DRAIN_FORGETS, DRAIN_KEEPS_MARK, NO_CLAIM, LIST_UNLOCKED, STALE_FIRST, ACTIVE_LISTED, FAULTS
 };
 
@@ -218,7 +219,8 @@ static bool free_step(struct model *model, struct state *state, unsigned index, 
 		if (thread->stores)
 			return false;
 		thread->at = FREE_WORD;
-		if (model->fault != BACK_UNASKED && (load(state, thread, OWNER) != ((index + 1) | FULL) || thread->old.frozen || thread->old.first != NONE))
+		if (model->fault != BACK_UNASKED &&
+		    (load(state, thread, OWNER) != ((index + 1) | FULL) || thread->old.frozen || thread->old.first != NONE))
 			return true;
 		if (model->fault == BACK_BY_STORE)
 			thread->old = state->word;
@@ -422,7 +424,7 @@ static unsigned last_of(const struct state *state, const struct thread *thread, 
 	return NONE;
 }
 
-/* find_empty, of the caller's own slot: others may have freed the last object. */
+/* give_empty, of the caller's own slot: others may have freed the last object. */
 static void look_step(const struct model *model, struct state *state, unsigned index)
 {
 	struct thread *thread = &state->threads[index];

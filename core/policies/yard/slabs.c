@@ -21,7 +21,8 @@
 #include "../../here.h"
 #include "yard.h"
 
-#define SLABS_LOOKED_AT 16u /* of those that wait in a slot, for empty ones */
+#define LOOKS_FOR_PAGES 16u /* at slabs that wait in a slot, for empty ones: each time that it needs pages, */
+#define LOOKS_A_SECOND 512u
 #define SLABS_TO_GROW 3u    /* slabs of an order that a node has the memory of before it gets the first */
 
 /* ---- Birth ------------------------------------------------------------------------------------------------------------ */
@@ -243,23 +244,28 @@ void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- Giving memory back ------------------------------------------------------------------------------------------------ */
 
-/* Looks for slabs whose last object somebody else has freed, among those that wait. */
-static void find_empty(struct sy__yard_cache *cache, struct sy__yard_slot *own)
+/* Gives up empty slabs, those too whose last object somebody else has freed, as far as so many looks at what waits find such.
+ * Others go to the end of the list, so that slabs behind them are looked at next time. */
+static uint64_t give_empty(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_slot *own, unsigned looks)
 {
-	struct sy_page *next = sy__yard_numbered(cache, own->first);
+	uint64_t pages = sy__yard_give_empties(cache, slot, 0);
+	struct sy_page *page, *first = NULL;
 
-	for (unsigned looks = 0; next && looks < SLABS_LOOKED_AT; looks++) {
-		struct sy_page *page = next;
-		const struct sy__yard_slab *slab = sy__yard_slab(page);
-
-		next = sy__yard_behind(cache, page);
-		if (sy__yard_in_use_now(slab) == slab->local_objects)
+	for (; looks && (page = sy__yard_numbered(cache, own->first)) && page != first; looks--) {
+		sy__yard_next_owned(cache, own);
+		sy__yard_append(cache, own, page);
+		if (sy__yard_in_use_now(sy__yard_slab(page)) == sy__yard_slab(page)->local_objects) {
 			sy__yard_emptied(cache, own, page);
+			pages += sy__yard_give_empties(cache, slot, 0);
+		} else {
+			first = first ? first : page;
+		}
 	}
+	return pages;
 }
 
-/* All that a slot has beside its active slab and those with objects in use. */
-static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot)
+/* All that a slot has beside its active slab and those with objects in use, as far as looks at so many slabs find it. */
+static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned looks)
 {
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
 	uint64_t pages;
@@ -267,15 +273,14 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot)
 	if (!own->remote && !own->first && !own->empty)
 		return 0;
 	pages = sy__yard_flush_remote(cache, slot);
-	find_empty(cache, own);
-	return pages + sy__yard_give_empties(cache, slot, 0);
+	return pages + give_empty(cache, slot, own, looks);
 }
 
 SY__COLD void sy__yard_end_spares(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		give_idle(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot);
+		give_idle(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot, LOOKS_FOR_PAGES);
 	sy__unlock(&heap->lock);
 }
 
@@ -289,7 +294,7 @@ uint64_t sy__yard_settle(struct sy_cache *cache)
 			continue;
 		sy__spares_anew(cache->heap, slot);
 		sy__yard_slot(yard, slot)->spare = sy__yard_slot(yard, slot)->missed = 0;
-		pages += give_idle(yard, slot);
+		pages += give_idle(yard, slot, LOOKS_A_SECOND);
 	}
 	return pages;
 }

@@ -206,6 +206,35 @@ static void takes_back(void)
 	give(2);
 }
 
+/* ---- A slot looks for slabs that others have emptied -------------------------------------------------------------------- */
+
+static void two_wait(void)
+{
+	fill(small_slabs, 6, 0);
+	model_on_slot(1);
+	give(0);
+	give(2);
+}
+
+static void looks(void)
+{
+	unsigned slot;
+
+	if (sy__call_enter(&slot)) {
+		sy__yard_end_spares(world.heap, slot);
+		sy__call_leave();
+	}
+	take(6);
+}
+
+static void empties_both(void)
+{
+	give(3);
+	send_home();
+	give(1);
+	send_home();
+}
+
 /* ---- A claimer drains slots that are at work ------------------------------------------------------------------------------ */
 
 static void claims(void)
@@ -392,6 +421,7 @@ int main(int argc, char **argv)
 		{ .name = "end, one left", .set_up = slab_of_four, .threads = { ends_slot, frees_one }, .verify = world_verify },
 		{ .name = "pushes", .set_up = one_slab, .threads = { takes, send_home, send_home }, .verify = world_verify },
 		{ .name = "pushes, full", .set_up = full_slab, .threads = { takes_back, send_home, send_home }, .verify = world_verify },
+		{ .name = "found empty", .set_up = two_wait, .threads = { looks, empties_both }, .verify = world_verify },
 		{ .name = "claim", .set_up = two_slabs, .threads = { works, works_too, claims }, .claims = true, .verify = world_verify },
 		{ .name = "remote", .set_up = others, .threads = { allocates, gives_many }, .verify = world_verify },
 		{ .name = "remote, taken", .set_up = others, .threads = { allocates, takes_remote }, .verify = world_verify },
@@ -419,6 +449,8 @@ int main(int argc, char **argv)
 		{ "taken_back_unmarked", "two slabs", "", "sy__yard_take_back", "sy__yard_set_owner", STORES, 1, NOT_DONE, 0 },
 		/* A slab leaves the slot's list, and the next one still links to it. */
 		{ "next_unlinked", "three slabs", "list of slabs is broken", "take_out", "take_out", STORES, 2, NOT_DONE, 0 },
+		/* One that was last becomes so again, and links on to where it was before. */
+		{ "last_linked", "found empty", "", "sy__yard_append", "sy__yard_append", STORES, 1, NOT_DONE, 0 },
 		/* A slab counts as empty with another object in use; and ends so. */
 		{ "emptied_early", "two slabs", "", "sy__yard_take_back", "sy__yard_in_use_now", LOADS, 0, READS_MORE, UINT64_MAX },
 		{ "ended_early", "end, one left", "", "give_up", "sy__yard_in_use_now", LOADS, 0, READS_MORE, UINT64_MAX },
