@@ -70,7 +70,7 @@ static void use_and_end(void **kept)
 	pthread_join(thread, NULL);
 }
 
-/* What a thread leaves waits in its slot for the next thread, or until the heap settles. */
+/* A thread that ends gives back what it does not use; the slab of an object that lives on serves the next one. */
 static void left_for_the_next(void)
 {
 	uint64_t pages;
@@ -79,25 +79,15 @@ static void left_for_the_next(void)
 	if (!world_open(&world, "yard", NULL))
 		return;
 	use_and_end(NULL);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
+	use_and_end(&object);
 	pages = world.heap->counters.slab_pages;
 	CHECK(pages > 0);
-	use_and_end(&object);
-	CHECK(world.heap->counters.slab_pages == pages);
 	use_and_end(NULL);
-	CHECK(world.heap->counters.slab_pages == pages);
-	sy__settle_soon(world.heap);
-	sy__heap_tick(world.heap);
-	sy_mfree(world.heap, sy_malloc(world.heap, 48, 0)); /* by another thread, that has the slab now */
-	CHECK(world.heap->counters.slab_pages == pages);
+	CHECK_EQUAL(world.heap->counters.slab_pages, pages);
 	sy_mfree(world.heap, object);
 	sy_heap_trim(world.heap);
-	CHECK(!world.heap->counters.slab_pages);
-	use_and_end(&object);
-	sy_mfree(world.heap, object);
-	CHECK(world.heap->counters.slab_pages == pages);
-	sy__settle_soon(world.heap);
-	sy__heap_tick(world.heap);
-	CHECK(!world.heap->counters.slab_pages);
+	CHECK_EQUAL(world.heap->counters.slab_pages, 0);
 	world_close(&world);
 }
 
