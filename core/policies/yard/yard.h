@@ -232,8 +232,7 @@ static inline struct sy_page *sy__yard_behind(const struct sy__yard_cache *cache
 	return sy__yard_numbered(cache, sy__yard_slab(page)->base.local.next);
 }
 
-/* yard.c. In a slow call. */
-void *sy__yard_alloc_slow(struct sy__yard_cache *, unsigned slot, unsigned flags, int node);
+/* yard.c */
 SY__COLD void *sy__yard_zeroed(const struct sy__yard_cache *, void *object);
 
 /* here.c, with threads: entries; a heap's sizes and page map; what a new slab's pages belong to (false: no memory). */
