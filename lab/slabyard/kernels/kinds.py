@@ -71,6 +71,7 @@ KINDS: dict[str, Kind] = {
                 "alloc_from_nodes",
                 "alloc_from_pages",
                 "take_rest",
+                "sy__bonwick_alloc_slow",
                 "sy__yard_refill",
                 "sy__yard_free_slow",
                 "free_moving",
