@@ -61,7 +61,7 @@ static void settle_in_time(struct sy_heap *heap, uint64_t now)
 		sy__heap_give(heap, giver);
 }
 
-/* Without asking whether there are any: that is not always known (rows.c). */
+/* Without asking whether there are any: that is not always known (backend/run_cache.c). */
 static void end_run_cache_in_time(struct sy_heap *heap, uint64_t now)
 {
 	if (comes_due(&heap->run_cache_due, now, RUN_CACHE_PERIOD))

@@ -10,7 +10,7 @@
  * large allocation of its own to the page allocator; the first one's descriptor says how many pages the row has, and how many
  * bytes were asked for; the others' say 0.
  *
- * In heaps of threads each slot keeps the last few runs that were freed on it whole, for requests to come (rows.c). Such a run
+ * In heaps of threads each slot keeps the last few runs that were freed on it whole, for requests to come (run_cache.c). Such a run
  * is a large allocation of 0 bytes, which no other is. Who frees one twice is told by that, and nothing is done.
  *
  * A run that nobody writes takes more than one that is written: its descriptors, a sixty-fourth of it, and pages that it leaves

@@ -1,4 +1,4 @@
-/* Runs of pages that were freed a moment ago, kept whole for the next request. See rows.c. */
+/* Runs of pages that were freed a moment ago, kept whole for the next request. See run_cache.c. */
 #ifndef SY_RUN_CACHE_H
 #define SY_RUN_CACHE_H
 

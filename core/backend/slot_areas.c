@@ -3,7 +3,7 @@
  *
  * A cache of a heap of threads has some cache lines of state for each of SY_THREAD_SLOTS slots, of which a program uses
  * a few. Were they an array in each cache, a thread would touch a page for every size class that it uses, of which it needs one
- * line. So they lie the other way round. A plane is a row of pages, one for each slot, and a cache has the same lines of every
+ * line. So they lie the other way round. An area is a row of pages, one for each slot, and a cache has the same lines of every
  * page:
  *
  *	            cache a   cache b   cache c
@@ -14,12 +14,12 @@
  * A thread touches one page for the first SY__MOST_LINES lines of all caches, and finds them with one entry of the processor's
  * TLB. What sy__call_begin yields is then the distance of a slot's page from slot 0's.
  *
- * Planes are address space from the memory source, besides the heap's pages: nothing of a page is there until its slot writes to
+ * Areas are address space from the memory source, besides the heap's pages: nothing of a page is there until its slot writes to
  * it. Zero must mean that a slot has nothing yet, so that making a cache touches no slot.
  *
  * Giving lines back clears them, of all slots that ever had an owner, as the next cache must find zeros.
  *
- * Lock (level 3 of types.h): sy_heap.slot_areas_lock, for the list of planes and which of their lines are taken.
+ * Lock (level 3 of types.h): sy_heap.slot_areas_lock, for the list of areas and which of their lines are taken.
  */
 #include "slot_areas.h"
 

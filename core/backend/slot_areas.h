@@ -1,4 +1,4 @@
-/* Room for what caches keep of every slot, in heaps of threads. See lines.c. */
+/* Room for what caches keep of every slot, in heaps of threads. See slot_areas.c. */
 #ifndef SY_SLOT_AREAS_H
 #define SY_SLOT_AREAS_H
 

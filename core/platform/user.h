@@ -206,7 +206,7 @@ static inline void sy__local_end(unsigned slot)
 	(void)slot;
 }
 
-/* The orders are argued where words are: core/policies/slub/word.h. */
+/* The orders are argued where words are: core/policies/node.h. */
 #if __GCC_ATOMIC_LLONG_LOCK_FREE == 2 || defined(__LP64__)
 static inline uint64_t sy__load64(const uint64_t *word)
 {
