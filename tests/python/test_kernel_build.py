@@ -87,7 +87,7 @@ def test_a_kernel_on_slabyard_is_built_from_core_and_port() -> None:
     [
         ("slqb9", "no kernel has the allocator 'slqb9'; there are slub, slab, slob, slabyard"),
         ("slub:", "no tunable behind the colon"),
-        ("slabyard:slqb9", "no policy is named 'slqb9'; there are slub, slab, slqb, slob, bonwick, bsd44, svr4, sunos4"),
+        ("slabyard:slqb9", "no policy is named 'slqb9'; there are yard, slub, slab, slqb, slob, bonwick, bsd44, svr4, sunos4"),
         ("slabyard:malloc:system", "no policy is named 'malloc'"),
         ("slabyard:slub:cpu_partial= 8", "cannot have a space"),
         ("slub:fit=1", "has no tunable 'fit'; it has nomerge, max_order"),
