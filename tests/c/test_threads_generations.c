@@ -45,7 +45,7 @@ static void replace(struct lane *lane, unsigned at)
 	if (lane->served[at])
 		CHECK_EQUAL(*lane->served[at], at % 256);
 	sy_mfree(heap, lane->served[at]);
-	lane->served[at] = sy_malloc(heap, 8 + check_random(&lane->random) % MOST_BYTES, 0);
+	lane->served[at] = sy_malloc(heap, 8 + (size_t)(check_random(&lane->random) % MOST_BYTES), 0);
 	*lane->served[at] = (unsigned char)(at % 256);
 }
 
@@ -102,7 +102,7 @@ static void *exchanges(void *seed)
 	uint64_t random = *(const uint64_t *)seed;
 
 	for (unsigned i = 0; i < STEPS; i++) {
-		size_t bytes = 8 + check_random(&random) % MOST_BYTES;
+		size_t bytes = 8 + (size_t)(check_random(&random) % MOST_BYTES);
 		void *object = sy_malloc(heap, bytes, 0);
 
 		memset(object, 1, bytes);

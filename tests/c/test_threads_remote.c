@@ -277,7 +277,7 @@ static void *exchange(void *seed)
 	uint64_t random = *(const uint64_t *)seed;
 
 	for (unsigned i = 0; i < STEPS; i++) {
-		size_t bytes = 8 + check_random(&random) % MOST_BYTES;
+		size_t bytes = 8 + (size_t)(check_random(&random) % MOST_BYTES);
 		void *object = sy_malloc(heap, bytes, 0);
 
 		memset(object, 1, bytes);
