@@ -57,6 +57,12 @@ def find(work: Path, ours: Path | None, specs: list[str]) -> list[Allocator]:
     return found
 
 
+def also(text: str) -> Allocator:
+    """Another library of ours, by NAME=PATH."""
+    name, _, path = text.partition("=")
+    return Allocator(f"slabyard:{name}", Path(path).resolve() if Path(path).is_file() else None, path, f"{path} is no file")
+
+
 def _in_folders(name: str) -> Path | None:
     """The file that the dynamic linker finds under this name."""
     ldconfig = shutil.which("ldconfig", path="/sbin:/usr/sbin:/usr/bin")

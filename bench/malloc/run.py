@@ -186,6 +186,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="counted rounds (default: 5)")
     parser.add_argument("--time", choices=("wall", "cpu"), default="wall", help="which time the tables show (default: wall)")
     parser.add_argument("--ours", type=Path, metavar="PATH", help="libslabyard-malloc.so (default: of build/bench)")
+    parser.add_argument("--also", metavar="NAME=PATH", action="append", default=[],
+                        help="another libslabyard-malloc.so, as slabyard:NAME with its default policy: a version before, say")  # fmt: skip
     parser.add_argument("--generator", type=Path, metavar="PATH", help="slabyard-threads (default: of build/bench)")
     parser.add_argument("--specs", default="yard", metavar="A;B;...", help="what SLABYARD says to ours (default: yard)")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench", metavar="FOLDER", help="for what is built and made")
@@ -231,7 +233,10 @@ def main() -> int:
     bench = Bench(options.work)
     bench.build()
     known = {program.name: program for program in programs.programs(options.work / "inputs", str(generator.resolve()))}
-    peers = {one.name: one for one in allocators.find(options.work, ours.resolve(), options.specs.split(";"))}
+    if unnamed := [text for text in options.also if not all(text.partition("="))]:
+        return _usage(f"--also {unnamed[0]}: it is NAME=PATH")
+    there = [*allocators.find(options.work, ours.resolve(), options.specs.split(";")), *map(allocators.also, options.also)]
+    peers = {one.name: one for one in there}
     chosen, among = _choose(options.programs, known, "program"), _choose(options.allocators, peers, "allocator")
     missing = [f"{program.name}: {program.needs} is missing; {_how_to_get(program)}" for program in chosen if program.missing()]
     missing += [f"{one.name} is missing; {one.hint}" for one in among if one.library is None]

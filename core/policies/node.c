@@ -1,5 +1,5 @@
 /*
- * What SLUB and yard have in common, see node.h: the life of slabs, and their checks.
+ * What SLUB and yard have in common, see node.h: the life of slabs, their checks and walks.
  *
  * Leaving for the page allocator: destructors run, and the pages are given back; those of an RCU-typesafe cache wait in the
  * deferred queue first. Whoever decides so takes the slab out of the node's figures under the node's lock, and discards it after
@@ -24,6 +24,7 @@
 #include "../deferred.h"
 #include "../geometry.h"
 #include "../here.h"
+#include "../walk.h"
 
 /* ---- Caches ----------------------------------------------------------------------------------------------------------- */
 
@@ -136,7 +137,8 @@ bool sy__node_place(struct sy__node_cache *cache, struct sy__node *node, struct 
 	return ends;
 }
 
-uint64_t sy__node_give_unused(struct sy__node_cache *cache, unsigned slot, struct sy__node *node)
+/* Gives back the slabs without an object in use that are on the list. */
+static uint64_t give_unused(struct sy__node_cache *cache, unsigned slot, struct sy__node *node)
 {
 	struct sy_list empties, *next;
 	uint64_t pages = 0;
@@ -194,6 +196,29 @@ void sy__node_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 	(void)heap;
 	give_back(slab->cache, 0, sy__entry(slab, struct sy_page, state));
+}
+
+/* ---- From slots --------------------------------------------------------------------------------------------------------- */
+
+void sy__node_drain_all(struct sy_heap *heap, unsigned slot, sy__node_drain drain)
+{
+	sy__lock(&heap->lock);
+	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
+		drain(sy__node_cache(sy__entry(at, struct sy_cache, link)), slot);
+	sy__unlock(&heap->lock);
+}
+
+uint64_t sy__node_shrink(struct sy__node_cache *cache, sy__node_drain drain)
+{
+	const struct sy_heap *heap = cache->cache.heap;
+	uint64_t pages = 0;
+
+	for (unsigned slot = 0; slot < sy__slots_used(heap); slot++)
+		if (sy__slot_reachable(&cache->cache, slot))
+			pages += drain(cache, slot);
+	for (unsigned node = 0; node < heap->nodes; node++)
+		pages += give_unused(cache, 0, &cache->nodes[node]);
+	return pages;
 }
 
 /* ---- Lists of objects ------------------------------------------------------------------------------------------------- */
@@ -393,4 +418,36 @@ const char *sy__node_check(struct sy_heap *heap, const char *(*slab)(struct sy__
 			verdict.wrong = check_node(cache, node);
 	}
 	return verdict.wrong;
+}
+
+/* ---- Walking ---------------------------------------------------------------------------------------------------------- */
+
+static void locate_on_node(struct sy__node_cache *cache, struct sy_page *page, struct sy_slab *slab)
+{
+	slab->list = "full";
+	if (sy__word_full(sy__node_word(page)))
+		return;
+	slab->list = "partial";
+	slab->owner_kind = SY_OWNER_NODE;
+	slab->owner = sy__page_node(page);
+	slab->place = sy__walk_place(&sy__node_of(cache, page)->partial, &sy__node_slab(page)->link);
+}
+
+void sy__node_walk(struct sy__walk *walk, struct sy_page *page, bool (*locate)(struct sy__node_cache *, struct sy_page *, struct sy_slab *),
+                   void (*mark)(struct sy__walk *, const void *view))
+{
+	struct sy__node_cache *cache = sy__node_cache(sy__node_slab(page)->cache);
+	const struct sy__node_view view = { cache, page };
+	const uint32_t objects = sy__node_objects(page);
+	const struct sy__walk_grid grid = { 0, cache->cache.size, objects, mark, &view, SY_PART_USED };
+
+	walk->slab.cache = &cache->cache;
+	if (objects && !locate(cache, page, &walk->slab))
+		locate_on_node(cache, page, &walk->slab);
+	if (!sy__walk_slab(walk))
+		return;
+	if (objects)
+		sy__walk_objects(walk, &grid);
+	else
+		sy__walk_part(walk, walk->slab.bytes, SY_PART_WAITING);
 }

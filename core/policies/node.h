@@ -248,8 +248,12 @@ bool sy__node_place(struct sy__node_cache *, struct sy__node *, struct sy_page *
 uint64_t sy__node_discard(struct sy__node_cache *, unsigned slot, struct sy_page *);
 void sy__node_grace_passed(struct sy_heap *, struct sy_deferred *);
 
-/* Gives back the slabs without an object in use that are on a node's list. */
-uint64_t sy__node_give_unused(struct sy__node_cache *, unsigned slot, struct sy__node *);
+/* Gives up what a slot has of a cache. */
+typedef uint64_t (*sy__node_drain)(struct sy__node_cache *, unsigned slot);
+
+/* Of all caches, as a CPU goes away, or a thread. And of all slots that may be reached, then with what nodes have unused. */
+void sy__node_drain_all(struct sy_heap *, unsigned slot, sy__node_drain);
+uint64_t sy__node_shrink(struct sy__node_cache *, sy__node_drain);
 
 /* ---- Counting, checking, walking (node.c) ---------------------------------------------------------------------------------- */
 
@@ -272,5 +276,14 @@ void sy__node_count_slab(struct sy_cache_counts *, uint32_t objects, uint32_t fr
  * slots by `slots`, which takes each frozen slab that it finds off node.seen.frozen. */
 const char *sy__node_check(struct sy_heap *, const char *(*slab)(struct sy__node_cache *, struct sy_page *, uint32_t free),
                            const char *(*slots)(struct sy__node_cache *));
+
+/* What is in a slab. Of one in its grace period the list is the caller's to name before. `locate` fills in the slot that has the
+ * slab, if there is one, and its list; false: no slot has it. `mark` marks all that is free. */
+struct sy__node_view {
+	struct sy__node_cache *cache;
+	struct sy_page *page;
+};
+void sy__node_walk(struct sy__walk *, struct sy_page *, bool (*locate)(struct sy__node_cache *, struct sy_page *, struct sy_slab *),
+                   void (*mark)(struct sy__walk *, const void *view));
 
 #endif

@@ -34,7 +34,6 @@
 
 #define MOST_CONTENTION 3u
 
-typedef struct sy__bonwick_cache entry_cache;
 typedef struct sy__bonwick_loaded entry_own;
 
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
@@ -59,39 +58,7 @@ static inline bool push(const struct sy__bonwick_cache *cache, struct sy__bonwic
 	return true;
 }
 
-/* ---- Calls ---------------------------------------------------------------------------------------------------- */
-
-static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node);
-static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, void *object);
-
-static inline void *zeroed(const struct sy__bonwick_cache *cache, void *object)
-{
-	return sy__bonwick_zeroed(cache, object);
-}
-
-static inline struct sy__bonwick_loaded *own_of(const struct sy__bonwick_cache *cache, unsigned slot)
-{
-	return sy__bonwick_slot(cache, slot);
-}
-
-static inline struct sy__bonwick_loaded *own_here(const struct sy__bonwick_cache *cache, ptrdiff_t here)
-{
-	return (struct sy__bonwick_loaded *)(void *)((char *)cache->slots + here);
-}
-
-static inline bool suits(const struct sy__bonwick_loaded *own, unsigned flags, int node)
-{
-	(void)own;
-	(void)node;
-	return sy__likely(!(flags & SY_THISNODE));
-}
-
-static inline bool push_here(const struct sy__bonwick_cache *cache, struct sy__bonwick_loaded *own, const struct sy_page *page, void *object)
-{
-	return push(cache, own, page, object);
-}
-
-#include "../entries.h"
+#include "layer_entries.h"
 
 /* ---- Magazines ------------------------------------------------------------------------------------------------ */
 

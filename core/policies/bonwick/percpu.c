@@ -23,7 +23,6 @@
 #include "../../walk.h"
 #include "bonwick.h"
 
-typedef struct sy__bonwick_cache entry_cache;
 typedef struct sy__bonwick_lists entry_own;
 
 /* ---- The fast path -------------------------------------------------------------------------------------------- */
@@ -50,39 +49,7 @@ static inline bool push(const struct sy__bonwick_cache *cache, struct sy__bonwic
 	return true;
 }
 
-/* ---- Calls ---------------------------------------------------------------------------------------------------- */
-
-static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node);
-static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, void *object);
-
-static inline void *zeroed(const struct sy__bonwick_cache *cache, void *object)
-{
-	return sy__bonwick_zeroed(cache, object);
-}
-
-static inline struct sy__bonwick_lists *own_of(const struct sy__bonwick_cache *cache, unsigned slot)
-{
-	return sy__bonwick_slot(cache, slot);
-}
-
-static inline struct sy__bonwick_lists *own_here(const struct sy__bonwick_cache *cache, ptrdiff_t here)
-{
-	return (struct sy__bonwick_lists *)(void *)((char *)cache->slots + here);
-}
-
-static inline bool suits(const struct sy__bonwick_lists *own, unsigned flags, int node)
-{
-	(void)own;
-	(void)node;
-	return sy__likely(!(flags & SY_THISNODE));
-}
-
-static inline bool push_here(const struct sy__bonwick_cache *cache, struct sy__bonwick_lists *own, const struct sy_page *page, void *object)
-{
-	return push(cache, own, page, object);
-}
-
-#include "../entries.h"
+#include "layer_entries.h"
 
 /* ---- Off the fast path ---------------------------------------------------------------------------------------- */
 

@@ -161,8 +161,9 @@ void sy__slub_keep(struct sy__slub_cache *cache, unsigned slot, struct sy_page *
 	unfreeze_chain(cache, slot, overflow);
 }
 
-static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
+static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 {
+	struct sy__slub_cache *cache = sy__slub_cache(&base->cache);
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
 	uint64_t pages = 0;
 
@@ -179,10 +180,7 @@ static uint64_t drain_slot(struct sy__slub_cache *cache, unsigned slot)
 /* What a slot has when its CPU goes away, or its thread. */
 void sy__slub_drain(struct sy_heap *heap, unsigned slot)
 {
-	sy__lock(&heap->lock);
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		drain_slot(sy__slub_cache(sy__entry(at, struct sy_cache, link)), slot);
-	sy__unlock(&heap->lock);
+	sy__node_drain_all(heap, slot, drain_slot);
 }
 
 /* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
@@ -221,24 +219,13 @@ static void sort_partial(struct sy__node *node)
 	sy__unlock(&node->lock);
 }
 
-static uint64_t shrink_node(struct sy__slub_cache *cache, struct sy__node *node)
-{
-	uint64_t pages = sy__node_give_unused(&cache->base, 0, node);
-
-	sort_partial(node);
-	return pages;
-}
-
 uint64_t sy__slub_shrink(struct sy_cache *cache)
 {
-	struct sy__slub_cache *slub = sy__slub_cache(cache);
-	uint64_t pages = 0;
+	struct sy__node_cache *base = sy__node_cache(cache);
+	uint64_t pages = sy__node_shrink(base, drain_slot);
 
-	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++)
-		if (sy__slot_reachable(cache, slot))
-			pages += drain_slot(slub, slot);
 	for (unsigned node = 0; node < cache->heap->nodes; node++)
-		pages += shrink_node(slub, &slub->base.nodes[node]);
+		sort_partial(&base->nodes[node]);
 	return pages;
 }
 

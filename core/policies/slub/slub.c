@@ -46,7 +46,7 @@
  *   unfreeze_partials, __unfreeze_partials              unfreeze_chain, unfreeze
  *   flush_slab, __flush_cpu_slab                        drain_slot
  *   discard_slab, free_slab                             sy__node_discard, give_back
- *   __kmem_cache_shrink, __kmem_cache_do_shrink         sy__slub_shrink, sy__node_give_unused, sort_partial
+ *   __kmem_cache_shrink, __kmem_cache_do_shrink         sy__slub_shrink, sy__node_shrink, sort_partial
  *   calculate_sizes                                     lay_out_object, sy__slub_cache_init
  *   calculate_order, calc_slab_order                    slab_order, fitting_order
  *   set_cpu_partial, slub_set_cpu_partial               slot_objects, slot_limit

@@ -9,27 +9,22 @@
 #include "../../walk.h"
 #include "slub.h"
 
-struct view {
-	const struct sy__slub_cache *cache;
-	struct sy_page *page;
-};
-
-static void mark_chain(struct sy__walk *walk, const struct view *view, void *first, enum sy_part_state state, const char *list,
+static void mark_chain(struct sy__walk *walk, const struct sy__node_view *view, void *first, enum sy_part_state state, const char *list,
                        unsigned owner)
 {
-	sy__walk_chain(walk, first, view->cache->base.offset, sy__node_objects(view->page), state, list, owner);
+	sy__walk_chain(walk, first, view->cache->offset, sy__node_objects(view->page), state, list, owner);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
 {
-	const struct view *view = context;
-	const struct sy__slub_cache *cache = view->cache;
+	const struct sy__node_view *view = context;
+	const struct sy_cache *cache = &view->cache->cache;
 
-	mark_chain(walk, view, sy__node_freelist(&cache->base, view->page), SY_PART_FREE, "freelist of the slab", 0);
-	for (unsigned slot = 0; slot < cache->base.cache.heap->slots; slot++) {
-		const struct sy__slub_slot *own = sy__slub_slot(cache, slot);
+	mark_chain(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
+	for (unsigned slot = 0; slot < cache->heap->slots; slot++) {
+		const struct sy__slub_slot *own = sy__slub_slot(sy__slub_cache(&view->cache->cache), slot);
 
-		if (sy__slot_reachable(&cache->base.cache, slot) && own->slab == view->page)
+		if (sy__slot_reachable(cache, slot) && own->slab == view->page)
 			mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 	}
 }
@@ -47,12 +42,12 @@ static const char *slots_list(const struct sy__slub_slot *own, const struct sy_p
 }
 
 /* Whether a slot has the slab, and as what. */
-static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *page, struct sy_slab *slab)
+static bool locate(struct sy__node_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
-	for (unsigned slot = 0; slot < cache->base.cache.heap->slots; slot++) {
-		if (!sy__slot_reachable(&cache->base.cache, slot))
+	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {
+		if (!sy__slot_reachable(&cache->cache, slot))
 			continue;
-		slab->list = slots_list(sy__slub_slot(cache, slot), page, &slab->place);
+		slab->list = slots_list(sy__slub_slot(sy__slub_cache(&cache->cache), slot), page, &slab->place);
 		if (!slab->list)
 			continue;
 		slab->owner_kind = SY_OWNER_SLOT;
@@ -63,36 +58,8 @@ static bool with_slot(const struct sy__slub_cache *cache, const struct sy_page *
 	return false;
 }
 
-static void locate(const struct sy__slub_cache *cache, struct sy_page *page, struct sy_slab *slab)
-{
-	const struct sy__node *node = &cache->base.nodes[sy__page_node(page)];
-
-	if (with_slot(cache, page, slab))
-		return;
-	slab->list = "full";
-	if (!sy__node_freelist(&cache->base, page))
-		return;
-	slab->list = "partial";
-	slab->owner_kind = SY_OWNER_NODE;
-	slab->owner = sy__page_node(page);
-	slab->place = sy__walk_place(&node->partial, &sy__node_slab(page)->link);
-}
-
 void sy__slub_walk(struct sy__walk *walk, struct sy_page *page)
 {
-	struct sy__slub_cache *cache = sy__slub_cache_of(page);
-	const struct view view = { cache, page };
-	const uint32_t objects = sy__node_objects(page);
-	const struct sy__walk_grid grid = { 0, cache->base.cache.size, objects, mark, &view, SY_PART_USED };
-
-	walk->slab.cache = &cache->base.cache;
 	walk->slab.list = "waiting";
-	if (objects)
-		locate(cache, page, &walk->slab);
-	if (!sy__walk_slab(walk))
-		return;
-	if (objects)
-		sy__walk_objects(walk, &grid);
-	else
-		sy__walk_part(walk, walk->slab.bytes, SY_PART_WAITING);
+	sy__node_walk(walk, page, locate, mark);
 }

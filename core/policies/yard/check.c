@@ -1,8 +1,6 @@
 /*
  * yard: counting, and verifying its invariants, as far as ../node.c does not know of them: what slots have.
  */
-#include "../../geometry.h"
-#include "../../here.h"
 #include "yard.h"
 
 /* ---- Counting --------------------------------------------------------------------------------------------------------- */
@@ -81,7 +79,7 @@ static const char *check_slab(struct sy__node_cache *base, struct sy_page *page,
 	return is_mapped(cache, page) ? NULL : "yard: a page of a slab does not lead to the slab";
 }
 
-/* ---- Slots and nodes ------------------------------------------------------------------------------------------------------ */
+/* ---- Slots ------------------------------------------------------------------------------------------------------ */
 
 /* Whether a slab is the slot's, one that was seen, and what the slot has on its local list is sound. */
 static bool is_owned(struct sy__yard_cache *cache, const struct sy__yard_slot *own, struct sy_page *page)

@@ -32,8 +32,7 @@ void sy__yard_append(const struct sy__yard_cache *cache, struct sy__yard_slot *o
 	struct sy__node_local *local = &sy__yard_slab(page)->base.local;
 	uint32_t number = sy__yard_number(cache, page);
 
-	if (cache->base.cache.heap->run_cache)
-		sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
+	sy__yard_has_idle(cache, own);
 	local->next = 0;
 	local->prev = own->last;
 	if (own->first)
@@ -67,8 +66,7 @@ void sy__yard_emptied(const struct sy__yard_cache *cache, struct sy__yard_slot *
 	sy__yard_slab(page)->base.local.next = own->empty;
 	own->empty = sy__yard_number(cache, page);
 	own->empty_slabs++;
-	if (cache->base.cache.heap->run_cache)
-		sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
+	sy__yard_has_idle(cache, own);
 }
 
 /* Off the slot's lists, but still its own; NULL: it has none. */
@@ -109,7 +107,7 @@ static inline void link_side_by_side(char *first, size_t size, uint32_t objects,
 }
 
 /* Puts the next so many objects in front of the freelist, in order of address. */
-static char *carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
+static void carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own, uint32_t objects)
 {
 	uint32_t before = sy__node_objects(own->slab) - own->uncarved;
 	char *first = (char *)sy__page_address(cache->base.cache.heap, own->slab) + (size_t)before * cache->base.cache.size;
@@ -120,7 +118,6 @@ static char *carve(const struct sy__yard_cache *cache, struct sy__yard_slot *own
 		link_side_by_side(first, cache->base.cache.size, objects, 0, own->freelist);
 	own->freelist = first;
 	own->uncarved = (uint16_t)(own->uncarved - objects);
-	return first;
 }
 
 /* Onto the freelist, which is empty: as many as end in the same page; of large ones as many as there are already, up to

@@ -135,8 +135,7 @@ static void gather(struct sy__yard_cache *cache, unsigned slot, struct sy__yard_
 	if (own->remote_room <= 1) {
 		sy__yard_flush_remote(cache, slot);
 		own->remote_room = (uint16_t)(room(cache, own) + 1);
-		if (cache->base.cache.heap->run_cache)
-			sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
+		sy__yard_has_idle(cache, own);
 	}
 	sy__yard_push_remote(own, object, cache->base.offset);
 }

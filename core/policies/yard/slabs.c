@@ -15,14 +15,14 @@
  *
  * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
  * (sy__yard_end_spares): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
- * else has freed. Each second all slots do that, those of idle threads too (sy__yard_settle), by
- * whichever thread makes the next slow call.
+ * else has freed. Each second all slots do that, those of idle threads too (sy__yard_settle), by whichever thread makes the next
+ * slow call.
  */
 #include "../../here.h"
 #include "yard.h"
 
 #define LOOKS_FOR_PAGES 16u /* at slabs that wait in a slot, for empty ones: each time that it needs pages, */
-#define LOOKS_A_SECOND 512u
+#define LOOKS_A_SECOND 512u /* and each second */
 #define SLABS_TO_GROW 3u    /* slabs of an order that a node has the memory of before it gets the first */
 
 /* ---- Birth ------------------------------------------------------------------------------------------------------------ */
@@ -214,8 +214,9 @@ uint64_t sy__yard_give_empties(struct sy__yard_cache *cache, unsigned slot, uint
 	return pages;
 }
 
-static uint64_t drain_slot(struct sy__yard_cache *cache, unsigned slot)
+static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 {
+	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	struct sy__yard_slot *own = sy__yard_slot(cache, slot);
 	struct sy_page *page;
 	uint64_t pages;
@@ -236,10 +237,7 @@ static uint64_t drain_slot(struct sy__yard_cache *cache, unsigned slot)
 /* What a slot has when its CPU goes away, or its thread. */
 void sy__yard_drain(struct sy_heap *heap, unsigned slot)
 {
-	sy__lock(&heap->lock);
-	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
-		drain_slot(sy__yard_cache(sy__entry(at, struct sy_cache, link)), slot);
-	sy__unlock(&heap->lock);
+	sy__node_drain_all(heap, slot, drain_slot);
 }
 
 /* ---- Giving memory back ------------------------------------------------------------------------------------------------ */
@@ -290,10 +288,13 @@ uint64_t sy__yard_settle(struct sy_cache *cache)
 	uint64_t pages = 0;
 
 	for (unsigned slot = 0; slot < sy__slots_used(cache->heap); slot++) {
+		struct sy__yard_slot *own = sy__yard_slot(yard, slot);
+
 		if (!sy__slot_reachable(cache, slot))
 			continue;
 		sy__spares_anew(cache->heap, slot);
-		sy__yard_slot(yard, slot)->spare = sy__yard_slot(yard, slot)->missed = 0;
+		if (own->spare || own->missed) /* most have neither, and their line is another CPU's */
+			own->spare = own->missed = 0;
 		pages += give_idle(yard, slot, LOOKS_A_SECOND);
 	}
 	return pages;
@@ -301,15 +302,7 @@ uint64_t sy__yard_settle(struct sy_cache *cache)
 
 uint64_t sy__yard_shrink(struct sy_cache *cache)
 {
-	struct sy__yard_cache *yard = sy__yard_cache(cache);
-	uint64_t pages = 0;
-
-	for (unsigned slot = 0; slot < cache->heap->slots; slot++)
-		if (sy__slot_reachable(cache, slot))
-			pages += drain_slot(yard, slot);
-	for (unsigned node = 0; node < cache->heap->nodes; node++)
-		pages += sy__node_give_unused(&yard->base, 0, &yard->base.nodes[node]);
-	return pages;
+	return sy__node_shrink(sy__node_cache(cache), drain_slot);
 }
 
 /* ---- The end of a cache ------------------------------------------------------------------------------------------------ */

@@ -9,11 +9,6 @@
 #include "../../walk.h"
 #include "yard.h"
 
-struct view {
-	const struct sy__yard_cache *cache;
-	struct sy_page *page;
-};
-
 /* Whether the slab is owned by a slot, and by which. */
 static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, unsigned *slot)
 {
@@ -21,10 +16,10 @@ static bool owner_of(const struct sy__yard_cache *cache, struct sy_page *page, u
 	return sy__word_frozen(sy__node_word(page));
 }
 
-static void mark_chain(struct sy__walk *walk, const struct view *view, void *first, enum sy_part_state state, const char *list,
+static void mark_chain(struct sy__walk *walk, const struct sy__node_view *view, void *first, enum sy_part_state state, const char *list,
                        unsigned owner)
 {
-	sy__walk_chain(walk, first, view->cache->base.offset, sy__node_objects(view->page), state, list, owner);
+	sy__walk_chain(walk, first, view->cache->offset, sy__node_objects(view->page), state, list, owner);
 }
 
 /* Those of any slab: the walk sees only to its own. */
@@ -37,35 +32,35 @@ static void mark_remote(struct sy__walk *walk, const struct sy__yard_cache *cach
 }
 
 /* Of the slot's active slab. */
-static void mark_ready(struct sy__walk *walk, const struct view *view, const struct sy__yard_slot *own, unsigned slot)
+static void mark_ready(struct sy__walk *walk, const struct sy__node_view *view, const struct sy__yard_slot *own, unsigned slot)
 {
-	const struct sy__yard_cache *cache = view->cache;
-	const char *end = (char *)sy__page_address(cache->base.cache.heap, view->page) + (size_t)sy__node_objects(view->page) * cache->base.cache.size;
+	const struct sy_cache *cache = &view->cache->cache;
+	const char *end = (char *)sy__page_address(cache->heap, view->page) + (size_t)sy__node_objects(view->page) * cache->size;
 
 	mark_chain(walk, view, own->freelist, SY_PART_SLOT, "freelist", slot);
 	for (uint32_t i = own->uncarved; i; i--)
-		sy__walk_mark(walk, end - (size_t)i * cache->base.cache.size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
+		sy__walk_mark(walk, end - (size_t)i * cache->size, SY_PART_SLOT, "uncarved", slot, own->uncarved - i);
 }
 
 /* Free objects in pages without memory. */
-static void mark_emptied(struct sy__walk *walk, const struct view *view)
+static void mark_emptied(struct sy__walk *walk, const struct sy__node_view *view)
 {
-	const char *start = sy__page_address(view->cache->base.cache.heap, view->page);
+	const struct sy_cache *cache = &view->cache->cache;
+	const char *start = sy__page_address(cache->heap, view->page);
 	uint64_t place = 0;
 
 	for (uint32_t i = 0; i < sy__node_objects(view->page); i++)
-		if (sy__yard_is_emptied(view->cache, view->page, i))
-			sy__walk_mark(walk, start + (size_t)i * view->cache->base.cache.size, SY_PART_FREE, "given back", 0, place++);
+		if (sy__yard_is_emptied(sy__yard_cache(&view->cache->cache), view->page, i))
+			sy__walk_mark(walk, start + (size_t)i * cache->size, SY_PART_FREE, "given back", 0, place++);
 }
 
 static void mark(struct sy__walk *walk, const void *context)
 {
-	const struct view *view = context;
-	const struct sy__yard_cache *cache = view->cache;
-	void *pushed = sy__word_first(sy__node_word(view->page), sy__page_address(cache->base.cache.heap, view->page));
+	const struct sy__node_view *view = context;
+	const struct sy__yard_cache *cache = sy__yard_cache(&view->cache->cache);
 	unsigned slot;
 
-	mark_chain(walk, view, pushed, SY_PART_FREE, "freelist of the slab", 0);
+	mark_chain(walk, view, sy__node_freelist(view->cache, view->page), SY_PART_FREE, "freelist of the slab", 0);
 	mark_emptied(walk, view);
 	if (owner_of(cache, view->page, &slot) && sy__slot_reachable(&cache->base.cache, slot)) {
 		if (sy__yard_slot(cache, slot)->slab == view->page)
@@ -91,40 +86,24 @@ static const char *locate_in_slot(const struct sy__yard_cache *cache, const stru
 	return "active";
 }
 
-static void locate(const struct sy__yard_cache *cache, struct sy_page *page, struct sy_slab *slab)
+/* Of a slot that may not be looked at, no more than that it has the slab. */
+static bool locate(struct sy__node_cache *base, struct sy_page *page, struct sy_slab *slab)
 {
+	struct sy__yard_cache *cache = sy__yard_cache(&base->cache);
 	unsigned slot;
 
-	slab->list = "full";
-	if (owner_of(cache, page, &slot)) {
-		slab->owner_kind = SY_OWNER_SLOT;
-		slab->owner = slot;
-		slab->list = "owned";
-		if (sy__slot_reachable(&cache->base.cache, slot))
-			slab->list = locate_in_slot(cache, sy__yard_slot(cache, slot), page, &slab->place);
-	} else if (!sy__word_full(sy__node_word(page))) {
-		slab->list = "partial";
-		slab->owner_kind = SY_OWNER_NODE;
-		slab->owner = sy__page_node(page);
-		slab->place = sy__walk_place(&sy__node_of(&cache->base, page)->partial, &sy__yard_slab(page)->base.link);
-	}
+	if (!owner_of(cache, page, &slot))
+		return false;
+	slab->owner_kind = SY_OWNER_SLOT;
+	slab->owner = slot;
+	slab->list = "owned";
+	if (sy__slot_reachable(&base->cache, slot))
+		slab->list = locate_in_slot(cache, sy__yard_slot(cache, slot), page, &slab->place);
+	return true;
 }
 
 void sy__yard_walk(struct sy__walk *walk, struct sy_page *page)
 {
-	struct sy__yard_cache *cache = sy__yard_cache_of(page);
-	const struct view view = { cache, page };
-	const uint32_t objects = sy__node_objects(page);
-	const struct sy__walk_grid grid = { 0, cache->base.cache.size, objects, mark, &view, SY_PART_USED };
-
-	walk->slab.cache = &cache->base.cache;
 	walk->slab.list = "in grace period";
-	if (objects)
-		locate(cache, page, &walk->slab);
-	if (!sy__walk_slab(walk))
-		return;
-	if (objects)
-		sy__walk_objects(walk, &grid);
-	else
-		sy__walk_part(walk, walk->slab.bytes, SY_PART_WAITING);
+	sy__node_walk(walk, page, locate, mark);
 }

@@ -152,6 +152,13 @@ static inline void sy__yard_set_owner(struct sy__yard_slab *slab, uint32_t mark)
 	__atomic_store_n(&slab->owner, mark, __ATOMIC_RELAXED);
 }
 
+/* The slot has something that sy__yard_end_spares may find. */
+static inline void sy__yard_has_idle(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
+{
+	if (cache->base.cache.heap->run_cache)
+		sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
+}
+
 /* How many empty slabs a slot keeps now. */
 static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
