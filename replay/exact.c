@@ -48,16 +48,19 @@ static void add_free_blocks(const struct sy_pages_counts *counts, uint64_t free_
 
 void exact_look(struct exact *exact, struct point *point)
 {
+	const struct sy_heap_counters *counters;
 	struct sy_pages_counts counts;
 
 	*point = (struct point){ .time = exact->now, .requested_bytes = exact->requested_bytes };
 	if (!exact->driver->heap)
 		return;
 	exact_count_pages(exact, &counts);
-	point->slab_pages = sy_lab_counters(exact->driver->heap)->slab_pages;
-	point->large_pages = sy_lab_counters(exact->driver->heap)->large_pages;
-	point->metadata_pages = sy_lab_counters(exact->driver->heap)->metadata_pages;
-	point->taken_pages = sy_lab_counters(exact->driver->heap)->taken_pages - exact->taken_before;
+	counters = sy_lab_counters(exact->driver->heap);
+	point->slab_pages = counters->slab_pages;
+	point->large_pages = counters->large_pages;
+	point->held_pages = counters->slab_pages + counters->large_pages;
+	point->metadata_pages = counters->metadata_pages;
+	point->taken_pages = counters->taken_pages - exact->taken_before;
 	point->fragmentation_events = counts.fallbacks - exact->fallbacks_before;
 	add_free_blocks(&counts, point->free_blocks);
 }

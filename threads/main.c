@@ -173,16 +173,8 @@ static void write_latencies(struct json *json, const struct run *run, struct res
 	histogram_merge(both, &result->gives);
 	write_quantiles(json, "latency_ns", both, result->ns_per_tick);
 	json_count(json, "samples", both->total);
-	if (result->samples)
-		json_measured(json, "allocator_share", allocator_share(run, result, both->total), 4);
-	else
-		json_null(json, "allocator_share");
-	json_string(json, "clock", TICKS_CLOCK);
-	json_measured(json, "clock_overhead_ns", (double)run->ticks.overhead * result->ns_per_tick, 2);
-	if (run->ticks.resolution != UINT64_MAX)
-		json_measured(json, "clock_resolution_ns", (double)run->ticks.resolution * result->ns_per_tick, 2);
-	else
-		json_null(json, "clock_resolution_ns");
+	json_measured(json, "allocator_share", result->samples ? allocator_share(run, result, both->total) : (double)NAN, 4);
+	ticks_write(json, &run->ticks, result->ns_per_tick);
 }
 
 static void write_phases(struct json *json, const struct run *run)
@@ -219,10 +211,7 @@ static bool print_result(const struct run *run, struct result *result, struct fa
 	json_measured(&json, "operations_per_second", (double)result->operations / result->seconds, 0);
 	json_measured(&json, "cpu_seconds", (double)result->cpu_ns / NS_PER_SECOND, 9);
 	json_measured(&json, "cpu_ns_per_operation", (double)result->cpu_ns / (double)result->operations, 3);
-	if (run->target.heap)
-		json_count(&json, "lock_waits", result->lock_waits);
-	else
-		json_null(&json, "lock_waits");
+	json_known(&json, "lock_waits", run->target.heap, result->lock_waits);
 	json_count(&json, "voluntary_switches", result->switches);
 	json_count(&json, "resident_peak_kb", result->peak_kb);
 	json_count(&json, "resident_work_kb", result->work_kb);
