@@ -2,20 +2,19 @@
  * slabyard-import: kmem events as text on standard input (or several inputs), a resolved trace as binary blocks on
  * standard output. lab/slabyard/capture/importer.py starts it and writes the Parquet file.
  *
- * How it works, in passes over a temporary file of fixed-size records, so that memory grows with what lives at one
- * time and never with the length of the capture:
+ * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
+ * the length of the capture:
  *
- *   1. scan     (scan.c, remarks.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
- *                                   each input: inputs are parts of one capture, merged by time from then on (capture.c).
- *   2. base     (base.c)            pointers are virtual, pages are frame numbers: vote for the direct map's base.
- *   3. resolve  (resolve.c)         walk pages (pages.c) and live objects (live.c) to learn which page runs are slabs,
- *                                   which objects share a cache (caches.c), and which frees and allocations must have
- *                                   happened unseen: the list of implied events.
- *   4. emit     (emit.c, rows.c)    walk again, implied events merged in, everything decided; write the rows.
+ *   1. scan     (scan.c, remarks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c). One thread
+ *                                for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
+ *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
+ *   3. resolve  (resolve.c)      follows pages (pages.c) and live objects (live.c). It learns which page runs are slabs, which
+ *                                objects share a cache (caches.c), and which events happened unseen: the implied events.
+ *   4. emit     (emit.c, rows.c) follows them again with the implied events merged in, and writes the rows.
  *
- * The capture is taken as it comes: a line that cannot be read is counted, never fatal. What is fatal (no memory, a full
- * disk, no kmem event at all) ends in die(): one line on standard error, exit status 2, nothing on standard output
- * that the lab could mistake for a trace, because the closing block is missing.
+ * A line that cannot be read is counted and never fatal. Fatal are a lack of memory, a full disk, and a capture without a kmem
+ * event. They end in die(): one line on standard error and exit status 2. The lab cannot mistake what is on standard output by
+ * then for a trace, because the closing block is missing.
  */
 #ifndef SLABYARD_IMPORT_H
 #define SLABYARD_IMPORT_H
@@ -27,6 +26,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "programs/likely.h"
+
 #define NONE UINT32_MAX
 #define NO_CACHE UINT16_MAX
 #define NO_TEXT UINT16_MAX
@@ -37,9 +38,6 @@
 #define RECLAIMABLE 2
 #define MAX_PFN ((uint64_t)1 << 44)
 #define MAX_ORDER 19 /* page orders above it are misread lines */
-
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 enum kind { KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT, KINDS };
 enum origin { RECORDED, IMPLIED, OLDER };
@@ -73,13 +71,19 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 void *grow(void *memory, size_t count, size_t bytes); /* realloc(memory, count * bytes) or die */
 void *zeroed(size_t count, size_t bytes);
 
-/* Makes room for one more element of an array; doubles. */
+/* Makes room for one more element of an array, by doubling it. */
 #define RESERVE(array, count, room) \
 	do { \
 		if ((count) == (room)) { \
 			(room) = (room) ? 2 * (room) : 64; \
 			(array) = grow((array), (room), sizeof *(array)); \
 		} \
+	} while (0)
+
+#define APPEND(array, count, room, ...) \
+	do { \
+		RESERVE(array, count, room); \
+		(array)[(count)++] = __VA_ARGS__; \
 	} while (0)
 
 /* ---- intern.c: texts as numbers --------------------------------------------------------------------------------- */
@@ -102,6 +106,9 @@ uint32_t intern(struct interner *, const char *text, size_t length); /* NONE whe
 struct texts {
 	struct interner call_sites, gfp, names, marks;
 };
+
+void texts_init(struct texts *);
+void texts_free(struct texts *);
 
 /* ---- spool.c: records in an unlinked temporary file -------------------------------------------------------------- */
 
@@ -179,8 +186,7 @@ struct capture {
 	uint32_t scan_count;
 	struct texts texts; /* merged */
 	struct numbers {
-		uint32_t *call_sites, *marks;
-		uint16_t *gfp, *names;
+		uint32_t *call_sites, *marks, *gfp, *names;
 	} *numbers; /* of each input: number in its own texts -> number in the merged ones */
 	uint32_t first_mark, last_mark; /* in texts.marks, or NONE */
 	uint32_t records;               /* with the two marks */
@@ -239,10 +245,10 @@ struct live {
 	uint32_t class;     /* resolve: its class, or NONE for a kmalloc; emit: its cache */
 	uint32_t run;       /* resolve: the live run that it is in, or NONE */
 	uint32_t next, prev;/* resolve: objects of that run */
-	uint32_t since;     /* resolve: ordinal of the record that allocated it, or freed it (graves) */
+	uint32_t since;     /* resolve: ordinal of the record that allocated it; of a tombstone: that freed it */
 	uint32_t serial;    /* resolve: how many cache allocations came before it */
 	uint8_t kind, order, owner;
-	bool grave;         /* resolve: freed since; kept until its run ends */
+	bool tombstone;     /* resolve: freed, and kept until its run ends */
 	bool implied;       /* emit: its allocation is implied */
 };
 
@@ -364,8 +370,8 @@ struct resolution {
 	uint32_t page_event_count, page_event_room;
 	struct cache_alloc *cache_allocs; /* by number of the recorded cache allocation */
 	uint32_t cache_alloc_count, cache_alloc_room;
-	uint32_t *strange_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
-	uint32_t strange_free_count, strange_free_room;
+	uint32_t *unmatched_frees; /* by number of the object free whose allocation is not recorded: history of its page, or NONE */
+	uint32_t unmatched_free_count, unmatched_free_room;
 	uint64_t explained, older_objects, unexplained; /* object events, see trace/file.py DirectMap */
 	bool shared_pages;       /* objects of different sizes share page runs, as SLOB's do */
 	struct caches caches;

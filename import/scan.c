@@ -504,10 +504,7 @@ static const char trace_dat[] = {0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n',
 static void scan_open(struct scan *scan)
 {
 	spool_open(&scan->spool);
-	intern_init(&scan->texts.call_sites, NONE - 1);
-	intern_init(&scan->texts.gfp, NO_TEXT - 1);
-	intern_init(&scan->texts.names, NO_TEXT - 1);
-	intern_init(&scan->texts.marks, NONE - 1);
+	texts_init(&scan->texts);
 	intern_init(&scan->unknown, sizeof scan->unknown_counts / sizeof *scan->unknown_counts);
 	intern(&scan->texts.gfp, "", 0);
 	scan->nodes = 1;
