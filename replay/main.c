@@ -12,16 +12,15 @@
  *   slabyard-replay --layout SCRIPT --allocator SPEC
  *   slabyard-replay --kernel-log LOG --records N --allocator SPEC [--cpus N] [--nodes N]
  *
- * The lab starts it, once for each allocator, and reads the JSON on standard output; users rarely see it. Every run has
- * a process to itself (stage.c): nothing of one allocator's memory, caches or clock reaches the next one's figures.
- * `serve` runs the passes that standard input names, one a line, and answers each with one line.
+ * The lab starts it once for each allocator and reads the JSON on standard output; users rarely see it. Every run has a process to
+ * itself (stage.c), so nothing of one allocator's memory, caches or clock reaches another one's figures. `serve` runs the passes
+ * that standard input names, one a line, and answers each with one line.
  *
- * Everything is computed before anything is printed, thus standard output has whole results or nothing, unless the
- * disk beneath it is full, which is noticed. Exit status: 0 done; 2 wrong usage or input, with one line on standard
- * error.
+ * Everything is computed before anything is printed. So standard output has whole results or nothing; a full disk is noticed. Exit
+ * status: 0 done; 2 wrong usage or input, with one line on standard error.
  *
- * --log lets a policy that has a tunable for it tell of its searches: a line for each event, its name and its numbers.
- * --check says nothing where there is such an allocator with such tunables.
+ * --log writes a line for each event that a policy logs: its name and its numbers. The policy must have a tunable for it.
+ * --check prints nothing if there is such an allocator with such tunables.
  */
 #include <errno.h>
 #include <inttypes.h>
