@@ -205,27 +205,40 @@ static bool contains(struct word word, const char *text, size_t length)
 #define CONTAINS(word, text) contains(word, text, sizeof(text) - 1)
 
 /*
- * Flags as a number, which some tools print. The bits moved in Linux 5.0. Since then every allocation that may reclaim has one of
- * RECLAIM_BITS, and before only those that retry or must not fail had, so these tell which table holds.
+ * Flags as a number, which some tools print. Most bits moved in Linux 5.0. A number with one of today's two bits of reclaim is of
+ * today: before, they said to retry, or never to fail. Linux 4.4 to 4.20 had reclaim in the bits from OLD_RECLAIM on.
  */
 enum { RECLAIM_BITS = 0xc00, ACCOUNT_BIT = 0x400000, RECLAIMABLE_BIT = 0x10, MOVABLE_BIT = 0x8 };
-enum { OLD_ACCOUNT_BIT = 0x100000, OLD_RECLAIMABLE_BIT = 0x80000, OLD_SLEEP_BITS = 0xd0, OLD_BITS = 0x10000 };
+enum { OLD_RECLAIM = 0x200000, OLD_ACCOUNT_BIT = 0x100000, OLDEST_RECLAIMABLE_BIT = 0x80000, OLD_BITS = 0x10000, OLD_SLEEP_BITS = 0xd0 };
 
-static bool flags_number(struct word word, uint64_t *flags, bool *old)
+struct flags {
+	bool reclaimable, movable, accounted;
+};
+
+static bool flags_number(struct word word, struct flags *flags)
 {
-	if (word.start == word.end || (unsigned char)(*word.start - '0') > 9 || !number(word, flags))
+	uint64_t bits;
+	if (word.start == word.end || (unsigned char)(*word.start - '0') > 9 || !number(word, &bits))
 		return false;
-	*old = !(*flags & RECLAIM_BITS) && (*flags >= OLD_BITS || *flags & OLD_SLEEP_BITS);
+	bool today = bits & RECLAIM_BITS || !(bits >= OLD_BITS || bits & OLD_SLEEP_BITS), oldest = !today && bits < OLD_RECLAIM;
+	*flags = (struct flags){
+		.reclaimable = bits & (oldest ? OLDEST_RECLAIMABLE_BIT : RECLAIMABLE_BIT),
+		.movable = bits & MOVABLE_BIT,
+		.accounted = !oldest && bits & (today ? ACCOUNT_BIT : OLD_ACCOUNT_BIT),
+	};
 	return true;
 }
 
-static bool is_accounted(struct word gfp)
+static struct flags flags_of(struct word gfp)
 {
-	uint64_t flags;
-	bool old;
-	if (flags_number(gfp, &flags, &old))
-		return flags & (old ? OLD_ACCOUNT_BIT : ACCOUNT_BIT);
-	return CONTAINS(gfp, "ACCOUNT");
+	struct flags flags;
+	if (!flags_number(gfp, &flags))
+		flags = (struct flags){
+			.reclaimable = CONTAINS(gfp, "RECLAIMABLE") || CONTAINS(gfp, "GFP_TEMPORARY"),
+			.movable = CONTAINS(gfp, "MOVABLE"),
+			.accounted = CONTAINS(gfp, "ACCOUNT"),
+		};
+	return flags;
 }
 
 /*
@@ -236,17 +249,9 @@ static int8_t migrate_type(struct scan *scan, int8_t recorded, struct word gfp)
 {
 	if (recorded != MOVABLE && recorded != RECLAIMABLE)
 		return recorded;
-	uint64_t flags;
-	bool old, reclaimable, movable;
-	if (flags_number(gfp, &flags, &old)) {
-		reclaimable = flags & (old ? OLD_RECLAIMABLE_BIT : RECLAIMABLE_BIT);
-		movable = flags & MOVABLE_BIT;
-	} else {
-		reclaimable = CONTAINS(gfp, "RECLAIMABLE") || CONTAINS(gfp, "GFP_TEMPORARY");
-		movable = CONTAINS(gfp, "MOVABLE");
-	}
-	if (reclaimable != movable)
-		scan->before_4_4 = reclaimable == (recorded == MOVABLE);
+	struct flags flags = flags_of(gfp);
+	if (flags.reclaimable != flags.movable)
+		scan->before_4_4 = flags.reclaimable == (recorded == MOVABLE);
 	return scan->before_4_4 ? MOVABLE + RECLAIMABLE - recorded : recorded;
 }
 
@@ -267,7 +272,7 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	record->gfp = alloc ? flags_text(scan, fields->gfp) : 0;
 	record->name = name_text(scan, fields->name);
 	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
-	record->accounted = record->accounted || (alloc && is_accounted(fields->gfp));
+	record->accounted = record->accounted || (alloc && flags_of(fields->gfp).accounted);
 	if (record->address > LAST_POINTER_OF_NOTHING)
 		spool_put(&scan->spool, record);
 	else if (alloc)

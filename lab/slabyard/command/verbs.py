@@ -110,17 +110,17 @@ def _report_trace(output: Path, metadata: Metadata) -> int:
 def import_capture(options: argparse.Namespace) -> int:
     from ..capture.importer import import_trace, read_snapshot
 
-    source = str(options.capture)
+    sources = [str(capture) for capture in options.captures]
     output = options.output
-    if source == "-" and sys.stdin is None:
+    if "-" in sources and sys.stdin is None:
         raise UserError("standard input is closed, so there is no capture in it; send one there, or name a file")
     if output is None:
-        if source == "-":
+        if sources[0] == "-":
             raise UserError("a capture from standard input needs -o T.parquet")
-        output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2|zst))+$", "", options.capture.name) + ".parquet")
-    check_outputs((output,), () if source == "-" else (options.capture,))
+        output = Path(re.sub(r"(\.(txt|data|dat|gz|xz|bz2|zst))+$", "", options.captures[0].name) + ".parquet")
+    check_outputs((output,), [capture for capture in options.captures if str(capture) != "-"])
     snapshots = [read_snapshot(text) for text in options.snapshot]
-    metadata = import_trace(source, output, snapshots, options.cpus, page_size=options.page_size)
+    metadata = import_trace(sources, output, snapshots, options.cpus, page_size=options.page_size)
     status = _report_trace(output, metadata)
     if metadata.source == "perf script" and not metadata.lost:
         note("the text of perf script tells of lost events only where it was made with --show-lost-events")
