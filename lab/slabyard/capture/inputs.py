@@ -36,7 +36,7 @@ import pyarrow as pa
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error, is_special
 from ..base.programs import child, last_line
-from . import evidence, perfdata
+from . import evidence, heaptrack, perfdata
 
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
 _SCRIPT = ("--force", "-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
@@ -146,8 +146,20 @@ def _open(source: str, about: About, stack: contextlib.ExitStack) -> Inputs:
     opener = _decompressor(head)
     if file.seekable():
         file.seek(-len(head), os.SEEK_CUR)
+        if not once and heaptrack.is_heaptrack(_first_text(path, opener)):
+            about.source = "heaptrack"
+            return _through_thread(source, file, lambda raw: heaptrack.Text(opener(raw) if opener else raw), stack)
         return _through_thread(source, file, opener, stack) if opener else _single(os.dup(file.fileno()), stack)
     return _through_thread(source, _WithHead(head, file), opener or contextlib.nullcontext, stack)
+
+
+def _first_text(path: Path, opener: Callable[[Any], Any] | None) -> bytes:
+    """The first bytes of a file's text; empty where it is damaged, of which whoever reads it all will tell."""
+    try:
+        with path.open("rb") as file, (opener or contextlib.nullcontext)(file) as text:
+            return bytes(text.read(64))
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException):
+        return b""
 
 
 class _WithHead(io.RawIOBase):
