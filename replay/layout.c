@@ -512,7 +512,7 @@ static bool print_run(struct layout *layout, const char *allocator, FILE *script
 	if (fclose(memory) && good)
 		good = refuse(fault, "out of memory: draw less");
 	if (good && (fwrite(text, 1, bytes, out) != bytes || fflush(out)))
-		good = refuse(fault, "cannot write the result: standard output is full or closed");
+		good = refuse_output(fault);
 	free(text);
 	return good;
 }
