@@ -228,7 +228,7 @@ void kmem_cache_destroy(struct kmem_cache *cache)
 		return;
 	memcpy(name, cache_of(cache)->name, sizeof(name));
 	if (cache_of(cache)->flags & SY_CACHE_TYPESAFE_BY_RCU && !sy__rcu_reads())
-		sy__synchronize_rcu(); /* the cache's pages go at once */
+		sy__rcu_barrier(); /* the cache's pages go at once */
 	if (sy_cache_destroy(cache_of(cache), &alive))
 		return;
 	if (!alive)
