@@ -92,7 +92,7 @@ static bool take_trace_cmd(struct scan *scan, const char *line, const char *end)
 	return behind(line, end, "version = ") == line + 10;
 }
 
-/* Lost events, perf's words around them, and tracefs's headings: the tracer, and how many of the written events its buffer still has. */
+/* Lost events, perf's words around them, and tracefs's headings: the tracer, and how many of the written events are still there. */
 bool take_remark(struct scan *scan, const char *line, const char *end)
 {
 	static const char heading[] = "entries-in-buffer/entries-written:";

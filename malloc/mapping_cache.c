@@ -313,7 +313,7 @@ static void give_up(char *grown, size_t bytes, const struct range *others, uint3
 		munmap(grown + behind, bytes - behind);
 }
 
-/* Grows a range to so many bytes. The last `joined` bytes of these are the other ranges. NULL: the kernel refuses, and all are unmapped. */
+/* Grows a range to so many bytes, of which the last `joined` are the other ranges. NULL: the kernel refuses, and all are unmapped. */
 static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
 {
 	char *grown = mremap(range->start, range->bytes, bytes, MREMAP_MAYMOVE);

@@ -183,7 +183,8 @@ static bool check_caches(const struct scratch *scratch, struct fault *fault)
 			return refuse(fault, "cache %" PRIu64 " (%s) has objects of %u bytes; 1 to %zu can be replayed", i, cache->name,
 			              cache->object_size, SY_PAGE_SIZE << SY_MAX_ORDER);
 		if (cache->align && (!power_of_two(cache->align) || cache->align > SY_PAGE_SIZE))
-			return refuse(fault, "cache %" PRIu64 " (%s) aligns to %u bytes: no power of two up to a page", i, cache->name, cache->align);
+			return refuse(fault, "cache %" PRIu64 " (%s) aligns to %u bytes: no power of two up to a page", i, cache->name,
+			              cache->align);
 		if (cache->flags & ~KNOWN_CACHE_FLAGS || cache->constructor > 1)
 			return refuse(fault, "the scratch file is damaged: cache %" PRIu64 " has unknown flags", i);
 	}

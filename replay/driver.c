@@ -245,7 +245,8 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 		return refuse(fault, "the simulated machine is impossible: %s", error);
 	driver->pages = sy_pages_create(&config);
 	if (!driver->pages)
-		return refuse(fault, "no address space for %llu MiB of simulated memory: lower --memory or raise ulimit -v", simulated_mib(driver));
+		return refuse(fault, "no address space for %llu MiB of simulated memory: lower --memory or raise ulimit -v",
+		              simulated_mib(driver));
 	return populate_zones(driver, fault);
 }
 

@@ -1,5 +1,5 @@
-/* <linux/rcupdate.h> for kernel code that is compiled into a program: read sections, and callbacks after a grace period (library/rcu.c).
- * See kmem(7). */
+/* <linux/rcupdate.h> for kernel code that is compiled into a program: read sections, and callbacks after a grace period. See kmem(7) and
+ * library/rcu.c. */
 #ifndef SLABYARD_KERNEL_LINUX_RCUPDATE_H
 #define SLABYARD_KERNEL_LINUX_RCUPDATE_H
 
