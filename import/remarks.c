@@ -112,7 +112,7 @@ static void take_cpus(struct scan *scan, const char *line, const char *end)
 		scan->cpus = (uint32_t)count;
 }
 
-/* Lost events, perf's words around them, and tracefs's headings: the tracer, and how many of the written events its buffer still has. */
+/* Lost events, perf's words around them, and tracefs's headings: the tracer, and how many of the written events are still there. */
 bool take_remark(struct scan *scan, const char *line, const char *end)
 {
 	static const char heading[] = "entries-in-buffer/entries-written:";

@@ -16,7 +16,7 @@
  * Large objects. kvmalloc maps what the heap does not serve, with a page in front that says how much. kvfree tells by the address
  * that the object is not the heap's.
  *
- * No memory. The heap then asks what to answer (sy_heap.refused): shrinkers give something up, and __GFP_NOFAIL waits. The fast
+ * No memory. The heap then asks what to answer (sy_heap.on_failure): shrinkers give something up, and __GFP_NOFAIL waits. The fast
  * paths know nothing of it.
  *
  * This file has no locks that a fork could find taken.
@@ -175,8 +175,8 @@ struct sy_heap *sy_kmem_heap(void)
 	opened = open_as_told();
 	if (!opened)
 		return NULL;
-	opened->refused = refused;
-	opened->cache_refused = cache_refused;
+	opened->on_failure = refused;
+	opened->on_cache_failure = cache_refused;
 	sy__rcu_hold_slabs(opened);
 	sy__prepare_forks();
 	if (!__atomic_compare_exchange_n(&heap, &first, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -228,7 +228,7 @@ void kmem_cache_destroy(struct kmem_cache *cache)
 		return;
 	memcpy(name, cache_of(cache)->name, sizeof(name));
 	if (cache_of(cache)->flags & SY_CACHE_TYPESAFE_BY_RCU && !sy__rcu_reads())
-		sy__synchronize_rcu(); /* the cache's pages go at once */
+		sy__rcu_barrier(); /* the cache's pages go at once */
 	if (sy_cache_destroy(cache_of(cache), &alive))
 		return;
 	if (!alive)

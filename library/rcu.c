@@ -285,7 +285,8 @@ void sy__rcu_hold_slabs(struct sy_heap *heap)
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Returns when all entries that were queued before have been called. Sleeps after a while, because readers may take long. */
+/* Returns when all entries that were queued before have been called, and so after a grace period too. Sleeps after a while, because
+ * readers may take long. */
 void sy__rcu_barrier(void)
 {
 	const struct timespec moment = { .tv_nsec = 100000 };
@@ -299,11 +300,6 @@ void sy__rcu_barrier(void)
 			nanosleep(&moment, NULL);
 		advance_and_call();
 	}
-}
-
-void sy__synchronize_rcu(void)
-{
-	sy__rcu_barrier();
 }
 
 /* ---- Spin locks -------------------------------------------------------------------------------------------------- */

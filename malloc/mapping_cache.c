@@ -41,7 +41,7 @@
  *
  * How much, and how long. The table has at most RANGES ranges, of at most MAPPING_CACHE_MOST bytes each and MOST_BYTES in all. The
  * bins have at most MOST_BINNED bytes of addresses. Both keep a range for MAPPING_CACHE_MS. Whoever comes by gives old ranges
- * back: mappings that are created and freed, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all of them, as
+ * back: mappings that are created and freed, and slow calls of the heap (sy_heap.on_tick). malloc_trim gives back all of them, as
  * does running out of addresses or memory.
  *
  * There are no locks, because a program may fork at any moment (tests/model/code/mapping_table.c and mapping_bins.c try all
@@ -313,7 +313,7 @@ static void give_up(char *grown, size_t bytes, const struct range *others, uint3
 		munmap(grown + behind, bytes - behind);
 }
 
-/* Grows a range to so many bytes. The last `joined` bytes of these are the other ranges. NULL: the kernel refuses, and all are unmapped. */
+/* Grows a range to so many bytes, of which the last `joined` are the other ranges. NULL: the kernel refuses, and all are unmapped. */
 static char *grow(const struct range *range, size_t bytes, const struct range *others, uint32_t count, size_t joined)
 {
 	char *grown = mremap(range->start, range->bytes, bytes, MREMAP_MAYMOVE);

@@ -11,7 +11,7 @@ struct sy_heap;
  * threshold ends if ranges are often touched. */
 bool sy__mmap_threshold_is_untouched(struct sy_heap *, const char *start, size_t used);
 
-/* sy_heap.comes and sy_heap.leaves: set the threshold once large objects of the heap are found to be untouched. */
+/* sy_heap.on_large_alloc and sy_heap.on_large_free: set the threshold once large objects of the heap are found to be untouched. */
 void sy__mmap_threshold_watch(struct sy_heap *, const void *pages, size_t bytes);
 void sy__mmap_threshold_learn(struct sy_heap *, const void *pages, size_t bytes);
 

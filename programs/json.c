@@ -131,6 +131,11 @@ bool json_end(struct json *json)
 	return fflush(json->out) == 0 && !ferror(json->out);
 }
 
+bool json_finish(struct json *json, struct fault *fault)
+{
+	return json_end(json) || refuse_output(fault);
+}
+
 /* ---- Values --------------------------------------------------------------------------------------------------- */
 
 void json_string(struct json *json, const char *key, const char *value)

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "fault.h"
+
 #define JSON_DEPTH 16
 
 struct json {
@@ -40,5 +42,8 @@ void json_measured(struct json *, const char *key, double value, int decimals);
 
 /* Ends the line. False: not everything reached the file, because a disk is full, for example. */
 bool json_end(struct json *);
+
+/* The same, for a program's result. False: see fault. */
+bool json_finish(struct json *, struct fault *);
 
 #endif

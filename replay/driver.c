@@ -86,7 +86,7 @@ bool driver_pages(struct driver *driver, const struct step *step)
 		*live = NULL;
 		return true;
 	default:
-		return sy_pages_free_older(driver->pages, step->slot, step->order, step->size);
+		return sy_pages_free_pretrace(driver->pages, step->slot, step->order, step->size);
 	}
 }
 
@@ -245,7 +245,8 @@ static bool create_pages(struct driver *driver, const struct driver_options *opt
 		return refuse(fault, "the simulated machine is impossible: %s", error);
 	driver->pages = sy_pages_create(&config);
 	if (!driver->pages)
-		return refuse(fault, "no address space for %llu MiB of simulated memory: lower --memory or raise ulimit -v", simulated_mib(driver));
+		return refuse(fault, "no address space for %llu MiB of simulated memory: lower --memory or raise ulimit -v",
+		              simulated_mib(driver));
 	return populate_zones(driver, fault);
 }
 

@@ -454,7 +454,7 @@ static bool print(const struct log_replay *replay, FILE *out, struct fault *faul
 	json_count(&json, "slab_pages", counters->slab_pages);
 	json_count(&json, "large_pages", counters->large_pages);
 	json_object_end(&json);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 bool kernel_log_print(const struct spec *spec, const struct kernel_log_options *options, FILE *out, struct fault *fault)

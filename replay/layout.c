@@ -410,8 +410,8 @@ static bool run_words(struct layout *layout, struct words *words, struct fault *
 		bool (*run)(struct layout *, struct words *, struct fault *);
 	} commands[] = {
 		{ "cache", NULL, 0, run_cache },       { "alloc", NULL, 0, run_alloc },        { "kmalloc", NULL, 0, run_alloc },
-		{ "free", NULL, 0, run_free },         { "shrink", "shrink stands alone", 1, run_shrink }, { "drain", "write: drain CPU", 2, run_drain },
-		{ "tick", "write: tick SECONDS", 2, run_tick },
+		{ "free", NULL, 0, run_free },         { "shrink", "shrink stands alone", 1, run_shrink },
+		{ "drain", "write: drain CPU", 2, run_drain }, { "tick", "write: tick SECONDS", 2, run_tick },
 	};
 
 	if (strcmp(words->at[0], "cpus") == 0 || strcmp(words->at[0], "nodes") == 0)
@@ -512,7 +512,7 @@ static bool print_run(struct layout *layout, const char *allocator, FILE *script
 	if (fclose(memory) && good)
 		good = refuse(fault, "out of memory: draw less");
 	if (good && (fwrite(text, 1, bytes, out) != bytes || fflush(out)))
-		good = refuse(fault, "cannot write the result: standard output is full or closed");
+		good = refuse_output(fault);
 	free(text);
 	return good;
 }

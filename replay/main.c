@@ -102,16 +102,6 @@ static bool print_help(void)
 	return true;
 }
 
-static bool refuse_output(struct fault *fault)
-{
-	return refuse(fault, "cannot write the result: standard output is full or closed");
-}
-
-static bool finish(struct json *json, struct fault *fault)
-{
-	return json_end(json) || refuse_output(fault);
-}
-
 static bool print_geometry(const struct arguments *arguments, const struct spec *spec, struct fault *fault)
 {
 	struct json json;
@@ -120,7 +110,7 @@ static bool print_geometry(const struct arguments *arguments, const struct spec 
 	json_begin(&json, stdout);
 	return option_number("--cpus", arguments->cpus, 1, SY_MAX_SLOTS, &cpus, fault) &&
 	       spec_geometry(&json, spec, (unsigned)cpus, arguments->operands, arguments->operand_count, fault) &&
-	       finish(&json, fault);
+	       json_finish(&json, fault);
 }
 
 static bool print_list(struct fault *fault)
@@ -129,7 +119,7 @@ static bool print_list(struct fault *fault)
 
 	json_begin(&json, stdout);
 	spec_list(&json);
-	return finish(&json, fault);
+	return json_finish(&json, fault);
 }
 
 /* The most that a replay can have of each. */
@@ -142,7 +132,7 @@ static bool print_limits(struct fault *fault)
 	json_count(&json, "cpus", SY_MAX_SLOTS);
 	json_count(&json, "nodes", SY_MAX_NODES);
 	json_object_end(&json);
-	return finish(&json, fault);
+	return json_finish(&json, fault);
 }
 
 /* What a kernel on slabyard has logged. */

@@ -81,9 +81,9 @@ static bool carry_out(void *context, struct fault *fault)
 	json.one_line = order->stage->serves;
 	if (!write_pass(order, &json, fault))
 		return false;
-	if (order->pass <= PASS_LATENCY ? json_end(&json) : fflush(stdout) == 0 && !ferror(stdout))
-		return true;
-	return refuse(fault, "cannot write the result: standard output is full or closed");
+	if (order->pass <= PASS_LATENCY)
+		return json_finish(&json, fault);
+	return (fflush(stdout) == 0 && !ferror(stdout)) || refuse_output(fault);
 }
 
 bool stage_run(struct stage *stage, enum pass pass, struct fault *fault)

@@ -224,7 +224,7 @@ static bool print_result(const struct run *run, struct result *result, struct fa
 	if (run->sample)
 		write_latencies(&json, run, result);
 	json_object_end(&json);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 static bool print_list(struct fault *fault)
@@ -246,7 +246,7 @@ static bool print_list(struct fault *fault)
 		json_object_end(&json);
 	}
 	json_array_end(&json);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 static bool print_help(void)

@@ -256,12 +256,25 @@ static inline void *kzalloc_node(size_t size, gfp_t flags, int node)
 	return kzalloc(size, flags);
 }
 
-/* This function and the next ones return NULL if the product does not fit in a size_t. */
-static inline void *kmalloc_array(size_t count, size_t size, gfp_t flags)
+/* Sums and products that become SIZE_MAX where they don't fit, so that allocation refuses them. linux/overflow.h has all of them. */
+static inline size_t sy__size_mul(size_t a, size_t b)
 {
 	size_t bytes;
 
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kmalloc(bytes, flags);
+	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+}
+
+static inline size_t sy__size_add(size_t a, size_t b)
+{
+	size_t bytes;
+
+	return __builtin_add_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+}
+
+/* NULL if the product does not fit in a size_t, as in the next functions. */
+static inline void *kmalloc_array(size_t count, size_t size, gfp_t flags)
+{
+	return kmalloc(sy__size_mul(count, size), flags);
 }
 
 static inline void *kcalloc(size_t count, size_t size, gfp_t flags)
@@ -281,21 +294,6 @@ static inline void *kcalloc_node(size_t count, size_t size, gfp_t flags, int nod
 	return kcalloc(count, size, flags);
 }
 
-/* Sums and products that become SIZE_MAX where they don't fit, so that allocation refuses them. linux/overflow.h has all of them. */
-static inline size_t sy__size_mul(size_t a, size_t b)
-{
-	size_t bytes;
-
-	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
-}
-
-static inline size_t sy__size_add(size_t a, size_t b)
-{
-	size_t bytes;
-
-	return __builtin_add_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
-}
-
 #ifndef struct_size
 #define array_size(a, b) sy__size_mul(a, b)
 #define array3_size(a, b, c) sy__size_mul(sy__size_mul(a, b), c)
@@ -307,9 +305,7 @@ static inline size_t sy__size_add(size_t a, size_t b)
 
 static inline void *krealloc_array(void *object, size_t count, size_t size, gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : krealloc(object, bytes, flags);
+	return krealloc(object, sy__size_mul(count, size), flags);
 }
 
 static inline void kfree_bulk(size_t count, void **objects)
@@ -377,9 +373,7 @@ static inline void *kvzalloc_node(size_t size, gfp_t flags, int node)
 
 static inline void *kvmalloc_array(size_t count, size_t size, gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kvmalloc(bytes, flags);
+	return kvmalloc(sy__size_mul(count, size), flags);
 }
 
 static inline void *kvcalloc(size_t count, size_t size, gfp_t flags)
@@ -444,9 +438,7 @@ char *kasprintf(gfp_t, const char *format, ...) __attribute__((format(printf, 2,
 
 static inline void *kmemdup_array(const void *memory, size_t size, size_t count, gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(count, size, &bytes) ? NULL : kmemdup(memory, bytes, flags);
+	return kmemdup(memory, sy__size_mul(count, size), flags);
 }
 
 /* Copies constants too, because nothing tells where a program has them. */

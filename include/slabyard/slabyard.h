@@ -85,10 +85,10 @@ uint64_t sy_platform_lock_waits(void);
 
 enum sy_migrate { SY_UNMOVABLE, SY_MOVABLE_TYPE, SY_RECLAIMABLE_TYPE, SY_HIGHATOMIC_TYPE, SY_MIGRATE_TYPES };
 
-/* What a page is used for. A descriptor that was never written reads SY_USE_OLDER: the page is ungrown, or the environment has
+/* What a page is used for. A descriptor that was never written reads SY_USE_PRETRACE: the page is ungrown, or the environment has
  * used it since before the trace began. The zone's counters tell how many there are of each. */
 enum sy_page_use {
-	SY_USE_OLDER,
+	SY_USE_PRETRACE,
 	SY_USE_FREE,        /* on a free list of its zone */
 	SY_USE_CPU_LIST,    /* free, on a per-CPU list */
 	SY_USE_SLAB,        /* in a slab of a heap */
@@ -182,7 +182,7 @@ bool sy_pages_populate(struct sy_pages *, unsigned zone, const uint64_t free_blo
 
 /* Frees 2^order environment pages from before the trace (see sy_pages_populate): the block in use that is nearest to page frame
  * near_page, or two halves where no whole block is left. False: no zone has that many. */
-bool sy_pages_free_older(struct sy_pages *, unsigned slot, unsigned order, uint64_t near_page);
+bool sy_pages_free_pretrace(struct sy_pages *, unsigned slot, unsigned order, uint64_t near_page);
 
 /* Empties the per-CPU lists of a slot. Linux: drain_local_pages(). */
 void sy_pages_drain(struct sy_pages *, unsigned slot);
@@ -393,7 +393,8 @@ void *sy_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int 
  * in constructed state. Costs what the policy costs. Linux: kmem_cache_free(). */
 void sy_cache_free(struct sy_cache *cache, unsigned slot, void *object);
 
-/* Gives back every slab of the cache that holds no object, those in per-CPU state included. Returns the pages given back. Linux: kmem_cache_shrink(). */
+/* Gives back every slab of the cache that holds no object, those in per-CPU state included. Returns the pages given back. Linux:
+ * kmem_cache_shrink(). */
 uint64_t sy_cache_shrink(struct sy_cache *);
 
 /* Describes a cache. */
@@ -417,7 +418,7 @@ struct sy_heap_options {
 	                     * parts of caches (a page of each thread, in 2 MiB of addresses) and yard's table of pages (8 bytes a page) are
 	                     * still the operating system's. */
 	size_t buffer_bytes;
-	bool huge_pages;    /* take large pages from the start, and take and give back memory in such; false: only for growth beyond 32 MiB */
+	bool huge_pages;    /* take and give back memory in large pages; false: only take them, for growth beyond 32 MiB */
 	bool keep;          /* free memory goes back to the operating system only by sy_heap_trim */
 	uint64_t decay_ns;  /* nanoseconds after which free memory goes back by itself; 0: a tenth of a second */
 	uint64_t grace_ns;  /* length of an RCU grace period in nanoseconds; 0: until the next tick; UINT64_MAX: for ever */
@@ -494,7 +495,7 @@ struct sy_slab {
 struct sy_part {
 	size_t offset, bytes;  /* from the slab's start */
 	enum sy_part_state state;
-	bool is_object;        /* one object or block, used or free; false: used memory whose number of objects is not known, or no object */
+	bool is_object;        /* one object or block, used or free; false: no object, or used memory with an unknown number of objects */
 	const char *list;      /* of a free part: the list that it is on, in the policy's words; NULL: none, or not free */
 	unsigned owner;        /* SY_PART_SLOT: which slot's; SY_PART_NODE: which node's */
 	uint64_t place;        /* on that list: 0 is handed out first; in a tree, how far below the root */

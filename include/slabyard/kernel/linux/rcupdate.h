@@ -1,5 +1,5 @@
-/* <linux/rcupdate.h> for kernel code that is compiled into a program: read sections, and callbacks after a grace period (library/rcu.c).
- * See kmem(7). */
+/* <linux/rcupdate.h> for kernel code that is compiled into a program: read sections, and callbacks after a grace period. See kmem(7) and
+ * library/rcu.c. */
 #ifndef SLABYARD_KERNEL_LINUX_RCUPDATE_H
 #define SLABYARD_KERNEL_LINUX_RCUPDATE_H
 
@@ -17,7 +17,6 @@ extern "C" {
 void sy__rcu_read_lock(void);
 void sy__rcu_read_unlock(void);
 bool sy__rcu_reads(void);
-void sy__synchronize_rcu(void);
 void sy__rcu_barrier(void);
 void sy__call_rcu(struct rcu_head *, rcu_callback_t);
 
@@ -44,7 +43,7 @@ static inline int rcu_read_lock_held(void)
 /* Waits for a grace period: until all present read sections have ended. */
 static inline void synchronize_rcu(void)
 {
-	sy__synchronize_rcu();
+	sy__rcu_barrier();
 }
 
 /* Waits until all earlier callbacks of call_rcu and kfree_rcu have run. */

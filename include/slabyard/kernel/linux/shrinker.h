@@ -1,5 +1,5 @@
-/* <linux/shrinker.h> for kernel code that is compiled into a program: caches that give objects up when an allocation that may wait finds
- * no memory. */
+/* <linux/shrinker.h> for kernel code that is compiled into a program: caches that give up objects when an allocation finds no memory
+ * and may wait. */
 #ifndef SLABYARD_KERNEL_LINUX_SHRINKER_H
 #define SLABYARD_KERNEL_LINUX_SHRINKER_H
 
