@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from ..base.errors import UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots as kernel
-from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, Cache, DirectMap, Metadata, Snapshot, checksum
+from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, STACK, Cache, DirectMap, Metadata, Snapshot, checksum
 from . import linux_caches
 from .inputs import About
 
@@ -34,6 +34,7 @@ _COLUMNS: tuple[tuple[str, type[np.generic]], ...] = (
     ("size", np.uint32),
     ("allocated", np.uint32),
     ("call_site", np.uint32),
+    ("stack", np.uint32),
     ("cpu", np.uint16),
     ("cache", np.uint16),
     ("gfp_flags", np.uint16),
@@ -90,13 +91,16 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
         "owner": np.array(OWNERS, object),
         "gfp_flags": np.array(header["gfp"], object),
         "call_site": np.array([*resolve(header["call_sites"]), ""], object),
+        "stack": np.array([*header["stacks"], ""], object),
     }
+    schema = SCHEMA.append(STACK) if header["stacks"] else SCHEMA
     try:
-        with output.open("wb") as file, pq.ParquetWriter(file, SCHEMA, **_ENCODING) as writer:
+        with output.open("wb") as file, pq.ParquetWriter(file, schema, **_ENCODING) as writer:
             for block in reader.blocks():
-                block["call_site"] = np.minimum(block["call_site"], np.uint32(len(texts["call_site"]) - 1))
-                columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in SCHEMA.names]
-                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
+                for name in ("call_site", "stack"):
+                    block[name] = np.minimum(block[name], np.uint32(len(texts[name]) - 1))
+                columns = [_text(block[name], texts[name]) if name in texts else pa.array(block[name]) for name in schema.names]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             metadata = _metadata(header, reader.document(), about)
             text = metadata.to_json()
             check = checksum(text.encode()).decode()
@@ -106,7 +110,9 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
     return metadata
 
 
-_DICTIONARIES = ["cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site"]
+_DICTIONARIES = [
+    "cpu", "kind", "origin", "size", "allocated", "cache", "order", "migratetype", "owner", "gfp_flags", "node", "call_site", "stack",
+]  # fmt: skip
 _ENCODING: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 3,
@@ -148,6 +154,8 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
         kernel=about.kernel,
         arch=about.arch,
         command=about.command,
+        capture=about.capture,
+        cgroup=about.cgroup,
         recorded_at=about.recorded_at,
         cpus=max(header["cpus"], about.cpus or 0),
         nodes=max([header["nodes"], *(zone.node + 1 for zone in zones)]),

@@ -75,6 +75,7 @@ SCHEMA = pa.schema(
         )
     ]
 )
+STACK = pa.field("stack", _TEXT, nullable=False)  # a column of traces that were recorded with stacks
 
 
 @dataclass
@@ -145,6 +146,8 @@ class Metadata:
     kernel: str = ""
     arch: str = ""
     command: list[str] | None = None
+    capture: str = ""  # the file that was imported
+    cgroup: str = ""  # whose tasks alone were recorded
     recorded_at: str | None = None
     cpus: int = 1
     nodes: int = 1
@@ -212,6 +215,8 @@ class Metadata:
         """Why the trace is not the whole truth, in one clause; None when it is whole."""
         if self.lost:
             return f"{events_lost(self.lost)} while it was recorded"
+        if self.cgroup:
+            return f"it has what the tasks of the control group {self.cgroup} did, not what others freed of it"
         if self.truncated:
             return "the capture is cut off at its end"
         if self.unparsed_lines:
@@ -223,6 +228,13 @@ class Metadata:
                 return "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
             if self.pages_of_unknown_owner > FEW_PAGES:
                 return f"{self.pages_of_unknown_owner:,} pages could not be told to be slab pages or others"
+        return None
+
+    @property
+    def doubt(self) -> str | None:
+        """What nothing in the capture could tell, in one clause, where nothing tells that it is incomplete."""
+        if self.source == "perf script" and not self.lost:
+            return "the text of perf script tells of lost events only where it was made with --show-lost-events"
         return None
 
 
