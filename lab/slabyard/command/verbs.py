@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import programs
 from ..base.errors import DONE, INCOMPLETE, UserError
-from ..base.files import check_outputs, export_json, same_file, to_json, whole_file
+from ..base.files import check_outputs, export_json, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from .words import check_caches
@@ -115,10 +115,7 @@ def describe_trace(options: argparse.Namespace) -> int:
     about = info.describe(options.trace)
     most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(results(about, options.format, lambda about: info.tables(about, most_caches)))
-    if about["incomplete"]:
-        note(f"{options.trace} is incomplete: {about['incomplete']}")
-        return INCOMPLETE
-    return DONE
+    return _completeness({str(options.trace): about["incomplete"]})
 
 
 def _options(options: argparse.Namespace) -> Any:
@@ -196,7 +193,7 @@ def _exact(workload: Workload, spec: str, log: Path | None) -> dict[str, Any]:
     if log is None:
         return workload.exact(spec)
     shown = str(log) == "-"
-    with workload.spare_file() if shown else whole_file(log) as path:
+    with workload.temporary_file() if shown else whole_file(log) as path:
         exact = workload.exact(spec, path)
         if not path.stat().st_size:
             note(f"{spec} logs nothing here; slob does, with log_every=N")
@@ -366,8 +363,7 @@ def draw_layout(options: argparse.Namespace) -> int:
     if options.svg is not None:
         from ..report.layout_svg import picture
 
-        with whole_file(options.svg) as part:
-            part.write_text(picture(found))
+        write_text(options.svg, picture(found))
     _print(to_json(found) if options.format == "json" else layout.draw(found))
     return DONE
 

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..base.files import read_text_if_there
+
 ORDERS = 11
 PROC_FILES = ("slabinfo", "buddyinfo", "pagetypeinfo", "meminfo", "vmstat", "zoneinfo")
 KMALLOC = re.compile(r"^(?P<dma>dma-)?kmalloc(?:-(?P<kind>rcl|cg|rnd-\d+|random\d*))?-(?P<size>\d+)(?P<unit>[kM]?)$")
@@ -194,16 +196,4 @@ _ATTRIBUTES = (
 
 
 def _attributes(folder: Path) -> dict[str, str]:
-    values = {}
-    for name in _ATTRIBUTES:
-        text = _read(folder / name)
-        if text is not None:
-            values[name] = text.strip()
-    return values
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return None
+    return {name: text.strip() for name in _ATTRIBUTES if (text := read_text_if_there(folder / name)) is not None}
