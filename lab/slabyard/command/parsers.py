@@ -78,7 +78,7 @@ def _record(parent: Any) -> None:
     verb = add_verb(
         parent, "record", "record every kernel allocation while a command runs, or for a while", recording.record_command,
         "slabyard record -o make.parquet -- make -j2\n  slabyard record -o machine.parquet --duration 30\n"
-        "  slabyard record -g -o nginx.parquet --cgroup system.slice/nginx.service --duration 10m",
+        "  slabyard record -g -o t.parquet --cgroup system.slice/nginx.service -- ls",
         "Needs perf, tracefs and the right to trace (root). Records the whole machine. Ctrl-C ends the command and keeps what "
         "was recorded. Ends with the command's status.",
     )  # fmt: skip
