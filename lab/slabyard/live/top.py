@@ -22,12 +22,12 @@ from ..trace.snapshots import SlabLine
 from .sites import Site
 
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") >> 10
-SORTS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
-    "growth": ("KiB grown since the start", lambda cache: (-cache["grew_kib"], -cache["grew_objects"] * cache["object_size"], cache["name"])),
-    "rate": ("KiB grown in the last interval", lambda cache: (-cache["kib_per_second"], -cache["kib"], cache["name"])),
-    "size": ("KiB", lambda cache: (-cache["kib"], cache["name"])),
-    "objects": ("objects", lambda cache: (-cache["objects"], cache["name"])),
-    "name": ("name", lambda cache: cache["name"]),
+SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "growth": lambda cache: (-cache["grew_kib"], -cache["grew_objects"] * cache["object_size"], cache["name"]),
+    "rate": lambda cache: (-cache["kib_per_second"], -cache["kib"], cache["name"]),
+    "size": lambda cache: (-cache["kib"], cache["name"]),
+    "objects": lambda cache: (-cache["objects"], cache["name"]),
+    "name": lambda cache: cache["name"],
 }
 
 
@@ -85,7 +85,7 @@ def describe(first: Reading, before: Reading, now: Reading, sort: str) -> dict[s
         "seconds": now.time - first.time,
         "slab_kib": now.slab_kib,
         "grew_kib": now.slab_kib - first.slab_kib,
-        "caches": sorted(caches, key=SORTS[sort][1]),
+        "caches": sorted(caches, key=SORTS[sort]),
         "call_sites": _sites(first, now),
     }
 
