@@ -42,6 +42,7 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 		struct scan *scan = &capture->scans[i];
 		capture->numbers[i] = (struct numbers){
 			.call_sites = merge(&texts->call_sites, &scan->texts.call_sites, NONE),
+			.stacks = merge(&texts->stacks, &scan->texts.stacks, NONE),
 			.marks = merge(&texts->marks, &scan->texts.marks, NONE),
 			.gfp = merge(&texts->gfp, &scan->texts.gfp, 0),
 			.names = merge(&texts->names, &scan->texts.names, NO_TEXT),
@@ -70,6 +71,7 @@ void capture_close(struct capture *capture)
 		intern_free(&capture->scans[i].headings);
 		free(capture->readers[i].buffer);
 		free(capture->numbers[i].call_sites);
+		free(capture->numbers[i].stacks);
 		free(capture->numbers[i].marks);
 		free(capture->numbers[i].gfp);
 		free(capture->numbers[i].names);
@@ -118,7 +120,8 @@ void capture_rewind(struct capture *capture)
 static struct record *mark(struct capture *capture, uint32_t number)
 {
 	capture->current = (struct record){
-		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE,
+		.name = NO_TEXT};
 	capture->taken++;
 	return &capture->current;
 }
@@ -129,6 +132,8 @@ static void translate(const struct scan *scan, const struct numbers *numbers, st
 		record->time = TIME_ZERO + (record->time - TIME_ZERO) * scan->tick_ns;
 	if (record->call_site != NONE)
 		record->call_site = numbers->call_sites[record->call_site];
+	if (record->stack != NONE)
+		record->stack = numbers->stacks[record->stack];
 	if (record->name != NO_TEXT)
 		record->name = (uint16_t)numbers->names[record->name];
 	if (record->gfp)

@@ -5,8 +5,8 @@
  * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
  * the length of the capture:
  *
- *   1. scan     (scan.c, forms.c, remarks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c). One thread
- *                                for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
+ *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
+ *                                One thread for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
  *   3. resolve  (resolve.c)      follows pages (pages.c) and live objects (live.c). It learns which page runs are slabs, which
  *                                objects share a cache (caches.c), and which events happened unseen: the implied events.
@@ -52,6 +52,7 @@ struct record {
 	uint32_t size;      /* bytes_req */
 	uint32_t allocated; /* bytes_alloc */
 	uint32_t call_site; /* in struct texts.call_sites; NONE for pages */
+	uint32_t stack;     /* in struct texts.stacks, or NONE */
 	uint16_t gfp;       /* in struct texts.gfp */
 	uint16_t name;      /* in struct texts.names, or NO_TEXT where the event prints none */
 	uint16_t cpu;
@@ -60,8 +61,9 @@ struct record {
 	int8_t migrate;
 	uint8_t accounted;
 	int16_t node;
+	uint8_t unused[4];
 };
-_Static_assert(sizeof(struct record) == 40, "records have no padding");
+_Static_assert(sizeof(struct record) == 48, "records have no padding");
 
 static inline bool is_object(uint8_t kind) { return kind <= CACHE_FREE; }
 static inline bool is_alloc(uint8_t kind) { return kind == KMALLOC || kind == CACHE_ALLOC; }
@@ -105,7 +107,7 @@ void intern_free(struct interner *);
 uint32_t intern(struct interner *, const char *text, size_t length); /* NONE when the limit is reached */
 
 struct texts {
-	struct interner call_sites, gfp, names, marks;
+	struct interner call_sites, stacks, gfp, names, marks;
 };
 
 void texts_init(struct texts *);
@@ -153,6 +155,10 @@ struct scan {
 	const char *const *wanted; /* marks asked for by name */
 	uint32_t wanted_count, marks_taken;
 	struct spool spool;
+	struct record waiting; /* for its stack, where has_waiting */
+	bool has_waiting;
+	char stack[8192]; /* of the record that waits; from stack_at on */
+	size_t stack_at;
 	struct texts texts;
 	uint64_t events[EVENT_NAMES];
 	struct interner unknown;     /* names of other events */
@@ -193,6 +199,12 @@ bool take_other_form(struct scan *, enum event_name, const char *line, struct wo
 bool take_record(struct scan *, const char *line, const char *end); /* from PERF_RECORD_ on */
 bool take_remark(struct scan *, const char *line, const char *end); /* false: the line is none that a recorder writes */
 
+/* ---- stacks.c: what stands behind an event where the capture has stacks --------------------------------------------- */
+
+void stack_wait(struct scan *, const struct record *); /* the record of the event that comes now */
+void stack_end(struct scan *); /* no more lines of its stack come: it goes to the spool */
+bool take_frame(struct scan *, const char *line, const char *end); /* false: the line is none of a stack */
+
 /* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */
 
 struct capture {
@@ -200,7 +212,7 @@ struct capture {
 	uint32_t scan_count;
 	struct texts texts; /* merged */
 	struct numbers {
-		uint32_t *call_sites, *marks, *gfp, *names;
+		uint32_t *call_sites, *stacks, *marks, *gfp, *names;
 	} *numbers; /* of each input: number in its own texts -> number in the merged ones */
 	uint32_t first_mark, last_mark; /* in texts.marks, or NONE */
 	uint32_t records;               /* with the two marks */
@@ -399,7 +411,7 @@ uint16_t cache_of_run(const struct resolution *, uint32_t history); /* NO_CACHE 
 
 struct row {
 	uint64_t time, address;
-	uint32_t object, size, allocated, call_site;
+	uint32_t object, size, allocated, call_site, stack;
 	uint16_t cpu, cache, gfp;
 	uint8_t kind, origin, order, owner;
 	int8_t migrate;

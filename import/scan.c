@@ -274,7 +274,7 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
 	record->accounted = record->accounted || (alloc && flags_of(fields->gfp).accounted);
 	if (record->address > LAST_POINTER_OF_NOTHING)
-		spool_put(&scan->spool, record);
+		stack_wait(scan, record);
 	else if (alloc)
 		scan->failed_allocs++;
 	else
@@ -299,7 +299,7 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 		scan->least_pfn = record->address;
 	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)
 		scan->most_pfn = record->address + ((uint64_t)1 << record->order) - 1;
-	spool_put(&scan->spool, record);
+	stack_wait(scan, record);
 	return true;
 }
 
@@ -323,16 +323,6 @@ enum event_name event_of(struct word word)
 		                                                : EVENT_NAMES;
 	}
 	return EVENT_NAMES;
-}
-
-/* Blank, or of a call chain: indented, an address, then anything or nothing. */
-static bool is_skipped(const char *line, const char *end)
-{
-	uint64_t address;
-	const char *at = skip_blanks(line, end);
-	if (at == end)
-		return true;
-	return at > line && hexadecimal((struct word){at, word_end(at, end)}, &address);
 }
 
 /* Moves `at` behind the next bracketed number; false when there is none. */
@@ -383,7 +373,7 @@ static bool take_mark(struct scan *scan, struct record *record, const char *at, 
 		scan->marks_taken++;
 	}
 	record->address = intern(&scan->texts.marks, mark.start, (size_t)(mark.end - mark.start));
-	spool_put(&scan->spool, record);
+	stack_wait(scan, record);
 	return true;
 }
 
@@ -397,7 +387,7 @@ static void take_time(struct scan *scan, uint64_t time)
 
 struct record empty_record(uint16_t cpu)
 {
-	return (struct record){.cpu = cpu, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+	return (struct record){.cpu = cpu, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE, .name = NO_TEXT};
 }
 
 static void count_event(struct scan *scan, const struct record *record, enum event_name event)
@@ -512,8 +502,9 @@ static void take_other_line(struct scan *scan, const char *line, const char *end
 {
 	struct word name, all = {line, end};
 	enum event_name event = find_event(line, end, &name);
-	if (event == EVENT_NAMES && (is_skipped(line, end) || take_remark(scan, line, end)))
+	if (event == EVENT_NAMES && (skip_blanks(line, end) == end || take_frame(scan, line, end) || take_remark(scan, line, end)))
 		return;
+	stack_end(scan);
 	if (event != EVENT_NAMES && take_other_form(scan, event, line, name, end))
 		return;
 	bool fields = CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
@@ -532,9 +523,11 @@ void scan_line(struct scan *scan, const char *line, const char *end)
 		end--;
 	end = without_tag_of_html(line, end);
 	const char *at = line;
-	while (end > line && *line != '#' && find_cpu(&at, end, &cpu))
+	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
+		stack_end(scan);
 		if (likely(take_event(scan, at, end, cpu)))
 			return;
+	}
 	take_other_line(scan, line, end);
 }
 
@@ -630,5 +623,6 @@ void scan_input(struct scan *scan)
 		scan->lost = scan->lost_in_all;
 	scale_ticks(scan);
 	free(block);
+	stack_end(scan);
 	spool_finish(&scan->spool);
 }

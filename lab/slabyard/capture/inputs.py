@@ -39,7 +39,7 @@ from ..base.programs import child, last_line
 from . import evidence, heaptrack, perfdata
 
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
-_SCRIPT = ("--force", "-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
+_FIELDS = "cpu,time,event,trace"
 _TRACE_DAT = b"\x17\x08\x44tracing"  # how trace-cmd's file begins
 _HEAD = 16  # bytes that tell what a file is
 _PIPE = 1 << 20  # bytes of a pipe's buffer
@@ -60,7 +60,11 @@ class About:
     lost: int = 0  # events, where the recorder has counted them
     kinds: Sequence[str] = ()  # of events that were recorded, where that is known: those that never happened count 0
     partial: list[str] = field(default_factory=list)  # what shows that the recorder left events out
-    snapshots: list[dict[str, Any]] = field(default_factory=list)  # as snapshots.take() gives them
+    has_stacks: bool = False
+    cgroup: str = ""  # whose tasks alone were recorded
+    capture: str = ""  # the name of the file that was imported
+    window: tuple[int, int] | None = None  # ns of perf.data's clock: what happened before and after is left out
+    snapshots: list[dict[str, Any]] = field(default_factory=list)  # name, files, slab_attributes of each
 
     def describe(self, text: str) -> None:
         """Fills in what perf prints of a recording (`--header`), where it is not known already."""
@@ -76,6 +80,7 @@ class About:
         self.kinds = self.kinds or re.findall(r"^# event : name = kmem:(\w+)", text, re.MULTILINE)
         if self.command is None and " -- " in found.get("cmdline", ""):
             self.command = found["cmdline"].partition(" -- ")[2].split()
+        self.has_stacks = self.has_stacks or re.search(r"^# event : .*sample_type = [A-Z|]*\bCALLCHAIN\b", text, re.MULTILINE) is not None
         self.partial += [cause for cause in evidence.of_header(text) if cause not in self.partial]
 
 
@@ -259,20 +264,28 @@ def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
     data = None if path.is_dir() else perfdata.read(path)
     about.lost += data.lost() if data else 0
     header = [perf, "report", "--force", "--header-only", "-i", str(path)]
-    about.describe(
-        subprocess.run(header, capture_output=True, stdin=subprocess.DEVNULL, check=False).stdout.decode(errors="replace")
-    )
+    about.describe(subprocess.run(header, capture_output=True, stdin=subprocess.DEVNULL, check=False).stdout.decode(errors="replace"))
+    script = [perf, "script", *_script(about)]
     producers = _Producers(f"{path}: perf script cannot read it", stack)
-    if data is None or not data.streams or path.stat().st_size < LARGE:
-        producers.start([perf, "script", "-i", str(path), *_SCRIPT], subprocess.DEVNULL)
+    # In a stream perf has no symbols for the frames of stacks.
+    if data is None or not data.streams or about.has_stacks or path.stat().st_size < LARGE:
+        producers.start([*script, "-i", str(path)], subprocess.DEVNULL)
         return producers.inputs
     producers.inputs.resolve = functools.partial(perfdata.resolve, data=data)
     for part in data.parts(min(2, len(os.sched_getaffinity(0)))):
-        process = producers.start([perf, "script", "-i", "-", *_SCRIPT], subprocess.PIPE)
+        process = producers.start([*script, "-i", "-"], subprocess.PIPE)
         assert process.stdin is not None
         _feed(data, part, os.dup(process.stdin.fileno()))
         process.stdin.close()
     return producers.inputs
+
+
+def _script(about: About) -> list[str]:
+    """perf script's options."""
+    options = ["--force", "-F", f"{_FIELDS},ip,sym" if about.has_stacks else _FIELDS, "--ns", "--show-lost-events"]
+    if about.window:
+        options += ["--time", ",".join(f"{moment // 10**9}.{moment % 10**9:09}" for moment in about.window)]
+    return options
 
 
 def _perf_pipe(source: str, file: io.RawIOBase, head: bytes, about: About, stack: contextlib.ExitStack) -> Inputs:
@@ -282,7 +295,7 @@ def _perf_pipe(source: str, file: io.RawIOBase, head: bytes, about: About, stack
     about.source = "perf.data"
     feeder = _through_thread(source, file, contextlib.nullcontext, stack)
     producers = _Producers(f"{source}: perf script cannot read it", stack)
-    producers.start([_perf_needed(source), "script", "-i", "-", "--header", *_SCRIPT], feeder.descriptors[0])
+    producers.start([_perf_needed(source), "script", "-i", "-", "--header", *_script(about)], feeder.descriptors[0])
     os.close(feeder.descriptors.pop())
     return producers.inputs
 
@@ -327,6 +340,8 @@ class _Producers:
             errors.seek(0)
             told = last_line(errors.read(1 << 16).decode(errors="replace"), f"it ended with status {process.returncode}")
             raise UserError(f"{self._complaint}: {told}")
+
+
 
 
 def _feed(data: perfdata.PerfData, part: tuple[int, int], descriptor: int) -> None:

@@ -76,6 +76,7 @@ SCHEMA = pa.schema(
         )
     ]
 )
+STACK = pa.field("stack", _TEXT, nullable=False)  # a column of traces that were recorded with stacks
 
 
 @dataclass
@@ -146,6 +147,8 @@ class Metadata:
     kernel: str = ""
     arch: str = ""
     command: list[str] | None = None
+    capture: str = ""  # the file that was imported
+    cgroup: str = ""  # whose tasks alone were recorded
     recorded_at: str | None = None
     cpus: int = 1
     nodes: int = 1
@@ -233,6 +236,8 @@ class Metadata:
     def _damage(self) -> Iterator[str]:
         if self.lost:
             yield f"{events_lost(self.lost)} while it was recorded"
+        if self.cgroup:
+            yield f"it has what the tasks of the control group {self.cgroup} did, not what others freed of it"
         if self.truncated:
             yield "the capture is cut off at its end"
         if self.unparsed_lines > self.truncated:
@@ -250,6 +255,13 @@ class Metadata:
             yield "its pointers are hashed, so that slab pages cannot be told from others (tracefs: echo nohash-ptr > trace_options)"
         elif self.pages_of_unknown_owner > FEW_PAGES:
             yield f"{self.pages_of_unknown_owner:,} pages could not be told to be slab pages or others"
+
+    @property
+    def doubt(self) -> str | None:
+        """What nothing in the capture could tell, in one clause, where nothing tells that it is incomplete."""
+        if self.source == "perf script" and not self.lost:
+            return "the text of perf script tells of lost events only where it was made with --show-lost-events"
+        return None
 
 
 def _build(kind: type[T], values: dict[str, Any]) -> T:
