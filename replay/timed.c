@@ -7,9 +7,15 @@
  * is asked for some steps ahead. Objects are never touched nor prefetched: when their lines reach the cache is the
  * allocator's doing, and part of its time.
  *
- * Figures: `seconds` of the loop; `operations`, allocations and frees of objects, implied ones included; `events`, all
- * that the loop replayed, pages of the environment too. A malloc is served the objects alone, hence its loop has fewer
- * events. `page_faults` that the loop took: none or next to none with a policy; a malloc may ask for memory anew.
+ * Objects and pages apart. The environment's page events are between those of the objects, and often take most of the
+ * time. So the loop reads the processor's counter (ticks.h) before and after each run of page events. What lies between
+ * the two readings is the pages' time, all else the objects': theirs are the ticks too, which free what waited. What the
+ * readings cost is taken off both.
+ *
+ * Figures: `operations`, allocations and frees of objects, implied ones included, and `ns_per_operation`;
+ * `page_operations` and `ns_per_page_operation`, the same of the environment's pages; `seconds`, the time of both
+ * together; `events`, all that the loop replayed. A malloc is served the objects alone, hence its loop has fewer events.
+ * `page_faults` that the loop took: none or next to none with a policy; a malloc may ask for memory anew.
  *
  * Behind the loop a full shrink is timed: `shrink_seconds`, and for each page that it gave back `shrink_ns_per_page`.
  *
@@ -23,9 +29,9 @@
 #include "replay.h"
 
 #include "programs/likely.h"
+#include "programs/ticks.h"
 
 #include <sys/resource.h>
-#include <time.h>
 
 #define PREFETCH_AHEAD 8u
 _Static_assert(PREFETCH_AHEAD <= STEPS_AHEAD, "the steps that are looked at ahead exist");
@@ -38,7 +44,25 @@ static __attribute__((noinline, cold)) void note_failure(struct failed *failed, 
 		failed->first = step;
 }
 
-static void replay_policy(struct driver *driver, struct failed *failed)
+/* Serves a run of page steps under the clock; the last of them. Behind every run is another step: the last one is a tick. */
+static const struct step *serve_pages(struct driver *driver, const struct step *step, struct failed *failed,
+                                      struct page_time *time)
+{
+	uint64_t start = ticks_now(), end;
+
+	for (; step_of_pages(step); step++) {
+		__builtin_prefetch(&driver->live[step[PREFETCH_AHEAD].handle], 1);
+		if (unlikely(!driver_pages(driver, step)) && step->kind == EVENT_PAGE_ALLOC)
+			note_failure(failed, step);
+	}
+	end = ticks_now();
+	if (end > start) /* a counter that runs backwards (another processor) counts as no time */
+		time->ticks += end - start;
+	time->runs++;
+	return step - 1;
+}
+
+static void replay_policy(struct driver *driver, struct failed *failed, struct page_time *time)
 {
 	struct sy_heap *heap = driver->heap;
 	struct sy_cache *const *caches = driver->caches;
@@ -67,12 +91,9 @@ static void replay_policy(struct driver *driver, struct failed *failed)
 				sy_cache_free(caches[step->cache], step->slot, *entry);
 			break;
 		case EVENT_PAGE_ALLOC:
-			if (unlikely(!driver_pages(driver, step)))
-				note_failure(failed, step);
-			break;
 		case EVENT_PAGE_FREE:
 		case EVENT_OLDER_PAGE_FREE:
-			driver_pages(driver, step);
+			step = serve_pages(driver, step, failed, time);
 			break;
 		case STEP_TICK:
 			driver_tick(driver, step_time(step));
@@ -104,30 +125,33 @@ static void replay_malloc(struct driver *driver, struct failed *failed)
 	}
 }
 
-void replay_steps(struct driver *driver, struct failed *failed)
+void replay_steps(struct driver *driver, struct failed *failed, struct page_time *time)
 {
 	if (driver->heap)
-		replay_policy(driver, failed);
+		replay_policy(driver, failed, time);
 	else
 		replay_malloc(driver, failed);
 }
 
 /* ---- Around the loop ------------------------------------------------------------------------------------------ */
 
-static double seconds_between(const struct timespec *start, const struct timespec *end)
-{
-	return (double)(end->tv_sec - start->tv_sec) + (double)(end->tv_nsec - start->tv_nsec) * 1e-9;
-}
+struct counted {
+	uint64_t operations, page_operations, events;
+};
 
-static void count_steps(const struct driver *driver, uint64_t *operations, uint64_t *events)
+static struct counted count_steps(const struct driver *driver)
 {
+	struct counted counted = { 0 };
+
 	for (uint64_t i = 0; i < driver->step_count; i++) {
 		const struct step *step = &driver->steps[i];
 		bool object = step_allocates(step) || step_frees(step);
 
-		*operations += object;
-		*events += object || (driver->heap && step->kind != STEP_TICK);
+		counted.operations += object;
+		counted.page_operations += driver->heap && step_of_pages(step);
+		counted.events += object || (driver->heap && step->kind != STEP_TICK);
 	}
+	return counted;
 }
 
 /* Faults that this process has taken without a wait for a disk. */
@@ -141,12 +165,10 @@ static uint64_t page_faults(void)
 /* A full shrink of what the trace leaves: how long, and how many pages it gave back. */
 static double time_shrink(struct driver *driver, uint64_t *pages)
 {
-	struct timespec start, end;
+	uint64_t start = monotonic_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	*pages = sy_heap_shrink(driver->heap);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return seconds_between(&start, &end);
+	return (double)(monotonic_ns() - start) * 1e-9;
 }
 
 /* Whether a shrink brings anything at all. */
@@ -175,23 +197,57 @@ static void write_shrink(struct json *json, struct driver *driver)
 	}
 }
 
-static void write_timed(struct json *json, struct stage *stage, double seconds, uint64_t faults)
+/* How long the loop took, in nanoseconds. */
+struct loop_time {
+	double objects, pages;
+};
+
+/* Both clocks ran over the whole loop, so they tell the length of a tick. The counter's readings cost as much between the
+ * two of a run as beyond them. */
+static struct loop_time divide(const struct page_time *time, double ns, double ticks)
+{
+	struct loop_time loop = { .objects = ns };
+	struct ticks clock;
+	double per_tick, readings;
+
+	if (!time->runs || ticks <= 0)
+		return loop;
+	ticks_calibrate(&clock);
+	per_tick = ns / ticks;
+	readings = (double)time->runs * clock.mean * per_tick;
+	loop.pages = (double)time->ticks * per_tick - readings;
+	loop.objects = ns - (double)time->ticks * per_tick - readings;
+	if (loop.pages < 0)
+		loop.pages = 0;
+	if (loop.objects < 0)
+		loop.objects = 0;
+	return loop;
+}
+
+static void write_each(struct json *json, const char *key, double ns, uint64_t count)
+{
+	if (count)
+		json_measured(json, key, ns / (double)count, 3);
+	else
+		json_null(json, key);
+}
+
+static void write_timed(struct json *json, struct stage *stage, const struct loop_time *loop, uint64_t faults)
 {
 	struct driver *driver = &stage->driver;
-	uint64_t operations = 0, events = 0;
+	struct counted counted = count_steps(driver);
+	double seconds = (loop->objects + loop->pages) * 1e-9;
 
-	count_steps(driver, &operations, &events);
 	json_object(json, NULL);
 	json_object(json, "timed");
 	json_measured(json, "seconds", seconds, 9);
-	json_count(json, "operations", operations);
-	if (operations)
-		json_measured(json, "ns_per_operation", seconds * 1e9 / (double)operations, 3);
-	else
-		json_null(json, "ns_per_operation");
-	json_count(json, "events", events);
+	json_count(json, "operations", counted.operations);
+	write_each(json, "ns_per_operation", loop->objects, counted.operations);
+	json_count(json, "page_operations", counted.page_operations);
+	write_each(json, "ns_per_page_operation", loop->pages, counted.page_operations);
+	json_count(json, "events", counted.events);
 	if (seconds > 0)
-		json_measured(json, "events_per_second", (double)events / seconds, 0);
+		json_measured(json, "events_per_second", (double)counted.events / seconds, 0);
 	else
 		json_null(json, "events_per_second");
 	json_count(json, "page_faults", faults);
@@ -207,15 +263,19 @@ static void write_timed(struct json *json, struct stage *stage, double seconds, 
 void timed_pass(struct json *json, struct stage *stage)
 {
 	struct failed failed = { 0 };
-	struct timespec start, end;
-	uint64_t faults;
+	struct page_time time = { 0 };
+	struct loop_time loop;
+	uint64_t start_ns, ns, start, ticks, faults;
 
 	resident_bring(stage->resident);
-	clock_gettime(CLOCK_MONOTONIC, &end); /* whatever the first reading takes, it takes now */
+	monotonic_ns(); /* whatever the first reading takes, it takes now */
 	faults = page_faults();
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	replay_steps(&stage->driver, &failed);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	start_ns = monotonic_ns();
+	start = ticks_now();
+	replay_steps(&stage->driver, &failed, &time);
+	ticks = ticks_now() - start;
+	ns = monotonic_ns() - start_ns;
 	faults = page_faults() - faults;
-	write_timed(json, stage, seconds_between(&start, &end), faults);
+	loop = divide(&time, (double)ns, (double)ticks);
+	write_timed(json, stage, &loop, faults);
 }

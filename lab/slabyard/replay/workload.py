@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from ..base.files import describe_os_error, sha256
 from ..base.terminal import note, printable
 from ..trace import snapshots
 from ..trace.file import Trace, recorded_curve, refuse_other_pages
-from . import population, scratch
+from . import cost, population, scratch
 
 POINTS = 256  # of a time series
 DAMAGED = "the scratch file is damaged: "  # of slabyard-replay and slabyard-threads, which check what they read
@@ -69,6 +70,7 @@ class Workload:
         self.start = options.start or ("recorded" if known else "empty")
         self._note_limits()
         self._servers: dict[str, programs.Server] = {}
+        self._costs = itertools.count()
         self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
         self.scratch = Path(self._folder.name) / "trace.scratch"
         try:
@@ -177,6 +179,12 @@ class Workload:
         """The replay program's arguments."""
         words = ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more]
         return [*words, *(["--allow-failures"] if self.options.allow_failures else [])]
+
+    def cost(self, spec: str, functions: int = 0) -> dict[str, Any]:
+        """The `cost` group under an allocator, with that many functions. cost.check must have been called."""
+        words = ["--scratch", self.scratch.name, "--allocator", cost.absolute(spec), "--mode", "cost"]
+        with self.blamed():
+            return cost.measure(self.scratch.parent, f"cost{next(self._costs):04}", words, functions)
 
     def exact(self, spec: str, log: Path | None = None) -> dict[str, Any]:
         """The `exact` group under an allocator, with names in place of numbers. `log`: a file for what the policy logs."""
