@@ -2,7 +2,7 @@
 
 Valgrind's callgrind runs the replay program's cost pass (replay/cost.c), counts each instruction of the object operations, and simulates
 caches of a size that is stated here, whatever the processor has. Nothing that differs from run to run may reach the program: its
-environment is made here, the names of its files are the same each time, and valgrind itself lays out its memory. The C library is told
+environment is made here, valgrind itself lays out its memory, and the pass begins its stack at a fixed place. The C library is told
 to do without what only some processors have, as it would clear memory by other instructions there.
 
 Callgrind tells the costs of every address in the program's file, and which calls were made from there to where. binutils' addr2line
@@ -21,7 +21,6 @@ Of a malloc all is counted, in no part.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import posixpath
@@ -88,13 +87,10 @@ def absolute(spec: str) -> str:
 def measure(folder: Path, name: str, words: Sequence[str], functions: int) -> dict[str, Any]:
     """The `cost` group of one replay, whose program gets these words; with that many functions, those that cost most.
 
-    Runs in a folder, where paths in the words begin; what it writes there is called by a name that no run beside it has.
+    Runs in a folder of ours, as valgrind reads options from where it runs. What it writes there has a name that no run beside it has.
     """
     found = folder / f"{name}.callgrind"
     program = programs.program(programs.REPLAY)
-    here = folder / programs.REPLAY  # whatever the path of the program is, what it sees of it has one length
-    with contextlib.suppress(FileExistsError):  # of another run
-        here.symlink_to(program)
     options = [f"--{cache}={size},{ways},{line}" for cache, (size, ways, line) in CACHES.items()]
     callgrind = [
         _tool("valgrind"), "--tool=callgrind", "-q", "--cache-sim=yes", *options, "--instr-atstart=no", "--collect-atstart=no",
@@ -102,7 +98,7 @@ def measure(folder: Path, name: str, words: Sequence[str], functions: int) -> di
         "--compress-pos=no", f"--callgrind-out-file={found.name}",
     ]  # fmt: skip
     try:
-        told = json.loads(programs.run_under(callgrind, f"./{programs.REPLAY}", words, cwd=folder, env=ENVIRONMENT))["cost"]
+        told = json.loads(programs.run_under(callgrind, program, words, cwd=folder, env=ENVIRONMENT))["cost"]
         profile = read(found.read_text(errors="replace").splitlines())
     finally:
         found.unlink(missing_ok=True)

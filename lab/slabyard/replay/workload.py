@@ -182,7 +182,7 @@ class Workload:
 
     def cost(self, spec: str, functions: int = 0) -> dict[str, Any]:
         """The `cost` group under an allocator, with that many functions. cost.check must have been called."""
-        words = ["--scratch", self.scratch.name, "--allocator", cost.absolute(spec), "--mode", "cost"]
+        words = ["--scratch", str(self.scratch), "--allocator", cost.absolute(spec), "--mode", "cost"]
         with self.blamed():
             return cost.measure(self.scratch.parent, f"cost{next(self._costs):04}", words, functions)
 
