@@ -5,15 +5,13 @@ Ranks and sentences are those of results.ranks, which the HTML report has as wel
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.table import Cell, Figure, Table, show
+from ..base.table import Cell, Figure, Table, counted, show
 from ..replay.cost import PARTS
 from ..results import measures, ranks, records
-from ..results.model import Workload as Section
-from ..results.model import group, memory_unit, page_bytes, workloads
+from ..results.model import Section, group, memory_unit, page_bytes, workloads
 from ..results.records import Record
 from ..trace.file import events_lost
 
@@ -27,11 +25,9 @@ LEGEND = (
     "recorded: the kernel that the trace was taken on; not ranked.",
 )
 COST_LEGEND = (
-    "instr: instructions of one allocation or free of an object. L1, LL: its misses",
-    "in the first and the last level of simulated caches. fast: instructions of the",
-    "functions that a request goes to first; slow: of those that they call; pages: of",
-    "the page allocator; locks: of taking and leaving them. Counted by valgrind: the",
-    "same on every run, so there is no interval.",
+    "instr: instructions of one allocation or free of an object. L1, LL: its misses in the first and the last level of simulated caches. "
+    "fast: instructions of the functions that a request goes to first; slow: of those that they call; pages: of the page allocator; locks: "
+    "of taking and leaving them. Counted by valgrind: the same on every run, so there is no interval."
 )
 
 
@@ -45,17 +41,17 @@ def tables(found: Sequence[Record]) -> list[Table]:
     for members, section in zip(by_workload.values(), sections, strict=True):
         out += [_table(members, section), *_costs(section)]
     if any(len(section.replayed) > 1 for section in sections):
-        counted = any(one.cost for section in sections for one in section.replayed)
-        out.append(ranks.ranking(sections, [*LEGEND, *(COST_LEGEND if counted else ())]))
+        counted_cost = any(one.cost for section in sections for one in section.replayed)
+        out.append(ranks.ranking(sections, [*LEGEND, *([COST_LEGEND] if counted_cost else [])]))
     return out
 
 
 def _costs(section: Section) -> list[Table]:
     """What was counted, if anything was."""
-    counted = [one for one in section.replayed if one.cost]
-    if not counted:
+    found = [one for one in section.replayed if one.cost]
+    if not found:
         return []
-    rows = [[one.label, *_cost_cells(one.cost)] for one in counted]
+    rows = [[one.label, *_cost_cells(one.cost)] for one in found]
     columns = ["allocator", "instr", "L1", "LL", *PARTS]
     return [Table(f"{section.name}: instructions and cache misses of an operation", columns, rows)]
 
@@ -78,18 +74,18 @@ def _table(found: Sequence[Record], section: Section) -> Table:
     columns = ["allocator", "ns/op", "95%", "p99", "page", f"peak {unit}", f"end {unit}", "waste", "events"]
     rows = [_row(record, page_bytes(section) / size) for record in found]
     asked = _requests(found[0]["exact"].get("requests"))
-    title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
-    notes = _wrapped(ranks.sentence(section))
+    title = f"{run['workload']}: {asked} on {counted(run['cpus'], 'CPU')}, start {_start(run)}"
+    notes = [ranks.sentence(section)]
     for record in found:
         failures, oversized, environment = (
             record["exact"].get(name) or 0 for name in ("failures", "oversized_failures", "environment_failures")
         )
         if refused := failures - oversized + environment:
-            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(refused)}: the simulated memory was full.")
+            notes.append(f"{record['run']['allocator']} refused {_requests(refused)}: the simulated memory was full.")
         if oversized:
-            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
+            notes.append(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
     if run["lost"]:
-        notes += _wrapped(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
+        notes.append(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
     return Table(title, columns, rows, notes)
 
 
@@ -136,10 +132,6 @@ def _single(value: float | None, timed: dict[str, Any]) -> str:
     return f"<{step:.0f}" if value is not None and step and value < step else _ns(value)
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 80)
-
-
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every scalar measure: for CSV."""
     fields = {name: name for name in ("workload", "allocator", "cpus", "start")}
@@ -172,7 +164,7 @@ def details(record: Record, caches: bool) -> list[Table]:
             if value is not None:
                 bound = _single(value, record["timed"])
                 rows.append([f"{title}, {words}", Figure(value, bound) if bound.startswith("<") else value, "ns"])
-    machine = f"{run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, {run['nodes']} node{'s' if run['nodes'] > 1 else ''}"
+    machine = f"{counted(run['cpus'], 'CPU')}, {counted(run['nodes'], 'node')}"
     title = f"{run['allocator']} on {run['workload']}: {machine}, start {_start(run)}"
     out = [Table(title, ["measure", "value", "unit"], rows, _end_notes(record))]
     free = {words: exact[name] for name, words in (("free_blocks_before", "before"), ("free_blocks_after", "after")) if exact.get(name)}
@@ -200,7 +192,7 @@ def _details_of_cost(cost: Mapping[str, Any] | None) -> list[Table]:
     columns = ["instructions", "L1 misses", "LL misses"]
     parts = {"all": cost, **(cost.get("parts") or {})}
     rows: list[list[Cell]] = [[part, *_figures(figures)] for part, figures in parts.items()]
-    out = [Table(f"cost of an object operation, by {cost['tool']}", ["part", *columns], rows, _wrapped(f"Caches: {cost['cache_model']}."))]
+    out = [Table(f"cost of an object operation, by {cost['tool']}", ["part", *columns], rows, [f"Caches: {cost['cache_model']}."])]
     if cost.get("functions"):
         by_function = [[one["name"], one["file"] or "-", one["part"] or "-", *_figures(one)] for one in cost["functions"]]
         out.append(Table("", ["function", "file", "part", *columns], by_function))
@@ -223,21 +215,19 @@ def _matters(name: str, record: Record) -> bool:
 GIVES_BACK = {
     "never": "{} never gives a slab page back.",
     "at once": "{} gives a page back as soon as nothing on it is used; asking brings nothing.",
-    "when asked": "",
 }
 
 
 def _end_notes(record: Record) -> list[str]:
     """How the allocator gives memory back, and which caches could not be destroyed at the end."""
     name, exact = record["run"]["allocator"], record["exact"]
-    notes = _wrapped(GIVES_BACK.get(exact.get("gives_back") or "", "").format(name))
+    gives_back = GIVES_BACK.get(exact.get("gives_back"))
+    notes = [gives_back.format(name)] if gives_back else []
     alive = sorted(exact.get("caches_alive") or [], key=lambda cache: -cache["objects"])
     if not alive:
         return notes
     destroyed, objects = exact["caches_destroyed"], sum(cache["objects"] for cache in alive)
     first = ", ".join(f"{cache['name']} ({cache['objects']:,})" for cache in alive[:ALIVE_SHOWN])
     more = f", and {len(alive) - ALIVE_SHOWN:,} more" if len(alive) > ALIVE_SHOWN else ""
-    return notes + _wrapped(
-        f"At the end {destroyed:,} of {destroyed + len(alive):,} caches could be destroyed; refused, with {objects:,} objects alive: "
-        f"{first}{more}."
-    )
+    destroyed_of = f"At the end {destroyed:,} of {destroyed + len(alive):,} caches could be destroyed"
+    return [*notes, f"{destroyed_of}; refused, with {objects:,} objects alive: {first}{more}."]

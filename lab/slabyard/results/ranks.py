@@ -24,11 +24,11 @@ from dataclasses import dataclass
 
 from ..base.table import Cell, Table
 from .measures import FEWEST_RUNS
-from .model import Estimate, Series, Workload, estimate, memory_text, memory_unit, number
+from .model import Estimate, Section, Series, estimate, memory_text, memory_unit, number
 
 
 @dataclass(frozen=True)
-class Measure:
+class RankedMeasure:
     """A ranked measure: its column's short and full name."""
 
     key: str
@@ -36,11 +36,11 @@ class Measure:
     title: str
 
 
-MEASURES = (
-    Measure("time", "Time", "Rank by time for each operation, with 95% intervals"),
-    Measure("cost", "Cost", "Rank by instructions for each operation, counted"),
-    Measure("memory", "Memory", "Rank by memory held at the peak"),
-    Measure("fragmentation", "Frag.", "Rank by fragmentation events of the page allocator"),
+RANKED = (
+    RankedMeasure("time", "Time", "Rank by time for each operation, with 95% intervals"),
+    RankedMeasure("cost", "Cost", "Rank by instructions for each operation, counted"),
+    RankedMeasure("memory", "Memory", "Rank by memory held at the peak"),
+    RankedMeasure("fragmentation", "Frag.", "Rank by fragmentation events of the page allocator"),
 )
 
 
@@ -84,20 +84,20 @@ def ranks(found: Sequence[Estimate | None]) -> list[int | None]:
     return [None if mine is None else 1 + sum(other[1] < mine[0] for other in intervals if other is not None) for mine in intervals]
 
 
-def ranked(sections: Sequence[Workload]) -> list[Measure]:
+def ranked(sections: Sequence[Section]) -> list[RankedMeasure]:
     """The measures to show: cost where it was counted."""
     counted_cost = any(one.cost for section in sections for one in section.replayed)
-    return [measure for measure in MEASURES if measure.key != "cost" or counted_cost]
+    return [measure for measure in RANKED if measure.key != "cost" or counted_cost]
 
 
-def rank_table(workload: Workload) -> dict[str, dict[str, int | None]]:
+def rank_table(workload: Section) -> dict[str, dict[str, int | None]]:
     """Ranks by series key, then by measure key, of the replayed series."""
     compared = workload.replayed
-    columns = {measure.key: ranks(values(compared, measure.key)) for measure in MEASURES}
+    columns = {measure.key: ranks(values(compared, measure.key)) for measure in RANKED}
     return {one.key: {key: column[place] for key, column in columns.items()} for place, one in enumerate(compared)}
 
 
-def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
+def ranking(sections: Sequence[Section], notes: Sequence[str] = ()) -> Table:
     """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3."""
     columns = ["rank by", "allocator", *(section.name for section in sections)]
     placed = [rank_table(section) for section in sections]
@@ -193,7 +193,7 @@ def cost_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('takes', 'take')} fewest ({best}; {at.last} takes {at.worst:,.0f}{behind(at.best, at.worst)})"
 
 
-def memory_clause(workload: Workload) -> str:
+def memory_clause(workload: Section) -> str:
     """What the peaks show, the recorded kernel's beside them; empty without peaks."""
     at = standing(workload.replayed, "memory")
     if at is None:
@@ -230,7 +230,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {listed(at.lasts, at.count)} {at.worst:,.0f})"
 
 
-def sentence(workload: Workload) -> str:
+def sentence(workload: Section) -> str:
     """One plain sentence on what the workload's comparison shows, plain text."""
     compared = workload.replayed
     clauses = [time_clause(compared), cost_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
