@@ -1,29 +1,29 @@
 /*
  * The timed pass: how long the requests take, and nothing else.
  *
- * The loops below are all that runs between the two readings of the clock. The trace was validated and translated
- * before, so they check nothing but whether memory ran out (one branch, never taken), and read 16 bytes of a step in
- * order, which the processor prefetches by itself. What it can't foresee is the live table's entry of a handle: that
- * is asked for some steps ahead. Objects are never touched nor prefetched: when their lines reach the cache is the
- * allocator's doing, and part of its time.
+ * Only the loops below run between the two readings of the clock. The trace was validated and translated before. So the loops
+ * check nothing but whether memory ran out, a branch that is never taken, and read 16 bytes of each step in order, which the
+ * processor prefetches by itself. It cannot foresee the live table's entry of a handle; that is prefetched some steps ahead.
+ * Objects are neither touched nor prefetched: when their cache lines arrive is the allocator's doing, and part of its time.
  *
- * Objects and pages apart. The environment's page events are between those of the objects, and often take most of the
- * time. So the loop reads the processor's counter (ticks.h) before and after each run of page events. What lies between
- * the two readings is the pages' time, all else the objects': theirs are the ticks too, which free what waited. What the
- * readings cost is taken off both.
+ * The environment's page events are between those of the objects, and may take most of the time. So the loop reads the
+ * processor's counter (ticks.h) before and after each run of page events. What lies between the two readings is the pages' time.
+ * All else is the objects', as are the ticks, which free what waited. The cost of the readings is taken off both.
  *
- * Figures: `operations`, allocations and frees of objects, implied ones included, and `ns_per_operation`;
- * `page_operations` and `ns_per_page_operation`, the same of the environment's pages; `seconds`, the time of both
- * together; `events`, all that the loop replayed. A malloc is served the objects alone, hence its loop has fewer events.
- * `page_faults` that the loop took: none or next to none with a policy; a malloc may ask for memory anew.
+ * The trace has been run once before, and the memory that it uses is resident and private to this process (warm_up.c).
  *
- * Behind the loop a full shrink is timed: `shrink_seconds`, and for each page that it gave back `shrink_ns_per_page`.
- *
- * The trace has been run once before, and the memory that it uses is resident and this process's own (warm_up.c).
- *
- * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
- * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves
- * alone don't count.
+ *   seconds              of the loop
+ *   operations,          allocations and frees of objects, implied ones included; time of one
+ *   ns_per_operation
+ *   page_operations,     the same of the environment's pages
+ *   ns_per_page_operation
+ *   events               all that the loop replayed, environment pages included. A malloc is served the objects alone, so its
+ *                        loop has fewer.
+ *   page_faults          that the loop took: hardly any with a policy; a malloc may ask for new memory
+ *   shrink_seconds,      of a full shrink behind the loop, and per page that it gave back
+ *   shrink_ns_per_page
+ *   resident_peak_kb     of a malloc, whose memory cannot be counted otherwise: how far the process's resident memory rose in the
+ *                        first run. Objects are not written to, so pages that the malloc leaves alone do not count.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
@@ -31,6 +31,7 @@
 #include "programs/likely.h"
 #include "programs/ticks.h"
 
+#include <math.h>
 #include <sys/resource.h>
 
 #define PREFETCH_AHEAD 8u
@@ -154,7 +155,7 @@ static struct counted count_steps(const struct driver *driver)
 	return counted;
 }
 
-/* Faults that this process has taken without a wait for a disk. */
+/* Page faults of this process that needed no disk. */
 static uint64_t page_faults(void)
 {
 	struct rusage usage;
@@ -182,19 +183,14 @@ static bool gives_when_asked(const struct driver *driver)
 	return is.gives != SY_GIVES_AT_ONCE;
 }
 
-/* Of a malloc, which can't be asked, and of what had nothing to give back there are no times. */
+/* Null where nothing came back, and of a malloc, which cannot be asked. */
 static void write_shrink(struct json *json, struct driver *driver)
 {
 	uint64_t pages = 0;
 	double seconds = gives_when_asked(driver) ? time_shrink(driver, &pages) : 0;
 
-	if (pages) {
-		json_measured(json, "shrink_seconds", seconds, 9);
-		json_measured(json, "shrink_ns_per_page", seconds * 1e9 / (double)pages, 3);
-	} else {
-		json_null(json, "shrink_seconds");
-		json_null(json, "shrink_ns_per_page");
-	}
+	json_measured(json, "shrink_seconds", pages ? seconds : (double)NAN, 9);
+	json_measured(json, "shrink_ns_per_page", pages ? seconds * 1e9 / (double)pages : (double)NAN, 3);
 }
 
 /* How long the loop took, in nanoseconds. */
@@ -226,10 +222,7 @@ static struct loop_time divide(const struct page_time *time, double ns, double t
 
 static void write_each(struct json *json, const char *key, double ns, uint64_t count)
 {
-	if (count)
-		json_measured(json, key, ns / (double)count, 3);
-	else
-		json_null(json, key);
+	json_measured(json, key, count ? ns / (double)count : (double)NAN, 3);
 }
 
 static void write_timed(struct json *json, struct stage *stage, const struct loop_time *loop, uint64_t faults)
@@ -246,15 +239,9 @@ static void write_timed(struct json *json, struct stage *stage, const struct loo
 	json_count(json, "page_operations", counted.page_operations);
 	write_each(json, "ns_per_page_operation", loop->pages, counted.page_operations);
 	json_count(json, "events", counted.events);
-	if (seconds > 0)
-		json_measured(json, "events_per_second", (double)counted.events / seconds, 0);
-	else
-		json_null(json, "events_per_second");
+	json_measured(json, "events_per_second", seconds > 0 ? (double)counted.events / seconds : (double)NAN, 0);
 	json_count(json, "page_faults", faults);
-	if (stage->resident_kb)
-		json_count(json, "resident_peak_kb", stage->resident_kb);
-	else
-		json_null(json, "resident_peak_kb");
+	json_known(json, "resident_peak_kb", stage->resident_kb, stage->resident_kb);
 	write_shrink(json, driver);
 	json_object_end(json);
 	json_object_end(json);
@@ -268,7 +255,7 @@ void timed_pass(struct json *json, struct stage *stage)
 	uint64_t start_ns, ns, start, ticks, faults;
 
 	resident_bring(stage->resident);
-	monotonic_ns(); /* whatever the first reading takes, it takes now */
+	monotonic_ns(); /* the first reading may be slow */
 	faults = page_faults();
 	start_ns = monotonic_ns();
 	start = ticks_now();
