@@ -42,6 +42,13 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return builder.write(tmp_path_factory.mktemp("traces") / "hot.parquet")
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing is kept from test to test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache/slabyard/cost"
+
+
 def counted(trace: Path, allocator: str, *words: str, **options: Any) -> dict[str, Any]:
     done = slabyard("replay", trace, "--allocator", allocator, "--cost", "--format", "json", *words, **options)
     assert done.returncode == 0, done.stderr
@@ -56,10 +63,28 @@ def test_it_is_the_same_wherever_it_runs(busy: Path, tmp_path: Path, allocator: 
     elsewhere.mkdir()
     (elsewhere / ".valgrindrc").write_text("--tool=memcheck\n")
     other = {**os.environ, "TMPDIR": str(elsewhere), "HOME": str(elsewhere), "LENGTH": "x" * 5000, "VALGRIND_OPTS": "--trace-children=yes"}
+    other["XDG_CACHE_HOME"] = str(elsewhere / "cache")
     first = counted(busy, allocator, "--cost-functions", "50")
     assert first["instructions"] > 0 and first["operations"] == 100 + 100 + 75 + 75
     assert json.dumps(first) == json.dumps(counted(busy, allocator, "--cost-functions", "50", env=other, cwd=elsewhere))
     assert not list(elsewhere.glob("slabyard-*")), "nothing is left behind"
+
+
+@needs_valgrind
+def test_what_was_counted_is_kept(busy: Path, cache: Path) -> None:
+    first = counted(busy, "slub")
+    (file,) = cache.iterdir()
+    file.write_text(json.dumps({**first, "instructions": 1}))
+    assert counted(busy, "slub")["instructions"] == 1
+    for text in ("", "[]", "{", "{}"):
+        file.write_text(text)
+        assert counted(busy, "slub") == first == json.loads(file.read_text())
+    counted(busy, "slub", "--cost-functions", "1")
+    counted(busy, "slub", "--start", "empty", "--cpus", "1")
+    assert len(list(cache.iterdir())) == 3
+    counted(busy, "malloc:system")
+    assert len(list(cache.iterdir())) == 3
+    assert counted(busy, "slub", env={**os.environ, "XDG_CACHE_HOME": "/dev/null/none"}) == first
 
 
 @needs_valgrind

@@ -17,12 +17,18 @@ instruction belongs to
 
 What is called outside of the core (memset, a cache's constructor) is the part's that calls it. The replay's own instructions are left out.
 Of a malloc all is counted, in no part.
+
+Figures that cannot change are kept, as counting takes seconds: in the user's cache, under the hash of all that they follow from. Those of
+mallocs are not, as nobody knows of what files a library consists.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import json
+import platform
 import posixpath
 import re
 import shutil
@@ -35,6 +41,7 @@ from typing import Any
 
 from ..base import programs
 from ..base.errors import MISSING, UserError
+from ..base.files import cache_home, sha256, write_text
 
 CACHES = {"I1": (32 << 10, 8, 64), "D1": (32 << 10, 8, 64), "LL": (8 << 20, 16, 64)}  # bytes, ways, bytes of a line
 CACHE_MODEL = "I1 and D1 32 KiB of 8 ways, LL 8 MiB of 16 ways, lines of 64 bytes, all empty at the first event"
@@ -84,11 +91,44 @@ def absolute(spec: str) -> str:
     return f"malloc:{Path(library).resolve()}" if name == "malloc" and library != "system" and Path(library).is_file() else spec
 
 
-def measure(folder: Path, name: str, words: Sequence[str], functions: int) -> dict[str, Any]:
-    """The `cost` group of one replay, whose program gets these words; with that many functions, those that cost most.
+def measure(scratch: Path, name: str, spec: str, words: Sequence[str], functions: int) -> dict[str, Any]:
+    """The `cost` group of one replay of a scratch file, with more words for the program; with that many functions, those that cost most.
 
-    Runs in a folder of ours, as valgrind reads options from where it runs. What it writes there has a name that no run beside it has.
+    Runs in the folder of that file, as valgrind reads options from where it runs. What it writes there has a name that no run beside
+    it has.
     """
+    words = ["--allocator", absolute(spec), "--mode", "cost", *words]
+    kept = None if spec.startswith("malloc:") else _place(scratch, [*words, str(functions)])
+    found = _kept(kept)
+    if found is None:
+        found = _measure(scratch.parent, name, ["--scratch", str(scratch), *words], functions)
+        _keep(kept, found)
+    return found
+
+
+def _place(scratch: Path, words: Sequence[str]) -> Path:
+    """Where these figures are kept."""
+    files = [sha256(path) for path in (scratch, Path(programs.program(programs.REPLAY)), Path(__file__))]
+    key = json.dumps([files, words, tool(), platform.libc_ver(), platform.machine()])
+    return cache_home() / "cost" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+
+
+def _kept(path: Path | None) -> dict[str, Any] | None:
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text()) if path else None
+        return found if isinstance(found, dict) and "instructions" in found else None
+    return None
+
+
+def _keep(path: Path | None, found: dict[str, Any]) -> None:
+    """Keeps figures if that is possible."""
+    if path:
+        with contextlib.suppress(OSError, UserError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, json.dumps(found))
+
+
+def _measure(folder: Path, name: str, words: Sequence[str], functions: int) -> dict[str, Any]:
     found = folder / f"{name}.callgrind"
     program = programs.program(programs.REPLAY)
     options = [f"--{cache}={size},{ways},{line}" for cache, (size, ways, line) in CACHES.items()]

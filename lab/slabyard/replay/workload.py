@@ -178,14 +178,15 @@ class Workload:
 
     def _words(self, spec: str, *more: str) -> list[str]:
         """The replay program's arguments."""
-        words = ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more]
-        return [*words, *(["--allow-failures"] if self.options.allow_failures else [])]
+        return ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more, *self._limits()]
+
+    def _limits(self) -> list[str]:
+        return ["--allow-failures"] if self.options.allow_failures else []
 
     def cost(self, spec: str, functions: int = 0) -> dict[str, Any]:
         """The `cost` group under an allocator, with that many functions. cost.check must have been called."""
-        words = ["--scratch", str(self.scratch), "--allocator", cost.absolute(spec), "--mode", "cost"]
         with self.damage_told_of_trace():
-            return cost.measure(self.scratch.parent, f"cost{next(self._costs):04}", words, functions)
+            return cost.measure(self.scratch, f"cost{next(self._costs):04}", spec, self._limits(), functions)
 
     def exact(self, spec: str, log: Path | None = None) -> dict[str, Any]:
         """The `exact` group under an allocator, with names in place of numbers. `log`: a file for what the policy logs."""
