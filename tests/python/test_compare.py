@@ -123,11 +123,11 @@ def test_tables(found: list[records.Record]) -> None:
 
 def test_the_table_and_its_sentence_have_one_unit(found: list[records.Record]) -> None:
     small, large = comparison.tables(found[:2])[0], json.loads(json.dumps(found[:2]))
-    assert small.columns[4:6] == ["peak KiB", "end KiB"] and " KiB" in " ".join(small.notes)
+    assert small.columns[5:7] == ["peak KiB", "end KiB"] and " KiB" in " ".join(small.notes)
     for record in large:
         record["exact"]["held_pages_peak"] = 25_700
     table = comparison.tables(large)[0]
-    assert table.columns[4:6] == ["peak MiB", "end MiB"] and table.cells()[0][4] == "100.39"
+    assert table.columns[5:7] == ["peak MiB", "end MiB"] and table.cells()[0][5] == "100.39"
     assert "100.39 MiB at the peak" in " ".join(table.notes)
 
 

@@ -172,9 +172,9 @@ def test_lone_surrogates_and_odd_numbers_do_not_stop_the_report(tmp_path: Path) 
 def test_missing_measures_are_dashes_and_zero_is_zero() -> None:
     bare = section(record("slub", exact={"fragmentation_events": 0}), record("slob"))
     cells = re.findall(r"<tr>.*?</tr>", drawn(tables.comparison(bare)))[-2:]
-    assert cells[0].count("<td>\u2013</td>") == 2 + 13
+    assert cells[0].count("<td>\u2013</td>") == 2 + 14
     assert ">0</td>" in cells[0]
-    assert cells[1].count("<td>\u2013</td>") == 3 + 14
+    assert cells[1].count("<td>\u2013</td>") == 3 + 15
     assert ranks.sentence(section(record("slub"))) == "The records hold no measure to compare."
     report.page([record("slub"), {}, {"run": None, "exact": [], "timed": 4}])
 

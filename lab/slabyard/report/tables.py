@@ -32,11 +32,11 @@ from ..results.model import (
     plain,
     rows,
 )
-from ..results.ranks import RANKED, rank_table, time_name
+from ..results.ranks import RankedMeasure, rank_table, ranked, time_name
 
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "pages": "pages at the start", "repetition": "repetitions"}
-NESTED = ("series", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive")
+NESTED = ("series", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive", "functions")
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,10 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
     return {
         "Time, with 95% interval": [
             Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", milliseconds, whole),
-            Column("per op. (ns)", "Time for each allocation or free", partial(timed_text, "ns_per_operation"), "time"),
+            Column("per op. (ns)", "Time for each allocation or free of an object", partial(timed_text, "ns_per_operation"), "time"),
+            Column("per page (ns)", "Time for each page event of the environment", partial(timed_text, "ns_per_page_operation")),
         ],
+        **cost_columns(workload),
         "Latency (ns)": [
             Column("median", "Median over single operations", partial(percentile, "median")),
             Column("p99", "99th percentile", partial(percentile, "p99")),
@@ -202,19 +204,36 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
 Placed = Mapping[str, Mapping[str, int | None]]  # ranks by series, then by measure
 
 
-def rank_columns(placed: Placed) -> list[Column]:
+def cost_columns(workload: Section) -> dict[str, list[Column]]:
+    """Columns of what was counted, if anything was."""
+    if not any(one.cost for one in workload.replayed):
+        return {}
+
+    def shown(name: str, decimals: int, one: Series) -> str:
+        return figure(number(one.cost.get(name)), decimals)
+
+    return {
+        "Counted, per operation": [
+            Column("instructions", "Instructions of an allocation or free of an object", partial(shown, "instructions", 1), "cost"),
+            Column("L1 misses", "Misses of the simulated first-level caches", partial(shown, "l1_misses", 2)),
+            Column("LL misses", "Misses of the simulated last-level cache", partial(shown, "ll_misses", 3)),
+        ]
+    }
+
+
+def rank_columns(placed: Placed, measures: Sequence[RankedMeasure]) -> list[Column]:
     """A column for each ranked measure, with the ranks of one workload."""
 
     def shown(measure: str, one: Series) -> str:
         return rank_text(placed.get(one.key, {}).get(measure), placed, measure)
 
-    return [Column(measure.short, measure.title, partial(shown, measure.key), measure.key) for measure in RANKED]
+    return [Column(measure.short, measure.title, partial(shown, measure.key), measure.key) for measure in measures]
 
 
 def comparison(workload: Section) -> Grid:
     """The comparison of one workload, the recorded kernel last."""
     groups, placed = comparison_columns(workload), rank_table(workload)
-    ranks = [replace(column, title=column.title.lower()) for column in rank_columns(placed)]
+    ranks = [replace(column, title=column.title.lower()) for column in rank_columns(placed, ranked([workload]))]
     columns = [*ranks, *(column for members in groups.values() for column in members)]
     return Grid(
         [column.head for column in columns],
@@ -235,14 +254,15 @@ def rank_text(rank: int | None, placed: Placed, measure: str) -> str:
 def ranking(workloads: Sequence[Section]) -> Grid:
     """Ranks of every allocator in every workload, as in Ferreira et al.'s Table 3."""
     series = {one.key: one for workload in workloads for one in workload.replayed}
-    columns = [(placed, column) for placed in map(rank_table, workloads) for column in rank_columns(placed)]
+    measures = ranked(workloads)
+    columns = [(placed, column) for placed in map(rank_table, workloads) for column in rank_columns(placed, measures)]
     return Grid(
         [column.head for _, column in columns],
         [
             (name_cell(one), [column.cell(one, placed.get(key)) for placed, column in columns])
             for key, one in sorted(series.items(), key=lambda item: item[1].style or 0)
         ],
-        [Cell(workload.name, link=workload.ident, span=len(RANKED)) for workload in workloads],
+        [Cell(workload.name, link=workload.ident, span=len(measures)) for workload in workloads],
         "Ranking",
     )
 
@@ -339,7 +359,10 @@ def with_interval(one: Series, name: str, value: Any) -> str:
 
 def every_measure(workload: Section) -> Grid:
     """All measures of the records, transposed: one row for each measure."""
-    columns = [dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) for one in workload.series]
+    columns = [
+        dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) | dict(flattened("cost.", one.cost))
+        for one in workload.series
+    ]
     names = dict.fromkeys(name for column in columns for name in column)
 
     def cells(name: str) -> list[Cell]:

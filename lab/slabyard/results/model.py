@@ -74,6 +74,11 @@ class Series:
         """The record's measured times."""
         return group(self.record, "timed")
 
+    @property
+    def cost(self) -> Mapping[str, Any]:
+        """The record's counted costs; empty where they were not counted."""
+        return group(self.record, "cost")
+
 
 @dataclass
 class Section:

@@ -1,13 +1,14 @@
 """Ranks and the plain sentence: what a comparison's table shows, in the reader's words.
 
 Ranks follow Ferreira et al. 2015, Table 3: for each workload the allocators are placed by time, by memory and by
-fragmentation, the best first. Their three measures are here:
+fragmentation, the best first. Their three measures are here, and one that they had not:
 
 - time: the median time of an operation, or of the whole replay where the former is missing; of nothing, where nothing was requested;
+- cost: instructions of an operation, where they were counted;
 - memory: pages held by slabs and large allocations at the peak;
 - fragmentation: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
 
-Times have an interval; the other two are deterministic in a replay, and have an interval where real kernels were booted. One
+Times have an interval; the others are deterministic in a replay, and have an interval where real kernels were booted. One
 allocator is better than another only where its interval lies wholly below the other's. An allocator's rank is 1 plus the number of
 allocators that are better. Overlap is not transitive: two allocators that overlap have different ranks where a third is better than one of
 them alone. An allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
@@ -37,6 +38,7 @@ class RankedMeasure:
 
 RANKED = (
     RankedMeasure("time", "Time", "Rank by time for each operation, with 95% intervals"),
+    RankedMeasure("cost", "Cost", "Rank by instructions for each operation, counted"),
     RankedMeasure("memory", "Memory", "Rank by memory held at the peak"),
     RankedMeasure("fragmentation", "Frag.", "Rank by fragmentation events of the page allocator"),
 )
@@ -63,6 +65,8 @@ def values(series: Sequence[Series], measure: str) -> list[Estimate | None]:
     """Each series' value of a ranked measure, in its own unit (nanoseconds or seconds, pages, events)."""
     if measure == "memory":
         return [counted(one, "held_pages_peak") for one in series]
+    if measure == "cost":
+        return [deterministic(one.cost.get("instructions")) for one in series]
     if measure == "fragmentation":
         return [counted(one, "fragmentation_events") for one in series]
     return [None if one.exact.get("requests") == 0 else estimate(one.timed, time_name(series)) for one in series]
@@ -80,6 +84,12 @@ def ranks(found: Sequence[Estimate | None]) -> list[int | None]:
     return [None if mine is None else 1 + sum(other[1] < mine[0] for other in intervals if other is not None) for mine in intervals]
 
 
+def ranked(sections: Sequence[Section]) -> list[RankedMeasure]:
+    """The measures to show: cost where it was counted."""
+    counted_cost = any(one.cost for section in sections for one in section.replayed)
+    return [measure for measure in RANKED if measure.key != "cost" or counted_cost]
+
+
 def rank_table(workload: Section) -> dict[str, dict[str, int | None]]:
     """Ranks by series key, then by measure key, of the replayed series."""
     compared = workload.replayed
@@ -90,14 +100,14 @@ def rank_table(workload: Section) -> dict[str, dict[str, int | None]]:
 def ranking(sections: Sequence[Section], notes: Sequence[str] = ()) -> Table:
     """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3."""
     columns = ["rank by", "allocator", *(section.name for section in sections)]
-    ranked = [rank_table(section) for section in sections]
+    placed = [rank_table(section) for section in sections]
     names: dict[str, str] = {}
     for section in sections:
         names.update({series.key: series.label for series in section.replayed})
     rows: list[list[Cell]] = []
-    for measure in RANKED:
+    for measure in ranked(sections):
         for place, (key, label) in enumerate(names.items()):
-            ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
+            ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in placed]
             rows.append([measure.key if place == 0 else "", label, *ranks])
     return Table("Ranking (1 is best; equal ranks cannot be told apart at 95%)", columns, rows, notes=list(notes), keys=2)
 
@@ -172,6 +182,17 @@ def time_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('is fastest', 'tie for fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
+def cost_clause(series: Sequence[Series]) -> str:
+    """What was counted; empty where nothing was."""
+    at = standing(series, "cost")
+    if at is None:
+        return ""
+    best = f"{at.best:,.0f} instructions an operation"
+    if at.count == 1 or at.level:
+        return f"{'all take' if at.level else f'{at.last} takes'} {best}"
+    return f"{at.leading('takes', 'take')} fewest ({best}; {at.last} takes {at.worst:,.0f}{behind(at.best, at.worst)})"
+
+
 def memory_clause(workload: Section) -> str:
     """What the peaks show, the recorded kernel's beside them; empty without peaks."""
     at = standing(workload.replayed, "memory")
@@ -212,7 +233,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
 def sentence(workload: Section) -> str:
     """One plain sentence on what the workload's comparison shows, plain text."""
     compared = workload.replayed
-    clauses = [time_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
+    clauses = [time_clause(compared), cost_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
     said = [clause for clause in clauses if clause]
     if compared and all(one.exact.get("requests") == 0 for one in compared):
         said.insert(0, "nothing was requested")
