@@ -29,6 +29,14 @@ static void measure(struct json *json, const struct exact *exact, const char *ke
 		json_null(json, key);
 }
 
+static void measure_growth(struct json *json, const struct exact *exact, const char *key, uint64_t pages)
+{
+	if (exact->driver->heap)
+		json_signed(json, key, (int64_t)(pages - exact->held_before));
+	else
+		json_null(json, key);
+}
+
 static void write_blocks(struct json *json, const struct exact *exact, const char *key,
                          const uint64_t blocks[SY_ORDERS])
 {
@@ -103,8 +111,11 @@ static void write_memory(struct json *json, const struct exact *exact, const str
 {
 	uint64_t held = end->slab_pages + end->large_pages;
 
+	measure(json, exact, "held_pages_start", exact->held_before);
 	measure(json, exact, "held_pages_end", held);
 	measure(json, exact, "held_pages_peak", exact->held_peak);
+	measure_growth(json, exact, "grew_pages_peak", exact->held_peak);
+	measure_growth(json, exact, "grew_pages_end", held);
 	write_mean(json, exact);
 	write_traffic(json, exact, end);
 	measure(json, exact, "slab_pages_end", end->slab_pages);
@@ -279,20 +290,43 @@ static void write_tally(struct json *json, const struct tally *tally)
 	json_count(json, "peak_bytes", tally->peak_bytes);
 }
 
+static void write_nulls(struct json *json, const char *const *keys, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		json_null(json, keys[i]);
+}
+
 /* counts: of the cache that owns the slabs; NULL: they are told elsewhere, or by nobody. */
 static void write_slabs(struct json *json, const struct sy_cache_counts *counts)
 {
-	static const char *const keys[] = { "slabs", "partial_slabs", "full_slabs", "pages" };
+	static const char *const keys[] = { "slabs", "partial_slabs", "full_slabs", "pages", "slab_objects", "slab_pages" };
 
-	if (counts) {
-		json_count(json, keys[0], counts->slabs);
-		json_count(json, keys[1], counts->partial_slabs);
-		json_count(json, keys[2], counts->full_slabs);
-		json_count(json, keys[3], counts->pages);
+	if (!counts) {
+		write_nulls(json, keys, sizeof keys / sizeof *keys);
 		return;
 	}
-	for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
-		json_null(json, keys[i]);
+	json_count(json, keys[0], counts->slabs);
+	json_count(json, keys[1], counts->partial_slabs);
+	json_count(json, keys[2], counts->full_slabs);
+	json_count(json, keys[3], counts->pages);
+	json_count(json, keys[4], counts->slab_objects);
+	json_count(json, keys[5], counts->slab_pages);
+}
+
+/* Pages before the first event and when most was held. growth: NULL where nobody can tell. */
+static void write_growth(struct json *json, const struct growth *growth, uint32_t row)
+{
+	static const char *const keys[] = { "pages_start", "pages_peak" };
+
+	if (!growth) {
+		write_nulls(json, keys, sizeof keys / sizeof *keys);
+		return;
+	}
+	json_signed(json, keys[0], growth->start[row]);
+	if (growth->incomplete)
+		json_null(json, keys[1]);
+	else
+		json_signed(json, keys[1], growth->peak[row]);
 }
 
 static bool was_used(const struct tally *tally)
@@ -316,15 +350,18 @@ static const char *merged_into(const struct exact *exact, uint64_t number)
 	return NULL;
 }
 
-/* One row of a policy's cache; number: that of the trace, or -1. */
-static void write_cache(struct json *json, const char *name, int64_t number, struct sy_cache *cache,
-                        const struct tally *tally, const char *owner)
+/* A row of a policy's cache; number: that of the trace, or -1. */
+static void write_cache(struct json *json, const struct exact *exact, uint32_t row, const char *name, int64_t number,
+                        struct sy_cache *cache, const char *owner)
 {
+	const struct tally *tally = &exact->rows[row];
 	struct sy_cache_description is;
 	struct sy_cache_counts counts;
+	bool told;
 
 	sy_cache_describe(cache, &is);
 	sy_cache_count(cache, &counts);
+	told = !owner && !(counts.objects && !counts.slabs);
 	if (!was_used(tally) && (owner || !counts.slabs))
 		return;
 	json_object(json, NULL);
@@ -332,7 +369,8 @@ static void write_cache(struct json *json, const char *name, int64_t number, str
 	json_string(json, "name", name);
 	json_count(json, "size", is.size);
 	write_tally(json, tally);
-	write_slabs(json, owner || (counts.objects && !counts.slabs) ? NULL : &counts);
+	write_slabs(json, told ? &counts : NULL);
+	write_growth(json, told && counts.slab_pages ? &exact->growth : NULL, row);
 	if (owner)
 		json_string(json, "merged_into", owner);
 	else
@@ -340,9 +378,13 @@ static void write_cache(struct json *json, const char *name, int64_t number, str
 	json_object_end(json);
 }
 
-/* A row of what belongs to no cache. pages: NULL where they can't be told. */
+/* A row of what belongs to no cache. pages: at the end, before the first event, when most was held; NULL where they can't
+ * be told. */
 static void write_uncached(struct json *json, const char *name, const struct tally *tally, const uint64_t *pages)
 {
+	static const char *const slabs[] = { "slabs", "partial_slabs", "full_slabs", "slab_objects", "slab_pages" };
+	static const char *const keys[] = { "pages", "pages_start", "pages_peak" };
+
 	if (!was_used(tally))
 		return;
 	json_object(json, NULL);
@@ -350,13 +392,13 @@ static void write_uncached(struct json *json, const char *name, const struct tal
 	json_string(json, "name", name);
 	json_null(json, "size");
 	write_tally(json, tally);
-	json_null(json, "slabs");
-	json_null(json, "partial_slabs");
-	json_null(json, "full_slabs");
-	if (pages)
-		json_count(json, "pages", *pages);
-	else
-		json_null(json, "pages");
+	write_nulls(json, slabs, sizeof slabs / sizeof *slabs);
+	for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
+		if (pages)
+			json_count(json, keys[i], pages[i]);
+		else
+			json_null(json, keys[i]);
+	}
 	json_null(json, "merged_into");
 	json_object_end(json);
 }
@@ -373,6 +415,7 @@ static void write_plain_cache(struct json *json, const struct scratch_cache *cac
 	json_count(json, "size", cache->object_size);
 	write_tally(json, tally);
 	write_slabs(json, NULL);
+	write_growth(json, NULL, 0);
 	json_null(json, "merged_into");
 	json_object_end(json);
 }
@@ -380,20 +423,21 @@ static void write_plain_cache(struct json *json, const struct scratch_cache *cac
 static void write_caches(struct json *json, const struct exact *exact, const struct point *end)
 {
 	const struct scratch *scratch = exact->driver->scratch;
+	const uint64_t large[] = { end->large_pages, exact->large_before, exact->large_at_held_peak };
 
 	json_array(json, "caches");
 	for (uint64_t i = 0; i < scratch->cache_count; i++) {
 		const struct scratch_cache *cache = &scratch->caches[i];
 
 		if (exact->driver->heap)
-			write_cache(json, cache->name, (int64_t)i, exact->driver->caches[i], &exact->rows[i], merged_into(exact, i));
+			write_cache(json, exact, (uint32_t)i, cache->name, (int64_t)i, exact->driver->caches[i], merged_into(exact, i));
 		else
 			write_plain_cache(json, cache, i, &exact->rows[i]);
 	}
 	for (unsigned i = 0; i < exact->class_count; i++)
-		write_cache(json, exact->classes[i].is.name, -1, exact->classes[i].cache, &exact->rows[exact_class_row(exact, i)], NULL);
+		write_cache(json, exact, exact_class_row(exact, i), exact->classes[i].is.name, -1, exact->classes[i].cache, NULL);
 	write_uncached(json, "kmalloc", &exact->rows[exact_kmalloc_row(exact)], NULL);
-	write_uncached(json, "kmalloc (pages)", &exact->rows[exact_large_row(exact)], &end->large_pages);
+	write_uncached(json, "kmalloc (pages)", &exact->rows[exact_large_row(exact)], exact->driver->heap ? large : NULL);
 	json_array_end(json);
 }
 

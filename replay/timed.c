@@ -15,9 +15,9 @@
  *
  * The trace has been run once before, and the memory that it uses is resident and this process's own (warm_up.c).
  *
- * A malloc's memory can't be counted from outside, but for what the system says of the process: `resident_peak_kb` is
- * how far resident memory rose in that first run. Objects are not written to, so pages that the malloc itself leaves
- * alone don't count.
+ * A malloc's memory can't be counted from outside, but for what the system says of the process: the pages that it holds
+ * are those of a run that writes to all objects (malloc_memory.c). `resident_peak_kb` is how far resident memory rose
+ * in a run that doesn't, so pages that the malloc itself leaves alone don't count.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
@@ -175,6 +175,18 @@ static void write_shrink(struct json *json, struct driver *driver)
 	}
 }
 
+/* Of a malloc, what a policy has among the exact figures. */
+static void write_memory(struct json *json, const struct malloc_memory *memory)
+{
+	if (!memory->peak)
+		return;
+	json_count(json, "held_pages_start", memory->start);
+	json_count(json, "held_pages_peak", memory->peak);
+	json_count(json, "held_pages_end", memory->end);
+	json_count(json, "grew_pages_peak", memory->peak - memory->start);
+	json_signed(json, "grew_pages_end", (int64_t)(memory->end - memory->start));
+}
+
 static void write_timed(struct json *json, struct stage *stage, double seconds, uint64_t faults)
 {
 	struct driver *driver = &stage->driver;
@@ -199,6 +211,7 @@ static void write_timed(struct json *json, struct stage *stage, double seconds, 
 		json_count(json, "resident_peak_kb", stage->resident_kb);
 	else
 		json_null(json, "resident_peak_kb");
+	write_memory(json, &stage->memory);
 	write_shrink(json, driver);
 	json_object_end(json);
 	json_object_end(json);

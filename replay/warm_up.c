@@ -14,7 +14,8 @@
  *
  * A malloc keeps the heap that it has grown, like that of a program that has run for a while; so it runs the trace
  * another time before that, in this process, where that heap stays. Then everything is freed, and what is older than the
- * trace allocated again. How far its resident memory rises is measured here.
+ * trace allocated again. How far its resident memory rises is measured here; how many pages the malloc holds, before that
+ * (malloc_memory.c).
  */
 #include "child.h"
 #include "replay.h"
@@ -68,7 +69,7 @@ bool warm_up(struct stage *stage, struct fault *fault)
 {
 	if (stage->resident)
 		return true;
-	if (!stage->driver.heap && !grow_heap(stage, fault))
+	if (!stage->driver.heap && (!malloc_memory_measure(stage, fault) || !grow_heap(stage, fault)))
 		return false;
 	stage->resident = resident_create();
 	if (!stage->resident)

@@ -44,7 +44,8 @@ class Table:
     """A table for people and for machines.
 
     `columns` are the headings; a row has one cell for each. People read cells as `show` has them (rounded, with separators), and CSV
-    has the plain values. The first `keys` columns say what a row is of. With `whole` no cell is broken, whatever the width.
+    has the plain values. The first `keys` columns say what a row is of. With `whole` no cell is broken, whatever the width. A table that is
+    too wide is cut before the column `cut`, if it is given.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     keys: int = 1
     whole: bool = False
+    cut: int | None = None
 
     def cells(self) -> list[list[str]]:
         """The rows as people read them."""
@@ -161,9 +163,11 @@ def _least_widths(table: Table, cells: Sequence[Sequence[str]]) -> list[int]:
 def _parts(table: Table, cells: Sequence[Sequence[str]]) -> list[list[int]]:
     """The columns of each table that a wide one is cut into."""
     least, keys = _least_widths(table, cells), list(range(table.keys))
+    cut = table.cut if _row_width(least) > WIDTH else None
     parts = [list(keys)]
     for column in range(table.keys, len(table.columns)):
-        if len(parts[-1]) > table.keys and _row_width([least[place] for place in [*parts[-1], column]]) > WIDTH:
+        too_wide = len(parts[-1]) > table.keys and _row_width([least[place] for place in [*parts[-1], column]]) > WIDTH
+        if column == cut or too_wide:
             parts.append(list(keys))
         parts[-1].append(column)
     return parts

@@ -10,19 +10,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.table import Cell, Figure, Table, show
-from ..results import measures, ranks, records
+from ..results import advice, measures, ranks, reasons, records
+from ..results.model import Series, figure, grew, kept, memory_unit, page_bytes, started, workloads
 from ..results.model import Workload as Section
-from ..results.model import memory_unit, page_bytes, workloads
 from ..results.records import Record
 from ..trace.file import events_lost
 
 LEGEND = (
     "ns/op: median time of one allocation or free, with its 95% interval. p99: 99 of",
-    "100 operations take no longer. peak, end: memory held by slabs and large",
-    "allocations. waste: share of the memory held at the peak that nobody asked for.",
-    "events: blocks taken from another migrate type (mm_page_alloc_extfrag). Memory",
-    "and events are exact, so they have no interval. recorded: the kernel that the",
-    "trace was taken on; not ranked.",
+    "100 take no longer, in ns. start: memory in slabs and large allocations",
+    "before the first event. grew: the peak less the start. kept: the end less the",
+    "start. waste: share of the memory held at the peak that nobody asked for. Memory",
+    "is ranked by what grew; a difference below 1% is a tie. events: blocks taken",
+    "from another migrate type (mm_page_alloc_extfrag). Memory and events are exact,",
+    "so they have no interval; a malloc's memory is measured. recorded: the kernel",
+    "that the trace was taken on; not ranked.",
 )
 
 
@@ -41,11 +43,20 @@ def tables(found: Sequence[Record]) -> list[Table]:
 def _table(group: Sequence[Record], section: Section) -> Table:
     run = group[0]["run"]
     unit, size = memory_unit(section)
-    columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "waste %", "events"]
-    rows = [_row(record, page_bytes(section) / size) for record in group]
+    memory = ["start", "grew", "kept", "peak"]
+    columns = ["allocator", "ns/op", "95%", "p99", *memory, "waste"]
+    by_record = {id(one.record): one for one in section.series}
+    rows = [_row(record, by_record[id(record)], page_bytes(section) / size) for record in group]
+    if len({record["exact"].get("fragmentation_events") or 0 for record in group}) > 1:
+        columns.append("events")
+        rows = [[*row, record["exact"].get("fragmentation_events")] for row, record in zip(rows, group, strict=True)]
     asked = _requests(group[0]["exact"].get("requests"))
-    title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
-    notes = _wrapped(ranks.sentence(section))
+    title = f"{section.name}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}, memory in {unit}"
+    notes = _wrapped(ranks.sentence(section)) + _wrapped(ranks.other_start(section))
+    for line in reasons.told(section):
+        notes += textwrap.wrap(line, 80, subsequent_indent="  " if line.startswith("- ") else "")
+    for line in advice.lines(section):
+        notes += _wrapped(line)
     for record in group:
         failures, oversized, environment = (
             record["exact"].get(name) or 0 for name in ("failures", "oversized_failures", "environment_failures")
@@ -56,7 +67,7 @@ def _table(group: Sequence[Record], section: Section) -> Table:
             notes += _wrapped(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
     if run["lost"]:
         notes += _wrapped(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
-    return Table(title, columns, rows, notes)
+    return Table(title, columns, rows, notes, cut=columns.index("start"))
 
 
 def _requests(count: int | None) -> str:
@@ -68,24 +79,28 @@ def _start(run: dict[str, Any]) -> str:
     return run["start"] + (", pages pristine" if (run["start"], run.get("pages")) == ("recorded", "pristine") else "")
 
 
-def _row(record: Record, page: float) -> list[Cell]:
+def _row(record: Record, one: Series, page: float) -> list[Cell]:
     """A record's cells; `page` is a page in the table's unit of memory."""
     exact, timed = record["exact"], record["timed"]
     median = timed.get("ns_per_operation")
     bounds = timed.get("intervals", {}).get("ns_per_operation")
     p99 = timed.get("latency_ns", {}).get("p99")
-    held = (None if exact.get(name) is None else exact[name] * page for name in ("held_pages_peak", "held_pages_end"))
+    memory = (None if pages is None else pages * page for pages in (started(one), grew(one), kept(one), figure(one, "held_pages_peak")))
     share = exact.get("total_fragmentation_peak")
     percent = None if share is None else round(100 * share, 1)
     return [
-        record["run"]["allocator"],
+        Figure(one.label, _short(one.label)),
         Figure(median, _ns(median)),
         f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-",
         Figure(p99, _single(p99, timed)),
-        *(Figure(value, "-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}") for value in held),
+        *(Figure(value, "-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}") for value in memory),
         Figure(percent, "-" if percent is None else f"{percent:.1f}"),
-        exact.get("fragmentation_events"),
     ]
+
+
+def _short(label: str) -> str:
+    """A malloc by its file's name alone."""
+    return f"malloc:{label.rpartition('/')[2]}" if label.startswith("malloc:") else label
 
 
 def _ns(value: float | None) -> str:
@@ -118,6 +133,8 @@ def details(record: Record, caches: bool) -> list[Table]:
     rows: list[list[Cell]] = []
     for measure in measures.MEASURES:
         value = record[measure.group].get(measure.name)
+        if value is None and "_pages_" in measure.name:
+            value = record["timed"].get(measure.name)  # of a malloc
         if value is not None and _matters(measure.name, record):
             share = measure.unit == "share"
             rows.append([measure.title, round(100 * value, 2) if share else value, "%" if share else measure.unit])
@@ -137,8 +154,9 @@ def details(record: Record, caches: bool) -> list[Table]:
     if exact.get("snapshots"):
         points: list[list[Cell]] = []
         for one in exact["snapshots"]:
-            slabs, large = one["slab_pages"] * 4, one["large_pages"] * 4
-            points.append([one["name"], slabs, large, slabs + large, one["recorded_slab_kb"]])
+            parts = [None if one[name] is None else one[name] * 4 for name in ("slab_pages", "large_pages")]  # a malloc has neither
+            held = None if None in parts else sum(part or 0 for part in parts)
+            points.append([one["name"], *parts, held, one["recorded_slab_kb"]])
         out.append(Table("", ["snapshot", "slabs KiB", "large KiB", "held KiB", "recorded kernel KiB"], points))
     if caches:
         columns = ["name", "size", "live", "peak_bytes", "slabs", "partial_slabs", "full_slabs", "pages"]

@@ -19,7 +19,7 @@ import pyarrow
 
 from .. import __version__
 from ..base.table import Cell, Table
-from ..base.terminal import Progress
+from ..base.terminal import Progress, printable
 from ..replay.workload import Workload
 from . import measures
 
@@ -126,6 +126,7 @@ def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[
         "workload": workload.name,
         "substrate": "replay",
         "trace_sha256": workload.sha256,
+        "path": printable(str(workload.path)),
         "cpus": workload.cpus,
         "nodes": workload.nodes,
         "memory": workload.options.memory,
@@ -151,4 +152,5 @@ def of_recorded_kernel(workload: Workload) -> Record | None:
     record = of_replay(workload, RECORDED, exact, {})
     record["run"]["substrate"] = "kernel"
     record["run"]["kernel"] = workload.metadata.kernel
+    record["run"]["own_allocator"] = workload.own_allocator
     return record
