@@ -11,10 +11,10 @@ from slabyard.report import frontier
 from slabyard.results.model import Workload, workloads
 
 
-def record(allocator: str, grew: int, cost: float, **more: Any) -> dict[str, Any]:
+def record(allocator: str, grew: int, cost: float) -> dict[str, Any]:
     timed = {"ns_per_operation": cost, "intervals": {"ns_per_operation": [0.9 * cost, 1.1 * cost]}, "runs": 6}
     exact = {"held_pages_start": 100, "held_pages_peak": 100 + grew, "grew_pages_peak": grew}
-    return {"schema": 1, "run": {"allocator": allocator, "workload": "w", "trace_sha256": "ab"}, "exact": exact, "timed": timed, **more}
+    return {"schema": 1, "run": {"allocator": allocator, "workload": "w", "trace_sha256": "ab"}, "exact": exact, "timed": timed}
 
 
 def section(*members: dict[str, Any]) -> Workload:
@@ -26,7 +26,7 @@ def test_the_frontier_is_who_is_beaten_by_nobody() -> None:
     found = section(record("a", 10, 90), record("b", 20, 50), record("c", 30, 60), record("d", 40, 40), record("e", 10, 95))
     assert [mark.name for mark in frontier.frontier(frontier.marks(found))] == ["a", "b", "d"]
     assert frontier.sentence(found) == (
-        "a grows least (40 KiB, 90.0 ns an operation), d costs least (160 KiB, 40.0 ns an operation); between them b. "
+        "a grows least (40 KiB, 90.0 ns an operation), d costs least (160 KiB, 40.0 ns); between them b. "
         "The other 2 are beaten in both."
     )
 
@@ -37,7 +37,7 @@ def test_one_that_is_best_in_both_is_said_to_be() -> None:
 
 
 def test_counted_costs_are_drawn_where_all_have_them() -> None:
-    counted = [record(name, grew, 10, cost={"instructions": instructions}) for name, grew, instructions in (("a", 1, 120), ("b", 2, 90))]
+    counted = [{**record(name, grew, 10), "cost": {"instructions": cost}} for name, grew, cost in (("a", 1, 120), ("b", 2, 90))]
     picture = str(frontier.picture(section(*counted)))
     assert "instructions per operation" in picture and "whisker" not in picture
     assert frontier.cost_note([section(*counted)]) == ""

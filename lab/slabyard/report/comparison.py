@@ -11,7 +11,7 @@ from typing import Any
 
 from ..base.table import Cell, Figure, Table, show
 from ..results import advice, measures, ranks, reasons, records
-from ..results.model import Series, figure, grew, kept, memory_unit, page_bytes, started, workloads
+from ..results.model import Series, figure, grew, kept, memory_unit, page_bytes, short, started, workloads
 from ..results.model import Workload as Section
 from ..results.records import Record
 from ..trace.file import events_lost
@@ -89,18 +89,13 @@ def _row(record: Record, one: Series, page: float) -> list[Cell]:
     share = exact.get("total_fragmentation_peak")
     percent = None if share is None else round(100 * share, 1)
     return [
-        Figure(one.label, _short(one.label)),
+        Figure(one.label, short(one.label)),
         Figure(median, _ns(median)),
         f"{_ns(bounds[0])}-{_ns(bounds[1])}" if bounds else "-",
         Figure(p99, _single(p99, timed)),
         *(Figure(value, "-" if value is None else f"{value:,.{0 if page >= 1 else 2}f}") for value in memory),
         Figure(percent, "-" if percent is None else f"{percent:.1f}"),
     ]
-
-
-def _short(label: str) -> str:
-    """A malloc by its file's name alone."""
-    return f"malloc:{label.rpartition('/')[2]}" if label.startswith("malloc:") else label
 
 
 def _ns(value: float | None) -> str:

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ..base.svg import Value, element, title
-from ..results.model import COLOURS, Series, Workload, estimate, grew, memory_text, memory_unit, page_bytes
+from ..results.model import COLOURS, Series, Workload, estimate, grew, memory_text, memory_unit, page_bytes, short
 from ..results.ranks import listed
 from ..results.reasons import cost_of, counted_cost
 
 WIDTH, HEIGHT = 580, 330
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 24, 44
-LETTER, LINE = 6.5, 13.0  # of a name
+LETTER, BOLD, LINE = 6.9, 7.6, 13.0  # of a name
 MUCH = 5  # times the least, from which on a scale is logarithmic
 RADIUS = 5.0
 
@@ -44,9 +44,8 @@ class Mark:
 
     @property
     def name(self) -> str:
-        """As it is written in the picture: a malloc by its file's name alone."""
-        label = self.series.label
-        return f"malloc:{label.rpartition('/')[2]}" if label.startswith("malloc:") else label
+        """As it is written in the picture."""
+        return short(self.series.label)
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Scale:
 def marks(workload: Workload) -> list[Mark]:
     """The allocators of which growth and cost are known; costs all counted, or all timed."""
     _, size = memory_unit(workload)
-    counted = all(counted_cost(one) is not None for one in workload.replayed)
+    counted = counts(workload)
     found = []
     for one in workload.replayed:
         pages = grew(one)
@@ -83,6 +82,11 @@ def marks(workload: Workload) -> list[Mark]:
         x = pages * page_bytes(workload) / size
         found.append(Mark(one, x, cost, cost if low is None else low, cost if high is None else high))
     return found
+
+
+def counts(workload: Workload) -> bool:
+    """Whether instructions were counted for all allocators; else times are what all have."""
+    return all(counted_cost(one) is not None for one in workload.replayed)
 
 
 def frontier(found: Sequence[Mark]) -> list[Mark]:
@@ -101,7 +105,7 @@ def sentence(workload: Workload) -> str:
     if len(found) < 2:
         return ""
     unit, _ = memory_unit(workload)
-    what = "instructions" if counted_cost(best[0].series) is not None else "ns"
+    what = "instructions" if counts(workload) else "ns"
 
     def figures(mark: Mark) -> str:
         return f"{memory_text(workload, grew(mark.series) or 0)} {unit}, {mark.y:,.{0 if mark.y >= 100 else 1}f} {what}"
@@ -126,9 +130,10 @@ def scale(values: Sequence[float], start: float, end: float) -> Scale:
         low, high = low / 1.25, high * 1.25
         return Scale(low, high, start, end, True, _log_ticks(low, high))
     room = 0.12 * (high - low) or max(1.0, 0.1 * abs(high))
-    low, high = max(0.0, low - room) if low >= 0 else low - room, high + room
+    least = -0.4 * room if low >= 0 else low - room  # nothing is below zero, but a mark there is not to sit on the axis
+    low, high = max(least, low - room), high + room
     step = _step((high - low) / 5)
-    ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    ticks = [step * place for place in range(math.ceil((low if min(values) < 0 else max(low, 0)) / step), math.floor(high / step) + 1)]
     return Scale(low, high, start, end, False, ticks)
 
 
@@ -144,6 +149,8 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _tick_text(value: float) -> str:
+    if value >= 10_000:
+        return f"{value / 1000:,.0f}k"
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.3g}"
 
 
@@ -154,10 +161,10 @@ def _places(x: float, y: float, width: float) -> Iterator[tuple[Box, bool]]:
     """Where a name could stand, the best first: its box, and whether a line must lead to it."""
     high = LINE
     near = RADIUS + 3
-    for dx, dy in ((near, -high / 2), (-near - width, -high / 2), (-width / 2, -near - high), (-width / 2, near), (near - 1, -high - 2),
-                   (near - 1, 2), (-near - width + 1, -high - 2), (-near - width + 1, 2)):  # fmt: skip
+    for dx, dy in ((near, -high / 2), (near - 2, -high - 3), (near - 2, 3), (-near - width, -high / 2), (-near - width + 2, 3),
+                   (-near - width + 2, -high - 3), (-width / 2, -near - high), (-width / 2, near)):  # fmt: skip
         yield (x + dx, y + dy, x + dx + width, y + dy + high), False
-    for distance in range(20, 121, 10):
+    for distance in range(20, 181, 8):
         for turn in (0, 180, 330, 30, 150, 210, 60, 300, 120, 240, 90, 270):
             dx, dy = 1.25 * distance * math.cos(math.radians(turn)), distance * math.sin(math.radians(turn))
             left = x + dx - (width if dx < -1 else 0 if dx > 1 else width / 2)
@@ -169,8 +176,8 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def _placed(points: Sequence[tuple[float, float, float]], taken: Sequence[Box], inside: Box) -> list[tuple[Box, bool]]:
-    """A box for each name, given its mark's place and the name's width; none meets another, a mark, or what is taken, if that can be."""
-    boxes = [*taken, *((x - RADIUS - 1, y - RADIUS - 1, x + RADIUS + 1, y + RADIUS + 1) for x, y, _ in points)]
+    """A box for each name, given its mark's place and the name's width: off other names and marks, and off what is taken if that can be."""
+    boxes = [(x - RADIUS - 1, y - RADIUS - 1, x + RADIUS + 1, y + RADIUS + 1) for x, y, _ in points]
     found: list[tuple[Box, bool]] = []
     for x, y, width in points:
         within = [
@@ -178,8 +185,9 @@ def _placed(points: Sequence[tuple[float, float, float]], taken: Sequence[Box], 
             for box, led in _places(x, y, width)
             if box[0] >= inside[0] and box[2] <= inside[2] and box[1] >= inside[1] and box[3] <= inside[3]
         ]
-        free = next((one for one in within if not any(_meet(one[0], other) for other in boxes)), None)
-        best = free or min(within, key=lambda one: sum(_meet(one[0], other) for other in boxes), default=next(_places(x, y, width)))
+        alone = [one for one in within if not any(_meet(one[0], other) for other in boxes)]
+        clear = next((one for one in alone if not any(_meet(one[0], other) for other in taken)), None)
+        best = clear or next(iter(alone), None) or next(iter(within), None) or next(_places(x, y, width))
         found.append(best)
         boxes.append(best[0])
     return found
@@ -217,13 +225,10 @@ def _shape(mark: Mark, x: float, y: float, told: str) -> Markup:
     return element("g", {"class": kind}, *shapes)
 
 
-def _recorded(workload: Workload, across: Scale) -> Iterator[Markup]:
-    real = workload.recorded
-    rise = None if real is None else grew(real)
-    if rise is None:
+def _recorded(growth: float | None, across: Scale) -> Iterator[Markup]:
+    if growth is None:
         return
-    _, size = memory_unit(workload)
-    x = across(rise * page_bytes(workload) / size)
+    x = across(growth)
     half = LETTER * len("recorded kernel") / 2
     yield _line(x, TOP, x, HEIGHT - BOTTOM, "recorded")
     yield _text(min(max(x, LEFT + half), WIDTH - RIGHT - half), TOP - 8, "recorded kernel", "recorded", "middle")
@@ -237,15 +242,17 @@ def picture(workload: Workload) -> Markup | None:
     unit, size = memory_unit(workload)
     real = workload.recorded
     rise = None if real is None else grew(real)
-    xs = [mark.x for mark in found] + ([] if rise is None else [rise * page_bytes(workload) / size])
+    recorded = None if rise is None else rise * page_bytes(workload) / size
+    xs = [mark.x for mark in found] + ([] if recorded is None else [recorded])
     across = scale(xs, LEFT, WIDTH - RIGHT)
     up = scale([value for mark in found for value in (mark.y, mark.low, mark.high)], HEIGHT - BOTTOM, TOP)
-    counted = counted_cost(found[0].series) is not None
-    what = "instructions per operation" if counted else "measured ns per operation"
+    what = "instructions per operation" if counts(workload) else "measured ns per operation"
     best = frontier(found)
-    shapes = [*_axes(across, up, unit, what), *_recorded(workload, across), _edge(best, across, up)]
+    shapes = [*_axes(across, up, unit, what), *_recorded(recorded, across), _edge(best, across, up)]
     shapes += [_line(across(mark.x), up(mark.low), across(mark.x), up(mark.high), "whisker") for mark in found if mark.low < mark.high]
-    shapes += _named(found, best, across, up, lambda mark: f"{mark.series.label}: {mark.x:,.0f} {unit}, {mark.y:,.1f} {what}")
+    whiskers = [(across(mark.x) - 1, up(mark.high), across(mark.x) + 1, up(mark.low)) for mark in found if mark.low < mark.high]
+    taken = [*_lines(best, across, up, recorded), *whiskers]
+    shapes += _named(found, best, across, up, taken, lambda mark: f"{mark.series.label}: {mark.x:,.0f} {unit}, {mark.y:,.1f} {what}")
     said = f"{workload.name}: {what} against memory grown. {sentence(workload)}"
     return element("svg", {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "aria-label": said}, *shapes)
 
@@ -258,11 +265,27 @@ def _edge(best: Sequence[Mark], across: Scale, up: Scale) -> Markup:
     return element("path", {"d": f"{path}H{WIDTH - RIGHT}", "class": "frontier"})
 
 
-def _named(found: Sequence[Mark], best: Sequence[Mark], across: Scale, up: Scale, told: Callable[[Mark], str]) -> list[Markup]:
-    """The marks and their names; those of the frontier have the first choice of a place."""
+def _lines(best: Sequence[Mark], across: Scale, up: Scale, recorded: float | None) -> list[Box]:
+    """What names are not to be written over: the frontier's steps and the recorded kernel's line."""
+    found: list[Box] = []
+    before = float(TOP)
+    for place, mark in enumerate(best):
+        x, y = across(mark.x), up(mark.y)
+        end = across(best[place + 1].x) if place + 1 < len(best) else WIDTH - RIGHT
+        found += [(x - 1, before, x + 1, y), (x, y - 1, end, y + 1)]
+        before = y
+    if recorded is not None:
+        found.append((across(recorded) - 1, TOP, across(recorded) + 1, HEIGHT - BOTTOM))
+    return found
+
+
+def _named(
+    found: Sequence[Mark], best: Sequence[Mark], across: Scale, up: Scale, taken: Sequence[Box], told: Callable[[Mark], str]
+) -> list[Markup]:
+    """The marks and their names, which keep off what is taken; those of the frontier have the first choice of a place."""
     ordered = [*best, *(mark for mark in found if mark not in best)]
-    points = [(across(mark.x), up(mark.y), LETTER * len(mark.name) + 2) for mark in ordered]
-    boxes = _placed(points, [], (LEFT + 2, TOP + 1, WIDTH - 1, HEIGHT - BOTTOM - 2))
+    points = [(across(mark.x), up(mark.y), (BOLD if mark in best else LETTER) * len(mark.name) + 2) for mark in ordered]
+    boxes = _placed(points, taken, (LEFT + 2, TOP + 1, WIDTH - 1, HEIGHT - BOTTOM - 2))
     shapes, texts = [], []
     for mark, (x, y, _), (box, led) in zip(ordered, points, boxes, strict=True):
         if led:
@@ -275,7 +298,7 @@ def _named(found: Sequence[Mark], best: Sequence[Mark], across: Scale, up: Scale
 
 def cost_note(workloads: Sequence[Workload]) -> str:
     """What the pictures' costs are, where they were not counted."""
-    counted = all(counted_cost(one) is not None for workload in workloads for one in workload.replayed)
+    counted = all(map(counts, workloads))
     known = any(cost_of(one) is not None for workload in workloads for one in workload.replayed)
     if counted or not known:
         return ""

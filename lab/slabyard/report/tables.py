@@ -253,8 +253,13 @@ def comparisons(workload: Workload) -> list[Grid]:
 
 def _comparison(workload: Workload, name: str, groups: Mapping[str, Sequence[Column]], measures: Sequence[str]) -> Grid:
     """The columns of some groups in which anything is known, behind the ranks by these measures."""
-    placed = rank_table(workload)
-    ranks = [replace(column, title=column.title.lower()) for column in rank_columns(placed) if column.ranked in measures]
+    everything = rank_table(workload)
+    placed = {one.key: {key: rank for key, rank in everything.get(one.key, {}).items() if key in measures} for one in workload.series}
+    ranks = [
+        replace(column, title=column.title.lower())
+        for column in rank_columns(placed)
+        if column.ranked and column.ranked in measures and any(found.get(column.ranked) for found in placed.values())
+    ]
     known = {
         title: [column for column in members if any(column.cell(one).text not in ("", DASH) for one in workload.series)]
         for title, members in groups.items()
@@ -264,7 +269,7 @@ def _comparison(workload: Workload, name: str, groups: Mapping[str, Sequence[Col
     above = {"Rank": ranks, **known}
     return Grid(
         [column.head for column in columns],
-        [(name_cell(one), [column.cell(one, placed.get(one.key)) for column in columns]) for one in series],
+        [(name_cell(one), [column.cell(one, placed[one.key]) for column in columns]) for one in series],
         [Cell(title, span=len(members)) for title, members in above.items() if members],
         name,
     )

@@ -85,6 +85,8 @@ def _other(workload: Workload, real: Series) -> list[str]:
     at = standing(workload.replayed, "memory")
     if at is None or at.level:
         return []
+    if not is_policy(at.leaders[0]):
+        return []
     best = at.leaders[0].partition(":")[0]
     version = release(real.run)
     own = real.run.get("own_allocator")

@@ -194,6 +194,11 @@ def allocator_label(run: Mapping[str, Any]) -> str:
     return f"{name}:{','.join(f'{key}={value}' for key, value in tunables.items())}"
 
 
+def short(label: str) -> str:
+    """A label that fits into little room: a malloc by its file's name alone."""
+    return f"malloc:{label.removeprefix('malloc:').rpartition('/')[2]}" if label.startswith("malloc:") else label
+
+
 def plain(value: Any) -> str:
     """A run field as text: strings as they are, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

@@ -64,9 +64,8 @@ def counted(one: Series, name: str) -> Estimate | None:
 
 def growth(one: Series) -> Estimate | None:
     """By how many pages a series grew; with an interval where it was measured in several boots."""
-    if number(one.exact.get("grew_pages_peak")) is None and one.timed.get("grew_pages_peak") is not None:
-        return counted(one, "grew_pages_peak")
-    return deterministic(grew(one))
+    booted = "grew_pages_peak" not in one.exact and one.timed.get("grew_pages_peak") is not None
+    return counted(one, "grew_pages_peak") if booted else deterministic(grew(one))
 
 
 def values(series: Sequence[Series], measure: str) -> list[Estimate | None]:
@@ -108,8 +107,9 @@ def rank_table(workload: Workload) -> dict[str, dict[str, int | None]]:
 
 def undecided(section: Workload) -> list[str]:
     """The measures in which all allocators of a workload are first, so that their ranks say nothing."""
-    placed = rank_table(section).values()
-    return [measure.key for measure in MEASURES if len(placed) > 1 and all(mine[measure.key] == 1 for mine in placed)]
+    placed = {measure.key: [mine[measure.key] for mine in rank_table(section).values()] for measure in MEASURES}
+    known = {key: [rank for rank in found if rank is not None] for key, found in placed.items()}
+    return [key for key, found in known.items() if len(found) > 1 and set(found) == {1}]
 
 
 def undecided_note(sections: Sequence[Workload]) -> str:

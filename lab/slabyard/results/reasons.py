@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .model import Series, Workload, estimate, figure, grew, group, kept, memory_text, memory_unit, number, rows
+from .model import Series, Workload, estimate, grew, group, kept, memory_text, memory_unit, number, rows, started
 from .ranks import TIE
 
 CLASSES = re.compile(r"(?:(?:dma-)?kmalloc-(?:(?:rcl|cg|rnd-\d+|random\d*)-)?|kmem_alloc_|size-)(\d+)([kM]?)(?:\(DMA\))?")
@@ -146,13 +146,16 @@ def _kib(pages: int) -> str:
     return f"{4 * pages} KiB"
 
 
-def _caches(one: Series, base: Series, at_end: bool) -> list[CacheReason]:
-    """The caches that make the difference, the largest first."""
+def _caches(one: Series, base: Series, pages: float, at_end: bool) -> list[CacheReason]:
+    """The caches that make a difference of so many pages, the largest first. None where caches say another thing than the whole, as where
+    much came between a kernel's slabinfo and its meminfo."""
     names = _owner_names([one, base])
     mine, others = _by_group(one, names, at_end), _by_group(base, names, at_end)
     differences = {name: mine.get(name, 0) - others.get(name, 0) for name in {**mine, **others}}
     total = sum(differences.values())
-    same = sorted((name for name, pages in differences.items() if pages * total > 0), key=lambda name: (-abs(differences[name]), name))
+    if not 0.5 <= total / pages <= 2:
+        return []
+    same = sorted((name for name, change in differences.items() if change * total > 0), key=lambda name: (-abs(differences[name]), name))
     least = LEAST_SHARE * abs(total)
     return [
         CacheReason(name, differences[name], _geometry(_main_row(one, names, name), _main_row(base, names, name)))
@@ -223,16 +226,22 @@ def reason(workload: Workload, one: Series, base: Series) -> Reason:
     mine, others = (kept(one), kept(base)) if one.recorded else (grew(one), grew(base))
     pages = None if mine is None or others is None else mine - others
     share = pages / others if pages is not None and others and others > 0 else None
-    caches = _caches(one, base, one.recorded) if pages else []
+    told_of = rows(one.exact.get("caches"))
+    by_cache = any(_slab(row) and row.get("name") != LARGE for row in told_of)
+    caches = _caches(one, base, pages, one.recorded) if pages and by_cache else []
     cost = "" if one.recorded else _cost(one, base)
-    with_caches = [row for row in rows(one.exact.get("caches")) if number(row.get("pages_peak")) is not None and row.get("slab_pages")]
-    shared = not one.recorded and figure(one, "slab_pages_peak") is not None and not with_caches
-    return Reason(one, pages, share, caches, shared, cost, _text(workload, pages, share, caches, shared, cost))
+    shared = bool(told_of) and not one.recorded and not by_cache and number(one.exact.get("slab_pages_peak")) is not None
+    memory = "" if pages is None else _memory(workload, pages, share, caches, shared)
+    said = [text for text in (memory, "" if one.recorded else _start(workload, one, base), cost) if text]
+    return Reason(one, pages, share, caches, shared, cost, "; ".join(said))
 
 
-def _text(workload: Workload, pages: float | None, share: float | None, caches: list[CacheReason], shared: bool, cost: str) -> str:
-    said = [] if pages is None else [_memory(workload, pages, share, caches, shared)]
-    return "; ".join([*said, *([cost] if cost else [])])
+def _start(workload: Workload, one: Series, base: Series) -> str:
+    """How much more or less the same objects take at the start: free room in slabs there lets memory grow less."""
+    mine, others = started(one), started(base)
+    if mine is None or not others or abs(mine - others) < TIE * others:
+        return ""
+    return f"starts {abs(mine / others - 1) * 100:.0f}% {'higher' if mine > others else 'lower'} ({signed(workload, mine - others)})"
 
 
 def _memory(workload: Workload, pages: float, share: float | None, caches: list[CacheReason], shared: bool) -> str:
