@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from slabyard.report import frontier
-from slabyard.results.model import Workload, workloads
+from slabyard.results.model import Section, workloads
 
 
 def record(allocator: str, grew: int, cost: float) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def record(allocator: str, grew: int, cost: float) -> dict[str, Any]:
     return {"schema": 1, "run": {"allocator": allocator, "workload": "w", "trace_sha256": "ab"}, "exact": exact, "timed": timed}
 
 
-def section(*members: dict[str, Any]) -> Workload:
+def section(*members: dict[str, Any]) -> Section:
     (only,) = workloads(members)
     return only
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slabyard.results import advice, ranks, reasons
-from slabyard.results.model import Workload, workloads
+from slabyard.results.model import Section, workloads
 
 
 def cache(name: str, start: int | None, peak: int | None, objects: int = 21, pages: int = 1, **more: Any) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def record(allocator: str, grew: int, *caches: dict[str, Any], start: int = 1000
     return {"schema": 1, "run": run, "exact": exact, "timed": {}, **groups}
 
 
-def section(*members: dict[str, Any]) -> Workload:
+def section(*members: dict[str, Any]) -> Section:
     (only,) = workloads(members)
     return only
 

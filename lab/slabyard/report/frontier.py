@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ..base.svg import Value, element, title
-from ..results.model import COLOURS, Series, Workload, estimate, grew, memory_text, memory_unit, page_bytes, short
+from ..results.model import COLOURS, Section, Series, estimate, grew, memory_text, memory_unit, page_bytes, short
 from ..results.ranks import listed
 from ..results.reasons import cost_of, counted_cost
 
@@ -67,7 +67,7 @@ class Scale:
 # ---- What is drawn -----------------------------------------------------------------------------------------------
 
 
-def marks(workload: Workload) -> list[Mark]:
+def marks(workload: Section) -> list[Mark]:
     """The allocators of which growth and cost are known; costs all counted, or all timed."""
     _, size = memory_unit(workload)
     counted = counts(workload)
@@ -84,7 +84,7 @@ def marks(workload: Workload) -> list[Mark]:
     return found
 
 
-def counts(workload: Workload) -> bool:
+def counts(workload: Section) -> bool:
     """Whether instructions were counted for all allocators; else times are what all have."""
     return all(counted_cost(one) is not None for one in workload.replayed)
 
@@ -98,7 +98,7 @@ def frontier(found: Sequence[Mark]) -> list[Mark]:
     return best
 
 
-def sentence(workload: Workload) -> str:
+def sentence(workload: Section) -> str:
     """What the picture shows, in a sentence; empty without a picture."""
     found = marks(workload)
     best = frontier(found)
@@ -234,7 +234,7 @@ def _recorded(growth: float | None, across: Scale) -> Iterator[Markup]:
     yield _text(min(max(x, LEFT + half), WIDTH - RIGHT - half), TOP - 8, "recorded kernel", "recorded", "middle")
 
 
-def picture(workload: Workload) -> Markup | None:
+def picture(workload: Section) -> Markup | None:
     """The picture of a workload; None where fewer than two allocators have both figures."""
     found = marks(workload)
     if len(found) < 2:
@@ -296,7 +296,7 @@ def _named(
     return [*shapes, *texts]
 
 
-def cost_note(workloads: Sequence[Workload]) -> str:
+def cost_note(workloads: Sequence[Section]) -> str:
     """What the pictures' costs are, where they were not counted."""
     counted = all(map(counts, workloads))
     known = any(cost_of(one) is not None for workload in workloads for one in workload.replayed)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .model import RECORDED, Series, Workload, figure, grew, memory_text, memory_unit, number, rows
+from .model import RECORDED, Section, Series, figure, grew, memory_text, memory_unit, number, rows
 from .ranks import TIE, standing
 
 ORDER = "slub:max_order=0"
@@ -39,7 +39,7 @@ def release(run: Mapping[str, Any]) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def lines(workload: Workload) -> list[str]:
+def lines(workload: Section) -> list[str]:
     """What can be done, a sentence each; empty where nothing can."""
     real = workload.recorded
     if real is None or not release(real.run)[0]:
@@ -49,7 +49,7 @@ def lines(workload: Workload) -> list[str]:
     return [*said, *_other(workload, real)]
 
 
-def _settings(workload: Workload, real: Series, base: Series) -> list[str]:
+def _settings(workload: Section, real: Series, base: Series) -> list[str]:
     rise = grew(base)
     unit, _ = memory_unit(workload)
     said = []
@@ -71,7 +71,7 @@ def _words(spec: str, version: tuple[int, int]) -> str:
     return "Write 0 to cpu_partial and min_partial of every cache in /sys/kernel/slab"
 
 
-def _shrink(workload: Workload, base: Series) -> list[str]:
+def _shrink(workload: Section, base: Series) -> list[str]:
     pages = figure(base, "shrink_pages") or 0
     unit, _ = memory_unit(workload)
     if base.label != "slub" or pages < LEAST_PAGES:
@@ -80,7 +80,7 @@ def _shrink(workload: Workload, base: Series) -> list[str]:
     return [f"Write 1 to shrink of every cache in /sys/kernel/slab when the workload is over: gives back {back}."]
 
 
-def _other(workload: Workload, real: Series) -> list[str]:
+def _other(workload: Section, real: Series) -> list[str]:
     """Whether the kernel can have the allocator that grows least."""
     at = standing(workload.replayed, "memory")
     if at is None or at.level:

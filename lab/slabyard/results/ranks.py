@@ -19,17 +19,16 @@ factor to the worst allocator, since that is what tells whether the choice matte
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base.table import Cell, Table
 from .measures import FEWEST_RUNS
-from .model import Estimate, Series, Workload, estimate, grew, memory_text, memory_unit, number, started
+from .model import Estimate, Section, Series, estimate, grew, memory_text, memory_unit, number, started
 
 
 @dataclass(frozen=True)
-class Measure:
+class RankedMeasure:
     """A ranked measure: its column's short and full name."""
 
     key: str
@@ -37,10 +36,10 @@ class Measure:
     title: str
 
 
-MEASURES = (
-    Measure("time", "Time", "Rank by time for each operation, with 95% intervals"),
-    Measure("memory", "Memory", "Rank by growth of memory, from the start to the peak; a difference below 1% is a tie"),
-    Measure("events", "Events", "Rank by fragmentation events of the page allocator"),
+RANKED = (
+    RankedMeasure("time", "Time", "Rank by time for each operation, with 95% intervals"),
+    RankedMeasure("memory", "Memory", "Rank by growth of memory, from the start to the peak; a difference below 1% is a tie"),
+    RankedMeasure("events", "Events", "Rank by fragmentation events of the page allocator"),
 )
 TIE = 0.01  # of memory: no choice hangs on less
 
@@ -98,33 +97,33 @@ def ranks(found: Sequence[Estimate | None], tie: float = 0) -> list[int | None]:
     return [None if mine is None else 1 + sum(better(other, mine) for other in intervals) for mine in intervals]
 
 
-def rank_table(workload: Workload) -> dict[str, dict[str, int | None]]:
+def rank_table(workload: Section) -> dict[str, dict[str, int | None]]:
     """Ranks by series key, then by measure key, of the replayed series."""
     compared = workload.replayed
-    columns = {measure.key: ranks(values(compared, measure.key), tie_of(measure.key)) for measure in MEASURES}
+    columns = {measure.key: ranks(values(compared, measure.key), tie_of(measure.key)) for measure in RANKED}
     return {one.key: {key: column[place] for key, column in columns.items()} for place, one in enumerate(compared)}
 
 
-def undecided(section: Workload) -> list[str]:
+def undecided(section: Section) -> list[str]:
     """The measures in which all allocators of a workload are first, so that their ranks say nothing."""
-    placed = {measure.key: [mine[measure.key] for mine in rank_table(section).values()] for measure in MEASURES}
+    placed = {measure.key: [mine[measure.key] for mine in rank_table(section).values()] for measure in RANKED}
     known = {key: [rank for rank in found if rank is not None] for key, found in placed.items()}
     return [key for key, found in known.items() if len(found) > 1 and set(found) == {1}]
 
 
-def undecided_note(sections: Sequence[Workload]) -> str:
+def undecided_note(sections: Sequence[Section]) -> str:
     """Which ranks are left out, as all allocators are equal; empty where all say something."""
-    found = {measure.key: [section.name for section in sections if measure.key in undecided(section)] for measure in MEASURES}
+    found = {measure.key: [section.name for section in sections if measure.key in undecided(section)] for measure in RANKED}
     several = len(sections) > 1
     said = [f"by {key}{' in ' + listed(names, len(names)) if several else ''}" for key, names in found.items() if names]
     return f"Left out, as all allocators are equal: {'; '.join(said)}." if said else ""
 
 
-def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
+def ranking(sections: Sequence[Section], notes: Sequence[str] = ()) -> Table:
     """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3; without what tells nothing."""
     skipped = {section.ident: undecided(section) for section in sections}
-    shown = [section for section in sections if len(skipped[section.ident]) < len(MEASURES)]
-    measures = [measure for measure in MEASURES if any(measure.key not in skipped[section.ident] for section in shown)]
+    shown = [section for section in sections if len(skipped[section.ident]) < len(RANKED)]
+    measures = [measure for measure in RANKED if any(measure.key not in skipped[section.ident] for section in shown)]
     columns = ["rank by", "allocator", *(section.name for section in shown)]
     ranked = [(rank_table(section), skipped[section.ident]) for section in shown]
     names: dict[str, str] = {}
@@ -135,9 +134,9 @@ def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
         for place, (key, label) in enumerate(names.items()):
             ranks: list[Cell] = [None if measure.key in left_out else table.get(key, {}).get(measure.key) for table, left_out in ranked]
             rows.append([measure.key if place == 0 else "", label, *ranks])
-    note = textwrap.wrap(undecided_note(sections), 80)
+    note = undecided_note(sections)
     title = "Ranking (1 is best; equal ranks cannot be told apart)"
-    return Table(title, columns, rows, notes=[*note, *([""] if note and notes else []), *notes], keys=2)
+    return Table(title, columns, rows, notes=[*([note] if note else []), *([""] if note and notes else []), *notes], keys=2)
 
 
 def listed(names: Sequence[str], of: int = 0) -> str:
@@ -210,7 +209,7 @@ def time_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('is fastest', 'tie for fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
-def memory_clause(workload: Workload) -> str:
+def memory_clause(workload: Section) -> str:
     """By how much memory grew, the recorded kernel's beside it, and how much was there before; empty without figures."""
     at = standing(workload.replayed, "memory")
     if at is None:
@@ -232,7 +231,7 @@ def memory_clause(workload: Workload) -> str:
     return f"{said}{before_clause(workload)}"
 
 
-def before_clause(workload: Workload) -> str:
+def before_clause(workload: Section) -> str:
     """What share of the peak was there before the workload; empty where nothing was, or nobody knows."""
     shares = []
     for one in workload.replayed:
@@ -247,7 +246,7 @@ def before_clause(workload: Workload) -> str:
     return f"; {span} of this memory was there before the {what}"
 
 
-def held_clause(workload: Workload, at: Standing) -> str:
+def held_clause(workload: Section, at: Standing) -> str:
     """What the peaks show, of records that don't say what was held at the start."""
     unit, _ = memory_unit(workload)
     best, worst = f"{memory_text(workload, at.best)} {unit}", f"{memory_text(workload, at.worst)} {unit}"
@@ -270,7 +269,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {listed(at.lasts, at.count)} {at.worst:,.0f})"
 
 
-def sentence(workload: Workload) -> str:
+def sentence(workload: Section) -> str:
     """One plain sentence on what the workload's comparison shows, plain text."""
     compared = workload.replayed
     clauses = [time_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
@@ -288,7 +287,7 @@ def ordinal(place: int) -> str:
     return f"{place}{'th' if place % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(place % 10, 'th')}"
 
 
-def other_start(workload: Workload) -> str:
+def other_start(workload: Section) -> str:
     """Where the ranks by memory are others from the other start, a sentence that says so; else nothing."""
     told = [(one, other) for one in workload.replayed if isinstance(other := one.exact.get("other_start"), Mapping)]
     here = [growth(one) for one, _ in told]

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .model import Series, Workload, estimate, grew, group, kept, memory_text, memory_unit, number, rows, started
+from .model import Section, Series, estimate, grew, group, kept, memory_text, memory_unit, number, rows, started
 from .ranks import TIE
 
 CLASSES = re.compile(r"(?:(?:dma-)?kmalloc-(?:(?:rcl|cg|rnd-\d+|random\d*)-)?|kmem_alloc_|size-)(\d+)([kM]?)(?:\(DMA\))?")
@@ -65,7 +65,7 @@ def class_group(name: str) -> str:
     return f"kmalloc {top // 2 + 1 if top > 8 else 1}\u2013{top}"
 
 
-def base_of(workload: Workload) -> Series | None:
+def base_of(workload: Section) -> Series | None:
     """The series that the others are held against: the recorded kernel's allocator, or the first that has memory."""
     known = [one for one in workload.replayed if grew(one) is not None]
     own = next((name for one in workload.series if (name := one.run.get("own_allocator"))), "slub")
@@ -215,13 +215,13 @@ def _ratio(ratio: float, what: str) -> str:
 # ---- The whole ---------------------------------------------------------------------------------------------------
 
 
-def signed(workload: Workload, pages: float) -> str:
+def signed(workload: Section, pages: float) -> str:
     """A difference of memory with its sign and unit: `+60 MiB`."""
     unit, _ = memory_unit(workload)
     return f"{'+' if pages > 0 else MINUS if pages < 0 else ''}{memory_text(workload, abs(pages))} {unit}"
 
 
-def reason(workload: Workload, one: Series, base: Series) -> Reason:
+def reason(workload: Section, one: Series, base: Series) -> Reason:
     """What a series does otherwise than the base."""
     mine, others = (kept(one), kept(base)) if one.recorded else (grew(one), grew(base))
     pages = None if mine is None or others is None else mine - others
@@ -236,7 +236,7 @@ def reason(workload: Workload, one: Series, base: Series) -> Reason:
     return Reason(one, pages, share, caches, shared, cost, "; ".join(said))
 
 
-def _start(workload: Workload, one: Series, base: Series) -> str:
+def _start(workload: Section, one: Series, base: Series) -> str:
     """How much more or less the same objects take at the start: free room in slabs there lets memory grow less."""
     mine, others = started(one), started(base)
     if mine is None or not others or abs(mine - others) < TIE * others:
@@ -244,7 +244,7 @@ def _start(workload: Workload, one: Series, base: Series) -> str:
     return f"starts {abs(mine / others - 1) * 100:.0f}% {'higher' if mine > others else 'lower'} ({signed(workload, mine - others)})"
 
 
-def _memory(workload: Workload, pages: float, share: float | None, caches: list[CacheReason], shared: bool) -> str:
+def _memory(workload: Section, pages: float, share: float | None, caches: list[CacheReason], shared: bool) -> str:
     if not pages or (share is not None and abs(share) < TIE):
         return "as much memory"
     percent = f"{MINUS if pages < 0 else '+'}{abs(share) * 100:,.0f}%, " if share is not None and abs(share) < MOST_SHARE else ""
@@ -257,7 +257,7 @@ def _memory(workload: Workload, pages: float, share: float | None, caches: list[
     return f"{memory}, of which {', '.join(named)}"
 
 
-def reasons(workload: Workload) -> list[Reason]:
+def reasons(workload: Section) -> list[Reason]:
     """Of every series but the base, the recorded kernel last; empty where nothing is known of memory."""
     base = base_of(workload)
     if base is None:
@@ -269,7 +269,7 @@ def _has_caches(one: Series) -> bool:
     return any(number(row.get("pages_start")) is not None for row in rows(one.exact.get("caches")))
 
 
-def told(workload: Workload, most: int = 4) -> list[str]:
+def told(workload: Section, most: int = 4) -> list[str]:
     """The lines under a table: of the allocators that grow least, of the one that grows most, and of the recorded kernel."""
     base = base_of(workload)
     found = [one for one in reasons(workload) if one.text]
@@ -284,7 +284,7 @@ def told(workload: Workload, most: int = 4) -> list[str]:
     return lines + [f"- the recorded kernel, by what is kept at the end: {one.text}" for one in real]
 
 
-def attach(sections: Sequence[Workload], advice: Mapping[str, Sequence[str]]) -> None:
+def attach(sections: Sequence[Section], advice: Mapping[str, Sequence[str]]) -> None:
     """Puts the verdict of each series into its record, for whoever reads JSON; the advice, by workload, goes into all of them."""
     for workload in sections:
         base = base_of(workload)
