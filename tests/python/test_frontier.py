@@ -43,7 +43,7 @@ def test_counted_costs_are_drawn_where_all_have_them() -> None:
     assert frontier.cost_note([section(*counted)]) == ""
     some = section(counted[0], record("b", 2, 9))
     assert "measured ns per operation" in str(frontier.picture(some)) and 'class="whisker"' in str(frontier.picture(some))
-    assert "not counted" in frontier.cost_note([some])
+    assert "compare --cost counts" in frontier.cost_note([some])
 
 
 def test_the_recorded_kernel_is_a_line() -> None:
@@ -79,3 +79,14 @@ def test_names_that_others_wrote_are_escaped() -> None:
 
 def test_no_growth_at_all_is_drawn() -> None:
     assert frontier.picture(section(record("a", 0, 40), record("b", 0, 30)))
+
+
+def test_of_booted_kernels_the_workloads_time_is_drawn() -> None:
+    def booted(name: str, grew: int, seconds: float) -> dict[str, Any]:
+        timed = {"seconds": seconds, "grew_pages_peak": grew, "held_pages_peak": 9000, "intervals": {"seconds": [seconds, seconds + 1]}}
+        return {"schema": 1, "run": {"allocator": name, "workload": "w", "arch": "um"}, "exact": {}, "timed": timed}
+
+    found = section(booted("slub", 10, 2.5), booted("slab", 20, 1.5))
+    assert "measured s of the workload" in str(frontier.picture(found))
+    assert frontier.sentence(found) == "slub grows least (40 KiB, 2.50 s), slab costs least (80 KiB, 1.50 s)."
+    assert frontier.cost_note([found]) == "Cost is measured time, whose whiskers are 95% intervals."

@@ -20,8 +20,8 @@ from markupsafe import Markup
 
 from ..base.svg import Value, element, title
 from ..results.model import COLOURS, Section, Series, estimate, grew, memory_text, memory_unit, page_bytes, short
-from ..results.ranks import listed
-from ..results.reasons import cost_of, counted_cost
+from ..results.ranks import listed, time_name
+from ..results.reasons import counted_cost
 
 WIDTH, HEIGHT = 580, 330
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 24, 44
@@ -70,11 +70,11 @@ class Scale:
 def marks(workload: Section) -> list[Mark]:
     """The allocators of which growth and cost are known; costs all counted, or all timed."""
     _, size = memory_unit(workload)
-    counted = counts(workload)
+    counted, name = counts(workload), time_name(workload.replayed)
     found = []
     for one in workload.replayed:
         pages = grew(one)
-        time = estimate(one.timed, "ns_per_operation")
+        time = estimate(one.timed, name)
         cost = counted_cost(one) if counted else time.median if time else None
         if pages is None or cost is None or cost <= 0:
             continue
@@ -87,6 +87,13 @@ def marks(workload: Section) -> list[Mark]:
 def counts(workload: Section) -> bool:
     """Whether instructions were counted for all allocators; else times are what all have."""
     return all(counted_cost(one) is not None for one in workload.replayed)
+
+
+def unit_of_cost(workload: Section) -> tuple[str, bool]:
+    """In what costs are, and whether that is of an operation; of a booted kernel, time is the whole workload's."""
+    if counts(workload):
+        return "instructions", True
+    return ("ns", True) if time_name(workload.replayed) == "ns_per_operation" else ("s", False)
 
 
 def frontier(found: Sequence[Mark]) -> list[Mark]:
@@ -105,19 +112,21 @@ def sentence(workload: Section) -> str:
     if len(found) < 2:
         return ""
     unit, _ = memory_unit(workload)
-    what = "instructions" if counts(workload) else "ns"
+    what, each = unit_of_cost(workload)
+    of = f"{what} an operation" if each else what
 
     def figures(mark: Mark) -> str:
-        return f"{memory_text(workload, grew(mark.series) or 0)} {unit}, {mark.y:,.{0 if mark.y >= 100 else 1}f} {what}"
+        decimals = 0 if mark.y >= 100 else 1 if mark.y >= 10 else 2
+        return f"{memory_text(workload, grew(mark.series) or 0)} {unit}, {mark.y:,.{decimals}f}"
 
     if len(best) == 1:
-        return f"{best[0].name} grows least and costs least ({figures(best[0])} an operation); all others are beaten."
+        return f"{best[0].name} grows least and costs least ({figures(best[0])} {of}); all others are beaten."
     rest = len(found) - len(best)
     between = [mark.name for mark in best[1:-1]]
     middle = f"; between them {listed(between, len(found))}" if between else ""
     beaten = "" if not rest else f". The other {rest} are beaten in both" if rest > 1 else ". The other one is beaten in both"
-    least = f"{best[0].name} grows least ({figures(best[0])} an operation)"
-    return f"{least}, {best[-1].name} costs least ({figures(best[-1])}){middle}{beaten}."
+    least = f"{best[0].name} grows least ({figures(best[0])} {of})"
+    return f"{least}, {best[-1].name} costs least ({figures(best[-1])} {what}){middle}{beaten}."
 
 
 # ---- Scales ------------------------------------------------------------------------------------------------------
@@ -246,7 +255,8 @@ def picture(workload: Section) -> Markup | None:
     xs = [mark.x for mark in found] + ([] if recorded is None else [recorded])
     across = scale(xs, LEFT, WIDTH - RIGHT)
     up = scale([value for mark in found for value in (mark.y, mark.low, mark.high)], HEIGHT - BOTTOM, TOP)
-    what = "instructions per operation" if counts(workload) else "measured ns per operation"
+    name, each = unit_of_cost(workload)
+    what = f"{'' if counts(workload) else 'measured '}{name}{' per operation' if each else ' of the workload'}"
     best = frontier(found)
     shapes = [*_axes(across, up, unit, what), *_recorded(recorded, across), _edge(best, across, up)]
     shapes += [_line(across(mark.x), up(mark.low), across(mark.x), up(mark.high), "whisker") for mark in found if mark.low < mark.high]
@@ -299,7 +309,7 @@ def _named(
 def cost_note(workloads: Sequence[Section]) -> str:
     """What the pictures' costs are, where they were not counted."""
     counted = all(map(counts, workloads))
-    known = any(cost_of(one) is not None for workload in workloads for one in workload.replayed)
-    if counted or not known:
+    if counted or not any(map(marks, workloads)):
         return ""
-    return "Cost is measured time, whose whiskers are 95% intervals, as instructions were not counted (compare --cost)."
+    booted = any(not unit_of_cost(one)[1] for one in workloads)
+    return f"Cost is measured time, whose whiskers are 95% intervals{'' if booted else '; compare --cost counts instructions'}."

@@ -172,15 +172,6 @@ def counted_cost(one: Series) -> float | None:
     return number(one.cost.get("instructions"))
 
 
-def cost_of(one: Series) -> float | None:
-    """What an object operation costs: instructions, or else the median time."""
-    known = counted_cost(one)
-    if known is not None:
-        return known
-    found = estimate(one.timed, "ns_per_operation")
-    return found.median if found else None
-
-
 def _part(one: Series, name: str) -> float:
     return number(group(group(one.cost, "parts"), name).get("instructions")) or 0
 
