@@ -90,6 +90,12 @@ static inline bool step_frees(const struct step *step)
 	return step->kind == EVENT_KFREE || step->kind == EVENT_CACHE_FREE;
 }
 
+/* Whether it is one of driver_pages. */
+static inline bool step_of_pages(const struct step *step)
+{
+	return step->kind == EVENT_PAGE_ALLOC || step->kind == EVENT_PAGE_FREE || step->kind == EVENT_OLDER_PAGE_FREE;
+}
+
 /* Whether no memory would do: no block of pages is so large. */
 static inline bool step_oversized(const struct step *step)
 {

@@ -34,7 +34,7 @@ struct failed {
 };
 
 /* What is printed of a pass. */
-enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASS_SLABINFO, PASSES };
+enum pass { PASS_EXACT, PASS_TIMED, PASS_LATENCY, PASS_COST, PASS_BUDDYINFO, PASS_PAGETYPEINFO, PASS_SLABINFO, PASSES };
 
 /* The pass that a user calls so; PASSES: none. */
 enum pass pass_named(const char *name);
@@ -57,8 +57,13 @@ bool malloc_memory_measure(struct stage *, struct fault *);
 
 /* ---- Passes, in the child ------------------------------------------------------------------------------------- */
 
+/* What runs of page steps took, with a reading of the clock in it for each. */
+struct page_time {
+	uint64_t ticks, runs;
+};
+
 /* The timed loop: serves all steps. See timed.c. */
-void replay_steps(struct driver *, struct failed *);
+void replay_steps(struct driver *, struct failed *, struct page_time *);
 
 /* Every deterministic measure, as an object with the member "exact". False: see fault; nothing was written. See exact.c. */
 bool exact_pass(struct json *, struct stage *, struct fault *);
@@ -71,5 +76,8 @@ void timed_pass(struct json *, struct stage *);
 
 /* Percentiles of the time of one operation, as an object with the member "timed". False: see fault. See latency.c. */
 bool latency_pass(struct json *, struct stage *, struct fault *);
+
+/* For valgrind's callgrind, which watches it; an object with the member "cost". See cost.c. */
+void cost_pass(struct json *, struct stage *);
 
 #endif

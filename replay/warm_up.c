@@ -26,11 +26,12 @@
 static bool grow_heap(struct stage *stage, struct fault *fault)
 {
 	struct failed failed = { 0 };
+	struct page_time time = { 0 };
 	uint64_t before, peak;
 
 	reset_resident_peak();
 	before = status_kb("VmRSS");
-	replay_steps(&stage->driver, &failed);
+	replay_steps(&stage->driver, &failed, &time);
 	peak = status_kb("VmHWM");
 	stage->resident_kb = peak > before ? peak - before : 0;
 	driver_empty(&stage->driver);
@@ -44,8 +45,9 @@ static bool run_once(void *context, struct fault *fault)
 {
 	struct stage *stage = context;
 	struct failed failed = { 0 };
+	struct page_time time = { 0 };
 
-	replay_steps(&stage->driver, &failed);
+	replay_steps(&stage->driver, &failed, &time);
 	if (failed.count && !stage->options->allow_failures)
 		return driver_refuse_memory(&stage->driver, driver_event_of(&stage->driver, failed.first), fault);
 	if (stage->driver.heap)

@@ -123,11 +123,11 @@ def test_tables(found: list[records.Record]) -> None:
 
 def test_the_table_and_its_sentence_have_one_unit(found: list[records.Record]) -> None:
     small, large = comparison.tables(found[:2])[0], json.loads(json.dumps(found[:2]))
-    assert small.columns[4:8] == ["start", "grew", "kept", "peak"] and small.title.endswith("memory in KiB")
+    assert small.columns[5:9] == ["start", "grew", "kept", "peak"] and small.title.endswith("memory in KiB")
     for record in large:
         record["exact"].update(held_pages_start=0, held_pages_peak=25_700, grew_pages_peak=25_700)
     table = comparison.tables(large)[0]
-    assert table.title.endswith("memory in MiB") and table.cells()[0][5] == "100.39"
+    assert table.title.endswith("memory in MiB") and table.cells()[0][6] == "100.39"
     assert "by 100.39 MiB" in " ".join(table.notes)
 
 

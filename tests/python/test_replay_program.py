@@ -316,6 +316,10 @@ def test_times(tmp_path: Path, allocator: str) -> None:
     assert timed["events"] == (7 if allocator == "malloc:system" else 15)
     assert timed["page_faults"] <= 2  # what the pass needs is there before its clock starts
     assert timed["seconds"] > 0 and timed["ns_per_operation"] > 0 and timed["events_per_second"] > 0
+    pages = timed["page_operations"]
+    assert (pages, timed["ns_per_page_operation"]) == (0, None) if allocator == "malloc:system" else pages > 0
+    whole = timed["ns_per_operation"] * 7 + (timed["ns_per_page_operation"] or 0) * pages
+    assert timed["seconds"] * 1e9 == pytest.approx(whole, abs=1)
     latency = run("--scratch", path, "--allocator", allocator, "--mode", "latency")["timed"]
     for name in ("alloc_ns", "free_ns", "latency_ns"):
         assert 0 <= latency[name]["median"] <= latency[name]["p99"] <= latency[name]["p999"]
@@ -488,7 +492,7 @@ def test_what_is_larger_than_any_block_fails_and_is_counted(tmp_path: Path, poli
         (["--allocator", "slbu"], "did you mean slub?"),
         (["--allocator", "slub:max_ordr=1"], "did you mean max_order?"),
         (["--allocator", "slub", "--mode", "exact"], "give --scratch"),
-        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed, latency or serve"),
+        (["--allocator", "slub", "--mode", "fast", "--scratch", "x"], "exact, timed, latency, cost or serve"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "/nonexistent"], "cannot open /nonexistent"),
         (["--allocator", "slub", "--mode", "exact", "--scratch", "x", "--points", "7"], "200 to 65536"),
         (["--allocator"], "needs a value"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from ..base.table import counted
 from ..base.terminal import note, printable
 from ..trace import snapshots
 from ..trace.file import Trace, recorded_curve, refuse_other_pages
-from . import population, scratch
+from . import cost, population, scratch
 
 POINTS = 256  # of a time series
 DAMAGED = "the scratch file is damaged: "  # of slabyard-replay and slabyard-threads, which check what they read
@@ -70,6 +71,7 @@ class Workload:
         self.start = options.start or ("recorded" if self.has_snapshots else "empty")
         self._note_limits()
         self._servers: dict[str, programs.Server] = {}
+        self._costs = itertools.count()
         self._folder = tempfile.TemporaryDirectory(prefix="slabyard-")
         self.scratch = Path(self._folder.name) / "trace.scratch"
         try:
@@ -176,8 +178,15 @@ class Workload:
 
     def _words(self, spec: str, *more: str) -> list[str]:
         """The replay program's arguments."""
-        words = ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more]
-        return [*words, *(["--allow-failures"] if self.options.allow_failures else [])]
+        return ["--scratch", str(self.scratch), "--allocator", spec, "--points", str(POINTS), *more, *self._limits()]
+
+    def _limits(self) -> list[str]:
+        return ["--allow-failures"] if self.options.allow_failures else []
+
+    def cost(self, spec: str, functions: int = 0) -> dict[str, Any]:
+        """The `cost` group under an allocator, with that many functions. cost.check must have been called."""
+        with self.damage_told_of_trace():
+            return cost.measure(self.scratch, f"cost{next(self._costs):04}", spec, self._limits(), functions)
 
     def exact(self, spec: str, log: Path | None = None) -> dict[str, Any]:
         """The `exact` group under an allocator, with names in place of numbers. `log`: a file for what the policy logs."""

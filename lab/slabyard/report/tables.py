@@ -36,12 +36,14 @@ from ..results.model import (
     started,
 )
 from ..results.model import figure as known_figure
-from ..results.ranks import RANKED, rank_table, time_name, undecided
+from ..results.ranks import rank_table, ranked, time_name, undecided
 from ..results.reasons import Reason, base_of
 
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "pages": "pages at the start", "repetition": "repetitions"}
-NESTED = ("series", "settings", "other_start", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive")
+NESTED = (
+    "series", "settings", "other_start", "caches", "call_sites", "zones", "snapshots", "intervals", "samples", "caches_alive", "functions",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,10 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
     return {
         "Time, with 95% interval": [
             Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", milliseconds, whole),
-            Column("per op. (ns)", "Time for each allocation or free", partial(timed_text, "ns_per_operation"), "time"),
+            Column("per op. (ns)", "Time for each allocation or free of an object", partial(timed_text, "ns_per_operation"), "time"),
+            Column("per page (ns)", "Time for each page event of the environment", partial(timed_text, "ns_per_page_operation")),
         ],
+        **cost_columns(workload),
         "Latency (ns)": [
             Column("median", "Median over single operations", partial(percentile, "median")),
             Column("p99", "99th percentile", partial(percentile, "p99")),
@@ -210,13 +214,31 @@ def comparison_columns(workload: Section) -> dict[str, list[Column]]:
 Placed = Mapping[str, Mapping[str, int | None]]  # ranks by series, then by measure
 
 
-def rank_columns(placed: Placed, skipped: Sequence[str] = ()) -> list[Column]:
-    """A column for each ranked measure but those that are skipped, with the ranks of one workload."""
+def cost_columns(workload: Section) -> dict[str, list[Column]]:
+    """Columns of what was counted, if anything was."""
+    if not any(one.cost for one in workload.replayed):
+        return {}
+
+    def shown(name: str, decimals: int, one: Series) -> str:
+        return figure(number(one.cost.get(name)), decimals)
+
+    return {
+        "Counted, per operation": [
+            Column("instructions", "Instructions of an allocation or free of an object", partial(shown, "instructions", 1), "cost"),
+            Column("L1 misses", "Misses of the simulated first-level caches", partial(shown, "l1_misses", 2)),
+            Column("LL misses", "Misses of the simulated last-level cache", partial(shown, "ll_misses", 3)),
+        ]
+    }
+
+
+def rank_columns(workload: Section, placed: Placed) -> list[Column]:
+    """A column for each ranked measure in which allocators differ, with the ranks of one workload."""
 
     def shown(measure: str, one: Series) -> str:
         return rank_text(placed.get(one.key, {}).get(measure), placed, measure)
 
-    wanted = [measure for measure in RANKED if measure.key not in skipped]
+    skipped = undecided(workload)
+    wanted = [measure for measure in ranked([workload]) if measure.key not in skipped]
     return [Column(measure.short, measure.title, partial(shown, measure.key), measure.key) for measure in wanted]
 
 
@@ -229,22 +251,19 @@ def comparisons(workload: Section) -> list[Grid]:
     groups = comparison_columns(workload)
     of_memory = {name: members for name, members in groups.items() if name.startswith(OF_MEMORY)}
     of_time = {name: members for name, members in groups.items() if name not in of_memory}
-    left_out = undecided(workload)
-    in_memory, in_time = (
-        [measure.key for measure in RANKED if (measure.key in RANKS_OF_MEMORY) == memory and measure.key not in left_out]
-        for memory in (True, False)
-    )
+    keys = [measure.key for measure in ranked([workload])]
+    in_memory, in_time = ([key for key in keys if (key in RANKS_OF_MEMORY) == memory] for memory in (True, False))
     found = [_comparison(workload, "Memory", of_memory, in_memory), _comparison(workload, "Time", of_time, in_time)]
     return [grid for grid in found if grid.heads]
 
 
 def _comparison(workload: Section, name: str, groups: Mapping[str, Sequence[Column]], measures: Sequence[str]) -> Grid:
     """The columns of some groups in which anything is known, behind the ranks by these measures."""
-    everything = rank_table(workload)
-    placed = {one.key: {key: rank for key, rank in everything.get(one.key, {}).items() if key in measures} for one in workload.series}
+    everything, wanted = rank_table(workload), set(measures) - set(undecided(workload))
+    placed = {one.key: {key: rank for key, rank in everything.get(one.key, {}).items() if key in wanted} for one in workload.series}
     ranks = [
         replace(column, title=column.title.lower())
-        for column in rank_columns(placed)
+        for column in rank_columns(workload, placed)
         if column.ranked and column.ranked in measures and any(found.get(column.ranked) for found in placed.values())
     ]
     known = {
@@ -284,7 +303,7 @@ def rank_text(rank: int | None, placed: Placed, measure: str) -> str:
 def ranking(workloads: Sequence[Section]) -> Grid:
     """Ranks of every allocator in every workload, as in Ferreira et al.'s Table 3; without columns in which all are first."""
     series = {one.key: one for workload in workloads for one in workload.replayed}
-    members = {one.ident: [(rank_table(one), column) for column in rank_columns(rank_table(one), undecided(one))] for one in workloads}
+    members = {one.ident: [(rank_table(one), column) for column in rank_columns(one, rank_table(one))] for one in workloads}
     columns = [pair for found in members.values() for pair in found]
     return Grid(
         [column.head for _, column in columns],
@@ -389,7 +408,10 @@ def with_interval(one: Series, name: str, value: Any) -> str:
 
 def every_measure(workload: Section) -> Grid:
     """All measures of the records, transposed: one row for each measure."""
-    columns = [dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) for one in workload.series]
+    columns = [
+        dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) | dict(flattened("cost.", one.cost))
+        for one in workload.series
+    ]
     names = dict.fromkeys(name for column in columns for name in column)
 
     def cells(name: str) -> list[Cell]:

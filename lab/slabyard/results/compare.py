@@ -1,9 +1,9 @@
 """Several allocators on several traces: runs them fairly, and says what came out.
 
-Order of work, for each trace: every allocator is set up, runs the trace once unmeasured and once for its exact figures (these may
-happen side by side, they time nothing). Then come the timed passes, alone on the machine and interleaved, A B C A B C, so that whatever
-slows the machine for a while slows all of them. Warm-up rounds come first and are thrown away. One pass of each allocator
-takes the latency percentiles.
+Order of work, for each trace: every allocator is set up, runs the trace once unmeasured and once for its exact figures, and once more
+where costs are counted (all of which may happen side by side, they time nothing). Then come the timed passes, alone on the machine and
+interleaved, A B C A B C, so that whatever slows the machine for a while slows all of them. Warm-up rounds come first and are thrown
+away. One pass of each allocator takes the latency percentiles.
 
 Then memory alone, which costs little: the other start (empty where this one is as recorded, and the other way round), as ranks that
 hang on what was there before are to be known as such; and settings that the recorded kernel could be given (advice.py).
@@ -40,8 +40,10 @@ class Plan:
     runs: int = measures.FEWEST_RUNS
     warmup: int = 0
     jobs: int = 1
-    other_start: bool = True  # look at the other start too, and at settings for the recorded kernel
     options: Options = field(default_factory=Options)
+    cost: bool = False
+    functions: int = 0  # of the cost
+    other_start: bool = True  # look at the other start too, and at settings for the recorded kernel
 
 
 def compare(traces: Sequence[Path], plan: Plan, progress: Progress) -> list[Record]:
@@ -88,17 +90,22 @@ def _alone(workload: Workload, specs: Sequence[str], plan: Plan) -> list[dict[st
 
 def steps(traces: int, plan: Plan) -> int:
     """How many steps `compare` will report."""
-    return traces * len(plan.allocators) * (2 + plan.warmup + plan.runs)
+    return traces * len(plan.allocators) * (2 + plan.cost + plan.warmup + plan.runs)
 
 
 def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     exact: dict[str, dict[str, Any]] = {}
+    cost: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(max_workers=max(1, plan.jobs)) as pool:
         pending = {spec: pool.submit(workload.exact, spec) for spec in plan.allocators}
+        costs = {spec: pool.submit(workload.cost, spec, plan.functions) for spec in plan.allocators if plan.cost}
         try:
             for spec, future in pending.items():
                 exact[spec] = future.result()
                 progress.step(f"{workload.name}: {spec}, exact figures")
+            for spec, future in costs.items():
+                cost[spec] = future.result()
+                progress.step(f"{workload.name}: {spec}, cost")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             programs.kill_children()  # the pool waits for what they are doing
@@ -106,7 +113,8 @@ def _one(workload: Workload, plan: Plan, progress: Progress) -> list[Record]:
     samples = records.interleaved(plan.allocators, plan.runs, plan.warmup, workload.name, progress, lambda spec, _: workload.timed(spec))
     found = []
     for spec in plan.allocators:
-        found.append(records.of_replay(workload, spec, exact[spec], records.summarise(samples[spec], workload.latency(spec))))
+        timed = records.summarise(samples[spec], workload.latency(spec))
+        found.append(records.of_replay(workload, spec, exact[spec], timed, cost.get(spec)))
         progress.step(f"{workload.name}: {spec}, latencies")
     recorded = records.of_recorded_kernel(workload)
     if recorded is None:

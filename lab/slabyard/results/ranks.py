@@ -1,14 +1,15 @@
 """Ranks and the plain sentence: what a comparison's table shows, in the reader's words.
 
 Ranks follow Ferreira et al. 2015, Table 3: for each workload the allocators are placed by time, by memory and by
-fragmentation, the best first. Their three measures are here:
+fragmentation, the best first. Their three measures are here, and one that they had not:
 
 - time: the median time of an operation, or of the whole replay where the former is missing; of nothing, where nothing was requested;
+- cost: instructions of an operation, where they were counted;
 - memory: by how many pages the peak of slabs and large allocations is above the start. What a machine held before the workload is
   no fact of the workload, and is often nearly all of it; the sentence says how much it was;
 - events: fallback events of the page allocator (`mm_page_alloc_extfrag`), which they counted too.
 
-Times have an interval; the other two are deterministic in a replay, and have an interval where real kernels were booted. One
+Times have an interval; the others are deterministic in a replay, and have an interval where real kernels were booted. One
 allocator is better than another only where its interval lies wholly below the other's, in memory by 1% or more. An allocator's rank is
 1 plus the number of allocators that are better. Neither overlap nor a tie is transitive: two allocators that overlap have different ranks
 where a third is better than one of them alone. An allocator that lacks a measure, or has too few runs for an interval, has no rank in it.
@@ -38,6 +39,7 @@ class RankedMeasure:
 
 RANKED = (
     RankedMeasure("time", "Time", "Rank by time for each operation, with 95% intervals"),
+    RankedMeasure("cost", "Cost", "Rank by instructions for each operation, counted"),
     RankedMeasure("memory", "Memory", "Rank by growth of memory, from the start to the peak; a difference below 1% is a tie"),
     RankedMeasure("events", "Events", "Rank by fragmentation events of the page allocator"),
 )
@@ -71,6 +73,8 @@ def values(series: Sequence[Series], measure: str) -> list[Estimate | None]:
     """Each series' value of a ranked measure, in its own unit (nanoseconds or seconds, pages, events)."""
     if measure == "memory":
         return [growth(one) for one in series] if any(map(growth, series)) else [counted(one, "held_pages_peak") for one in series]
+    if measure == "cost":
+        return [deterministic(one.cost.get("instructions")) for one in series]
     if measure == "events":
         return [counted(one, "fragmentation_events") for one in series]
     return [None if one.exact.get("requests") == 0 else estimate(one.timed, time_name(series)) for one in series]
@@ -95,6 +99,12 @@ def ranks(found: Sequence[Estimate | None], tie: float = 0) -> list[int | None]:
         return other is not None and other[1] < mine[0] and mine[0] - other[1] >= tie * mine[0]
 
     return [None if mine is None else 1 + sum(better(other, mine) for other in intervals) for mine in intervals]
+
+
+def ranked(sections: Sequence[Section]) -> list[RankedMeasure]:
+    """The measures to show: cost where it was counted."""
+    counted_cost = any(one.cost for section in sections for one in section.replayed)
+    return [measure for measure in RANKED if measure.key != "cost" or counted_cost]
 
 
 def rank_table(workload: Section) -> dict[str, dict[str, int | None]]:
@@ -122,17 +132,17 @@ def undecided_note(sections: Sequence[Section]) -> str:
 def ranking(sections: Sequence[Section], notes: Sequence[str] = ()) -> Table:
     """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3; without what tells nothing."""
     skipped = {section.ident: undecided(section) for section in sections}
-    shown = [section for section in sections if len(skipped[section.ident]) < len(RANKED)]
-    measures = [measure for measure in RANKED if any(measure.key not in skipped[section.ident] for section in shown)]
+    shown = [section for section in sections if len(skipped[section.ident]) < len(ranked([section]))]
+    measures = [measure for measure in ranked(sections) if any(measure.key not in skipped[section.ident] for section in shown)]
     columns = ["rank by", "allocator", *(section.name for section in shown)]
-    ranked = [(rank_table(section), skipped[section.ident]) for section in shown]
+    placed = [(rank_table(section), skipped[section.ident]) for section in shown]
     names: dict[str, str] = {}
     for section in shown:
         names.update({series.key: series.label for series in section.replayed})
     rows: list[list[Cell]] = []
     for measure in measures:
         for place, (key, label) in enumerate(names.items()):
-            ranks: list[Cell] = [None if measure.key in left_out else table.get(key, {}).get(measure.key) for table, left_out in ranked]
+            ranks: list[Cell] = [None if measure.key in left_out else table.get(key, {}).get(measure.key) for table, left_out in placed]
             rows.append([measure.key if place == 0 else "", label, *ranks])
     note = undecided_note(sections)
     title = "Ranking (1 is best; equal ranks cannot be told apart)"
@@ -209,6 +219,17 @@ def time_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('is fastest', 'tie for fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
+def cost_clause(series: Sequence[Series]) -> str:
+    """What was counted; empty where nothing was."""
+    at = standing(series, "cost")
+    if at is None:
+        return ""
+    best = f"{at.best:,.0f} instructions an operation"
+    if at.count == 1 or at.level:
+        return f"{'all take' if at.level else f'{at.last} takes'} {best}"
+    return f"{at.leading('takes', 'take')} fewest ({best}; {at.last} takes {at.worst:,.0f}{behind(at.best, at.worst)})"
+
+
 def memory_clause(workload: Section) -> str:
     """By how much memory grew, the recorded kernel's beside it, and how much was there before; empty without figures."""
     at = standing(workload.replayed, "memory")
@@ -272,7 +293,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
 def sentence(workload: Section) -> str:
     """One plain sentence on what the workload's comparison shows, plain text."""
     compared = workload.replayed
-    clauses = [time_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
+    clauses = [time_clause(compared), cost_clause(compared), memory_clause(workload), fragmentation_clause(compared)]
     said = [clause for clause in clauses if clause]
     if compared and all(one.exact.get("requests") == 0 for one in compared):
         said.insert(0, "nothing was requested")
