@@ -39,6 +39,7 @@ struct driver {
 	struct step *steps; /* step_count, then STEPS_AHEAD empty ones */
 	uint64_t step_count;
 	uint64_t memory_pages; /* simulated */
+	uint64_t pages_before; /* that this process had when a malloc had served nothing; 0: unknown, or no malloc */
 	uint64_t span_ns;      /* length of the trace, at least the time of its last event */
 };
 

@@ -12,12 +12,18 @@ struct pass_options {
 	FILE *log;           /* where the policy's log goes; or NULL */
 };
 
+/* What a malloc holds, in pages of the system; all 0: unknown, or no malloc. */
+struct malloc_memory {
+	uint64_t start, peak, end;
+};
+
 /* An allocator in the state before the first event; passes run on copies of it. */
 struct stage {
 	struct driver driver;
 	const struct pass_options *options;
 	struct resident *resident; /* pages that a run uses; NULL: not warmed up yet */
 	uint64_t resident_kb;      /* how far a malloc's resident memory rose; 0: unknown, or no malloc */
+	struct malloc_memory memory;
 	bool serves;               /* answers are of one line */
 };
 
@@ -45,6 +51,9 @@ bool stage_serve(struct stage *, struct fault *);
 
 /* Runs the whole trace once, unmeasured, unless it has been done: tells what pages it uses. See warm_up.c. */
 bool warm_up(struct stage *, struct fault *);
+
+/* Measures what a malloc holds, in a run of its own. False: see fault. See malloc_memory.c. */
+bool malloc_memory_measure(struct stage *, struct fault *);
 
 /* ---- Passes, in the child ------------------------------------------------------------------------------------- */
 

@@ -22,8 +22,10 @@
  *   page_faults          that the loop took: hardly any with a policy; a malloc may ask for new memory
  *   shrink_seconds,      of a full shrink behind the loop, and per page that it gave back
  *   shrink_ns_per_page
- *   resident_peak_kb     of a malloc, whose memory cannot be counted otherwise: how far the process's resident memory rose in the
- *                        first run. Objects are not written to, so pages that the malloc leaves alone do not count.
+ *   held_pages_start ... of a malloc, whose memory cannot be counted otherwise: its pages in a run that writes to all objects
+ *                        (malloc_memory.c)
+ *   resident_peak_kb     of a malloc: how far the process's resident memory rose in the first run. Objects are not written to, so
+ *                        pages that the malloc leaves alone do not count.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "replay.h"
@@ -193,6 +195,18 @@ static void write_shrink(struct json *json, struct driver *driver)
 	json_measured(json, "shrink_ns_per_page", pages ? seconds * 1e9 / (double)pages : (double)NAN, 3);
 }
 
+/* Of a malloc, what a policy has among the exact figures. */
+static void write_memory(struct json *json, const struct malloc_memory *memory)
+{
+	if (!memory->peak)
+		return;
+	json_count(json, "held_pages_start", memory->start);
+	json_count(json, "held_pages_peak", memory->peak);
+	json_count(json, "held_pages_end", memory->end);
+	json_count(json, "grew_pages_peak", memory->peak - memory->start);
+	json_signed(json, "grew_pages_end", (int64_t)(memory->end - memory->start));
+}
+
 /* How long the loop took, in nanoseconds. */
 struct loop_time {
 	double objects, pages;
@@ -242,6 +256,7 @@ static void write_timed(struct json *json, struct stage *stage, const struct loo
 	json_measured(json, "events_per_second", seconds > 0 ? (double)counted.events / seconds : (double)NAN, 0);
 	json_count(json, "page_faults", faults);
 	json_known(json, "resident_peak_kb", stage->resident_kb, stage->resident_kb);
+	write_memory(json, &stage->memory);
 	write_shrink(json, driver);
 	json_object_end(json);
 	json_object_end(json);

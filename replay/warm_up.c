@@ -12,7 +12,8 @@
  *
  * A malloc keeps the heap that it has grown, like that of a program that has run for a while. So it runs the trace once more before
  * that, in this process, where the heap stays. Then everything is freed, and the objects older than the trace are allocated
- * again. That run also measures how far the malloc's resident memory rises.
+ * again. That run also measures how far the malloc's resident memory rises. How many pages the malloc holds is measured before that
+ * (malloc_memory.c).
  */
 #include "child.h"
 #include "replay.h"
@@ -68,7 +69,7 @@ bool warm_up(struct stage *stage, struct fault *fault)
 {
 	if (stage->resident)
 		return true;
-	if (!stage->driver.heap && !grow_heap(stage, fault))
+	if (!stage->driver.heap && (!malloc_memory_measure(stage, fault) || !grow_heap(stage, fault)))
 		return false;
 	stage->resident = resident_create();
 	if (!stage->resident)

@@ -22,7 +22,7 @@ import pyarrow
 from .. import __version__
 from ..base.files import read_text_if_there
 from ..base.table import Cell, Table
-from ..base.terminal import Progress
+from ..base.terminal import Progress, printable
 from ..replay.workload import Workload
 from . import measures
 from .model import RECORDED
@@ -132,6 +132,7 @@ def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[
         "workload": workload.name,
         "substrate": "replay",
         "trace_sha256": workload.sha256,
+        "path": printable(str(workload.path)),
         "cpus": workload.cpus,
         "nodes": workload.nodes,
         "memory": workload.options.memory,
@@ -155,4 +156,5 @@ def of_recorded_kernel(workload: Workload) -> Record | None:
     found = of_replay(workload, RECORDED, exact, {})
     found["run"]["substrate"] = "kernel"
     found["run"]["kernel"] = workload.metadata.kernel
+    found["run"]["own_allocator"] = workload.own_allocator
     return found
