@@ -1,0 +1,116 @@
+"""Who carries runs out: worker processes of this machine, or the workers of a running Dask cluster.
+
+Both are given runs and give back rows, in the order in which they end. Neither has more runs on hand than it has workers and a few, so
+that a sweep that is interrupted has few to throw away, and a worker that joins a cluster finds work.
+
+A worker that dies takes its run with it, and here the whole pool. The pool is made again, and the runs that were on hand are given out
+again, each alone, so that the one to blame shows itself. On a cluster Dask does that. A run whose worker has died three times is a failed
+run, since the next one would most likely die too.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import MISSING, UserError
+from . import work
+from .plan import Run
+
+MOST_DEATHS = 3
+Row = dict[str, Any]
+
+
+def _died(run: Run) -> Row:
+    failed = f"its worker died {MOST_DEATHS} times, as when memory runs out"
+    return {"key": run.key, **asdict(run), "host": "", "began": 0.0, "took": 0.0, "failed": failed, "record": None}
+
+
+def processes(runs: Iterable[Run], count: int) -> Iterator[Row]:
+    """By `count` worker processes."""
+    waiting, deaths = list(reversed(list(runs))), Counter[str]()
+    with tempfile.TemporaryDirectory(prefix="slabyard-sweep-", ignore_cleanup_errors=True) as folder:
+        while waiting:
+            lost: list[Run] = []
+            yield from _pool(waiting, count, deaths, folder, lost)
+            for run in reversed(lost):
+                deaths[run.key] += 1
+                if deaths[run.key] < MOST_DEATHS:
+                    waiting.append(run)
+                else:
+                    yield _died(run)
+
+
+def _pool(waiting: list[Run], count: int, deaths: Counter[str], folder: str, lost: list[Run]) -> Iterator[Row]:
+    """The last of `waiting` first, until none is left, or a worker dies: then what was on hand is in `lost`."""
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), work.begin, (os.getpid(), folder))
+    given: dict[Future[Row], Run] = {}
+
+    def room() -> bool:
+        suspect = deaths[waiting[-1].key] or any(deaths[run.key] for run in given.values())
+        return not given if suspect else len(given) <= count
+
+    try:
+        while waiting or given:
+            while waiting and room():
+                given[pool.submit(work.perform, waiting[-1])] = waiting[-1]
+                waiting.pop()
+            for future in wait(given, return_when=FIRST_COMPLETED).done:
+                row = future.result()
+                del given[future]
+                yield row
+        pool.shutdown()
+    except BrokenProcessPool:
+        lost += given.values()
+    finally:
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def cluster(runs: Iterable[Run], address: str) -> Iterator[Row]:
+    """By the workers of the Dask cluster whose scheduler has this address."""
+    try:
+        from distributed import Client, as_completed
+        from distributed.scheduler import KilledWorker
+    except ImportError:
+        raise UserError("--scheduler needs distributed: pip install 'slabyard[sweep]', or pip install distributed", MISSING) from None
+    try:
+        client = Client(address, timeout=20, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UserError(f"--scheduler {address}: there is no Dask scheduler ({str(error).splitlines()[0]})") from None
+    with client:
+        contents: dict[str, Any] = {}
+        left, by_key = iter(runs), {}
+
+        def submit(run: Run) -> Any:
+            content = None
+            if run.trace is not None and run.trace_sha256 is not None:
+                if run.trace_sha256 not in contents:
+                    contents[run.trace_sha256] = client.scatter(Path(run.trace).read_bytes(), hash=False)
+                content = contents[run.trace_sha256]
+            by_key[run.key] = run
+            return client.submit(work.perform, run, content, key=f"slabyard-{run.key}", pure=False)
+
+        if not client.scheduler_info()["workers"]:
+            client.wait_for_workers(1, timeout=600)
+        on_hand = 2 * max(1, len(client.scheduler_info()["workers"]))
+        pending = as_completed([submit(run) for run in islice(left, on_hand)])
+        for future in pending:
+            run = by_key[future.key.removeprefix("slabyard-")]
+            try:
+                yield future.result()
+            except KilledWorker:
+                yield _died(run)
+            future.release()
+            for more in islice(left, 1):
+                pending.add(submit(more))
