@@ -7,19 +7,17 @@ since no two boots are alike.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.table import Cell, Figure, Table, show
+from ..base.table import Cell, Figure, Table, counted, show
 from ..base.terminal import Progress
 from ..results import measures, ranks, records
 from ..results.measures import Measure
-from ..results.model import Workload as Section
-from ..results.model import memory_unit, page_bytes, workloads
+from ..results.model import Section, memory_unit, page_bytes, workloads
 from ..results.records import Record
 from . import run
-from .run import Plan
+from .machine import Plan
 
 LEGEND = (
     "seconds: the workload's time, median with its 95% interval. peak, end: meminfo's",
@@ -38,7 +36,7 @@ def compare(plans: Sequence[Plan], runs: int, warmup: int, progress: Progress) -
 
 
 def _one(name: str, group: Mapping[str, Plan], runs: int, warmup: int, progress: Progress) -> list[Record]:
-    progress.stage(f"{name} on {len(group)} kernel{'s' if len(group) > 1 else ''}")
+    progress.stage(f"{name} on {counted(len(group), 'kernel')}")
     kept = records.interleaved(group, runs, warmup, name, progress, lambda spec, _: run.once(group[spec]))
     return [run.record(plan, kept[spec]) for spec, plan in group.items()]
 
@@ -62,18 +60,11 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     columns = ["allocator", "seconds", "95%", f"peak {unit}", "95%", f"end {unit}", "events"]
     rows = [_row(record, page_bytes(section) / size) for record in group]
     title = (
-        f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {_cpus(first)}, "
+        f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['cpus'], 'CPU')}, "
         f"{first['memory'] >> 20} MiB, {first['repetition']} boots each"
     )
-    notes = textwrap.wrap(ranks.sentence(section), 80)
-    for record in group:
-        for line in dict.fromkeys(record["kernel"]["trouble"]):
-            notes += textwrap.wrap(f"The log of {record['run']['allocator']} has: {line}", 80)
+    notes = [ranks.sentence(section), *run.trouble_notes(group)]
     return Table(title, columns, rows, notes)
-
-
-def _cpus(about: Any) -> str:
-    return f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}"
 
 
 def _row(record: Any, page: float) -> list[Cell]:
@@ -121,7 +112,7 @@ def details(record: Record, all_caches: bool) -> list[Table]:
         rows.append([measure.title, timed[measure.name] * factor, measure.unit, span])
     title = (
         f"{about['allocator']} on {about['workload']}: Linux {about['kernel']} for {about['arch']} ({about['accelerator']}), "
-        f"{_cpus(about)}, {about['memory'] >> 20} MiB"
+        f"{counted(about['cpus'], 'CPU')}, {about['memory'] >> 20} MiB"
     )
     notes = [f"median of {about['repetition']} boots; intervals from {measures.FEWEST_RUNS} on"] if about["repetition"] > 1 else []
     notes += [f"the log has: {line}" for line in dict.fromkeys(kernel["trouble"])]

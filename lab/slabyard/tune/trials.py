@@ -98,7 +98,7 @@ class Trials:
     def _asked(self, setting: Setting, spec: str, values: dict[str, str]) -> Trial:
         server = self._idle.get()
         try:
-            with self._workload.blamed():
+            with self._workload.damage_told_of_trace():
                 answer = server.ask(spec)
         finally:
             self._idle.put(server)
