@@ -24,7 +24,7 @@ exit status:
   1  a regression was found, where asked to look for one
   2  wrong usage or input
   3  done, but the trace is incomplete: events were lost; or a booted kernel's
-     log tells of trouble
+     log tells of trouble; or runs of a sweep failed
   4  a privilege or a tool is missing; the message says which, and how to get it
   130  interrupted: Ctrl-C, SIGTERM, SIGHUP
 """

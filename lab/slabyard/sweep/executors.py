@@ -85,7 +85,7 @@ def cluster(runs: Iterable[Run], address: str) -> Iterator[Row]:
     except ImportError:
         raise UserError("--scheduler needs distributed: pip install 'slabyard[sweep]', or pip install distributed", MISSING) from None
     try:
-        client = Client(address, timeout=20, set_as_default=False)
+        client = Client(address, timeout=20)
     except (OSError, ValueError, TimeoutError) as error:
         raise UserError(f"--scheduler {address}: there is no Dask scheduler ({str(error).splitlines()[0]})") from None
     with client:

@@ -125,10 +125,10 @@ def _runs(table: Mapping[str, Any], repetitions: int, folder: Path, where: str) 
     _only(table, ("substrate", works, "allocators", "vary", "repetitions", *lists), where)
     repetitions = _count(table.get("repetitions", repetitions), "repetitions", where)
     names = _texts(table, works, where)
-    workloads = _traces(names, folder, where) if substrate == "replay" else [{"workload": name} for name in names]
     specs = _specs(table, where)
     _check(substrate, specs, names, where)
     axes = {PLURAL.get(name, name): _list(table, name, default, where) for name, default in lists.items()}
+    workloads = _traces(names, folder, where) if substrate == "replay" else [{"workload": name} for name in names]
     for workload in workloads:
         for values in itertools.product(*axes.values()):
             cell: dict[str, Any] = {**workload, **dict(zip(axes, values, strict=True))}

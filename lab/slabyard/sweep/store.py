@@ -41,12 +41,12 @@ _NUMBERS = ("repetition", "cpus", "nodes", "memory", "threads", "operations", "b
 _OF_KERNELS = ("user_seconds", "system_seconds", "boot_seconds", "held_pages_start", "fragmentation_events_boot")
 _LATENCIES = tuple(f"{name}_{part}" for name in ("alloc_ns", "free_ns", "latency_ns") for part in ("median", "p99", "p999"))
 _GREW = ("grew_pages_peak", "grew_pages_end", "ns_per_page_operation")
-_COST = ("instructions", "l1_misses", "ll_misses")
+_COST = {"cost_instructions": "instructions", "cost_l1_misses": "l1_misses", "cost_ll_misses": "ll_misses"}
 MEASURES = tuple(
     dict.fromkeys(
         (
             *(one.name for one in (*measures.MEASURES, *threads.SCALARS)), *_GREW, *_OF_KERNELS, *_LATENCIES,
-            *(f"cost_{name}" for name in _COST),
+            *_COST,
         )
     )
 )  # fmt: skip
@@ -184,8 +184,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         value = exact.get(name, timed.get(name))
         if name in _LATENCIES:
             value = (timed.get(group) or {}).get(part)
-        elif name.startswith("cost_"):
-            value = cost.get(name.removeprefix("cost_"))
+        elif name in _COST:
+            value = cost.get(_COST[name])
         found[name] = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     found["record"] = json.dumps(row["record"], separators=(",", ":")) if row["record"] else None
     return found

@@ -22,6 +22,7 @@ WIDTH, HEIGHT = 760, 520
 LEFT, RIGHT, TOP, BOTTOM = 90, 24, 56, 60
 FEW, MANY = (59, 110, 165), (203, 75, 63)  # colours of no fallback events, and of the most
 TICKS = 5
+LETTERS = 76  # of a spec, that fit beside the rest of the line
 
 
 def ticks(low: float, high: float, about: int = TICKS) -> list[float]:
@@ -56,9 +57,13 @@ def picture(found: Outcome) -> str:
         return across(one.goals[1]), up(one.goals[0] * PAGE_KIB)
 
     shapes = [element("rect", {"width": "100%", "height": "100%", "fill": "#fff"})]
-    shapes.append(_text(LEFT, 22, f"{found.space.allocator} on {found.workload}: {len(served):,} settings", weight="bold"))
-    about = "lower and further left is better"
-    shapes.append(_text(LEFT, 40, about + (f"; colour: fallback events, blue 0 to red {most:,.0f}" if most else "")))
+    colours = f"; fallback events from blue, 0, to red, {most:,.0f}" if most else ""
+    head = f"{found.space.allocator} on {found.workload}: {len(served):,} settings{colours}"
+    shapes.append(_text(LEFT, 22, head, weight="bold"))
+    about = "lower left is better"
+    if found.best is not found.default:
+        about += f"; to use: {found.best.spec}"[:LETTERS]
+    shapes.append(_text(LEFT, 40, about))
     shapes += _axes(across, up)
     stair = _stair(served)
     if len(stair) > 1:
@@ -77,7 +82,7 @@ def picture(found: Outcome) -> str:
     if found.best is not found.default:
         x, y = place(found.best)
         shapes.append(element("circle", {"cx": x, "cy": y, "r": 9, "fill": "none", "stroke": "#000", "stroke-width": 2}))
-        shapes.append(_label(x, y, f"use {found.best.spec}"))
+        shapes.append(_label(x, y, "to use"))
     size: dict[str, Value] = {"width": WIDTH, "height": HEIGHT, "viewBox": f"0 0 {WIDTH} {HEIGHT}"}
     return svg.picture({**size, "font-family": "sans-serif", "font-size": 12}, shapes)
 
