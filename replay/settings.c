@@ -40,7 +40,7 @@ static bool write_figures(struct stage *stage, struct fault *fault)
 	json.one_line = true;
 	exact_write_scalars(&json, &exact);
 	exact_release(&exact);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 static bool replay_setting(void *context, struct fault *fault)
@@ -65,7 +65,7 @@ static bool write_refusal(const struct fault *why, struct fault *fault)
 	json_object(&json, NULL);
 	json_string(&json, "refused", why->text);
 	json_object_end(&json);
-	return json_end(&json) || refuse(fault, "cannot write the result: standard output is full or closed");
+	return json_finish(&json, fault);
 }
 
 bool settings_serve(const struct scratch *scratch, const struct pass_options *options, struct fault *fault)
