@@ -19,7 +19,8 @@ import pytest
 from handmade import complaint, slabyard
 
 from slabyard.base.errors import MISSING, UserError
-from slabyard.sweep import executors, plan, store, work
+from slabyard.base.terminal import Progress
+from slabyard.sweep import executors, plan, store, sweep, work
 
 REPLAY = "[[matrix]]\nallocators = ['slub']\n"
 THREADS = REPLAY + "substrate = 'threads'\n"
@@ -120,7 +121,8 @@ def test_what_is_written_is_done(tmp_path: Path) -> None:
     found = {one["key"]: one for one in rows(tmp_path / "r")}
     assert len(rows(tmp_path / "r")) == 3 and found["b"]["failed"] is None
     assert (found["a"]["held_pages_peak"], found["a"]["alloc_ns_p99"], found["a"]["cost_instructions"], found["a"]["cpus"]) == (7, 9, 8, 3)
-    assert [one["run"] for one in store.records(tmp_path / "r")] == [{"cpus": 3}] * 3
+    (whole,) = store.records(tmp_path / "r")
+    assert whole["run"] == {"cpus": 3, "repetition": 3} and whole["timed"]["runs"] == 3 and whole["timed"]["alloc_ns"] == {"p99": 9}
 
 
 def test_killed_between_the_two_files_a_run_is_one(tmp_path: Path) -> None:
@@ -178,7 +180,13 @@ def test_a_sweep_on_this_machine(busy: Path, tmp_path: Path) -> None:
         exact = json.loads(slabyard("replay", busy, "--allocator", spec, "--format", "json").stdout)["exact"]
         peaks = {one["held_pages_peak"] for one in found if (one["substrate"], one["allocator"]) == ("replay", spec)}
         assert peaks == {exact["held_pages_peak"]}
-    again = json.loads(slabyard("sweep", path, "--format", "json").stdout)
+    again = json.loads(slabyard("sweep", path, "--format", "json", "--export-json", tmp_path / "records.json").stdout)
+    records = json.loads((tmp_path / "records.json").read_text())
+    assert [(one["run"]["allocator"], one["run"]["substrate"], one["run"]["repetition"]) for one in records] == [
+        ("slub", "replay", 2), ("slab", "replay", 2), ("slub", "threads", 2),
+    ]  # fmt: skip
+    assert records[0]["exact"]["caches"] and len(records[0]["timed"]["samples"]["ns_per_operation"]) == 2
+    assert slabyard("diff", tmp_path / "records.json", tmp_path / "records.json", "--fail-if", "memory>0").returncode == 0
     assert (again["done_before"], again["done"]) == (6, 0) and len(rows(tmp_path / "p")) == 6
     path.write_text(text.replace('"slab"', '"slab", "slqb"'))
     grown = json.loads(slabyard("sweep", path, "--format", "json").stdout)
@@ -251,12 +259,26 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, monkeypatch: pytest.Monk
     assert [one["allocator"] for one in found if one["failed"]] == ["deadly"]
 
 
+def test_the_time_left_is_told_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sweep, "EVERY", 0)
+    now = iter(range(0, 1000, 60))
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    with Progress(4) as progress:
+        tell = sweep._teller(4, progress)
+        for done, failed in ((1, False), (2, True), (3, False), (4, False)):
+            tell(done, failed)
+    assert capsys.readouterr().err.splitlines() == [
+        "slabyard: 1 of 4 runs, about 3 min left", "slabyard: 2 of 4 runs, 1 failed, about 2 min left",
+        "slabyard: 3 of 4 runs, 1 failed, about 60 s left",
+    ]  # fmt: skip
+
+
 # ---- A cluster ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler's address and its two workers, each a process of its own with two threads."""
+    """A scheduler's address, and its two workers and itself, each a process of its own. The workers have two threads."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -270,7 +292,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
     words = [address, "--nthreads", "2", "--no-dashboard", "--no-nanny", "--local-directory"]
     workers = [started("dask_worker", *words, str(tmp_path / f"w{at}")) for at in range(2)]
     try:
-        yield address, workers
+        yield address, [*workers, scheduler]
     finally:
         for process in (*workers, scheduler):
             process.kill()
@@ -291,6 +313,21 @@ def test_a_cluster_one_of_whose_workers_is_killed(busy: Path, tmp_path: Path, cl
     assert json.loads(out)["done"] == 20 and json.loads(out)["failed"] == {}
     found = rows(tmp_path / "p")
     assert len(found) == len({one["key"] for one in found}) == 20 and all(one["held_pages_peak"] > 0 for one in found)
+
+
+def test_a_cluster_that_goes_is_one_line_and_loses_nothing(busy: Path, tmp_path: Path, cluster: Any) -> None:
+    address, processes = cluster
+    path = written(tmp_path, replays(busy, 200))
+    process = subprocess.Popen([*COMMAND, "sweep", str(path), "--scheduler", address], stderr=subprocess.PIPE, text=True)
+    journal, give_up = tmp_path / "p/journal.jsonl", time.monotonic() + 200
+    while time.monotonic() < give_up and process.poll() is None and (not journal.exists() or not journal.stat().st_size):
+        time.sleep(0.02)
+    for one in processes:
+        one.kill()
+    _, told = process.communicate(timeout=200)
+    assert process.returncode == 2, told
+    assert "the cluster has gone" in told.splitlines()[-1] and "Traceback" not in told
+    assert rows(tmp_path / "p")
 
 
 def test_a_trace_goes_to_machines_that_lack_it(busy: Path, tmp_path: Path) -> None:

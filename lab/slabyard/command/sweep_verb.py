@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import DONE, INCOMPLETE
+from ..base.errors import DONE, INCOMPLETE, UserError
+from ..base.files import check_outputs, export_json
 from ..base.table import Cell, Table, results
 from ..base.terminal import note
-from .words import add_format, count, file
+from .words import add_format, count, file, new_file
 
 if TYPE_CHECKING:
     from ..sweep.plan import Plan
@@ -53,15 +54,18 @@ def add(parent: Any, add_verb: AddVerb) -> None:
         help="processes, each with one run at a time (default: half of the CPUs, as runs side by side slow each other)",
     )  # fmt: skip
     verb.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask cluster, whose workers carry the runs out")
+    verb.add_argument(
+        "--export-json", type=new_file, metavar="FILE", help="also write result records, repetitions as one, for diff and others"
+    )
     verb.add_argument("--retry", action="store_true", help="try failed runs again")
     verb.add_argument("--dry-run", action="store_true", help="show what would be run, and how much is done")
     add_format(verb)
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from ..base.errors import UserError
     from ..sweep import plan as plans
     from ..sweep import sweep
+    from ..sweep.store import records
 
     if options.scheduler and options.workers:
         raise UserError("--workers are processes of this machine; a cluster has its own, so leave out one of --workers and --scheduler")
@@ -69,9 +73,12 @@ def _sweep(options: argparse.Namespace) -> int:
     folder = options.output or options.plan.with_suffix("")
     if folder == options.plan:
         raise UserError(f"{options.plan}: a plan's name ends in .toml; or name a folder for the results with -o")
+    check_outputs((options.export_json,), (options.plan,))
     if options.dry_run:
         return _show(plan, folder, options.format)
     found = sweep.sweep(plan, folder, options.workers or max(1, (os.cpu_count() or 1) // 2), options.scheduler, options.retry)
+    if options.export_json is not None:
+        export_json(options.export_json, records(folder))
     rows: list[list[Cell]] = [
         ["planned", found.planned], ["done before", found.done_before], ["done now", found.done], ["failed", len(found.failed)],
         ["results", str(found.results or "-")],

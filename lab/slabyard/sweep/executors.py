@@ -10,12 +10,14 @@ run, since the next one would most likely die too.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from itertools import islice
@@ -23,10 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import MISSING, UserError
+from ..base.files import describe_os_error
 from . import work
 from .plan import Run
 
 MOST_DEATHS = 3
+CONNECTING = 20  # seconds
+JOINING = 600  # seconds that the first worker of a cluster may take to join
 Row = dict[str, Any]
 
 
@@ -80,37 +85,58 @@ def _pool(waiting: list[Run], count: int, deaths: Counter[str], folder: str, los
 def cluster(runs: Iterable[Run], address: str) -> Iterator[Row]:
     """By the workers of the Dask cluster whose scheduler has this address."""
     try:
-        from distributed import Client, as_completed
-        from distributed.scheduler import KilledWorker
+        from distributed import Client
     except ImportError:
         raise UserError("--scheduler needs distributed: pip install 'slabyard[sweep]', or pip install distributed", MISSING) from None
+    warnings.filterwarnings("ignore", "Sending large graph")  # a trace, once
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of every worker that goes
     try:
-        client = Client(address, timeout=20)
+        client = Client(address, timeout=CONNECTING)
     except (OSError, ValueError, TimeoutError) as error:
         raise UserError(f"--scheduler {address}: there is no Dask scheduler ({str(error).splitlines()[0]})") from None
-    with client:
-        contents: dict[str, Any] = {}
-        left, by_key = iter(runs), {}
+    try:
+        yield from _by_client(client, runs)
+    except (OSError, TimeoutError, CancelledError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"--scheduler {address}: the cluster has gone ({why}); what was done is kept, so run the sweep again") from None
+    finally:
+        client.close(timeout=CONNECTING)
 
-        def submit(run: Run) -> Any:
-            content = None
-            if run.trace is not None and run.trace_sha256 is not None:
-                if run.trace_sha256 not in contents:
-                    contents[run.trace_sha256] = client.scatter(Path(run.trace).read_bytes(), hash=False)
-                content = contents[run.trace_sha256]
-            by_key[run.key] = run
-            return client.submit(work.perform, run, content, key=f"slabyard-{run.key}", pure=False)
 
-        if not client.scheduler_info()["workers"]:
-            client.wait_for_workers(1, timeout=600)
-        on_hand = 2 * max(1, len(client.scheduler_info()["workers"]))
-        pending = as_completed([submit(run) for run in islice(left, on_hand)])
-        for future in pending:
-            run = by_key[future.key.removeprefix("slabyard-")]
-            try:
-                yield future.result()
-            except KilledWorker:
-                yield _died(run)
-            future.release()
-            for more in islice(left, 1):
-                pending.add(submit(more))
+def _by_client(client: Any, runs: Iterable[Run]) -> Iterator[Row]:
+    from distributed import KilledWorker, as_completed
+
+    contents: dict[str, Any] = {}
+    left, by_key = iter(runs), {}
+
+    def submit(run: Run) -> Any:
+        content = None
+        if run.trace is not None and run.trace_sha256 is not None:
+            if run.trace_sha256 not in contents:
+                # A task, not scattered data: that is lost with the worker that it lies on, while a task is done again elsewhere.
+                name = f"slabyard-trace-{run.trace_sha256}"
+                contents[run.trace_sha256] = client.submit(bytes, _content(Path(run.trace)), key=name, pure=False)
+            content = contents[run.trace_sha256]
+        by_key[run.key] = run
+        return client.submit(work.perform, run, content, key=f"slabyard-{run.key}", pure=False)
+
+    if not client.nthreads():
+        client.wait_for_workers(1, timeout=JOINING)
+    on_hand = 2 * max(1, len(client.nthreads()))
+    pending = as_completed([submit(run) for run in islice(left, on_hand)])
+    for future in pending:
+        run = by_key[future.key.removeprefix("slabyard-")]
+        try:
+            yield future.result()
+        except KilledWorker:
+            yield _died(run)
+        future.release()
+        for more in islice(left, 1):
+            pending.add(submit(more))
+
+
+def _content(trace: Path) -> bytes:
+    try:
+        return trace.read_bytes()
+    except OSError as error:
+        raise UserError(describe_os_error(error, trace)) from error

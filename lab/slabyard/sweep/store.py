@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from ..base.errors import UserError
 from ..base.files import check_folder, describe_os_error, whole_file
 from ..results import measures, threads
+from ..results.records import summarise
 
 VERSION = 1
 JOURNAL = "journal.jsonl"
@@ -203,11 +204,27 @@ def _rows(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
     return found
 
 
-def records(folder: Path) -> Iterator[dict[str, Any]]:
-    """The records of all machines' runs in a folder, each run once."""
-    seen = set()
+def records(folder: Path) -> list[dict[str, Any]]:
+    """Result records of all machines' runs in a folder, in the order in which they began: those of one cell and machine as one record.
+
+    Its times are medians of the repetitions with their intervals, as in a comparison; exact figures and percentiles are the first one's.
+    """
+    rows: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.parquet")):
-        for row in _rows(path, ["key", "record"]):
-            if row["record"] and row["key"] not in seen:
-                seen.add(row["key"])
-                yield json.loads(row["record"])
+        for row in _rows(path, ["key", "began", "repetition", "record"]):
+            if row["record"]:
+                rows.setdefault(row["key"], row)
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(rows.values(), key=lambda one: (one["repetition"], one["began"])):
+        record = json.loads(row["record"])
+        run = {name: value for name, value in record["run"].items() if not name.endswith("repetition")}
+        cells.setdefault(json.dumps(run, sort_keys=True), []).append(record)
+    return [_merged(one) for one in cells.values()]
+
+
+def _merged(repetitions: list[dict[str, Any]]) -> dict[str, Any]:
+    first, made = repetitions[0], ("runs", "intervals", "samples")  # by summarise
+    percentiles = {name: value for name, value in first["timed"].items() if isinstance(value, (dict, list)) and name not in made}
+    samples = [{name: value for name, value in one["timed"].items() if name not in (*made, *percentiles)} for one in repetitions]
+    run = {name: value for name, value in first["run"].items() if name != "sweep_repetition"}
+    return {**first, "run": run | {"repetition": len(repetitions)}, "timed": summarise(samples, percentiles)}

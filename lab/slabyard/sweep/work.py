@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
-from ..base.files import sha256
+from ..base.files import describe_os_error, sha256
 from ..results import records
 from .plan import Run
 
@@ -40,12 +40,18 @@ def perform(run: Run, content: bytes | None = None) -> dict[str, Any]:
         row: dict[str, Any] = {"key": run.key, **asdict(run), "host": socket.gethostname(), "began": began}
         try:
             record = _SUBSTRATES[run.substrate](run, content)
-        except UserError as error:
-            return {**row, "took": time.time() - began, "failed": error.message, "record": None}
+        except (UserError, OSError, MemoryError) as error:
+            return {**row, "took": time.time() - began, "failed": _reason(error), "record": None}
         record["run"] |= {"repetition": 1, "sweep_repetition": run.repetition}
         if run.repetition > 1:
             record["exact"] = {name: value for name, value in record["exact"].items() if name not in SHORT}
         return {**row, "took": time.time() - began, "failed": None, "record": record}
+
+
+def _reason(error: UserError | OSError | MemoryError) -> str:
+    if isinstance(error, UserError):
+        return error.message
+    return describe_os_error(error, error.filename or tempfile.gettempdir()) if isinstance(error, OSError) else "out of memory"
 
 
 def _replay(run: Run, content: bytes | None) -> records.Record:
