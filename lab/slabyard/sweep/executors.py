@@ -89,7 +89,7 @@ def cluster(runs: Iterable[Run], address: str) -> Iterator[Row]:
     except ImportError:
         raise UserError("--scheduler needs distributed: pip install 'slabyard[sweep]', or pip install distributed", MISSING) from None
     warnings.filterwarnings("ignore", "Sending large graph")  # a trace, once
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of every worker that goes
+    logging.disable(logging.CRITICAL)  # Dask tells of every worker that goes, with tracebacks
     try:
         client = Client(address, timeout=CONNECTING)
     except (OSError, ValueError, TimeoutError) as error:
