@@ -18,8 +18,11 @@ import handmade
 import pytest
 from handmade import complaint, slabyard
 
+from kernel_support import make_tree
+
 from slabyard.base.errors import MISSING, UserError
 from slabyard.base.terminal import Progress
+from slabyard.kernels import guest, source, tools
 from slabyard.sweep import executors, plan, store, sweep, work
 
 REPLAY = "[[matrix]]\nallocators = ['slub']\n"
@@ -257,6 +260,20 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, monkeypatch: pytest.Monk
     found = list(executors.processes(runs, 2))
     assert sorted(one["allocator"] for one in found) == sorted(names), "each once"
     assert [one["allocator"] for one in found if one["failed"]] == ["deadly"]
+
+
+def test_a_kernel_is_booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a kernel that is none (kernel_support)."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source._ident.cache_clear()
+    monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
+    monkeypatch.setattr(guest, "archive", lambda job, settings, samples: b"")
+    found = source.find(make_tree(tmp_path / "tree"))
+    monkeypatch.setattr(source, "find", lambda given: found)
+    row = work.perform(plan.Run("kernel", "boot", "slub", 1, arch="um"))
+    assert row["failed"] is None and row["record"]["timed"]["seconds"] == 0.25
+    flat = store._flat(json.loads(json.dumps(row)))
+    assert (flat["seconds"], flat["held_pages_end"], flat["arch"], flat["substrate"]) == (0.25, 1100, "um", "kernel")
 
 
 def test_the_time_left_is_told_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
