@@ -398,6 +398,15 @@ def test_diff_of_dumps(tmp_path: Path) -> None:
     assert "give two of one kind" in complaint(slabyard("diff", one, top), 2)
 
 
+def test_dumps_may_come_from_pipes() -> None:
+    script = 'a="python3 -m slabyard"; $a diff <(cat "$1") <(cat "$2"); cat "$1" | $a info /dev/stdin; $a diff <(echo) "$1"'
+    files_ = [str(SLUB / "slabinfo.before"), str(SLUB / "slabinfo.after")]
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script, "-", *files_], capture_output=True, text=True, env=environment, check=False)
+    assert "Caches by change" in done.stdout and "stdin (slabinfo): " in done.stdout
+    assert re.fullmatch(r"slabyard: /dev/fd/\d+: nothing that can be compared; .*\n", done.stderr)
+
+
 # ---- The workflow ------------------------------------------------------------------------------------------------
 
 

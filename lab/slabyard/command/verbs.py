@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import programs
 from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..base.files import check_outputs, export_json, same_file, to_json, whole_file, write_text
+from ..base.files import check_outputs, export_json, is_special, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from .diff_verb import Baseline, describe_dump
@@ -131,8 +131,11 @@ def import_capture(options: argparse.Namespace) -> int:
 def describe_trace(options: argparse.Namespace) -> int:
     from ..trace import dumps, info
 
-    if options.trace.is_file() and (found := dumps.read(options.trace)):
-        return describe_dump(options.trace, found, options)
+    if options.trace.exists() and not options.trace.is_dir():
+        if found := dumps.read(options.trace):
+            return describe_dump(options.trace, found, options)
+        if is_special(options.trace):  # what was read of it is gone
+            raise UserError(f"{options.trace}: no dump; a trace is read in any order, so it must be a file, not a pipe or a device")
     about = info.describe(options.trace)
     most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(results(about, options.format, lambda about: info.tables(about, most_caches)))

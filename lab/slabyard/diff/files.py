@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.errors import UserError
+from ..base.files import describe_os_error, is_special
 from ..base.terminal import printable
 from ..results.model import Estimate
 from ..trace import dumps
@@ -38,6 +41,21 @@ def _names(old: Path, new: Path) -> tuple[str, str]:
 
 
 def _read(path: Path) -> Sequence[pairs.Record] | Ledger:
+    if not is_special(path):
+        return _read_file(path)
+    with tempfile.NamedTemporaryFile(prefix="slabyard-") as copy:  # a pipe can be read once, and what it is must be found out
+        try:
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, copy)
+            copy.flush()
+            return _read_file(Path(copy.name))
+        except OSError as error:
+            raise UserError(describe_os_error(error, path)) from error
+        except UserError as error:
+            raise UserError(error.message.replace(copy.name, str(path)), error.status) from None
+
+
+def _read_file(path: Path) -> Sequence[pairs.Record] | Ledger:
     listed = pairs.read(path)
     if listed is not None:
         return listed
