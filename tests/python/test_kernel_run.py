@@ -18,7 +18,7 @@ from slabyard.command import cli
 from slabyard.report import page as report
 from slabyard.base.errors import UserError
 from slabyard.command import kernel_verbs as commands
-from slabyard.kernels import bench, build, compare, flame, guest, icicle, kinds, machine, run, source, tools, workloads
+from slabyard.kernels import bench, build, compare, cost, flame, guest, icicle, kinds, machine, run, source, tools, workloads
 from slabyard.base.terminal import Progress
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -138,6 +138,7 @@ def test_workloads_and_commands() -> None:
 
 def test_a_boot_becomes_figures(plan: run.Plan) -> None:
     done = run.once(plan)
+    assert done.figures.pop("processor_seconds") >= 0
     assert done.figures == {
         "seconds": 0.25, "user_seconds": 0.001, "system_seconds": 0.2, "boot_seconds": 0.5, "held_pages_start": 1000,
         "held_pages_peak": 2000, "held_pages_end": 1100, "fragmentation_events": 2, "fragmentation_events_boot": 3,
@@ -307,7 +308,8 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch:
     def once(one: run.Plan) -> run.Run:
         order.append(one.spec.text)
         factor = 1 if one.spec.text == "slub" else 2
-        changed = {**figures, "seconds": figures["seconds"] * factor + len(order) / 1e4, "held_pages_peak": 2000 // factor + len(order)}
+        changed = {**figures, "seconds": 9 - len(order) / 1e4, "processor_seconds": 0.25 * factor + len(order) / 1e4}
+        changed["held_pages_peak"] = 2000 // factor + len(order)
         return run.Run(changed, {}, [], [], "native")
 
     monkeypatch.setattr(run, "once", once)
@@ -316,6 +318,7 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch:
     assert order == ["slub", "slab"] * 7
     tables = compare.tables(found)
     assert "Slub is fastest" in " ".join(tables[0].notes) or "slub is fastest" in " ".join(tables[0].notes)
+    assert "0.251 s of processor time" in " ".join(tables[0].notes), "which other work on this machine lengthens least"
     assert "slab holds least memory" in " ".join(tables[0].notes)
     assert [row[2] for row in tables[1].rows] == [1, 2, 2, 1, 1, 1]
     assert len(compare.flat(found).rows[0]) == len(compare.flat(found).columns)
@@ -336,9 +339,30 @@ def test_a_comparison_has_one_unit_of_memory_in_table_and_sentence(
     monkeypatch.setattr(run, "once", once)
     plans = [run.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
     table = compare.tables(compare.compare(plans, 6, 0, Progress(12)))[0]
-    assert table.columns[3] == f"peak {unit}" and table.columns[5] == f"end {unit}"
-    assert table.cells()[0][3] == table.cells()[0][5] == peak
+    assert table.columns[5] == f"peak {unit}" and table.columns[7] == f"end {unit}"
+    assert table.cells()[0][5] == table.cells()[0][7] == peak
     assert f"{peak} {unit}" in " ".join(table.notes).replace("\n", " ")
+
+
+def test_a_kernels_counted_cost_has_a_table(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = "operations 3 1\n0 0 9 100 5 1\n1 1 4 40 2 1\n1 4 1 8 1 0\nend\n"
+    monkeypatch.setattr(cost, "qemu_version", lambda: "7.2.22")
+    group = cost.group
+    monkeypatch.setattr(cost, "group", lambda text, names: group(counts, names))
+    monkeypatch.setattr(cost.Symbols, "of", lambda text, kind: cost.Symbols(["[unknown]", "kfree"], ""))
+    found = compare.compare([plan], 1, 0, Progress(2), counts=True)
+    assert found[0]["cost"]["operations"] == 4 and len(found[0]["kernel"]["trouble"]) == 2
+    shown = compare.tables(found)[1]
+    assert shown.cells()[0] == ["slub", "12.0", "10.0", "0.0", "0.0", "2.0", "0.750", "0.250", "32.43"]
+    functions = compare.details(found[0], False)[2]
+    assert functions.cells()[0] == ["kfree", "fast", "1.000", "10.000", "0.500", "0.250"]
+    flat = compare.flat(found)
+    assert dict(zip(flat.columns, flat.rows[0], strict=True))["cost_locks_instructions"] == 2
+
+
+def test_cost_is_counted_under_qemu_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["kernel", "run", "--allocator", "slub", "--workload", "boot", "--cost"]) == 2
+    assert "--cost counts what a kernel executes under QEMU; give --arch x86_64 too" in capsys.readouterr().err
 
 
 def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,12 +27,13 @@ from pathlib import Path
 
 from ..base.errors import MISSING, UserError
 from ..trace.file import KINDS, SNAPSHOT
-from . import cache, guest, tools
+from . import cache, cost, guest, kinds, tools
 from .build import Kernel
 from .workloads import Job
 
 FALLBACK = "mm_page_alloc_extfrag"
 PERIOD = 20  # milliseconds between two looks at the memory that slabs hold
+NO_LOOK = 10**9  # milliseconds: while the kernel's instructions are counted, nobody looks
 SILENCE = 10  # seconds, at the end, after which a kernel will not switch itself off any more
 PANICS = (b"Kernel panic", b"---[ end Kernel panic")
 _BEGINS, _ENDS, _DONE = b"slabyard: begins", b"slabyard: ends", b"slabyard: done"
@@ -90,20 +91,24 @@ class Boot:
     prefix: Sequence[str] = ()  # what starts the kernel, as perf does
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
     calls: bool = False  # a kernel on slabyard logs its calls
+    counts: bool = False  # what the kernel executes while the workload runs (cost.py)
 
 
 @dataclass
 class Outcome:
     """What a boot left: texts by name (`before/meminfo`, `log`, ...), the console, the text of the trace or of the calls, when the workload
-    began and ended (seconds of this machine's monotonic clock)."""
+    began and ended (seconds of this machine's monotonic clock), and how much processor time a user-mode kernel had used by then."""
 
     texts: dict[str, str]
     console: str
     command: list[str]
     trace: Path | None = None
     calls: Path | None = None
+    counts: str = ""  # of QEMU's plugin
     began: float = 0.0
     ended: float = 0.0
+    used_began: float = 0.0
+    used_ended: float = 0.0
     accelerator: str = ""
     stayed: bool = False  # the kernel had to be ended after it was done
 
@@ -129,6 +134,8 @@ def boot(what: Boot) -> Iterator[Outcome]:
         if "end" not in outcome.texts:
             raise UserError(f"{what.job.name} on {what.kernel.kind}: the guest ended before it was done: {_last_words(outcome.console)}")
         trace = folder / "trace.txt"
+        if what.counts:
+            outcome.counts = _results(folder / "counts")
         if what.trace is not None or what.calls:
             _cut(trace)
             outcome.trace, outcome.calls = (None, trace) if what.calls else (trace, None)
@@ -147,7 +154,7 @@ def command_line(what: Boot) -> list[str]:
 
 def _settings(what: Boot, out: str) -> dict[str, str]:
     trace = "calls" if what.calls else "none" if what.trace is None else "all"
-    return {"OUT": out, "TRACE": trace, "PERIOD": str(PERIOD)}
+    return {"OUT": out, "TRACE": trace, "PERIOD": str(NO_LOOK if what.counts else PERIOD)}
 
 
 def _um(what: Boot, folder: Path) -> tuple[list[str], str]:
@@ -167,7 +174,7 @@ def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
         with (folder / name).open("wb") as file:
             file.truncate(size)
     hardware = what.hardware
-    accelerator = hardware.accelerator or ("kvm" if kvm() else "tcg")
+    accelerator = "tcg" if what.counts else hardware.accelerator or ("kvm" if kvm() else "tcg")
     share = hardware.memory // hardware.nodes >> 20
     argv = [qemu, "-machine", "q35", "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max"]
     argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
@@ -180,6 +187,8 @@ def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
         argv += ["-drive", f"file={folder / name},if=virtio,format=raw,cache=unsafe,werror=report"]
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
     argv += ["-append", " ".join([*_QEMU, *command_line(what)])]
+    if what.counts:
+        argv += cost.options(folder, what.kernel.map.read_text(), kinds.KINDS[what.kernel.kind])
     return argv, accelerator
 
 
@@ -216,7 +225,7 @@ def _wait(argv: Sequence[str], what: Boot, folder: Path, outcome: Outcome) -> No
         selector.register(process.stdout, selectors.EVENT_READ)
         try:
             silence = 0
-            while (piece := _read(selector, process.stdout.fileno(), console, outcome)) != b"":
+            while (piece := _read(selector, process, console, outcome)) != b"":
                 silence = 0 if piece else silence + 1
                 if silence >= SILENCE and _DONE in console and not what.prefix:  # a prefix may have to write for longer
                     outcome.stayed = True
@@ -235,19 +244,27 @@ def _wait(argv: Sequence[str], what: Boot, folder: Path, outcome: Outcome) -> No
             outcome.console = _text(console)
 
 
-def _read(selector: selectors.BaseSelector, descriptor: int, console: bytearray, outcome: Outcome) -> bytes | None:
+def _read(selector: selectors.BaseSelector, process: subprocess.Popen[bytes], console: bytearray, outcome: Outcome) -> bytes | None:
     """Reads what there is of the console: None after a second of silence, nothing at its end."""
     if not selector.select(timeout=1.0):
         return None
-    piece = os.read(descriptor, 1 << 16)
+    assert process.stdout is not None
+    piece = os.read(process.stdout.fileno(), 1 << 16)
     before = max(0, len(console) - 64)
     console += piece
     now = time.monotonic()
     if not outcome.began and console.find(_BEGINS, before) >= 0:
-        outcome.began = now
+        outcome.began, outcome.used_began = now, processor_time(process.pid)
     if not outcome.ended and console.find(_ENDS, before) >= 0:
-        outcome.ended = now
+        outcome.ended, outcome.used_ended = now, processor_time(process.pid)
     return piece
+
+
+def processor_time(process: int) -> float:
+    """Seconds of processor time that a process has used, without its children; 0 where it has ended."""
+    with contextlib.suppress(OSError):
+        return time.clock_gettime(~process << 3 | 2)  # the number of a process's clock, as clock_getres(2) builds it
+    return 0.0
 
 
 def _text(console: bytes | bytearray) -> str:

@@ -14,7 +14,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..capture.inputs import About
 from ..results import records
 from ..trace import snapshots
 from ..trace.file import KINDS, SNAPSHOT, Metadata
-from . import machine
+from . import cost, machine
 from .build import Kernel
 from .kinds import Spec
 from .machine import Hardware, Outcome
@@ -47,6 +47,7 @@ class Run:
     command: list[str]
     accelerator: str
     metadata: Metadata | None = None
+    cost: dict[str, Any] | None = None  # of a boot that counts
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,13 @@ class Plan:
     prefix: Sequence[str] = field(default=())
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest
     calls: bool = False  # a kernel on slabyard logs its calls
+    counts: bool = False  # what the kernel executes
 
     def boot(self) -> machine.Boot:
         """The boot that this is."""
         return machine.Boot(
             self.kernel, self.spec.parameters, self.job, self.hardware, trace=self.trace, timeout=self.timeout, prefix=self.prefix,
-            samples=self.samples, calls=self.calls,
+            samples=self.samples, calls=self.calls, counts=self.counts,
         )  # fmt: skip
 
 
@@ -79,6 +81,8 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
         found = Run(_figures(plan, outcome), outcome.texts, told, outcome.command, outcome.accelerator)
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
+        if plan.counts:
+            found.cost = cost.group(outcome.counts, cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names)
         look(outcome)
     return found
 
@@ -99,6 +103,7 @@ def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "seconds": measured["elapsed_ns"] / 1e9,
         "user_seconds": measured["user_us"] / 1e6,
         "system_seconds": measured["system_us"] / 1e6,
+        **({"processor_seconds": outcome.used_ended - outcome.used_began} if plan.kernel.arch == "um" else {}),
         "boot_seconds": measured["up_ns"] / 1e9,
         "held_pages_start": before // PAGE_KB,
         "held_pages_peak": max(before, measured["slab_peak_kb"], after) // PAGE_KB,
@@ -173,8 +178,13 @@ def attributes(text: str) -> dict[str, dict[str, str]]:
 # ---- Records -------------------------------------------------------------------------------------------------------------------
 
 
-def record(plan: Plan, runs: Sequence[Run]) -> records.Record:
-    """The result record of the repetitions of one plan, the first of them not empty."""
+def count(plan: Plan) -> Run:
+    """One boot whose instructions are counted: what its kernel executes is in `cost`. The emulator runs it, whatever the plan says."""
+    return once(replace(plan, counts=True))
+
+
+def record(plan: Plan, runs: Sequence[Run], counted: Run | None = None) -> records.Record:
+    """The result record of the repetitions of one plan, of which there is at least one; `counted`: of the boot that counted."""
     last = runs[-1]
     kernel = plan.kernel
     return {
@@ -202,11 +212,12 @@ def record(plan: Plan, runs: Sequence[Run]) -> records.Record:
         },
         "exact": {},
         "timed": records.summarise([run.figures for run in runs], {}),
+        **({"cost": counted.cost} if counted else {}),
         "kernel": {
             "key": kernel.key,
             **{name: kernel.about[name] for name in ("release", "source_ident", "compiler", "config_sha256", "debug", "outlined")},
             "parameters": list(plan.spec.parameters),
-            "trouble": [line for run in runs for line in run.trouble],
+            "trouble": [line for run in (*runs, *([counted] if counted else [])) for line in run.trouble],
             "output": last.texts.get("output", ""),
             "before": _texts(last.texts, "before"),
             "after": _texts(last.texts, "after"),

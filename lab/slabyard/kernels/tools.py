@@ -126,10 +126,11 @@ def _links(library: str) -> bool:
 
 def compiler_version() -> str:
     """What the compiler says that it is, on one line: another compiler makes another kernel."""
-    return _first_line([which("gcc") or "gcc", "--version"])
+    return first_line([which("gcc") or "gcc", "--version"])
 
 
-def _first_line(argv: Sequence[str]) -> str:
+def first_line(argv: Sequence[str]) -> str:
+    """The first line that a program prints; `unknown` where it fails."""
     try:
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):

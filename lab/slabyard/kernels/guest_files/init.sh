@@ -40,15 +40,15 @@ hand_out() {
 
 cd /tmp
 prepare >/run/prepared 2>&1 || mv /run/prepared /run/unprepared
-echo "slabyard: begins"
 snapshot before
 echo before >/sys/kernel/tracing/trace_marker
+echo "slabyard: begins"
 [ -f /run/unprepared ] || load >/run/measured 2>/run/output
+echo "slabyard: ends"
 sleep 1
 end_of_calls
 echo 0 >/sys/kernel/tracing/tracing_on
 snapshot after
-echo "slabyard: ends"
 after >/dev/null 2>&1
 grep "" /sys/kernel/slab/*/align /sys/kernel/slab/*/cache_dma /sys/kernel/slab/*/ctor /sys/kernel/slab/*/destroy_by_rcu \
 	/sys/kernel/slab/*/hwcache_align /sys/kernel/slab/*/object_size /sys/kernel/slab/*/objs_per_slab /sys/kernel/slab/*/order \
