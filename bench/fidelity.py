@@ -40,19 +40,7 @@ from slabyard.base.table import Cell, between, document
 from slabyard.capture import importer, linux_caches
 from slabyard.replay.workload import Options, Workload
 from slabyard.trace import snapshots
-from slabyard.trace.file import (
-    KINDS,
-    METADATA_KEY,
-    PAGE_ALLOC,
-    SCHEMA,
-    Cache,
-    Metadata,
-    RecordedCurve,
-    Snapshot,
-    Trace,
-    codes,
-    recorded_curve,
-)
+from slabyard.trace.file import METADATA_KEY, SCHEMA, Cache, Metadata, RecordedCurve, Snapshot, Trace, recorded_curve
 
 ROOT = Path(__file__).parent.parent
 TRUTH = ROOT / "tests" / "data"
@@ -140,7 +128,7 @@ class Boot:
             events=[int(one["name"].partition(" ")[2]) for one in marks],
             real=[PAGE_KIB * self.recorded.snapshots[one["name"]] for one in marks],
             replay=[PAGE_KIB * (one["slab_pages"] + one["large_pages"]) for one in marks],
-            snapshot=_row_of_snapshot(self.trace),
+            snapshot=pq.read_table(self.trace, columns=["kind"])["kind"].to_pylist().index("snapshot"),
             workload=self.workload,
         )
 
@@ -148,17 +136,6 @@ class Boot:
         """The kernel's own files at a snapshot."""
         with Trace(self.trace) as trace:
             return next(one.files for one in trace.metadata.snapshots if one.name == name)
-
-
-def _row_of_snapshot(path: Path) -> int:
-    with Trace(path) as trace:
-        before = 0
-        for batch in trace.batches(["kind"]):
-            rows = np.flatnonzero(codes(batch["kind"], KINDS) == KINDS.index("snapshot"))
-            if len(rows):
-                return before + int(rows[0])
-            before += batch.num_rows
-    raise AssertionError(f"{path} has no snapshot")
 
 
 def mark(source: Path, target: Path) -> None:
@@ -189,6 +166,7 @@ def percent(found: int, wanted: int, whole: int) -> str:
 
 
 def totals(boots: Sequence[Boot]) -> str:
+    """KiB held at the snapshot, the peak and the end; differences as shares of the kernel's peak."""
     rows = []
     for boot in boots:
         real, replay = boot.held()
@@ -199,6 +177,7 @@ def totals(boots: Sequence[Boot]) -> str:
 
 
 def deviations(boots: Sequence[Boot]) -> str:
+    """Where the curves of kernel and replay are farthest apart."""
     rows: list[list[Cell]] = []
     for boot in boots:
         worst = deviation(boot.curves())
@@ -208,6 +187,7 @@ def deviations(boots: Sequence[Boot]) -> str:
 
 
 def older(boots: Sequence[Boot]) -> str:
+    """KiB held by the replay that begins with the objects older than the trace, against `Slab:` of meminfo."""
     rows = []
     for boot in boots:
         for point in boot.populated["snapshots"]:
@@ -218,6 +198,7 @@ def older(boots: Sequence[Boot]) -> str:
 
 
 def traffic(boots: Sequence[Boot]) -> str:
+    """Pages taken and given back between the two snapshots."""
     rows = []
     for boot in boots:
         first, last = boot.replayed[SNAPSHOT], boot.replayed["end"]
@@ -234,15 +215,10 @@ def traffic(boots: Sequence[Boot]) -> str:
 
 def all_pages(path: Path) -> int:
     """Pages that the trace saw allocated between the two snapshots, by anybody."""
-    pages, inside = 0, False
-    with Trace(path) as trace:
-        for batch in trace.batches(["kind", "order"]):
-            kinds = codes(batch["kind"], KINDS)
-            marks = np.flatnonzero(kinds == KINDS.index("snapshot"))
-            within = (np.cumsum(kinds == KINDS.index("snapshot")) + inside) == 1
-            inside = bool((inside + len(marks)) == 1)
-            pages += int((1 << batch["order"].to_numpy().astype(np.int64))[within & (kinds == PAGE_ALLOC)].sum())
-    return pages
+    table = pq.read_table(path, columns=["kind", "order"])
+    kinds, orders = np.array(table["kind"].to_pylist()), table["order"].to_numpy().astype(np.int64)
+    within = np.cumsum(kinds == "snapshot") == 1
+    return int((1 << orders[within & (kinds == "mm_page_alloc")]).sum())
 
 
 def _vmstat(boot: Boot, name: str) -> int:
@@ -270,6 +246,7 @@ def pages_by_cache(boot: Boot) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def cache_summary(boots: Sequence[Boot]) -> str:
+    """How many caches hold as many pages in the replay as in slabinfo."""
     rows: list[list[Cell]] = []
     for boot in boots:
         real, replay = pages_by_cache(boot)
@@ -324,20 +301,17 @@ def requests(boots: Sequence[Boot], slabinfo: str) -> list[Cache]:
     """
     seen: dict[str, Cache] = {}
     for boot in boots:
+        table = pq.read_table(boot.trace, columns=["cache", "size"], filters=[("kind", "=", "kmem_cache_alloc")])
+        smallest = table.group_by("cache").aggregate([("size", "min")])
         with Trace(boot.trace) as trace:
-            sizes: dict[int, int] = {}
-            for batch in trace.batches(["kind", "cache", "size"]):
-                chosen = codes(batch["kind"], KINDS) == KINDS.index("kmem_cache_alloc")
-                for cache, size in {*zip(batch["cache"].to_numpy()[chosen], batch["size"].to_numpy()[chosen], strict=True)}:
-                    sizes[int(cache)] = min(sizes.get(int(cache), 1 << 30), int(size))
-            for number, size in sizes.items():
+            for number, size in zip(smallest["cache"].to_pylist(), smallest["size_min"].to_pylist(), strict=True):
                 cache = trace.metadata.caches[number]
                 cache.object_size = min(size, seen[cache.name].object_size if cache.name in seen else size)
                 seen[cache.name] = cache
     asked = []
     for name, geometry in geometries(slabinfo).items():
         if not snapshots.KMALLOC.match(name):
-            reclaimable = linux_caches.REQUESTS.get(name, linux_caches.Request()).reclaimable
+            reclaimable = bool(linux_caches.REQUESTS.get(name, {}).get("reclaimable"))
             asked.append(seen.get(name, Cache(name, geometry[0], reclaimable=reclaimable)))
             asked[-1].no_merge = True
     return asked
@@ -390,9 +364,13 @@ def share(value: float) -> str:
     return f"{100 * value:.0f}%"
 
 
+def _of_slob(boots: Sequence[Boot], workload: str) -> Boot:
+    return next(one for one in boots if (one.allocator, one.workload) == ("slob", workload))
+
+
 def waste(boots: Sequence[Boot]) -> str:
     """Bonwick 1994, section 5.2: total fragmentation after boot, and after a load that comes and goes."""
-    boot = next(one for one in boots if (one.allocator, one.workload) == ("slob", "hackbench"))
+    boot = _of_slob(boots, "hackbench")
     rows = []
     for allocator, (at_boot, after) in BONWICK.items():
         exact = boot.under(allocator)
@@ -409,8 +387,7 @@ def four_of_linux(boots: Sequence[Boot]) -> str:
     """Ferreira et al. 2015, sections 4.1 and 4.2: memory of the four allocators under one load."""
     rows = []
     for workload in WORKLOADS:
-        boot = next(one for one in boots if (one.allocator, one.workload) == ("slob", workload))
-        held = [boot.under(allocator) for allocator in FERREIRA]
+        held = [_of_slob(boots, workload).under(allocator) for allocator in FERREIRA]
         rows.append([workload, *(PAGE_KIB * exact[point] for point in ("held_pages_peak", "held_pages_end") for exact in held)])
     heads = [f"{where}: {allocator}" if allocator == FERREIRA[0] else allocator for where in ("peak", "end") for allocator in FERREIRA]
     return document(["workload", *heads], rows)

@@ -66,34 +66,19 @@ def made(text: str) -> str:
     return BLOCK.sub(lambda found: f"<!-- {found[1]} {found[2]} -->\n{MAKERS[found[1]](found[2])}\n<!-- end -->", text)
 
 
-def picture(check: bool) -> bool:
-    """Writes docs/architecture.svg, or says whether it is stale."""
-    drawn = architecture.drawn()
-    stale = not architecture.FILE.exists() or architecture.FILE.read_text() != drawn
-    if stale and not check:
-        architecture.FILE.write_text(drawn)
-    if stale:
-        print(f"{architecture.FILE.name} {'is not what the program draws now: make docs' if check else 'drawn anew'}")
-    return stale and check
-
-
 def main(words: list[str]) -> int:
     """Status 1 where a document is not as the program makes it, and was only to be checked."""
     check = "--check" in words
-    paths = [Path(word) for word in words if word != "--check"] or sorted(FOLDER.glob("*.md"))
-    stale = False
-    for path in paths:
-        old = path.read_text()
-        new = made(old)
-        if old != new and check:
-            print(f"{path.name} is not what the program prints now: make docs")
-            stale = True
-        elif old != new:
-            path.write_text(new)
-            print(f"{path.name} drawn anew")
-    if not words or words == ["--check"]:
-        stale = picture(check) or stale
-    return int(stale)
+    named = [Path(word) for word in words if word != "--check"]
+    texts = {path: made(path.read_text()) for path in named or sorted(FOLDER.glob("*.md"))}
+    if not named:
+        texts[architecture.FILE] = architecture.drawn()
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        print(f"{path.name} {'is not as the program makes it now: make docs' if check else 'written'}")
+        if not check:
+            path.write_text(texts[path])
+    return int(check and bool(stale))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from slabyard.base.programs import last_line
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
@@ -107,7 +109,7 @@ def _fetch(vendor: Path) -> str | None:
     if done.returncode == 0:
         return None
     shutil.rmtree(vendor, ignore_errors=True)
-    return "a registry that cargo can reach (" + (done.stderr.strip().splitlines() or ["cargo failed"])[-1] + ")"
+    return f"a registry that cargo can reach ({last_line(done.stderr, 'cargo failed')})"
 
 
 def _built(name: str, vendor: Path) -> Allocator:
@@ -119,7 +121,7 @@ def _built(name: str, vendor: Path) -> Allocator:
     if not library.is_file():
         done = _BUILDERS[name](source, library)
         if done.returncode or not library.is_file():
-            return Allocator(name, None, version, f"does not compile here: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+            return Allocator(name, None, version, f"does not compile here: {last_line(done.stderr, '?')}")
     return Allocator(name, library, version)
 
 

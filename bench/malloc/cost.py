@@ -20,7 +20,7 @@ from pathlib import Path
 from allocators import ROOT, find
 
 from slabyard.base.errors import UserError
-from slabyard.base.files import describe_os_error, whole_file
+from slabyard.base.files import describe_os_error, write_text
 from slabyard.base.table import between, document
 
 BUILD = ROOT / "build" / "bench" / "c"
@@ -159,8 +159,7 @@ def main() -> None:
         body = table()
         print(body, end="\n\n")
         text = between(text, f"<!-- {marker} -->", f"<!-- end of {marker} -->", body)
-    with whole_file(DOCUMENT) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(DOCUMENT, text)
 
 
 if __name__ == "__main__":

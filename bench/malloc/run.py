@@ -34,7 +34,8 @@ from allocators import Allocator
 from programs import Program
 
 from slabyard.base.errors import UserError
-from slabyard.base.files import describe_os_error, whole_file
+from slabyard.base.files import describe_os_error, read_text_if_there, whole_file
+from slabyard.base.programs import last_line
 from slabyard.base.table import Cell, Table, render
 
 HERE = Path(__file__).resolve().parent
@@ -118,8 +119,7 @@ def _generator_figures(output: Path) -> dict[str, Any]:
 
 
 def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
-    return lines[-1][:200] if lines else "it printed nothing"
+    return last_line(read_text_if_there(path) or "", "it printed nothing")[:200]
 
 
 def _check_witness(path: Path, allocator: Allocator, program: Program) -> None:

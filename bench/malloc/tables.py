@@ -10,7 +10,6 @@ all allocators completed.
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import statistics
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from slabyard.base.errors import UserError
-from slabyard.base.files import whole_file
+from slabyard.base.files import write_text
 from slabyard.base.table import Cell, Figure, Table, between, document, render
 from slabyard.results import measures, records
 
@@ -94,7 +93,7 @@ def geometric_means(found: dict[str, Any], key: str) -> dict[str, float]:
     complete = [by for by in ratios(found, key).values() if len(by) == len(names)]
     if not complete:
         return {}
-    return {name: math.exp(statistics.fmean(math.log(by[name]) for by in complete)) for name in names}
+    return {name: statistics.geometric_mean(by[name] for by in complete) for name in names}
 
 
 class Loss(NamedTuple):
@@ -120,7 +119,7 @@ def losses(found: dict[str, Any], key: str) -> list[Loss]:
     return sorted(out, key=lambda loss: -loss.ratio)
 
 
-def _told(found: dict[str, Any], key: str, mark: str) -> list[str]:
+def _loss_lines(found: dict[str, Any], key: str, mark: str) -> list[str]:
     """Of losses by more than LOSS, a line each; `mark` stands around the name of ours."""
     return [
         f"{mark}{loss.ours}{mark} on {loss.program}: {loss.ratio:.2f} times {loss.peer} ({loss.interval[0]:.2f} to {loss.interval[1]:.2f})"
@@ -176,7 +175,7 @@ def text(found: dict[str, Any], clock: str) -> str:
     parts: list[Table] = []
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
-        behind = [f"  {line}" for line in _told(found, key, "")]
+        behind = [f"  {line}" for line in _loss_lines(found, key, "")]
         notes = [f"More than {LOSS:.2f} times the best peer:", *behind] if behind else []
         cells: list[list[Cell]] = [[Figure(None, cell) if cell in NO_FIGURE else cell for cell in row] for row in rows]
         parts.append(Table(title, columns, cells, notes, whole=True))
@@ -199,7 +198,7 @@ def markdown(found: dict[str, Any], clock: str) -> str:
     for key, title in _titles(found, clock):
         columns, rows = _grid(found, key)
         parts.append(f"### {title}\n\n{document(columns, rows)}")
-        behind = [f"- {line}" for line in _told(found, key, "`")]
+        behind = [f"- {line}" for line in _loss_lines(found, key, "`")]
         if behind:
             parts.append(f"More than {LOSS:.2f} times the best peer:\n\n" + "\n".join(behind))
         parts.append(f"Intervals, in percent of what stands above:\n\n{document(columns, _spread(found, key))}")
@@ -211,5 +210,4 @@ def markdown(found: dict[str, Any], clock: str) -> str:
 def write_docs(path: Path, body: str) -> None:
     """Replaces what stands between the markers."""
     whole = path.read_text() if path.exists() else f"{BEGIN}\n{END}\n"
-    with whole_file(path) as part:
-        part.write_text(between(whole, BEGIN, END, f"\n{body}\n"))
+    write_text(path, between(whole, BEGIN, END, f"\n{body}\n"))

@@ -62,13 +62,13 @@ def x86_64(test: Callable[..., None]) -> Callable[..., None]:
     return pytest.mark.xdist_group("x86_64")(asked(test))
 
 
-def plan(spec: str, workload: str, arch: str = "um", debug: bool = False, outlined: bool = False) -> run.Plan:
+def plan(spec: str, workload: str, arch: str = "um", debug: bool = False, outlined: bool = False) -> machine.Plan:
     parsed = kinds.parse(spec)
     kernel = build.build(build.Request(source.find(None), arch, parsed.kind, debug, outlined))
-    return run.Plan(parsed, kernel, workloads.parse(workload), machine.default_hardware(arch), TIMEOUT)
+    return machine.Plan(parsed, kernel, workloads.parse(workload), machine.default_hardware(arch), TIMEOUT)
 
 
-def every_workload(spec: str, arch: str) -> run.Plan:
+def every_workload(spec: str, arch: str) -> machine.Plan:
     """All workloads in one boot, each with less to do; ours with the kernel's own checks on, and behind all the check of the heap."""
     planned = plan(spec, "all", arch, debug=spec in OURS)
     parts = [dataclasses.replace(one, command=LESS.get(name, one.command)) for name, one in workloads.WORKLOADS.items()]

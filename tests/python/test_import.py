@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from slabyard.base import programs
 from slabyard.capture import importer
 from slabyard.command import cli
 from slabyard.replay import workload as replay
@@ -704,10 +703,9 @@ def test_a_base_by_chance_does_not_make_pointers_hashed(tmp_path: Path) -> None:
 
 def test_perf_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "perf.data").write_bytes(b"PERFILE2" + bytes(200))
-    executable = programs.program(importer.PROGRAM)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="needs perf") as caught:
-        importer.import_trace(tmp_path / "perf.data", tmp_path / "t.parquet", program_path=executable)
+        importer.import_trace(tmp_path / "perf.data", tmp_path / "t.parquet")
     assert caught.value.status == MISSING
 
 

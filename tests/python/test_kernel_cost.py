@@ -114,7 +114,8 @@ def test_counts_become_figures_of_an_operation(monkeypatch: pytest.MonkeyPatch) 
     assert (found["operations"], found["instructions"], found["l1_misses"], found["ll_misses"]) == (4, 13, 0.75, 0.25)
     assert found["parts"]["fast"] == {"instructions": 11, "l1_misses": 0.5, "ll_misses": 0.25}
     assert found["parts"]["locks"] == {"instructions": 0, "l1_misses": 0, "ll_misses": 0}
-    assert found["functions"][0] == {"name": "kfree", "part": "fast", "calls": 1.25, "instructions": 11, "l1_misses": 0.5, "ll_misses": 0.25}
+    figures = {"calls": 1.25, "instructions": 11, "l1_misses": 0.5, "ll_misses": 0.25}
+    assert found["functions"][0] == {"name": "kfree", "part": "fast", **figures}
     assert found["kernel"] == {"instructions": 152, "l1_misses": 8, "ll_misses": 2}
     for cut in ("", "operations 1 1\n", text.removesuffix("end\n")):
         with pytest.raises(UserError, match="has counted nothing"):

@@ -12,7 +12,7 @@ from kernel_support import make_tree
 from slabyard.base import programs
 from slabyard.command import cli
 from slabyard.base.errors import UserError
-from slabyard.kernels import build, fidelity, guest, kinds, machine, run, source, tools, workloads
+from slabyard.kernels import build, fidelity, guest, kinds, machine, source, tools, workloads
 from slabyard.base.table import render
 
 
@@ -143,17 +143,17 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_boot_that_logs_its_calls(tree: Path) -> None:
     spec = kinds.parse("slabyard:slub")
     kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
-    plan = run.Plan(spec, kernel, workloads.parse("boot"), machine.Hardware(), 10)
+    plan = machine.Plan(spec, kernel, workloads.parse("boot"), machine.Hardware(), 10)
     found = fidelity.replay_log(plan)
     assert (found.calls, found.slab, found.large) == (2, (1, 1), (0, 0)) and found.agrees
     assert (found.requests, found.apart) == (0, 0)
     assert fidelity.log_tables([found])[0].rows == [["slabyard:slub", "boot", 2, 1, 1, 0, 0, 0, 0]]
     assert fidelity.log_tables([]) == []
-    lossy = run.Plan(kinds.Spec("slabyard", spec.kind, ("lossy",)), kernel, plan.job, plan.hardware, 10)
+    lossy = machine.Plan(kinds.Spec("slabyard", spec.kind, ("lossy",)), kernel, plan.job, plan.hardware, 10)
     with pytest.raises(UserError, match="lost 7 calls"):
         fidelity.replay_log(lossy)
     with pytest.raises(UserError, match="only kernels on slabyard do"):
-        fidelity._end(machine.Outcome({}, "", []))
+        fidelity._end(machine.Outcome({}, ""))
 
 
 WARNING = "WARNING: CPU: 0 PID: 1 at mm/slub.c:1"  # in the log of every kernel that is none
@@ -175,7 +175,7 @@ def test_half_a_trace_is_told_and_ends_nothing(tree: Path, tmp_path: Path) -> No
     kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
     found = []
     for parameters in ((), ("lossy",)):
-        plan = run.Plan(kinds.Spec("slub", spec.kind, parameters), kernel, workloads.parse("boot"), machine.Hardware(), 10)
+        plan = machine.Plan(kinds.Spec("slub", spec.kind, parameters), kernel, workloads.parse("boot"), machine.Hardware(), 10)
         found.append(fidelity.measure(plan, 64 << 20, tmp_path / "t.parquet"))
     assert [one.incomplete for one in found] == [None, "7 events were lost while it was recorded"]
     lines = render(fidelity.tables(found), "text").splitlines()

@@ -32,18 +32,18 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> run.Plan:
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> machine.Plan:
     monkeypatch.setattr(tools.Tool, "there", lambda tool: True)
     monkeypatch.setattr(guest, "archive", lambda job, settings, samples: b"")
     monkeypatch.setattr(tools, "boot", lambda arch: None)
     tree = make_tree(tmp_path / "tree")
     spec = kinds.parse("slub")
     kernel = build.build(build.Request(source.find(tree), "um", spec.kind))
-    return run.Plan(spec, kernel, workloads.Job("nothing", ["true"], workloads.WORKLOADS["boot"]), machine.Hardware(), 10)
+    return machine.Plan(spec, kernel, workloads.Job("nothing", ["true"], workloads.WORKLOADS["boot"]), machine.Hardware(), 10)
 
 
-def with_parameter(plan: run.Plan, word: str, timeout: float = 10) -> run.Plan:
-    return run.Plan(kinds.Spec("slub", plan.spec.kind, (word,)), plan.kernel, plan.job, plan.hardware, timeout)
+def with_parameter(plan: machine.Plan, word: str, timeout: float = 10) -> machine.Plan:
+    return machine.Plan(kinds.Spec("slub", plan.spec.kind, (word,)), plan.kernel, plan.job, plan.hardware, timeout)
 
 
 # ---- Guests ------------------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_workloads_and_commands() -> None:
 # ---- Boots -------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_boot_becomes_figures(plan: run.Plan) -> None:
+def test_a_boot_becomes_figures(plan: machine.Plan) -> None:
     done = run.once(plan)
     assert done.figures.pop("processor_seconds") >= 0
     assert done.figures == {
@@ -163,12 +163,12 @@ def test_a_boot_becomes_figures(plan: run.Plan) -> None:
         ("hang=now", "not done after 0.5 s; --timeout gives it longer. Its last words: starting"),
     ],
 )
-def test_a_boot_that_fails_is_told(plan: run.Plan, word: str, complaint: str) -> None:
+def test_a_boot_that_fails_is_told(plan: machine.Plan, word: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         run.once(with_parameter(plan, word, 0.5 if word == "hang=now" else 10))
 
 
-def test_a_kernel_that_does_not_switch_itself_off_is_ended(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_does_not_switch_itself_off_is_ended(plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "SILENCE", 1)
     done = run.once(with_parameter(plan, "stay=now", 20))
     assert done.figures["seconds"] == 0.25 and done.trouble[-1] == "the kernel did not switch itself off"
@@ -238,9 +238,10 @@ def test_what_a_workload_prints_ends_no_stream(tmp_path: Path, said: str) -> Non
     assert {"log", "extfrag", "before/meminfo", "after/vmstat", "end"} <= texts.keys() and "unprepared" not in texts
 
 
-def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
-    what = machine.Boot(plan.kernel, ("slub_max_order=0",), plan.job, machine.Hardware(1 << 30, 4, 2, "tcg"), trace=64 << 20)
+    spec, hardware = kinds.Spec("slub", plan.spec.kind, ("slub_max_order=0",)), machine.Hardware(1 << 30, 4, 2, "tcg")
+    what = machine.Plan(spec, plan.kernel, plan.job, hardware, trace=64 << 20)
     argv, accelerator = machine._qemu(what, tmp_path)
     text = " ".join(argv)
     assert accelerator == "tcg" and "-accel tcg" in text and "-smp 4,sockets=2" in text
@@ -281,14 +282,14 @@ def test_attributes_are_those_of_every_name() -> None:
 def test_a_traced_boot_counts_fallbacks_of_its_trace(tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"
     trace.write_text("x: mm_page_alloc_extfrag: a\nx: tracing_mark_write: before\nx: mm_page_alloc_extfrag: a\n")
-    outcome = machine.Outcome({}, "", [], trace)
+    outcome = machine.Outcome({}, "", trace)
     assert run.fallbacks(outcome) == {"fragmentation_events": 1, "fragmentation_events_boot": 2}
 
 
 # ---- Comparison and command line ---------------------------------------------------------------------------------------------
 
 
-def test_a_trace_whose_first_mark_was_lost_is_incomplete(plan: run.Plan, tmp_path: Path) -> None:
+def test_a_trace_whose_first_mark_was_lost_is_incomplete(plan: machine.Plan, tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"
     trace.write_text(
         "# tracer: nop\n#\n# entries-in-buffer/entries-written: 3/500   #P:1\n"
@@ -297,23 +298,23 @@ def test_a_trace_whose_first_mark_was_lost_is_incomplete(plan: run.Plan, tmp_pat
         "     swapper-1 [000] ..... 3.0: tracing_mark_write: end\n"
     )
     texts = {f"{when}/meminfo": "Slab: 40 kB\n" for when in ("before", "after")}
-    metadata = run._import(plan, machine.Outcome(texts, "", [], trace), tmp_path / "t.parquet")
+    metadata = run._import(plan, machine.Outcome(texts, "", trace), tmp_path / "t.parquet")
     assert "497" in str(metadata.incomplete) and {one.name for one in metadata.snapshots} == {"end"}
 
 
-def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_interleaves_ranks_and_reports(plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
     figures = run.once(plan).figures
 
-    def once(one: run.Plan) -> run.Run:
+    def once(one: machine.Plan) -> run.Run:
         order.append(one.spec.text)
         factor = 1 if one.spec.text == "slub" else 2
         changed = {**figures, "seconds": 9 - len(order) / 1e4, "processor_seconds": 0.25 * factor + len(order) / 1e4}
         changed["held_pages_peak"] = 2000 // factor + len(order)
-        return run.Run(changed, {}, [], [], "native")
+        return run.Run(changed, {}, [], "native")
 
     monkeypatch.setattr(run, "once", once)
-    plans = [run.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
+    plans = [machine.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
     found = compare.compare(plans, 6, 1, Progress(14))
     assert order == ["slub", "slab"] * 7
     tables = compare.tables(found)
@@ -328,23 +329,23 @@ def test_a_comparison_interleaves_ranks_and_reports(plan: run.Plan, monkeypatch:
 
 @pytest.mark.parametrize(("pages", "unit", "peak"), [(25_000, "KiB", "100,000"), (26_000, "MiB", "101.56")])
 def test_a_comparison_has_one_unit_of_memory_in_table_and_sentence(
-    plan: run.Plan, monkeypatch: pytest.MonkeyPatch, pages: int, unit: str, peak: str
+    plan: machine.Plan, monkeypatch: pytest.MonkeyPatch, pages: int, unit: str, peak: str
 ) -> None:
     figures = run.once(plan).figures
 
-    def once(one: run.Plan) -> run.Run:
+    def once(one: machine.Plan) -> run.Run:
         held = pages if one.spec.text == "slub" else pages // 2
-        return run.Run({**figures, "held_pages_peak": held, "held_pages_end": held}, {}, [], [], "native")
+        return run.Run({**figures, "held_pages_peak": held, "held_pages_end": held}, {}, [], "native")
 
     monkeypatch.setattr(run, "once", once)
-    plans = [run.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
+    plans = [machine.Plan(kinds.parse(spec), plan.kernel, plan.job, plan.hardware) for spec in ("slub", "slab")]
     table = compare.tables(compare.compare(plans, 6, 0, Progress(12)))[0]
     assert table.columns[5] == f"peak {unit}" and table.columns[7] == f"end {unit}"
     assert table.cells()[0][5] == table.cells()[0][7] == peak
     assert f"{peak} {unit}" in " ".join(table.notes).replace("\n", " ")
 
 
-def test_a_kernels_counted_cost_has_a_table(plan: run.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernels_counted_cost_has_a_table(plan: machine.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = "operations 3 1\n0 0 9 100 5 1\n1 1 4 40 2 1\n1 4 1 8 1 0\nend\n"
     monkeypatch.setattr(cost, "qemu_version", lambda: "7.2.22")
     group = cost.group
@@ -365,7 +366,7 @@ def test_cost_is_counted_under_qemu_alone(capsys: pytest.CaptureFixture[str]) ->
     assert "--cost counts what a kernel executes under QEMU; give --arch x86_64 too" in capsys.readouterr().err
 
 
-def test_the_command_line(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(plan: machine.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree = str(tmp_path / "tree")
     argv = ["kernel", "run", "--allocator", "slub", "--workload", "boot", "--source", tree]
     assert cli.main([*argv, "-o", str(tmp_path / "out")]) == 3  # its log has a warning
@@ -407,7 +408,7 @@ def test_only_trouble_in_the_log_changes_the_status(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "slabyard: boot on slab: the kernel's log tells of trouble: BUG: a (and 1 more)\n"
 
 
-def test_the_benchmark_becomes_records_and_tables(plan: run.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_becomes_records_and_tables(plan: machine.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["kernel", "bench", "--allocators", "slub,slub:max_order=0", "--runs", "2", "--source", str(tmp_path / "tree")]
     assert cli.main([*argv, "--export-json", str(tmp_path / "b.json")]) == 3  # the log of the kernel that is none has a warning
     out = capsys.readouterr().out
@@ -423,7 +424,7 @@ def test_the_benchmark_becomes_records_and_tables(plan: run.Plan, tmp_path: Path
     assert len(lines) == 1 + 2 * 16 and lines[1].startswith("slub,cache,pair,8,8.1,30")
 
 
-def test_a_benchmark_that_is_not_whole_is_refused(plan: run.Plan) -> None:
+def test_a_benchmark_that_is_not_whole_is_refused(plan: machine.Plan) -> None:
     short = bench.plan(kinds.Spec("slub", plan.spec.kind, ("short",)), plan.kernel, plan.hardware, 10)
     with pytest.raises(UserError, match="did not finish; its kernel's log has 16 figures"):
         bench.bench([short], 1, Progress(1))
@@ -486,7 +487,7 @@ def test_a_guests_addresses_get_their_names() -> None:
 
 
 def test_a_flame_graph_tells_of_trouble(
-    plan: run.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    plan: machine.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(flame, "prefix", lambda data: [])
     monkeypatch.setattr(flame, "read", lambda data, outcome: flame.collect(PERF.splitlines(), 11, 12))

@@ -41,7 +41,7 @@ def timed(median: float, low: float, high: float) -> dict[str, Any]:
     return {"ns_per_operation": median, "intervals": {"ns_per_operation": [low, high]}, "runs": 6}
 
 
-def section(*members: dict[str, Any]) -> model.Workload:
+def section(*members: dict[str, Any]) -> model.Section:
     (only,) = model.workloads(members)
     return only
 

@@ -1,8 +1,8 @@
 """Files that the program writes, and what it tells of those that it cannot.
 
-A file is written under a temporary name in its own directory and renamed when it is whole, so nobody ever finds half of one, whatever
-ends the program. A symbolic link stays one: its target is replaced. What is no regular file (a device, a FIFO) is written to, never
-replaced: with what was made, once it is whole.
+A file is written under a temporary name in its own directory and renamed when it is complete, so nobody ever finds half a file, whatever
+ends the program. A symbolic link stays one: its target is replaced. A device or a FIFO is never replaced: the complete file is copied
+into it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         yield part
         if direct:
-            _pour(part, target)
+            with part.open("rb") as content, os.fdopen(os.open(target, os.O_WRONLY), "wb") as out:
+                shutil.copyfileobj(content, out)
         else:
             umask = os.umask(0)
             os.umask(umask)
@@ -110,11 +111,24 @@ def whole_file(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Writes a whole file. UserError as whole_file."""
+    with whole_file(path) as part:
+        part.write_text(text, "utf-8")
+
+
 def export_json(path: Path | None, found: Any) -> None:
     """Writes result records to a file; None: to none. UserError as whole_file."""
     if path is not None:
-        with whole_file(path) as part:
-            part.write_text(to_json(found))
+        write_text(path, to_json(found))
+
+
+def read_text_if_there(path: Path) -> str | None:
+    """The text of a file of the kernel's, say; None where it cannot be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return None
 
 
 def is_special(path: Path) -> bool:
@@ -124,12 +138,6 @@ def is_special(path: Path) -> bool:
     except OSError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def _pour(source: Path, target: Path) -> None:
-    """Writes a file's bytes into what is there already."""
-    with source.open("rb") as bytes_, os.fdopen(os.open(target, os.O_WRONLY), "wb") as out:
-        shutil.copyfileobj(bytes_, out)
 
 
 def describe_os_error(error: OSError, path: Path | str) -> str:

@@ -76,6 +76,11 @@ def child(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]
             _children.discard(process)
 
 
+def last_line(text: str, otherwise: str = "it said nothing") -> str:
+    """The last line of what a program has printed, without those that are empty."""
+    return (text.strip().splitlines() or [otherwise])[-1].strip()
+
+
 def kill_children() -> None:
     """Ends every child, also those that other threads wait for."""
     with _lock:
@@ -156,7 +161,7 @@ def _failure(argv: Sequence[str], status: int, err: bytes) -> UserError:
     """What to tell of a program that did not answer: its own line, or how it ended."""
     name = Path(argv[0]).name
     if status < 0:
-        return UserError(f"{' '.join(argv[1:])}: {name} was ended by {_signal_name(-status)}{_why(argv, -status)}")
+        return UserError(f"{' '.join(argv[1:])}: {name} was ended by {_signal_name(-status)}{_likely_cause(argv, -status)}")
     lines = [line for line in err.decode(errors="replace").splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith(f"{name}: ")]
     message = (ours or lines or [f"{name} ended with status {status}"])[-1].removeprefix(f"{name}: ")
@@ -170,7 +175,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _why(argv: Sequence[str], number: int) -> str:
+def _likely_cause(argv: Sequence[str], number: int) -> str:
     if number == signal.SIGKILL:
         return " (the machine ran out of memory?)"
     return "; does that malloc library work?" if any(word.startswith("malloc:") for word in argv) else "; this is a bug of slabyard"

@@ -44,7 +44,8 @@ class Table:
     """A table for people and for machines.
 
     `columns` are the headings; a row has one cell for each. People read cells as `show` has them (rounded, with separators), and CSV
-    has the plain values. The first `keys` columns say what a row is of. With `whole` no cell is broken, whatever the width.
+    has the plain values. A note is a paragraph below the table. The first `keys` columns say what a row is of. With `whole` no cell is
+    broken, whatever the width.
     """
 
     title: str
@@ -78,6 +79,11 @@ def show(cell: Cell) -> str:
     return cell
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 CPU`, `1,234 CPUs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def render(tables: Sequence[Table], form: str) -> str:
     """Tables as `text`, `md` or `csv`. CSV holds the plain values, its first column the title where there are several tables."""
     if form == "csv":
@@ -97,7 +103,7 @@ def _markdown(table: Table) -> str:
 def document(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """A table of the repository's own documents, as Markdown without padding: a cell that changes changes its line alone.
 
-    Columns with figures stand to the right, but the first, which says what a row is of.
+    Columns of figures are aligned to the right, except the first column, which names the row.
     """
     cells = [[show(cell) for cell in row] for row in rows]
     figures = [place > 0 and any(re.match(r"[+-]?\d", row[place]) for row in cells) for place in range(len(columns))]
@@ -115,18 +121,19 @@ def between(text: str, begin: str, end: str, body: str) -> str:
 
 
 def _text(table: Table) -> str:
-    """In WIDTH columns: headings and texts go on below themselves where there is no room, and what are too many columns become
-    several tables, each with the keys."""
+    """In WIDTH columns. Headings and texts that do not fit are broken into lines; a table with too many columns is cut into several,
+    each with the keys."""
     cells = table.cells()
     if table.whole or _row_width(_widths([table.columns, *cells])) <= WIDTH:
         bodies = [_aligned(table, range(len(table.columns)), "simple", table.columns, cells)]
     else:
         bodies = [_fitted(table, cells, columns) for columns in _parts(table, cells)]
-    return _framed(_wrapped(table.title), bodies, [_wrapped(note) for note in table.notes])
+    return _framed(_wrapped(table.title), bodies, table.notes)
 
 
 def _framed(title: str, bodies: Sequence[str], notes: Sequence[str]) -> str:
-    return (f"{title}\n\n" if title else "") + "\n\n".join(bodies) + "".join(f"\n{note}" for note in ["", *notes] if notes) + "\n"
+    below = "".join(f"\n{_wrapped(note)}" for note in ["", *notes] if notes)
+    return (f"{title}\n\n" if title else "") + "\n\n".join(bodies) + below + "\n"
 
 
 def _aligned(table: Table, columns: Sequence[int], form: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
-from ..base.files import describe_os_error, whole_file
+from ..base.files import describe_os_error, read_text_if_there, whole_file
 from ..base.programs import child, program
 from ..trace import snapshots as kernel
 from ..trace.file import Metadata
@@ -37,12 +37,7 @@ PAGE_SIZES = tuple(4096 << more for more in range(5))  # as main.c knows them
 
 
 def import_trace(
-    source: Path | str,
-    output: Path,
-    snapshots: Sequence[dict[str, Any]] = (),
-    cpus: int | None = None,
-    program_path: str | None = None,
-    page_size: int | None = None,
+    source: Path | str, output: Path, snapshots: Sequence[dict[str, Any]] = (), cpus: int | None = None, page_size: int | None = None
 ) -> Metadata:
     """Imports a capture (a path, or `-` for text on standard input) into `output`.
 
@@ -54,8 +49,7 @@ def import_trace(
     marks = ["--last-mark", "end"] if any(one["name"] == "end" for one in about.snapshots) else []
     for one in about.snapshots:
         marks += ["--mark", one["name"]]
-    with whole_file(output) as part:
-        return _import(str(source), part, about, marks, program_path)
+    return import_described(source, output, about, marks)
 
 
 def import_recording(recording: Any, command: Sequence[str], output: Path) -> Metadata:
@@ -71,13 +65,13 @@ def import_recording(recording: Any, command: Sequence[str], output: Path) -> Me
         snapshots=list(recording.snapshots),
     )
     first, last = (one["name"] for one in recording.snapshots)
-    return _import(str(recording.data), output, about, ["--first-mark", first, "--last-mark", last], None)
+    return _import(str(recording.data), output, about, ["--first-mark", first, "--last-mark", last])
 
 
-def import_text(source: Path, output: Path, about: About, marks: list[str]) -> Metadata:
-    """Imports tracefs text of which more is known than it tells. `marks`: the import program's options for the snapshots in `about`."""
+def import_described(source: Path | str, output: Path, about: About, marks: list[str]) -> Metadata:
+    """Imports a capture of which more is known than it tells. `marks`: the import program's options for the snapshots in `about`."""
     with whole_file(output) as part:
-        return _import(str(source), part, about, marks, None)
+        return _import(str(source), part, about, marks)
 
 
 def read_snapshot(text: str) -> dict[str, Any]:
@@ -114,33 +108,23 @@ def page_size_of(snapshots: Sequence[dict[str, Any]]) -> int | None:
 
 def present_cpus() -> int:
     """CPUs that this machine has present, as the kernel counts them for slab orders."""
-    try:
-        text = Path("/sys/devices/system/cpu/present").read_text().strip()
-    except OSError:
+    text = read_text_if_there(Path("/sys/devices/system/cpu/present"))
+    if text is None:
         return os.cpu_count() or 1
-    spans = [part.split("-") for part in text.split(",")]
+    spans = [part.split("-") for part in text.strip().split(",")]
     return sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
 
 
-def _import(source: str, output: Path, about: About, marks: list[str], program_path: str | None) -> Metadata:
-    executable = program_path or program(PROGRAM)
+def _import(source: str, output: Path, about: About, marks: list[str]) -> Metadata:
     environment = dict(os.environ)
     # /tmp is memory on many machines; the folder of the result has room for the result at least.
     environment.setdefault("TMPDIR", str(output.parent.absolute()))
     with contextlib.ExitStack() as stack:
         inputs = open_inputs(source, about, stack)
         size = ["--page-size", str(about.page_size)] if about.page_size else []
-        command = [executable, *inputs.options, *marks, *size]
-        process = stack.enter_context(
-            child(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=inputs.descriptors,
-                env=environment,
-            )
-        )
+        command = [program(PROGRAM), *inputs.options, *marks, *size]
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = stack.enter_context(child(command, pass_fds=inputs.descriptors, env=environment, **streams))
         for descriptor in inputs.descriptors:
             os.close(descriptor)
         inputs.descriptors.clear()

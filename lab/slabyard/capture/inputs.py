@@ -2,8 +2,8 @@
 
 Each becomes a descriptor that slabyard-import gets, so that nothing is whole in memory or a second time on disk. The first bytes of
 a capture tell what it is. For perf.data, `perf script` makes the text (of a large file from a stream, see perfdata.py), and since it is the
-slowest step by far, two of them work at once on the two halves of a large file. A producer that fails says why; that is asked for when
-all has been read, as the import program only sees its input end early.
+slowest step by far, two of them work at once on the two halves of a large file. When a producer fails, the import program only sees its
+input end early; so the producers are asked for their errors when all has been read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from ..base.errors import MISSING, UserError
 from ..base.files import describe_os_error, is_special
-from ..base.programs import child
+from ..base.programs import child, last_line
 from . import perfdata
 
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
@@ -70,6 +70,10 @@ class Inputs:
 
 
 def open_inputs(source: str, about: About, stack: contextlib.ExitStack) -> Inputs:
+    """Opens a capture: a path, or `-` for standard input. `stack` closes it; `about` gets what the capture's header tells.
+
+    Raises UserError for what is no capture or a damaged perf.data (status 2), and where perf is missing (4).
+    """
     path = Path(source)
     if source != "-" and path.is_dir():
         raise UserError(f"{source}: is a folder; name perf.data or a text file in it")
@@ -95,11 +99,11 @@ def open_inputs(source: str, about: About, stack: contextlib.ExitStack) -> Input
     opener = _decompressor(head)
     if file.seekable():
         file.seek(-len(head), os.SEEK_CUR)
-        return _fed(source, file, opener, stack) if opener else _one(os.dup(file.fileno()), stack)
-    return _fed(source, _Ahead(head, file), opener or contextlib.nullcontext, stack)
+        return _through_thread(source, file, opener, stack) if opener else _single(os.dup(file.fileno()), stack)
+    return _through_thread(source, _WithHead(head, file), opener or contextlib.nullcontext, stack)
 
 
-class _Ahead(io.RawIOBase):
+class _WithHead(io.RawIOBase):
     """A pipe, with what was read of it already before the rest."""
 
     def __init__(self, head: bytes, pipe: io.FileIO) -> None:
@@ -116,7 +120,7 @@ class _Ahead(io.RawIOBase):
         return count
 
 
-def _one(descriptor: int, stack: contextlib.ExitStack, check: Callable[[], None] = lambda: None) -> Inputs:
+def _single(descriptor: int, stack: contextlib.ExitStack, check: Callable[[], None] = lambda: None) -> Inputs:
     inputs = Inputs([descriptor], ["--input", str(descriptor)], check)
     stack.callback(_close_all, inputs)
     return inputs
@@ -139,7 +143,7 @@ def _decompressor(head: bytes) -> Callable[[Any], Any] | None:
     return None
 
 
-def _fed(source: str, file: io.RawIOBase, opener: Callable[[Any], Any], stack: contextlib.ExitStack) -> Inputs:
+def _through_thread(source: str, file: io.RawIOBase, opener: Callable[[Any], Any], stack: contextlib.ExitStack) -> Inputs:
     """A pipe that a thread fills with the text that `opener` makes of a file."""
     reader, writer = os.pipe()
     enlarge_pipe(writer)
@@ -164,10 +168,11 @@ def _fed(source: str, file: io.RawIOBase, opener: Callable[[Any], Any], stack: c
 
     thread = threading.Thread(target=feed, daemon=True)
     thread.start()
-    return _one(reader, stack, check)
+    return _single(reader, stack, check)
 
 
 def enlarge_pipe(descriptor: int) -> None:
+    """Gives a pipe a buffer of _PIPE bytes, where the kernel grants that."""
     with contextlib.suppress(OSError):
         fcntl.fcntl(descriptor, _F_SETPIPE_SZ, _PIPE)
 
@@ -257,5 +262,5 @@ def _check_perf(path: Path, children: list[tuple[subprocess.Popen[bytes], IO[byt
         if process.returncode in (0, -signal.SIGPIPE):  # ended by its reader, which has more to tell
             continue
         errors.seek(0)
-        lines = [line.strip() for line in errors.read(1 << 16).decode(errors="replace").splitlines() if line.strip()]
-        raise UserError(f"{path}: perf script cannot read it: {lines[-1] if lines else f'it ended with status {process.returncode}'}")
+        said = last_line(errors.read(1 << 16).decode(errors="replace"), f"it ended with status {process.returncode}")
+        raise UserError(f"{path}: perf script cannot read it: {said}")

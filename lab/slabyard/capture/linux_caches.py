@@ -12,28 +12,16 @@ and not those that the allocator itself boots with.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-
 from ..trace.file import Cache
 
-
-@dataclass(frozen=True)
-class Request:
-    """What kmem_cache_create is asked for, besides name and size. `align` in bytes; 0: the default."""
-
-    constructor: bool = False
-    hwcache_align: bool = False
-    typesafe_by_rcu: bool = False
-    reclaimable: bool = False
-    no_merge: bool = False
-    align: int = 0
+# What kmem_cache_create is asked for besides name and size, by attributes of Cache. `align` in bytes; 0: the default.
+Request = dict[str, int]
+LETTERS = {"c": "constructor", "h": "hwcache_align", "t": "typesafe_by_rcu", "r": "reclaimable", "o": "no_merge"}
 
 
 def _requests(letters: str, names: str, align: int = 0) -> dict[str, Request]:
-    """`letters`: c constructor, h hwcache_align, t typesafe_by_rcu, r reclaimable, o slabs of its own."""
-    request = Request("c" in letters, "h" in letters, "t" in letters, "r" in letters, "o" in letters, align)
-    return dict.fromkeys(names.split(), request)
+    """The same request for each of these caches: the attributes of LETTERS, and the alignment."""
+    return {name: {**{LETTERS[letter]: True for letter in letters}, "align": align} for name in names.split()}
 
 
 REQUESTS: dict[str, Request] = {
@@ -133,7 +121,7 @@ def _request(cache: Cache, call_sites: list[str]) -> Request:
     """By the cache's name, else by the first of its functions that allocates from one cache alone."""
     by_function = (names for site in call_sites if len(names := names_by_function(site, cache.object_size)) == 1)
     name = cache.name if cache.name in REQUESTS else next(by_function, [""])[0]
-    return REQUESTS.get("bio-" if cache.name.startswith("bio-") else name, Request())
+    return REQUESTS.get("bio-" if cache.name.startswith("bio-") else name, {})
 
 
 def fill_in(cache: Cache, call_sites: list[str], alignment: int) -> None:
@@ -141,6 +129,6 @@ def fill_in(cache: Cache, call_sites: list[str], alignment: int) -> None:
 
     call_sites: where it is allocated from. alignment: what the addresses of its objects prove, in bytes; 0: nothing.
     """
-    for name, value in dataclasses.asdict(_request(cache, call_sites)).items():
+    for name, value in _request(cache, call_sites).items():
         setattr(cache, name, value)
     cache.align = max(cache.align, alignment)

@@ -19,14 +19,16 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import os
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import UserError
+from ..base.files import read_text_if_there
 
 _HEADER = struct.Struct("<8s8Q32s")
 _SECTION = struct.Struct("<QQ")
@@ -56,11 +58,12 @@ class PerfData:
         """Whether it can be turned into a stream (compressed records cannot)."""
         return _COMPRESSED not in self.features
 
-    def _feature(self, number: int) -> bytes:
-        if number not in self.features:
-            return b""
+    def _read(self, offset: int, size: int) -> bytes:
         with self.path.open("rb") as file:
-            return _section(file.fileno(), self.features[number])
+            return os.pread(file.fileno(), size, offset)
+
+    def _feature(self, number: int) -> bytes:
+        return self._read(*self.features[number]) if number in self.features else b""
 
     def parts(self, count: int) -> list[tuple[int, int]]:
         """The data section in about equal parts, as offsets from and to; fewer where no boundary of records is found."""
@@ -74,15 +77,12 @@ class PerfData:
 
     def _boundary(self, middle: int, end: int) -> int | None:
         """Where a record begins at or after `middle`: a FINISHED_ROUND that is followed by nothing but records."""
-        with self.path.open("rb") as file:
-            for start in range(middle, min(end, middle + _FURTHEST), _WINDOW):
-                # Twice as much as is searched, so that records follow what is found.
-                window = _section(file.fileno(), (start, min(end - start, 2 * _WINDOW)))
-                at = window.find(_FINISHED_ROUND)
-                while 0 <= at < _WINDOW:
-                    if (start + at - self.data[0]) % 8 == 0 and _holds_records(window, at):
-                        return start + at
-                    at = window.find(_FINISHED_ROUND, at + 1)
+        for start in range(middle, min(end, middle + _FURTHEST), _WINDOW):
+            # Twice as much as is searched, so that records follow what is found.
+            window = self._read(start, min(end - start, 2 * _WINDOW))
+            at = next(_rounds(window, start - self.data[0]), _WINDOW)
+            if at < _WINDOW:
+                return start + at
         return None
 
     def stream_to(self, descriptor: int, part: tuple[int, int]) -> None:
@@ -105,48 +105,33 @@ class PerfData:
                 offset += sent
 
     def lost(self) -> int:
-        """Events that the kernel says it has lost. perf asks it at the end (since 6.1, of a kernel since 6.0), so that those are in it
-        behind which nothing came any more; perf script has no text of it. 0 where perf has not asked."""
+        """Events that the kernel says it has lost; 0 where perf has not asked.
+
+        perf asks at the end (since 6.1, of a kernel since 6.0), so losses after the last recorded event count too. perf script does not
+        print this record.
+        """
         start = max(self.data[0], sum(self.data) - _LAST_RECORDS)
-        with self.path.open("rb") as file:
-            records = _section(file.fileno(), (start, sum(self.data) - start))
-        at = 0 if start == self.data[0] else records.find(_FINISHED_ROUND)
-        while at > 0 and ((start + at - self.data[0]) % 8 or not _holds_records(records, at)):
-            at = records.find(_FINISHED_ROUND, at + 1)
-        lost = 0
-        while 0 <= at <= len(records) - 16:
-            kind, flags, size = struct.unpack_from("<IHH", records, at)
-            if kind == _RECORD_LOST_SAMPLES and not flags & _DROPPED:
-                lost += struct.unpack_from("<Q", records, at + 8)[0]
-            at += max(size, 8)
-        return lost
+        data = self._read(start, sum(self.data) - start)
+        first = 0 if start == self.data[0] else next(_rounds(data, start - self.data[0]), len(data))
+        counts = (at + 8 for at, kind, flags, _ in _records(data, first) if kind == _RECORD_LOST_SAMPLES and not flags & _DROPPED)
+        return sum(int.from_bytes(data[at : at + 8], "little") for at in counts)
 
     def kernel_text(self) -> tuple[str, int] | None:
         """A symbol of the recorded kernel's text and its address then; None where it is not recorded."""
-        with self.path.open("rb") as file:
-            records = _section(file.fileno(), (self.data[0], min(self.data[1], _FIRST_RECORDS)))
-        at = 0
-        while at + 8 <= len(records):
-            kind, _, size = struct.unpack_from("<IHH", records, at)
-            if kind == _RECORD_MMAP and size > 40:
-                name = records[at + 40 : at + size].split(b"\0")[0].decode(errors="replace")
-                if name.startswith(_KERNEL):
-                    # pgoff: the address of the symbol whose name follows the brackets.
-                    return name.removeprefix(_KERNEL), struct.unpack_from("<Q", records, at + 32)[0]
-            at += max(size, 8)
+        data = self._read(self.data[0], min(self.data[1], _FIRST_RECORDS))
+        for at, kind, _, size in _records(data, 0):
+            name = data[at + 40 : at + size].split(b"\0")[0].decode(errors="replace")
+            if kind == _RECORD_MMAP and name.startswith(_KERNEL):
+                # pgoff: the address of the symbol whose name follows the brackets.
+                return name.removeprefix(_KERNEL), struct.unpack_from("<Q", data, at + 32)[0]
         return None
 
     def build_id(self) -> str:
         """The recorded kernel's, in hexadecimal; empty where it is not recorded."""
         table = self._feature(_BUILD_ID)
-        at = 0
-        while at + 36 <= len(table):
-            size = struct.unpack_from("<H", table, at + 6)[0]
-            if size < 36:
-                break
+        for at, _, _, size in _records(table, 0):
             if table[at + 36 : at + size].split(b"\0")[0].decode(errors="replace") == _KERNEL:
                 return table[at + 12 : at + 32].hex()
-            at += size
         return ""
 
 
@@ -165,13 +150,14 @@ def read(path: Path) -> PerfData | None:
             raise cut
         attributes = []
         for at in range(attrs, attrs + attrs_size, attr_size):
-            entry = _section(file.fileno(), (at, attr_size))
+            entry = os.pread(file.fileno(), attr_size, at)
             if len(entry) < attr_size:
                 raise cut
             length = struct.unpack_from("<I", entry, 4)[0]
-            attributes.append((entry[:length], _section(file.fileno(), _SECTION.unpack(entry[-16:]))))
+            ids, ids_size = _SECTION.unpack(entry[-16:])
+            attributes.append((entry[:length], os.pread(file.fileno(), ids_size, ids)))
         numbers = [number for number in range(256) if bits[number // 8] >> number % 8 & 1]
-        table = _section(file.fileno(), (data + data_size, 16 * len(numbers)))
+        table = os.pread(file.fileno(), 16 * len(numbers), data + data_size)
         if len(table) < 16 * len(numbers):
             raise cut
         features = {number: _SECTION.unpack_from(table, 16 * place) for place, number in enumerate(numbers)}
@@ -180,21 +166,22 @@ def read(path: Path) -> PerfData | None:
     return PerfData(path, attributes, (data, data_size), features)
 
 
-def _holds_records(data: bytes, at: int) -> bool:
-    """Whether records stand one after another from `at` on, as far as it pays to look."""
-    for _ in range(_RECORDS_TO_SEE):
-        if at + 8 > len(data):
-            break
-        kind, _, size = struct.unpack_from("<IHH", data, at)
-        if size < 8 or size % 8 or not (0 < kind < 32 or 64 <= kind < 96):
-            return False
-        at += size
-    return True
+def _records(data: bytes, at: int) -> Iterator[tuple[int, int, int, int]]:
+    """Place, kind, flags and bytes of each record from `at` on: of its header, perf_event_header."""
+    while at + 8 <= len(data):
+        kind, flags, size = struct.unpack_from("<IHH", data, at)
+        yield at, kind, flags, size
+        at += max(size, 8)
 
 
-def _section(descriptor: int, section: tuple[int, int]) -> bytes:
-    offset, size = section
-    return os.pread(descriptor, size, offset)
+def _rounds(data: bytes, offset: int) -> Iterator[int]:
+    """Places of a FINISHED_ROUND with nothing but records behind it, as far as it pays to look. `offset`: of `data` in the data section."""
+    for match in re.finditer(re.escape(_FINISHED_ROUND), data):
+        following = itertools.islice(_records(data, match.start()), _RECORDS_TO_SEE)
+        if (offset + match.start()) % 8 == 0 and all(
+            size >= 8 and size % 8 == 0 and (0 < kind < 32 or 64 <= kind < 96) for _, kind, _, size in following
+        ):
+            yield match.start()
 
 
 # ---- Symbols ---------------------------------------------------------------------------------------------------------------
@@ -219,9 +206,9 @@ def _symbols(data: PerfData) -> _Symbols | None:
     build_id = data.build_id()
     text = None
     if build_id and build_id == running_build_id():
-        text = _text(Path("/proc/kallsyms"))
+        text = read_text_if_there(Path("/proc/kallsyms"))
     elif build_id:
-        text = _text(Path.home() / ".debug" / _KERNEL / build_id / "kallsyms")
+        text = read_text_if_there(Path.home() / ".debug" / _KERNEL / build_id / "kallsyms")
     if not text:
         return None
     found = [(int(address, 16), name) for address, name in re.findall(r"^([0-9a-f]+) [tTwW] (\S+)", text, re.MULTILINE)]
@@ -248,13 +235,6 @@ def _symbol(site: str, table: _Symbols | None) -> str:
         return site
     first = bisect.bisect_left(table.addresses, table.addresses[place])
     return f"{table.names[first]}+0x{address - table.addresses[place]:x}"
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return None
 
 
 def running_build_id() -> str:

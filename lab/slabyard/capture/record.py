@@ -164,21 +164,20 @@ def _start(perf: str, names: Sequence[str], data: Path, stack: contextlib.ExitSt
     """perf, ready and disabled, with ring buffers as large as the kernel grants."""
     ring = _ring_bytes()
     while True:
-        session = _try(perf, names, data, ring, stack)
+        session = _launch(perf, names, data, ring, stack)
         try:
-            session.tell("disable")  # already are they; the answer shows that perf has mapped its buffers
+            session.tell("disable")  # events are disabled already; the answer shows that perf has mapped its buffers
             return session
         except UserError:
             refused = session.process.poll() is not None and "mmap" in session.said().lower()
-            unknown = "unknown option `control" in session.said()
-            if unknown:
+            if "unknown option `control" in session.said():
                 raise UserError("perf is too old; recording needs perf of Linux 5.10 or newer", MISSING) from None
             if not refused or ring <= SMALLEST_RING:
                 raise
             ring //= 2
 
 
-def _try(perf: str, names: Sequence[str], data: Path, ring: int, stack: contextlib.ExitStack) -> _Session:
+def _launch(perf: str, names: Sequence[str], data: Path, ring: int, stack: contextlib.ExitStack) -> _Session:
     read_control, write_control = os.pipe()
     read_answers, write_answers = os.pipe()
     messages = os.memfd_create("perf's messages")  # the disk may be full

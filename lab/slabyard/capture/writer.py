@@ -26,25 +26,11 @@ from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCH
 from . import linux_caches
 from .inputs import About
 
-# As rows.c writes them.
-_COLUMNS: tuple[tuple[str, type[np.generic]], ...] = (
-    ("time", np.int64),
-    ("address", np.uint64),
-    ("object", np.uint32),
-    ("size", np.uint32),
-    ("allocated", np.uint32),
-    ("call_site", np.uint32),
-    ("cpu", np.uint16),
-    ("cache", np.uint16),
-    ("gfp_flags", np.uint16),
-    ("kind", np.uint8),
-    ("origin", np.uint8),
-    ("order", np.uint8),
-    ("owner", np.uint8),
-    ("migratetype", np.int8),
-    ("node", np.int8),
-    ("accounted", np.bool_),
-)
+# As rows.c writes them; what a row has of each, in numpy's letters.
+_COLUMNS = {
+    "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "cpu": "u2", "cache": "u2",
+    "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i1", "accounted": "?",
+}  # fmt: skip
 
 
 class CutOff(Exception):
@@ -58,6 +44,7 @@ class Reader:
         self.pipe = pipe
 
     def exactly(self, count: int) -> bytearray:
+        """The next `count` bytes."""
         buffer = bytearray(count)
         view = memoryview(buffer)
         while view:
@@ -68,18 +55,24 @@ class Reader:
         return buffer
 
     def number(self) -> int:
+        """The next number, four bytes in the machine's order."""
         return int.from_bytes(self.exactly(4), sys.byteorder)
 
     def document(self) -> dict[str, Any]:
+        """The next JSON object, behind its length."""
         return json.loads(self.exactly(self.number()))
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Arrays of one length, by column; the number codes of texts are not translated yet."""
         while rows := self.number():
-            yield {name: np.frombuffer(self.exactly(rows * np.dtype(kind).itemsize), kind) for name, kind in _COLUMNS}
+            yield {name: np.frombuffer(self.exactly(rows * np.dtype(kind).itemsize), kind) for name, kind in _COLUMNS.items()}
 
 
 def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequence[str]], list[str]]) -> Metadata:
+    """Writes a trace of what the reader gives, row group by row group; its metadata. `resolve` names call sites that are addresses.
+
+    Raises CutOff where the import program ends early, UserError for a snapshot without a mark and for a full disk.
+    """
     if reader.exactly(8) != b"SYIMPORT":
         raise CutOff
     header = reader.document()

@@ -26,11 +26,11 @@ from .parsers import parser
 
 OUT_OF_MEMORY = "out of memory; close other programs, raise a limit (ulimit -v, -d, -u), or use a smaller trace"
 # What libraries say that has no exception of its own: memory for a library, for a thread.
-LACKING = ("failed to map segment", "cannot allocate memory", "Failed to launch worker thread", "can't start new thread")
+SIGNS_OF_LITTLE_MEMORY = ("failed to map segment", "cannot allocate memory", "Failed to launch worker thread", "can't start new thread")
 LEAST_ADDRESSES = 384 << 20  # bytes; with less, numpy or Arrow end the process themselves
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-TIDYING = 3  # seconds that tidying up may take, in which further signals are one with the first
+CLEANUP_SECONDS = 3  # for this long, further signals are taken for the first one
 
 _interrupted_at: list[float] = []
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("SLABYARD_DEBUG"):
             raise
         text = " ".join(str(error).split()) or "no message"
-        if any(words in text for words in LACKING):
+        if any(words in text for words in SIGNS_OF_LITTLE_MEMORY):
             return _fail(OUT_OF_MEMORY, USAGE)
         if isinstance(error, ModuleNotFoundError):
             return _fail(f"{text}; install slabyard again (pip install .), which brings it", MISSING)
@@ -86,7 +86,7 @@ def _take_signals() -> None:
 
 def _interrupt(_signal: int, _frame: object) -> None:
     now = time.monotonic()
-    if _interrupted_at and now < _interrupted_at[-1] + TIDYING:
+    if _interrupted_at and now < _interrupted_at[-1] + CLEANUP_SECONDS:
         return
     _interrupted_at.append(now)
     raise KeyboardInterrupt
@@ -98,7 +98,7 @@ def _end_interrupted() -> int:
 
 
 def _occupy_closed_streams() -> None:
-    """A standard stream that is closed must not become the number of the next file: what is printed would go into that."""
+    """Opens closed standard streams: the next file would get the number of one, and what is printed would go into that file."""
     for number in range(3):
         try:
             os.fstat(number)

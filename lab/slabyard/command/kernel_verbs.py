@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DONE, INCOMPLETE, REGRESSION, UserError
-from ..base.files import check_folder, check_outputs, whole_file
-from ..base.table import Cell, Table, results
+from ..base.files import check_folder, check_outputs, write_text
+from ..base.table import Cell, Table, counted, results
 from ..base.terminal import Progress, note
 from ..kernels import config, kinds, workloads
 from .verbs import deliver
@@ -202,7 +202,7 @@ def _check_buffer(size: int, hardware: machine.Hardware) -> None:
         raise UserError("--trace-buffer must be less than half the guest's memory; give it more with --memory")
 
 
-def _status(allocator: str, workload: str, trouble: Sequence[str]) -> int:
+def _status_of_log(allocator: str, workload: str, trouble: Sequence[str]) -> int:
     """INCOMPLETE, and a note, where a kernel's log tells of trouble: its figures may be those of a kernel that no longer works."""
     if not trouble:
         return DONE
@@ -212,7 +212,7 @@ def _status(allocator: str, workload: str, trouble: Sequence[str]) -> int:
     return INCOMPLETE
 
 
-def _lacking(trace: str, incomplete: str | None) -> int:
+def _status_of_trace(trace: str, incomplete: str | None) -> int:
     """INCOMPLETE, and a note, for a trace that lacks events."""
     if not incomplete:
         return DONE
@@ -222,7 +222,7 @@ def _lacking(trace: str, incomplete: str | None) -> int:
 
 def _worst(found: Sequence[Record]) -> int:
     """The worst status of several records' logs."""
-    return max(_status(one["run"]["allocator"], one["run"]["workload"], one["kernel"]["trouble"]) for one in found)
+    return max(_status_of_log(one["run"]["allocator"], one["run"]["workload"], one["kernel"]["trouble"]) for one in found)
 
 
 # ---- Verbs -----------------------------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..kernels import compare, run
+    from ..kernels import compare, machine, run
 
     check_outputs((options.trace,))
     check_caches(options.caches, options.format)
@@ -251,13 +251,13 @@ def _run(options: argparse.Namespace) -> int:
     incomplete = None
     with Progress(options.runs + (options.trace is not None) + options.cost) as progress:
         kernel = _kernel(options, spec, progress)
-        plan = run.Plan(spec, kernel, job, hardware, options.timeout)
+        plan = machine.Plan(spec, kernel, job, hardware, options.timeout)
         progress.stage(f"{job.name} on {spec.text}")
         for turn in range(options.runs):
             found.append(run.once(plan))
             progress.step(f"{job.name} on {spec.text}: boot {turn + 1} of {options.runs}")
         if options.trace is not None:
-            traced = run.once(run.Plan(spec, kernel, job, hardware, options.timeout, options.trace_buffer), options.trace)
+            traced = run.once(machine.Plan(spec, kernel, job, hardware, options.timeout, options.trace_buffer), options.trace)
             assert traced.metadata is not None
             incomplete = traced.metadata.incomplete
             trouble += traced.trouble
@@ -268,7 +268,8 @@ def _run(options: argparse.Namespace) -> int:
         _write(found[-1], options.output)
     details = results(record, options.format, lambda one: compare.details(one, options.caches), lambda one: compare.flat([one]))
     print(details, end="")
-    return max(_status(spec.text, job.name, [*record["kernel"]["trouble"], *trouble]), _lacking(str(options.trace), incomplete))
+    trouble = [*record["kernel"]["trouble"], *trouble]
+    return max(_status_of_log(spec.text, job.name, trouble), _status_of_trace(str(options.trace), incomplete))
 
 
 def _write(done: run.Run, folder: Path) -> None:
@@ -277,13 +278,12 @@ def _write(done: run.Run, folder: Path) -> None:
     for name, text in done.texts.items():
         when, _, file = name.rpartition("/")
         if name != "end":
-            with whole_file(folder / (f"{file}.{when}" if when else name)) as part:
-                part.write_text(text)
+            write_text(folder / (f"{file}.{when}" if when else name), text)
     note(f"wrote {folder}")
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from ..kernels import compare, run
+    from ..kernels import compare, machine
 
     check_outputs((options.report, options.export_json))
     _check_cost(options)
@@ -293,7 +293,7 @@ def _compare(options: argparse.Namespace) -> int:
     with Progress(len(specs) * len(jobs) * (options.warmup + options.runs + options.cost)) as progress:
         kernels = [_kernel(options, spec, progress) for spec in specs]
         plans = [
-            run.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
+            machine.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
         ]
         found = compare.compare(plans, options.runs, options.warmup, progress, options.cost)
     deliver(options, found, compare.tables, compare.flat, options.report)
@@ -315,7 +315,7 @@ def _bench(options: argparse.Namespace) -> int:
 def _fidelity(options: argparse.Namespace) -> int:
     import tempfile
 
-    from ..kernels import fidelity, run
+    from ..kernels import fidelity, machine
 
     specs, hardware = _specs(options.allocators), _machine(options)
     jobs = _jobs(options.workloads.split(","))
@@ -324,11 +324,11 @@ def _fidelity(options: argparse.Namespace) -> int:
     replayed: list[fidelity.LogReplay] = []
     ours = sum(bool(spec.kind.chooser) for spec in specs)
     with Progress(len(jobs) * (len(specs) + ours)) as progress, tempfile.TemporaryDirectory(prefix="slabyard-fidelity-") as folder:
-        progress.stage(f"traces of {len(specs)} kernel{'s' if len(specs) > 1 else ''}")
+        progress.stage(f"traces of {counted(len(specs), 'kernel')}")
         for spec in specs:
             kernel = _kernel(options, spec, progress)
             for job in jobs:
-                plan = run.Plan(spec, kernel, job, hardware, options.timeout)
+                plan = machine.Plan(spec, kernel, job, hardware, options.timeout)
                 agreements.append(fidelity.measure(plan, options.trace_buffer, Path(folder) / "t.parquet"))
                 progress.step(f"{job.name} on {spec.text}: traced and replayed")
                 if spec.kind.chooser:
@@ -337,13 +337,13 @@ def _fidelity(options: argparse.Namespace) -> int:
     whole = {"traces": [asdict(one) for one in agreements], "calls": [asdict(one) for one in replayed]}
     print(results(whole, options.format, lambda _: [*fidelity.tables(agreements), *fidelity.log_tables(replayed)]), end="")
     both: list[fidelity.Agreement | fidelity.LogReplay] = [*agreements, *replayed]
-    statuses = [_status(one.allocator, one.workload, one.trouble) for one in both]
-    statuses += [_lacking(f"the trace of {one.workload} on {one.allocator}", one.incomplete) for one in agreements]
+    statuses = [_status_of_log(one.allocator, one.workload, one.trouble) for one in both]
+    statuses += [_status_of_trace(f"the trace of {one.workload} on {one.allocator}", one.incomplete) for one in agreements]
     return max(*statuses, DONE if all(one.agrees for one in replayed) else REGRESSION)
 
 
 def _flame(options: argparse.Namespace) -> int:
-    from ..kernels import flame, icicle, run, tools
+    from ..kernels import flame, icicle, machine, tools
 
     check_outputs((options.folded, options.speedscope, options.report))
     if options.arch == "um":
@@ -352,7 +352,7 @@ def _flame(options: argparse.Namespace) -> int:
     profile, boots = flame.Profile(), []
     with Progress(options.runs) as progress:
         kernel = _kernel(options, spec, progress, outlined=True)
-        plan = run.Plan(spec, kernel, job, hardware, options.timeout)
+        plan = machine.Plan(spec, kernel, job, hardware, options.timeout)
         progress.stage(f"{job.name} on {spec.text}")
         for turn in range(options.runs):
             found = flame.sample(plan)
@@ -367,13 +367,12 @@ def _flame(options: argparse.Namespace) -> int:
     about |= {"samples_of_programs": profile.of_programs, "samples_lost": profile.lost, "trouble": profile.trouble}
     about |= {"shares": flame.shares(profile, spec.kind.slow), "boots": boots}
     print(results(about, options.format, lambda _: flame.tables(profile, spec.kind.slow, title, boots)), end="")
-    return max(_status(spec.text, job.name, profile.trouble), INCOMPLETE if profile.lost else DONE)
+    return max(_status_of_log(spec.text, job.name, profile.trouble), INCOMPLETE if profile.lost else DONE)
 
 
 def _write_text(path: Path | None, text: str) -> None:
     if path is not None:
-        with whole_file(path) as part:
-            part.write_text(text, "utf-8")
+        write_text(path, text)
         note(f"wrote {path}")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import programs
 from ..base.errors import DONE, INCOMPLETE, UserError
-from ..base.files import check_outputs, export_json, same_file, to_json, whole_file
+from ..base.files import check_outputs, export_json, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
 from .words import check_caches
@@ -98,10 +98,10 @@ def record_to(command: list[str], output: Path, stdout: int | None) -> int:
         metadata = import_recording(recording, command, part)
     if recording.status:
         note(f"{command[0]} exited with status {recording.status}")
-    return _told(output, metadata)
+    return _report_trace(output, metadata)
 
 
-def _told(output: Path, metadata: Metadata) -> int:
+def _report_trace(output: Path, metadata: Metadata) -> int:
     """Says what a new trace holds; the exit status of the verb."""
     note(f"{output}: {metadata.extent}")
     return _completeness({str(output): metadata.incomplete})
@@ -121,7 +121,7 @@ def import_capture(options: argparse.Namespace) -> int:
     check_outputs((output,), () if source == "-" else (options.capture,))
     snapshots = [read_snapshot(text) for text in options.snapshot]
     metadata = import_trace(source, output, snapshots, options.cpus, page_size=options.page_size)
-    status = _told(output, metadata)
+    status = _report_trace(output, metadata)
     if metadata.source == "perf script" and not metadata.lost:
         note("the text of perf script tells of lost events only where it was made with --show-lost-events")
     return status
@@ -133,10 +133,7 @@ def describe_trace(options: argparse.Namespace) -> int:
     about = info.describe(options.trace)
     most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(results(about, options.format, lambda about: info.tables(about, most_caches)))
-    if about["incomplete"]:
-        note(f"{options.trace} is incomplete: {about['incomplete']}")
-        return INCOMPLETE
-    return DONE
+    return _completeness({str(options.trace): about["incomplete"]})
 
 
 def _options(options: argparse.Namespace) -> Any:
@@ -214,7 +211,7 @@ def _exact(workload: Workload, spec: str, log: Path | None) -> dict[str, Any]:
     if log is None:
         return workload.exact(spec)
     shown = str(log) == "-"
-    with workload.spare_file() if shown else whole_file(log) as path:
+    with workload.temporary_file() if shown else whole_file(log) as path:
         exact = workload.exact(spec, path)
         if not path.stat().st_size:
             note(f"{spec} logs nothing here; slob does, with log_every=N")
@@ -384,8 +381,7 @@ def draw_layout(options: argparse.Namespace) -> int:
     if options.svg is not None:
         from ..report.layout_svg import picture
 
-        with whole_file(options.svg) as part:
-            part.write_text(picture(found))
+        write_text(options.svg, picture(found))
     _print(to_json(found) if options.format == "json" else layout.draw(found))
     return DONE
 

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import UserError
-from ..base.table import Cell, Figure, Table
+from ..base.table import Cell, Figure, Table, counted
 from ..base.terminal import Progress
 from ..results import records
 from ..results.records import Record
 from . import run, workloads
 from .build import Kernel
 from .kinds import Spec
-from .machine import Hardware
+from .machine import Hardware, Plan
 
 PARAMETERS = ("slabyard.bench=1", "slab_nomerge")  # without merging, the measured caches have slabs of their own
 INTERFACES = {"cache": "kmem_cache_alloc and kmem_cache_free", "kmalloc": "kmalloc and kfree"}
@@ -37,15 +37,15 @@ _DONE = re.compile(r"slabyard\.bench: done$", re.MULTILINE)
 _MISSING = re.compile(r"slabyard\.bench: (no memory .*)$", re.MULTILINE)
 
 
-def plan(spec: Spec, kernel: Kernel, hardware: Hardware, timeout: float) -> run.Plan:
+def plan(spec: Spec, kernel: Kernel, hardware: Hardware, timeout: float) -> Plan:
     """The boot that measures."""
     measured = dataclasses.replace(spec, parameters=(*spec.parameters, *PARAMETERS))
-    return run.Plan(measured, kernel, dataclasses.replace(workloads.parse("boot"), name="bench"), hardware, timeout)
+    return Plan(measured, kernel, dataclasses.replace(workloads.parse("boot"), name="bench"), hardware, timeout)
 
 
-def bench(plans: Sequence[run.Plan], runs: int, progress: Progress) -> list[Record]:
+def bench(plans: Sequence[Plan], runs: int, progress: Progress) -> list[Record]:
     """Boots the plans in turn; a record for each."""
-    progress.stage(f"the benchmark on {len(plans)} kernel{'s' if len(plans) > 1 else ''}")
+    progress.stage(f"the benchmark on {counted(len(plans), 'kernel')}")
     by_spec = {one.spec.text: one for one in plans}
 
     def once(spec: str, _turn: int) -> run.Run:
@@ -88,11 +88,8 @@ def tables(found: Sequence[Record]) -> list[Table]:
                 cycles = (round(record["timed"][f"{interface}_{pattern}_{size}"]) for size in columns)
                 rows.append([record["run"]["allocator"], *(Figure(one, str(one)) for one in cycles)])
             out.append(Table(f"{calls}: {words}", ["bytes", *map(str, columns)], rows))
-    boots = first["repetition"]
-    machine = f"Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {boots} boot{'s' if boots > 1 else ''} of each:"
-    out[-1].notes += [machine, *LEGEND]
-    for record in found:
-        out[-1].notes += [f"The log of {record['run']['allocator']} has: {line}" for line in dict.fromkeys(record["kernel"]["trouble"])]
+    machine = f"Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['repetition'], 'boot')} of each:"
+    out[-1].notes += [machine, *LEGEND, *run.trouble_notes(found)]
     return out
 
 

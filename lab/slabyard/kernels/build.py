@@ -67,7 +67,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A finished kernel: `image` is what boots, `symbols` the ELF file with its functions' names."""
+    """A finished kernel. Its folder also has the configuration, and vmlinux, the ELF file with symbols."""
 
     key: str
     arch: str
@@ -79,11 +79,6 @@ class Kernel:
     def image(self) -> Path:
         """What is booted."""
         return self.folder / ("linux" if self.arch == "um" else "bzImage")
-
-    @property
-    def symbols(self) -> Path:
-        """The kernel as an ELF file with symbols."""
-        return self.folder / ("linux" if self.arch == "um" else "vmlinux")
 
     @property
     def map(self) -> Path:
@@ -137,6 +132,7 @@ def built() -> list[Kernel]:
 
 
 def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:
+    """The name of a finished kernel: a hash of all that it is made from. `own`: files of ours; `wanted`: lines of the configuration."""
     made_of = [
         request.source.ident,
         request.arch,
@@ -151,7 +147,7 @@ def _key(request: Request, own: Mapping[str, bytes], wanted: str) -> str:
 
 
 def _name(request: Request) -> str:
-    """Of make's folder: what is in it may be built further for any key with this name."""
+    """The name of make's folder. Kernels that differ in files of ours alone share it, so that make compiles little anew."""
     words = [request.arch, request.kind.name, request.source.ident, *(["debug"] if request.debug else [])]
     return "-".join([*words, *(["outlined"] if request.outlined else [])])
 
@@ -255,23 +251,9 @@ def _reason(log: Path) -> str:
 
 
 def _keep(request: Request, place: Path, folder: Path, make: _Make, figures: dict[str, Any]) -> Kernel:
-    """Copies what a kernel is to its final place, in stead of what may be left there of one that was half removed."""
-    with cache.locked(place, place.name):
-        _fill(request, place, folder, make, figures)
-    kernel = load(place)
-    assert kernel is not None
-    return kernel
-
-
-def _fill(request: Request, place: Path, folder: Path, make: _Make, figures: dict[str, Any]) -> None:
+    """Copies what a kernel is to its final place, instead of what may be left there of one that was half removed."""
     part = place.with_name(f"{place.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    files = ["linux"] if request.arch == "um" else ["vmlinux", "arch/x86/boot/bzImage"]
-    for name in (*files, "System.map"):
-        shutil.copy2(folder / name, part / Path(name).name)
     text = (folder / ".config").read_text()
-    (part / "config").write_text(text)
     version = source.tree_version(make.tree)
     about = {
         "arch": request.arch,
@@ -285,6 +267,14 @@ def _fill(request: Request, place: Path, folder: Path, make: _Make, figures: dic
         "config_sha256": hashlib.sha256(text.encode()).hexdigest(),
         **figures,
     }
-    (part / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")
-    shutil.rmtree(place, ignore_errors=True)
-    part.rename(place)
+    with cache.locked(place, place.name):
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        files = ["linux"] if request.arch == "um" else ["vmlinux", "arch/x86/boot/bzImage"]
+        for name in (*files, "System.map"):
+            shutil.copy2(folder / name, part / Path(name).name)
+        (part / "config").write_text(text)
+        (part / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")
+        shutil.rmtree(place, ignore_errors=True)
+        part.rename(place)
+    return Kernel(place.name, request.arch, request.kind.name, place, about)

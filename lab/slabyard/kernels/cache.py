@@ -8,8 +8,8 @@ Kernels take minutes to build, so what was built is kept, for all invocations of
         kernels/KEY/        finished kernels, never changed; KEY stands for everything that they were made from
         guests/KEY          programs of ours, compiled for guests
 
-Whatever appears under its final name is whole: it is made beside it (`NAME.part`) and renamed, and renamed back before it is removed.
-What an interruption leaves under that other name goes with the next attempt, or with `slabyard kernel clean`.
+Whatever has its final name is complete: it is made under the name `NAME.part` and then renamed, and renamed back before it is removed.
+The next attempt, or `slabyard kernel clean`, removes what an interruption has left under `NAME.part`.
 
 Two invocations that want the same thing meet at its lock file, and the second finds it done. A lock belongs to an open file (flock),
 which the processes started under it inherit: if an invocation is killed with no chance to tidy up, its compilers keep the lock until
@@ -55,15 +55,15 @@ def advice(complaint: str) -> str:
 
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[int]:
-    """Nobody else has the lock of `path` in the block; gives the lock's descriptor, for processes that shall hold it too."""
+    """An exclusive lock of `path` for the block; gives its descriptor, for processes that shall hold it too."""
     with _lock_file(path) as descriptor:
-        _take(descriptor, what)
+        _lock_exclusively(descriptor, what)
         yield descriptor
 
 
 @contextlib.contextmanager
 def shared(path: Path) -> Iterator[int]:
-    """Nobody has the lock of `path` alone in the block, but others may share it; gives its descriptor."""
+    """Nobody has an exclusive lock of `path` in the block, but others may share it; gives the lock's descriptor."""
     with _lock_file(path) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield descriptor
@@ -79,16 +79,16 @@ def _lock_file(path: Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def alone(descriptor: int, what: str) -> Iterator[None]:
-    """Whoever shares a lock has it alone in the block; others may have had it before and may have it behind."""
-    _take(descriptor, what)
+def exclusive(descriptor: int, what: str) -> Iterator[None]:
+    """Turns a shared lock into an exclusive one for the block. Others may hold it between the two, before and after."""
+    _lock_exclusively(descriptor, what)
     try:
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
-def _take(descriptor: int, what: str) -> None:
+def _lock_exclusively(descriptor: int, what: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -7,19 +7,17 @@ since no two boots are alike.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.table import Cell, Figure, Table, show
+from ..base.table import Cell, Figure, Table, counted, show
 from ..base.terminal import Progress
 from ..results import measures, ranks, records
 from ..results.measures import Measure
-from ..results.model import Workload as Section
-from ..results.model import memory_unit, page_bytes, workloads
+from ..results.model import Section, memory_unit, page_bytes, workloads
 from ..results.records import Record
 from . import cost, run
-from .run import Plan
+from .machine import Plan
 
 LEGEND = (
     "seconds: the workload's time, median with its 95% interval. CPU s: processor time",
@@ -44,14 +42,14 @@ def compare(plans: Sequence[Plan], runs: int, warmup: int, progress: Progress, c
 
 
 def _one(name: str, group: Mapping[str, Plan], runs: int, warmup: int, progress: Progress, counts: bool) -> list[Record]:
-    progress.stage(f"{name} on {len(group)} kernel{'s' if len(group) > 1 else ''}")
+    progress.stage(f"{name} on {counted(len(group), 'kernel')}")
     kept = records.interleaved(group, runs, warmup, name, progress, lambda spec, _: run.once(group[spec]))
-    counted: dict[str, run.Run] = {}
+    costs: dict[str, run.Run] = {}
     for spec, plan in group.items() if counts else ():
         progress.step(f"{name}: {spec}, counted", 0)
-        counted[spec] = run.count(plan)
+        costs[spec] = run.count(plan)
         progress.step(f"{name}: {spec}, counted")
-    return [run.record(plan, kept[spec], counted.get(spec)) for spec, plan in group.items()]
+    return [run.record(plan, kept[spec], costs.get(spec)) for spec, plan in group.items()]
 
 
 def tables(found: Sequence[Record]) -> list[Table]:
@@ -78,13 +76,10 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     columns = ["allocator", *(column for name in times for column in (shown[name], "95%")), f"peak {unit}", "95%", f"end {unit}", "events"]
     rows = [_row(record, times, page_bytes(section) / size) for record in group]
     title = (
-        f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {_cpus(first)}, "
+        f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['cpus'], 'CPU')}, "
         f"{first['memory'] >> 20} MiB, {first['repetition']} boots each"
     )
-    notes = textwrap.wrap(ranks.sentence(section), 80)
-    for record in group:
-        for line in dict.fromkeys(record["kernel"]["trouble"]):
-            notes += textwrap.wrap(f"The log of {record['run']['allocator']} has: {line}", 80)
+    notes = [ranks.sentence(section), *run.trouble_notes(group)]
     return Table(title, columns, rows, notes)
 
 
@@ -102,10 +97,6 @@ def _cost_table(group: Sequence[Any], name: str) -> Table:
         cells += [Figure(found[misses], f"{found[misses]:.3f}") for misses in cost.MISSES]
         rows.append([record["run"]["allocator"], *cells, Figure(share, f"{share:.2f}")])
     return Table(f"{name}: what one allocation or free executes", columns, rows)
-
-
-def _cpus(about: Any) -> str:
-    return f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}"
 
 
 def _row(record: Any, times: Sequence[str], page: float) -> list[Cell]:
@@ -160,7 +151,7 @@ def details(record: Record, all_caches: bool) -> list[Table]:
         rows.append([measure.title, timed[measure.name] * factor, measure.unit, span])
     title = (
         f"{about['allocator']} on {about['workload']}: Linux {about['kernel']} for {about['arch']} ({about['accelerator']}), "
-        f"{_cpus(about)}, {about['memory'] >> 20} MiB"
+        f"{counted(about['cpus'], 'CPU')}, {about['memory'] >> 20} MiB"
     )
     notes = [f"median of {about['repetition']} boots; intervals from {measures.FEWEST_RUNS} on"] if about["repetition"] > 1 else []
     notes += [f"the log has: {line}" for line in dict.fromkeys(kernel["trouble"])]
@@ -193,8 +184,8 @@ def _cost_tables(record: Record, every: bool) -> list[Table]:
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every measure: for CSV."""
     fields = {name: name for name in ("workload", "allocator", "arch", "accelerator", "cpus", "nodes", "memory")}
-    counted = any("cost" in record for record in found)
-    return records.flat(found, {**fields, "boots": "repetition"}, MEASURES, _flat_cost if counted else lambda _: {})
+    more = _flat_cost if any("cost" in record for record in found) else lambda _: {}
+    return records.flat(found, {**fields, "boots": "repetition"}, MEASURES, more)
 
 
 def _flat_cost(record: Record) -> dict[str, Cell]:

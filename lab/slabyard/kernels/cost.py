@@ -61,11 +61,10 @@ _CFLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden")
 
 def check() -> None:
     """UserError where this machine lacks what counts."""
-    purpose = "--cost"
-    tools.require((tools.COMPILER, tools.QEMU), purpose)
+    tools.require((tools.COMPILER, tools.QEMU), "--cost")
     version = qemu_version()
     if not version or int(version.split(".")[0]) > NEWEST_QEMU:
-        raise UserError(f"{purpose} needs a QEMU that loads plugins of its first interface, up to {NEWEST_QEMU}.2; this is {version}", MISSING)
+        raise UserError(f"--cost needs a QEMU that loads plugins of its first interface, up to {NEWEST_QEMU}.2; this is {version}", MISSING)
 
 
 def qemu_version() -> str:

@@ -63,7 +63,9 @@ def changed(tree: Path, edits: Sequence[Edit]) -> dict[str, bytes]:
     found = {str(path.relative_to(originals)): path.read_text() for path in originals.rglob("*") if path.is_file()}
     for edit in edits:
         if edit.path in found:
-            found[edit.path] = _changed(found[edit.path], edit)
+            found[edit.path], count = re.subn(edit.pattern, edit.text, found[edit.path])
+            if count != 1:
+                raise UserError(f"{edit.path} of the kernel source is not as in Linux 6.1: {count} places to change, not one")
     return {path: text.encode() for path, text in found.items()}
 
 
@@ -76,13 +78,6 @@ def _keep(tree: Path, originals: Path, path: str) -> None:
         raise UserError(f"the kernel source has no {path}; the lab's kernels are Linux 6.1") from None
     (originals / path).parent.mkdir(parents=True, exist_ok=True)
     write(originals / path, content)
-
-
-def _changed(text: str, edit: Edit) -> str:
-    new, count = re.subn(edit.pattern, edit.text, text)
-    if count != 1:
-        raise UserError(f"{edit.path} of the kernel source is not as in Linux 6.1: {count} places to change, not one")
-    return new
 
 
 def write(file: Path, content: bytes) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def replay_spec(spec: str) -> str:
     return spec.removeprefix("slabyard:") if spec != "slabyard" else "slub"
 
 
-def measure(plan: run.Plan, buffer: int, trace: Path) -> Agreement:
+def measure(plan: machine.Plan, buffer: int, trace: Path) -> Agreement:
     """Boots with a trace (its buffer in bytes), which is left in a file, and replays it."""
     from ..replay.workload import Options, Workload
 
@@ -71,16 +71,15 @@ def measure(plan: run.Plan, buffer: int, trace: Path) -> Agreement:
 
 @dataclass(frozen=True)
 class LogReplay:
-    """A log of calls, made again: how many there were, pages of slabs and of large allocations in the kernel and in the replay; how often
-    a call was given pages (or refused), and how many such requests only one of both made, or could not be met at the same place."""
+    """A kernel's log of calls, replayed. Pairs are of the kernel and of the replay."""
 
     allocator: str
     workload: str
     calls: int
-    slab: tuple[int, int]
-    large: tuple[int, int]
-    requests: int = 0
-    apart: int = 0
+    slab: tuple[int, int]  # pages
+    large: tuple[int, int]  # pages of large allocations
+    requests: int = 0  # for pages, that these calls made
+    apart: int = 0  # of these, those that only one of both made, or that could not be met at the same place
     trouble: list[str] = field(default_factory=list)  # lines of the kernel's log
 
     @property
@@ -89,7 +88,7 @@ class LogReplay:
         return self.slab[0] == self.slab[1] and self.large[0] == self.large[1]
 
 
-def replay_log(plan: run.Plan) -> LogReplay:
+def replay_log(plan: machine.Plan) -> LogReplay:
     """Boots a kernel on slabyard that logs its calls, and makes them again. UserError where some were lost."""
     found: list[dict[str, Any]] = []
     hardware = plan.hardware
@@ -122,23 +121,18 @@ def compare(allocator: str, workload: str, events: int, texts: dict[str, str], e
     """A boot's texts against the exact measures of the replay of its trace."""
     held = snapshots.parse_meminfo(texts["after/meminfo"])["Slab"] // run.PAGE_KB
     end = next(point for point in exact["snapshots"] if point["name"] == "end")
-    real, replayed = _real_sizes(texts.get("after/slabinfo", "")), _replayed_sizes(exact)
+    real = _pages_by_size(run.caches(texts.get("after/slabinfo", "")))
+    replayed = _pages_by_size(cache for cache in exact["caches"] if cache.get("slabs") is not None)
     sizes = {size: (real[size], replayed[size]) for size in sorted(real | replayed)} if real else {}
     free = (list(end["recorded_free_blocks"] or []), list(end["free_blocks"]))
     return Agreement(allocator, workload, events, (held, end["slab_pages"] + end["large_pages"]), sizes, free)
 
 
-def _real_sizes(slabinfo: str) -> Counter[int]:
+def _pages_by_size(caches: Iterable[dict[str, Any]]) -> Counter[int]:
+    """Pages of the caches that hold any, by object size in bytes."""
     found: Counter[int] = Counter()
-    for cache in run.caches(slabinfo):
-        found[cache["size"]] += cache["pages"]
-    return found
-
-
-def _replayed_sizes(exact: dict[str, Any]) -> Counter[int]:
-    found: Counter[int] = Counter()
-    for cache in exact["caches"]:
-        if cache.get("slabs") is not None and cache["pages"]:
+    for cache in caches:
+        if cache["pages"]:
             found[cache["size"]] += cache["pages"]
     return found
 

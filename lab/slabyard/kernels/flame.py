@@ -30,10 +30,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..base.errors import MISSING, UserError
+from ..base.programs import last_line
 from ..base.table import Cell, Table
 from ..results import measures
 from . import run, tools
-from .machine import Outcome
+from .machine import Outcome, Plan
 
 FREQUENCY = 1999  # samples a second; no divisor of the kernel's own clock
 GUEST_FREQUENCY = 499  # of each CPU; a guest in software would do little else at more
@@ -70,7 +71,7 @@ class Profile:
         self.trouble += other.trouble
 
 
-def sample(plan: run.Plan) -> Profile:
+def sample(plan: Plan) -> Profile:
     """Boots once and samples the kernel while the workload runs."""
     if plan.kernel.arch != "um":
         return _by_guest(plan)
@@ -81,7 +82,7 @@ def sample(plan: run.Plan) -> Profile:
     return dataclasses.replace(found[0], trouble=done.trouble)
 
 
-def _by_guest(plan: run.Plan) -> Profile:
+def _by_guest(plan: Plan) -> Profile:
     done = run.once(dataclasses.replace(plan, samples=GUEST_FREQUENCY))
     found = name_stacks(done.texts.get("samples", "").splitlines(), Symbols(plan.kernel.map.read_text()))
     return dataclasses.replace(found, trouble=done.trouble)
@@ -131,8 +132,7 @@ def read(data: Path, outcome: Outcome) -> Profile:
     argv = [tools.path_of(tools.PERF, "a flame graph"), "script", "--input", str(data), "--fields", "comm,time,ip,sym"]
     done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise UserError(f"perf script failed: {lines[-1]}", MISSING)
+        raise UserError(f"perf script failed: {last_line(done.stderr)}", MISSING)
     return collect(done.stdout.splitlines(), outcome.began, outcome.ended)
 
 

@@ -13,6 +13,7 @@ time. A guest that has said that it is done has handed out everything; where its
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import fcntl
 import os
@@ -26,9 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import MISSING, UserError
+from ..base.files import read_text_if_there
 from ..trace.file import KINDS, SNAPSHOT
-from . import cache, cost, guest, kinds, tools
+from . import cache, cost, guest, tools
 from .build import Kernel
+from .kinds import Spec
 from .workloads import Job
 
 FALLBACK = "mm_page_alloc_extfrag"
@@ -41,8 +44,8 @@ _NO_MEMORY = b"Kernel mode signal 7"  # the host's SIGBUS: the file that is its 
 _NO_ROOM = "slabyard: no room"
 # The guest's C library keeps off AVX, whose registers a user-mode kernel does not move (edits.py).
 _NO_AVX = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-XSAVEC,-XSAVE"
-# The timer is QEMU's, and works; where it seems not to, as it came late on a busy machine, the kernel would panic.
-# And where it finds its clock unstable, at the end of the boot, it would take another one for the trace, and empty that.
+# no_timer_check: QEMU's timer works, but may tick late on a busy machine; the kernel's check would then panic.
+# trace_clock: a kernel that finds its clock unstable at the end of the boot would choose another one for the trace, and empty the trace.
 _QEMU = ("console=ttyS0", "panic=-1", "no_timer_check", "trace_clock=global")
 _MARK = re.compile(r"^@@slabyard (\S+)\n", re.MULTILINE)
 _KVM_CREATE_VM = 0xAE01
@@ -79,15 +82,15 @@ class Hardware:
 
 
 @dataclass(frozen=True)
-class Boot:
-    """What to boot. `trace`: every allocation from the first traceable one on, with that many bytes of buffer; `timeout` in seconds."""
+class Plan:
+    """What to boot, and how: one spec and workload on one machine."""
 
+    spec: Spec
     kernel: Kernel
-    parameters: Sequence[str]
     job: Job
     hardware: Hardware
-    trace: int | None = None
-    timeout: float = 600
+    timeout: float = 600  # seconds
+    trace: int | None = None  # every allocation from the first traceable one on, with that many bytes of buffer
     prefix: Sequence[str] = ()  # what starts the kernel, as perf does
     samples: int = 0  # a second, of the kernel's stacks, taken in the guest while the workload runs
     calls: bool = False  # a kernel on slabyard logs its calls
@@ -101,7 +104,6 @@ class Outcome:
 
     texts: dict[str, str]
     console: str
-    command: list[str]
     trace: Path | None = None
     calls: Path | None = None
     counts: str = ""  # of QEMU's plugin
@@ -119,13 +121,13 @@ def default_hardware(arch: str) -> Hardware:
 
 
 @contextlib.contextmanager
-def boot(what: Boot) -> Iterator[Outcome]:
+def boot(what: Plan) -> Iterator[Outcome]:
     """Boots, waits for the end, and gives what was left; the trace's text lives as long as the context."""
     what.hardware.check(what.kernel.arch)
     with tempfile.TemporaryDirectory(prefix="slabyard-boot-") as name:
         folder = Path(name)
         argv, accelerator = (_um if what.kernel.arch == "um" else _qemu)(what, folder)
-        outcome = Outcome({}, "", argv, accelerator=accelerator)
+        outcome = Outcome({}, "", accelerator=accelerator)
         _wait([*what.prefix, *argv], what, folder, outcome)
         text = _results(folder / "results")
         outcome.texts = split(text)
@@ -142,9 +144,9 @@ def boot(what: Boot) -> Iterator[Outcome]:
         yield outcome
 
 
-def command_line(what: Boot) -> list[str]:
+def command_line(what: Plan) -> list[str]:
     """The kernel's parameters that do not depend on the architecture."""
-    words = [_NO_AVX, "rdinit=/init", *what.parameters, *(["slabyard.log=1"] if what.calls else [])]
+    words = [_NO_AVX, "rdinit=/init", *what.spec.parameters, *(["slabyard.log=1"] if what.calls else [])]
     if what.trace is None:
         return [*words, f"trace_event=kmem:{FALLBACK}", "trace_buf_size=256K", "trace_options=nohash-ptr"]
     share = max(256 << 10, what.trace // what.hardware.cpus)  # the kernel takes it for each CPU
@@ -152,12 +154,12 @@ def command_line(what: Boot) -> list[str]:
     return [*words, f"trace_event={events}", f"trace_buf_size={share >> 10}K", "trace_options=nohash-ptr"]
 
 
-def _settings(what: Boot, out: str) -> dict[str, str]:
+def _settings(what: Plan, out: str) -> dict[str, str]:
     trace = "calls" if what.calls else "none" if what.trace is None else "all"
     return {"OUT": out, "TRACE": trace, "PERIOD": str(NO_LOOK if what.counts else PERIOD)}
 
 
-def _um(what: Boot, folder: Path) -> tuple[list[str], str]:
+def _um(what: Plan, folder: Path) -> tuple[list[str], str]:
     (folder / "guest.gz").write_bytes(guest.archive(what.job, {**_settings(what, "hostfs"), "HOST": str(folder)}, what.samples))
     argv = [
         str(what.kernel.image), f"mem={what.hardware.memory >> 20}M", f"initrd={folder / 'guest.gz'}", f"uml_dir={folder}/", "umid=guest",
@@ -166,7 +168,7 @@ def _um(what: Boot, folder: Path) -> tuple[list[str], str]:
     return argv, "native"
 
 
-def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
+def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     qemu = tools.path_of(tools.QEMU, "a kernel for x86_64")
     (folder / "guest.gz").write_bytes(guest.archive(what.job, _settings(what, "disk"), what.samples))
     disks = {"results": 512 << 20, "trace.txt": 8 << 30}
@@ -188,7 +190,7 @@ def _qemu(what: Boot, folder: Path) -> tuple[list[str], str]:
     argv += ["-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nodefaults"]
     argv += ["-append", " ".join([*_QEMU, *command_line(what)])]
     if what.counts:
-        argv += cost.options(folder, what.kernel.map.read_text(), kinds.KINDS[what.kernel.kind])
+        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind)
     return argv, accelerator
 
 
@@ -197,22 +199,17 @@ def kvm(device: str = "/dev/kvm", cpuinfo: str = "/proc/cpuinfo") -> bool:
 
     Some have /dev/kvm without a processor that virtualises; such run kernels that are made for them.
     """
-    try:
-        if not re.search(r"(?m)^flags\s*:.*\b(?:vmx|svm)\b", Path(cpuinfo).read_text()):
-            return False
-        descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    if not re.search(r"(?m)^flags\s*:.*\b(?:vmx|svm)\b", read_text_if_there(Path(cpuinfo)) or ""):
         return False
     try:
-        os.close(fcntl.ioctl(descriptor, _KVM_CREATE_VM, 0))
+        with Path(device).open("r+b", buffering=0) as file:
+            os.close(fcntl.ioctl(file.fileno(), _KVM_CREATE_VM, 0))
     except OSError:
         return False
-    finally:
-        os.close(descriptor)
     return True
 
 
-def _wait(argv: Sequence[str], what: Boot, folder: Path, outcome: Outcome) -> None:
+def _wait(argv: Sequence[str], what: Plan, folder: Path, outcome: Outcome) -> None:
     """Reads the console until the kernel has ended. UserError for a panic and for a boot that takes too long."""
     console = bytearray()
     deadline = time.monotonic() + what.timeout
@@ -281,31 +278,17 @@ def _last_words(console: str) -> str:
 
 def _results(path: Path) -> str:
     """A stream that the guest has handed out: a file, or a disk with zero bytes behind it."""
-    try:
-        with path.open("rb") as file:
-            content = bytearray()
-            while piece := file.read(1 << 20):
-                end = piece.find(b"\0")
-                content += piece if end < 0 else piece[:end]
-                if end >= 0:
-                    break
-    except OSError:
+    if not path.is_file():
         return ""
-    return content.decode(errors="replace")
+    _cut(path)
+    return path.read_bytes().decode(errors="replace")
 
 
 def _cut(disk: Path) -> None:
-    """Cuts a disk behind its text."""
+    """Cuts a disk behind its text: before the first zero byte all is text, and nothing was ever written from there on."""
     with disk.open("r+b") as file:
-        low, high = 0, os.fstat(file.fileno()).st_size
-        while low < high:  # the first zero byte: before it is text, behind it nothing was ever written
-            middle = (low + high) // 2
-            file.seek(middle)
-            if file.read(1) == b"\0":
-                high = middle
-            else:
-                low = middle + 1
-        file.truncate(low)
+        places = range(os.fstat(file.fileno()).st_size)
+        file.truncate(bisect.bisect_left(places, True, key=lambda at: os.pread(file.fileno(), 1, at) == b"\0"))
 
 
 def split(stream: str) -> dict[str, str]:

@@ -14,21 +14,19 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import UserError
+from ..base.programs import last_line
 from ..capture import importer
 from ..capture.inputs import About
 from ..results import records
 from ..trace import snapshots
 from ..trace.file import KINDS, SNAPSHOT, Metadata
 from . import cost, machine
-from .build import Kernel
-from .kinds import Spec
-from .machine import Hardware, Outcome
-from .workloads import Job
+from .machine import Outcome, Plan
 
 PAGE_KB = 4
 WARNINGS = re.compile(
@@ -44,41 +42,17 @@ class Run:
     figures: dict[str, Any]
     texts: dict[str, str]
     trouble: list[str]
-    command: list[str]
     accelerator: str
     metadata: Metadata | None = None
     cost: dict[str, Any] | None = None  # of a boot that counts
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What to boot, and how: one spec and workload on one machine."""
-
-    spec: Spec
-    kernel: Kernel
-    job: Job
-    hardware: Hardware
-    timeout: float = 600
-    trace: int | None = None  # bytes of the trace's buffer
-    prefix: Sequence[str] = field(default=())
-    samples: int = 0  # a second, of the kernel's stacks, taken in the guest
-    calls: bool = False  # a kernel on slabyard logs its calls
-    counts: bool = False  # what the kernel executes
-
-    def boot(self) -> machine.Boot:
-        """The boot that this is."""
-        return machine.Boot(
-            self.kernel, self.spec.parameters, self.job, self.hardware, trace=self.trace, timeout=self.timeout, prefix=self.prefix,
-            samples=self.samples, calls=self.calls, counts=self.counts,
-        )  # fmt: skip
-
-
 def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] = lambda _: None) -> Run:
     """Boots once. `trace`: where the trace goes, if one is taken; `look` sees the outcome as long as its files are there."""
-    with machine.boot(plan.boot()) as outcome:
+    with machine.boot(plan) as outcome:
         told = trouble(outcome.texts.get("log", ""), plan.job.workload.expected)
         told += ["the kernel did not switch itself off"] if outcome.stayed else []
-        found = Run(_figures(plan, outcome), outcome.texts, told, outcome.command, outcome.accelerator)
+        found = Run(_figures(plan, outcome), outcome.texts, told, outcome.accelerator)
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
         if plan.counts:
@@ -89,11 +63,10 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
 
 def _figures(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     measured = {name: int(value) for name, value in (line.split() for line in outcome.texts.get("measured", "").splitlines())}
-    output = outcome.texts.get("output", "").strip()
-    last = output.splitlines()[-1] if output else "it said nothing"
+    last = last_line(outcome.texts.get("output", ""))
     if "unprepared" in outcome.texts:
-        said = outcome.texts["unprepared"].strip().splitlines() or ["it said nothing"]
-        raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be prepared in the guest: {said[-1]}")
+        said = last_line(outcome.texts["unprepared"])
+        raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be prepared in the guest: {said}")
     if not measured:
         raise UserError(f"{plan.job.name} on {plan.spec.text}: could not be measured: {last}")
     if measured["status"]:
@@ -157,13 +130,12 @@ def _import(plan: Plan, outcome: Outcome, output: Path) -> Metadata:
         kinds=KINDS[:SNAPSHOT],
     )
     words = [word for mark in (*marks, "end") for word in ("--mark", mark)]
-    return importer.import_text(outcome.trace, output, about, ["--last-mark", "end", *words])
+    return importer.import_described(outcome.trace, output, about, ["--last-mark", "end", *words])
 
 
 def snapshot_of(texts: dict[str, str], when: str, name: str) -> dict[str, Any]:
     """A snapshot as the importer takes it, from a boot's texts."""
-    files = {file: texts[f"{when}/{file}"] for file in snapshots.PROC_FILES if f"{when}/{file}" in texts}
-    return {"name": name, "files": files, "slab_attributes": attributes(texts.get("attributes", "")) or None}
+    return {"name": name, "files": _files(texts, when), "slab_attributes": attributes(texts.get("attributes", "")) or None}
 
 
 def attributes(text: str) -> dict[str, dict[str, str]]:
@@ -187,47 +159,46 @@ def record(plan: Plan, runs: Sequence[Run], counted: Run | None = None) -> recor
     """The result record of the repetitions of one plan, of which there is at least one; `counted`: of the boot that counted."""
     last = runs[-1]
     kernel = plan.kernel
-    return {
-        "schema": records.SCHEMA,
-        "run": {
-            "allocator": plan.spec.text,
-            "tunables": records.tunables(plan.spec.text),
-            "workload": plan.job.name,
-            "substrate": "kernel",
-            "trace_sha256": "",
-            "cpus": plan.hardware.cpus,
-            "nodes": plan.hardware.nodes,
-            "memory": plan.hardware.memory,
-            "start": "boot",
-            "arch": kernel.arch,
-            "accelerator": last.accelerator,
-            "seed": 0,
-            "repetition": len(runs),
-            "page_size": 4096,
-            "command": plan.job.command,
-            "lost": last.metadata.lost if last.metadata else 0,
-            "kernel": kernel.about["release"],
-            "versions": records.versions(),
-            "machine": records.machine(),
-        },
-        "exact": {},
-        "timed": records.summarise([run.figures for run in runs], {}),
-        **({"cost": counted.cost} if counted else {}),
-        "kernel": {
-            "key": kernel.key,
-            **{name: kernel.about[name] for name in ("release", "source_ident", "compiler", "config_sha256", "debug", "outlined")},
-            "parameters": list(plan.spec.parameters),
-            "trouble": [line for run in (*runs, *([counted] if counted else [])) for line in run.trouble],
-            "output": last.texts.get("output", ""),
-            "before": _texts(last.texts, "before"),
-            "after": _texts(last.texts, "after"),
-            "caches": caches(last.texts.get("after/slabinfo", "")),
-        },
+    run = {
+        "workload": plan.job.name,
+        "substrate": "kernel",
+        "trace_sha256": "",
+        "cpus": plan.hardware.cpus,
+        "nodes": plan.hardware.nodes,
+        "memory": plan.hardware.memory,
+        "start": "boot",
+        "arch": kernel.arch,
+        "accelerator": last.accelerator,
+        "seed": 0,
+        "repetition": len(runs),
+        "page_size": 4096,
+        "command": plan.job.command,
+        "lost": last.metadata.lost if last.metadata else 0,
+        "kernel": kernel.about["release"],
     }
+    of_kernel = {
+        "key": kernel.key,
+        **{name: kernel.about[name] for name in ("release", "source_ident", "compiler", "config_sha256", "debug", "outlined")},
+        "parameters": list(plan.spec.parameters),
+        "trouble": [line for one in (*runs, *([counted] if counted else [])) for line in one.trouble],
+        "output": last.texts.get("output", ""),
+        "before": _files(last.texts, "before"),
+        "after": _files(last.texts, "after"),
+        "caches": caches(last.texts.get("after/slabinfo", "")),
+    }
+    timed = records.summarise([one.figures for one in runs], {})
+    costs = {"cost": counted.cost} if counted else {}
+    return {**records.record(plan.spec.text, run, {}, timed), **costs, "kernel": of_kernel}
 
 
-def _texts(texts: dict[str, str], when: str) -> dict[str, str]:
+def _files(texts: dict[str, str], when: str) -> dict[str, str]:
     return {name: texts[f"{when}/{name}"] for name in snapshots.PROC_FILES if f"{when}/{name}" in texts}
+
+
+def trouble_notes(found: Sequence[records.Record]) -> list[str]:
+    """What the logs of these records' kernels tell of trouble, once each."""
+    lines = ((one["run"]["allocator"], line) for one in found for line in dict.fromkeys(one["kernel"]["trouble"]))
+    return [f"The log of {allocator} has: {line}" for allocator, line in lines]
 
 
 def caches(slabinfo: str) -> list[dict[str, Any]]:

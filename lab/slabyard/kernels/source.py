@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import MISSING, USAGE, UserError
-from ..base.files import sha256
+from ..base.files import read_text_if_there, sha256
 from ..base.terminal import note
 from . import cache, edits, ports, tools
 from .kinds import Kind
@@ -60,22 +60,19 @@ def find(given: Path | None, places: Sequence[str] = PLACES) -> Source:
                 "any 6.1 from kernel.org) or name one with --source TREE or --source TARBALL",
                 MISSING,
             )
-    if not (given.is_file() or given.is_dir()):
-        raise UserError(f"{given}: no such source tree or tarball")
-    if given.is_dir() and tree_version(given) is None:
-        raise UserError(f"{given}: is no kernel source: its Makefile names no version")
     if given.is_dir():
+        if tree_version(given) is None:
+            raise UserError(f"{given}: is no kernel source: its Makefile names no version")
         _check_version(given, given)
+    elif not given.is_file():
+        raise UserError(f"{given}: no such source tree or tarball")
     return Source(given.resolve(), _ident(given.resolve()))
 
 
 def tree_version(tree: Path) -> tuple[int, int, int] | None:
     """The version of a source tree; None where it is none."""
-    try:
-        text = (tree / "Makefile").read_text(errors="replace")[:2000]
-    except OSError:
-        return None
-    found = [re.search(rf"(?m)^{name}\s*=\s*(\d+)", text) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    text = read_text_if_there(tree / "Makefile") or ""
+    found = [re.search(rf"(?m)^{name}\s*=\s*(\d+)", text[:2000]) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
     if None in found:
         return None
     first, second, third = (int(match[1]) for match in found if match)
@@ -135,7 +132,7 @@ def prepared(source: Source, kind: Kind, own: Mapping[str, bytes]) -> Iterator[t
     copy = copy_of(source, kind)
     with cache.shared(copy) as lock:
         while not _is_up_to_date(copy, kind, own):
-            with cache.alone(lock, "the copy of the kernel source"):
+            with cache.exclusive(lock, "the copy of the kernel source"):
                 _prepare(source, kind, own, lock)
         yield copy, lock
 

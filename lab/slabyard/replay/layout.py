@@ -9,6 +9,7 @@ where free objects are, the lists show in which order they will be used, and eac
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from typing import Any
 
 from ..base import programs
 from ..base.errors import UserError
+from ..base.table import counted
 
 COLUMNS = 64  # of a row; a power of two, so that pages are whole rows or whole parts of one
 MARGIN = 8
@@ -65,8 +67,6 @@ def run(allocator: str, script: Path) -> dict[str, Any]:
 
 
 def _read(script: Path) -> tuple[str, bytes]:
-    import sys
-
     name = "standard input" if str(script) == "-" else str(script)
     try:
         with script.open("rb") if str(script) != "-" else sys.stdin.buffer as file:
@@ -267,10 +267,14 @@ class Group:
     cache: dict[str, Any] | None
     slabs: list[dict[str, Any]]
 
+    def cache_names(self) -> list[str | None]:
+        """Of each of the script's objects in these slabs, the name of the script's cache; None: it is of a kmalloc."""
+        return [thing["cache"] for slab in self.slabs for part in slab["parts"] for thing in part["objects"]]
+
     @property
     def rank(self) -> int:
         """Where it stands in a drawing: the script's own caches first, then other objects of the script's, then the rest."""
-        named = [thing["cache"] for slab in self.slabs for part in slab["parts"] for thing in part["objects"]]
+        named = self.cache_names()
         return 0 if any(named) else 1 if named else OWN
 
     def heading(self) -> str:
@@ -278,7 +282,7 @@ class Group:
         if self.cache is None:
             return "large allocations" if all(slab["large"] for slab in self.slabs) else "pages of all caches"
         own, size = self.cache["bytes"], self.cache["object_bytes"]
-        names = {thing["cache"] for slab in self.slabs for part in slab["parts"] for thing in part["objects"]} - {self.cache["name"], None}
+        names = {name for name in self.cache_names() if name and name != self.cache["name"]}
         name = self.cache["name"] + (f", merged with {', '.join(sorted(names))}" if names else "")
         return f"{name}: objects of {size} bytes" + (f", each takes {own}" if own != size else "")
 
@@ -300,15 +304,14 @@ def totals(snapshot: dict[str, Any], page_bytes: int) -> str:
         thing["bytes"] for slab in snapshot["slabs"] for part in slab["parts"] if part["state"] == "used" for thing in part["objects"]
     )
     share = f": {100 * asked / held:.0f}%" if held else ""
-    pages = held // page_bytes
-    return f"{pages} page{'' if pages == 1 else 's'} held, {asked:,} bytes of them in use{share}"
+    return f"{counted(held // page_bytes, 'page')} held, {asked:,} bytes of them in use{share}"
 
 
 def _draw_group(group: Group, found: dict[str, Any], slabs: list[dict[str, Any]]) -> list[str]:
     if group.rank == OWN:
         used = sum(part["object"] and part["state"] in ("used", "bookkeeping") for slab in group.slabs for part in slab["parts"])
         pages = sum(slab["bytes"] for slab in group.slabs) // found["page_bytes"]
-        return [f"{group.heading()}: the allocator's own, {used} in use, {pages} page{'s'[: pages > 1]}"]
+        return [f"{group.heading()}: the allocator's own, {used} in use, {counted(pages, 'page')}"]
     scale = column_bytes(group.slabs, found["page_bytes"])
     lines = _wrapped("", f"{group.heading()} (a column is {scale} bytes)")
     for slab in group.slabs:
@@ -324,10 +327,15 @@ def _wrapped(head: str, text: str) -> list[str]:
     return textwrap.wrap(f"{head} {text}" if head else text, LINE + MARGIN, subsequent_indent=indent, break_long_words=False)
 
 
+def states(found: dict[str, Any]) -> set[str]:
+    """The states of FILLS that occur in the drawing."""
+    shown = [group for snapshot in found["snapshots"] for group in groups(snapshot) if group.rank != OWN]
+    return {piece.state for group in shown for slab in group.slabs for piece in pieces(slab)}
+
+
 def legend(found: dict[str, Any]) -> list[str]:
     """What the signs mean that occur in the drawing."""
-    shown = [group for snapshot in found["snapshots"] for group in groups(snapshot) if group.rank != OWN]
-    seen = {piece.state for group in shown for slab in group.slabs for piece in pieces(slab)}
+    seen = states(found)
     signs = [f"{FILLS[state]} {MEANINGS[state]}" for state in FILLS if state in seen and state != "unused"]
     words = "   ".join(sign.replace(" ", NO_BREAK) for sign in signs)
     lines = [line.replace(NO_BREAK, " ") for line in _wrapped("", words)]

@@ -53,19 +53,19 @@ KMALLOC_FLAGS = {"rcl": gfp.RECLAIMABLE, "cg": gfp.ACCOUNT}
 
 
 @dataclass
-class _Kind:
-    """The older objects of one cache: how many, and how to ask for one."""
+class _CachePopulation:
+    """The objects of one cache that are older than the trace: how many, and how to ask for one."""
 
     count: int
-    room: int  # objects that the recorded slabs held, used or free; 0: not known
-    partial_slabs: int  # that the free ones were in
-    slab_objects: int  # room in a slab of the recorded kernel
-    per_slab: int  # objects of an average slab of the recorded kernel that were in use
-    slab_pages: int
-    size: int
-    cache: int
-    flags: int
-    size_class: int  # of kmalloc, otherwise 0
+    size: int  # bytes
+    cache: int  # NO_CACHE: of kmalloc
+    size_class: int = 0  # of kmalloc, otherwise 0
+    flags: int = 0
+    room: int = 0  # objects that the recorded slabs held, used or free; 0: not known
+    partial_slabs: int = 0  # that the free ones were in
+    slab_objects: int = 1  # room in a slab of the recorded kernel
+    per_slab: int = 1  # objects of an average slab of the recorded kernel that were in use
+    slab_pages: int = 1
 
 
 def older_objects(
@@ -82,7 +82,7 @@ def older_objects(
     frees = translation.traffic.frees
     if not any(line.objects_per_slab for line in lines):  # none, or of an allocator whose caches share pages: it tells no slabs
         return _large(unseen_pages >> LARGE_ORDER), np.full(len(frees.event), NONE, np.uint32), translation.handles
-    kinds = _kinds(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
+    kinds = _populations(translation, lines, snapshot.slab_attributes or {}, opens, caches, cpus)
     owner = _owners(frees, kinds, translation.traffic.page_classes)
     handles = np.full(len(frees.event), NONE, np.uint32)
     parts: list[np.ndarray] = []
@@ -100,14 +100,13 @@ def older_objects(
     return np.concatenate(parts), handles, next_handle
 
 
-def creation_order(caches: list[Cache], taken: list[Snapshot]) -> np.ndarray:
+def creation_order(caches: list[Cache], slabinfo: str) -> np.ndarray:
     """int64[caches]: their numbers in the order in which the kernel created them, as far as slabinfo tells.
 
     slabinfo begins with the newest. A cache that it does not show was merged into one that it does, or is not known: it comes
     after all others, in order of number. So where caches merge here, they merge into the same cache as in the kernel.
     """
-    files = next((one.files["slabinfo"] for one in taken if "slabinfo" in one.files), "")
-    places = {line.name: place for place, line in enumerate(snapshots.parse_slabinfo(files))}
+    places = {line.name: place for place, line in enumerate(snapshots.parse_slabinfo(slabinfo))}
     return np.argsort([-places.get(cache.name, -1) for cache in caches], kind="stable")
 
 
@@ -125,9 +124,9 @@ def _large_blocks(snapshot: Snapshot) -> int:
     return max(0, (slab_kb >> 2) - sum(line.slabs * line.pages_per_slab for line in lines)) >> LARGE_ORDER
 
 
-def _kinds(
+def _populations(
     translation: Translation, lines: list[SlabLine], attributes: dict[str, dict[str, str]], opens: bool, caches: list[Cache], cpus: int
-) -> list[_Kind]:
+) -> list[_CachePopulation]:
     """How many older objects each cache of slabinfo holds."""
     traffic = translation.traffic
     numbers = {cache.name: number for number, cache in enumerate(caches) if cache.name}
@@ -142,13 +141,17 @@ def _kinds(
         size_class = snapshots.class_of(line.name)
         cached = _cached(line, attributes.get(line.name, {}), cpus)
         base = line.active_objects - cached
-        slabs = (_partial_slabs(line, attributes.get(line.name, {})), line.objects_per_slab, per_slab, line.pages_per_slab)
+        slabs = {
+            "partial_slabs": _partial_slabs(line, attributes.get(line.name, {})), "slab_objects": line.objects_per_slab,
+            "per_slab": per_slab, "slab_pages": line.pages_per_slab,
+        }  # fmt: skip
         if size_class:
             share = line.active_objects / max(1, class_active[size_class])
             base -= round(traffic.live_classes.get(size_class, 0) * share)
             mean = min(size_class, max(1, traffic.mean_requests.get(size_class, size_class)))
             room = _room(line, base + cached, opens)
-            kinds.append(_Kind(max(0, base), room, *slabs, mean, NO_CACHE, _kmalloc_flags(line.name), size_class))
+            flags = _kmalloc_flags(line.name)
+            kinds.append(_CachePopulation(max(0, base), mean, NO_CACHE, room=room, flags=flags, size_class=size_class, **slabs))
             continue
         number = numbers.get(line.name)
         if number is not None and number < len(traffic.live_caches):
@@ -164,11 +167,11 @@ def _kinds(
             caches.append(Cache(name=line.name, object_size=line.object_size))
             if described := attributes.get(line.name):
                 caches[-1].describe(described)
-        kinds.append(_Kind(max(0, base), room, *slabs, caches[number].object_size, number, 0, 0))
+        kinds.append(_CachePopulation(max(0, base), caches[number].object_size, number, room=room, **slabs))
     # Caches that the trace frees older objects of but slabinfo does not show: as many as are freed.
     shown = {kind.cache for kind in kinds}
     for number in sorted({int(cache) for cache in traffic.frees.cache[traffic.frees.kind != KFREE]} - shown):
-        kinds.append(_Kind(0, 0, 0, 1, 1, 1, caches[number].object_size, number, 0, 0))
+        kinds.append(_CachePopulation(0, caches[number].object_size, number))
     return kinds
 
 
@@ -223,7 +226,7 @@ def _leading_number(text: str) -> int | None:
     return int(word) if word.isdigit() else None
 
 
-def _owners(frees: Frees, kinds: list[_Kind], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _owners(frees: Frees, kinds: list[_CachePopulation], page_classes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """int64[frees]: which kind each older free frees one of; -1: none is known."""
     owner = np.full(len(frees.event), -1, np.int64)
     of_kmalloc = frees.kind == KFREE
@@ -248,7 +251,7 @@ def _owners(frees: Frees, kinds: list[_Kind], page_classes: tuple[np.ndarray, np
     return owner
 
 
-def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[_Kind]) -> None:
+def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[_CachePopulation]) -> None:
     """Gives frees to kinds in proportion to their populations, evenly mixed over the trace."""
     if not len(frees) or not numbers:
         return
@@ -260,7 +263,7 @@ def _deal(owner: np.ndarray, frees: np.ndarray, numbers: list[int], kinds: list[
     owner[frees] = np.array(numbers)[np.minimum(np.searchsorted(edges, points, side="right"), len(numbers) - 1)]
 
 
-def _arranged(kind: _Kind, addresses: np.ndarray, handles: np.ndarray, turn: int, cpus: int) -> tuple[np.ndarray, int]:
+def _arranged(kind: _CachePopulation, addresses: np.ndarray, handles: np.ndarray, turn: int, cpus: int) -> tuple[np.ndarray, int]:
     """The older objects of one cache in the order of their allocation, and how many CPU turns they took."""
     freed = len(handles)
     total = max(kind.count, freed)
@@ -289,7 +292,7 @@ def _arranged(kind: _Kind, addresses: np.ndarray, handles: np.ndarray, turn: int
     return whole, int(slab[-1]) + 1
 
 
-def _holes(slab: np.ndarray, vacated: int, kind: _Kind) -> np.ndarray:
+def _holes(slab: np.ndarray, vacated: int, kind: _CachePopulation) -> np.ndarray:
     """int64[vacated]: which objects are vacated, evenly in partial slabs that are evenly among all. `slab`: of each object."""
     if not vacated:
         return np.empty(0, np.int64)
@@ -318,17 +321,13 @@ def has_recorded_zones(metadata: Metadata, nodes: int, memory: int | None) -> bo
 
 def populate_pages(layout: Layout, metadata: Metadata) -> None:
     """Gives a machine with the recorded zones the free blocks that the first snapshot shows; none where it does not tell."""
-    snapshot = _first_snapshot(metadata)
+    snapshot = metadata.first_snapshot
     if snapshot:
         layout.free_blocks = _free_blocks(_zones(metadata, layout.nodes, None), snapshot, layout.pageblock_order)
 
 
-def _first_snapshot(metadata: Metadata) -> Snapshot | None:
-    return next((one for one in metadata.snapshots if one.files), None)
-
-
 def _zones(metadata: Metadata, nodes: int, memory: int | None) -> list[Zone]:
-    snapshot = _first_snapshot(metadata)
+    snapshot = metadata.first_snapshot
     recorded = _recorded_zones(metadata, snapshot)
     as_recorded = has_recorded_zones(metadata, nodes, memory)
     if as_recorded and recorded:

@@ -85,8 +85,6 @@ class Traffic:
     live_classes: dict[int, int]  # the same of kmalloc, by bytes made of the request
     mean_requests: dict[int, int]  # mean bytes asked for, by bytes made of the request
     page_classes: tuple[np.ndarray, np.ndarray]  # virtual page numbers, sorted, and the class of the kmallocs in them
-    first_snapshot: int | None  # index of the first snapshot's event
-    first_cost: int | None  # index of the first event that is an allocation or a free
     peak_pages: int  # most pages that environment and requested bytes need at once beyond the start
 
 
@@ -127,43 +125,25 @@ def cache_records(caches: list[Cache]) -> np.ndarray:
     return out
 
 
-class _Frees:
-    """Collects Frees over row groups."""
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[np.ndarray, ...]] = []
-
-    def add(self, *columns: np.ndarray) -> None:
-        self.parts.append(columns)
-
-    def whole(self) -> Frees:
-        dtypes = (np.int64, np.uint8, np.uint16, np.uint64, np.bool_)
-        if not self.parts:
-            return Frees(*(np.empty(0, dtype) for dtype in dtypes))
-        return Frees(*(np.concatenate(column).astype(dtype) for column, dtype in zip(zip(*self.parts, strict=True), dtypes, strict=True)))
-
-
 def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
     """Writes the events of a trace to `path`.
 
-    `cpus` and `nodes` are those of the replay. Frees of what is older than the trace are taken to free something: handles of objects
-    are left for `patch_older`, which also says which of them free nothing, and `skip_older_pages` says so of pages. UserError when
-    the trace contradicts itself.
+    `cpus` and `nodes` are those of the replay. Frees of objects older than the trace get their handles later, from `patch_older`; frees of
+    older pages stand as such until `skip_older_pages` says that there are no older pages. UserError when the trace contradicts itself.
     """
     caches = len(source.metadata.caches)
     sites, gfp_texts = Vocabulary([""]), Vocabulary()
-    frees = _Frees()
+    frees = [[np.empty(0, dtype) for dtype in (np.int64, np.uint8, np.uint16, np.uint64, np.bool_)]]  # the columns of Frees, by row group
     live = np.zeros(caches + 1, np.int64)
     classes: dict[int, int] = {}
     asked_bytes: dict[int, list[int]] = {}
-    pages: list[np.ndarray] = []
+    pages = [np.empty((0, 2), np.uint64)]
     page_frees: list[np.ndarray] = [np.empty(0, np.int64)]
     fallbacks: list[np.ndarray] = [np.empty(0, np.int64)]
     padded = _padded_classes(source.metadata)
     written = handles = snapshots = requests = 0
     span = balance = peak = 0
-    first_snapshot: int | None = None
-    first_cost: int | None = None
+    before_snapshot = True  # no snapshot so far
     with path.open("wb") as out:
         out.write(b"\0" * _HEADER_BYTES)
         for batch in source.batches():
@@ -188,70 +168,67 @@ def translate(source: Trace, path: Path, cpus: int, nodes: int) -> Translation:
             # kfree also frees the objects of caches; the importer has found out which.
             kind[(kind == KFREE) & (column["cache"] != NO_CACHE)] = CACHE_FREE
             is_page, older = is_page[rows], origin == trace.OLDER
-            event = np.zeros(len(rows), EVENT)
-            event["time_ns"] = column["time"]
-            event["handle"] = column["object"]
-            event["size"] = column["size"]
-            event["call_site"] = codes(batch["call_site"], sites)[rows]
-            flags = _flags(batch["gfp_flags"], gfp_texts)[rows]
-            flags[column["accounted"].astype(bool)] |= gfp.ACCOUNT
-            flags[is_page] &= ~np.uint32(gfp.ZERO)
-            flags[kind == SNAPSHOT] = 0
-            event["flags"] = flags | np.where(origin == trace.IMPLIED, np.uint32(gfp.IMPLIED), np.uint32(0))
-            event["cache"] = column["cache"]
-            event["cpu"] = column["cpu"] % cpus
-            event["order"] = np.where(is_page, column["order"], 0)
-            event["migrate"] = np.where(kind == PAGE_ALLOC, _MIGRATE[column["migratetype"].astype(np.int16) + 128], 0)
-            event["node"] = np.where(column["node"] < nodes, column["node"], -1)
-            older_page = older & is_page
-            older_object = older & ~is_page
-            event["kind"] = kind
-            event["kind"][older_page] = OLDER_PAGE_FREE
-            event["handle"][older_page] = column["address"][older_page] & 0xFFFFFFFF
-            # An older free of which nothing tells the cache frees nothing, whatever is there at the start.
-            nameless = older_object & (kind == CACHE_FREE) & (column["cache"] == NO_CACHE)
-            event["kind"][nameless] = UNKNOWN_FREE
-            event["handle"][nameless] = 0
+            column["cpu"] %= cpus
+            column["node"] = np.where(column["node"] < nodes, column["node"], -1)
+            column["call_site"] = codes(batch["call_site"], sites)[rows]
+            column["flags"] = _flags(batch["gfp_flags"], gfp_texts)[rows]
+            event = _events(kind, origin, is_page, column)
             _check(event, older, kind, column, caches)
 
-            snapshot_rows = np.flatnonzero(kind == SNAPSHOT)
+            is_snapshot = kind == SNAPSHOT
             asked = (kind == KMALLOC) | (kind == CACHE_ALLOC)
             requests += int((asked & (origin == trace.RECORDED)).sum())
-            until = len(rows)
-            if len(snapshot_rows):
-                snapshots = max(snapshots, int(event["handle"][snapshot_rows].max()) + 1)
-                until = int(snapshot_rows[0])
-            costs = np.flatnonzero(kind != SNAPSHOT)
-            if first_cost is None and len(costs):
-                first_cost = written + int(costs[0])
-            joined = ~older & (kind != SNAPSHOT)
+            if is_snapshot.any():
+                snapshots = max(snapshots, int(event["handle"][is_snapshot].max()) + 1)
+            joined = ~older & ~is_snapshot
             if joined.any():
                 handles = max(handles, int(event["handle"][joined].max()) + 1)
-            before = np.arange(len(rows)) < until if first_snapshot is None else np.zeros(len(rows), bool)
-            freed = older_object & ~nameless
-            frees.add(*(part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)))
-            page_frees.append(written + np.flatnonzero(older_page))
+            before = before_snapshot & (np.cumsum(is_snapshot) == 0)
+            before_snapshot = bool(before[-1])
+            freed = older & ~is_page & (event["kind"] != UNKNOWN_FREE)
+            frees.append([part[freed] for part in (written + np.arange(len(rows)), kind, column["cache"], column["address"], before)])
+            page_frees.append(written + np.flatnonzero(older & is_page))
             _account(kind, older, column, before, live, classes, asked_bytes)
-            if (kind == KMALLOC).any():
-                pages.append(_page_classes(kind, column))
-            if first_snapshot is None and len(snapshot_rows):
-                first_snapshot = written + until
+            pages.append(_page_classes(kind, column))
             needed = balance + np.cumsum(_page_balance(kind, older, is_page, column))
             peak, balance = max(peak, int(needed.max())), int(needed[-1])
             out.write(event.view(np.uint8).data)
             written += len(rows)
     means = {size: total // count for size, (total, count) in asked_bytes.items()}
     traffic = Traffic(
-        frees.whole(), np.concatenate(page_frees), live[:caches], classes, means,
-        _joined_pages(pages), first_snapshot, first_cost, peak >> PAGE_SHIFT,
+        Frees(*(np.concatenate(column) for column in zip(*frees, strict=True))), np.concatenate(page_frees), live[:caches], classes, means,
+        _joined_pages(pages), peak >> PAGE_SHIFT,
     )  # fmt: skip
     return Translation(path, written, handles, span, snapshots, sites.texts, requests, traffic, np.concatenate(fallbacks))
 
 
+def _events(kind: np.ndarray, origin: np.ndarray, is_page: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray:
+    """A row group's events, of dtype EVENT."""
+    event = np.zeros(len(kind), EVENT)
+    for name, source in _SAME.items():
+        event[name] = column[source]
+    flags = column["flags"]
+    flags[column["accounted"].astype(bool)] |= gfp.ACCOUNT
+    flags[is_page] &= ~np.uint32(gfp.ZERO)
+    flags[kind == SNAPSHOT] = 0
+    event["flags"] = flags | np.where(origin == trace.IMPLIED, np.uint32(gfp.IMPLIED), np.uint32(0))
+    event["order"] = np.where(is_page, column["order"], 0)
+    event["migrate"] = np.where(kind == PAGE_ALLOC, _MIGRATE[column["migratetype"].astype(np.int16) + 128], 0)
+    event["kind"] = kind
+    older = origin == trace.OLDER
+    event["kind"][older & is_page] = OLDER_PAGE_FREE
+    event["handle"][older & is_page] = column["address"][older & is_page] & 0xFFFFFFFF
+    # A free of an older object whose cache nothing tells frees nothing, whatever is there at the start.
+    nameless = older & ~is_page & (kind == CACHE_FREE) & (column["cache"] == NO_CACHE)
+    event["kind"][nameless] = UNKNOWN_FREE
+    event["handle"][nameless] = 0
+    return event
+
+
 def _padded_classes(metadata: Metadata) -> dict[int, int]:
     """Classes of kmalloc by the distance from object to object, where it is more than the class's size: SLAB's kmalloc-96."""
-    files = next((one.files["slabinfo"] for one in metadata.snapshots if "slabinfo" in one.files), "")
-    classes = ((line.object_size, snapshots.class_of(line.name)) for line in snapshots.parse_slabinfo(files))
+    lines = snapshots.parse_slabinfo(metadata.first_text("slabinfo"))
+    classes = ((line.object_size, snapshots.class_of(line.name)) for line in lines)
     return {stride: size_class for stride, size_class in classes if 0 < size_class < stride}
 
 
@@ -261,6 +238,8 @@ def _flags(column: pa.Array, texts: Vocabulary) -> np.ndarray:
 
 
 _PLAIN = ("time", "object", "address", "size", "allocated", "cache", "cpu", "order", "migratetype", "node", "accounted")
+# Of an event's fields, those that are a column of the trace.
+_SAME = {"time_ns": "time", "handle": "object", "size": "size", "call_site": "call_site", "cache": "cache", "cpu": "cpu", "node": "node"}
 _MIGRATE = np.array([gfp.migrate_of(number) for number in range(-128, 128)], np.uint8)
 
 
@@ -309,8 +288,6 @@ def _page_classes(kind: np.ndarray, column: dict[str, np.ndarray]) -> np.ndarray
 
 
 def _joined_pages(parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    if not parts:
-        return np.empty(0, np.uint64), np.empty(0, np.int64)
     pairs = np.concatenate(parts)
     pages, first = np.unique(pairs[:, 0], return_index=True)
     return pages, pairs[first, 1].astype(np.int64)
@@ -326,7 +303,7 @@ def _page_balance(kind: np.ndarray, older: np.ndarray, is_page: np.ndarray, colu
 
 
 def patch_older(translation: Translation, handles: np.ndarray) -> None:
-    """Gives every older object's free its handle; uint32[frees], in the order of the trace. NONE: counted and skipped."""
+    """Gives every free of an older object its handle. `handles`: uint32[frees], in the order of the trace; NONE: counted and skipped."""
     if not len(handles):
         return
     events = np.memmap(translation.path, EVENT, "r+", _HEADER_BYTES, (translation.events,))
@@ -338,7 +315,7 @@ def patch_older(translation: Translation, handles: np.ndarray) -> None:
 
 
 def skip_older_pages(translation: Translation) -> None:
-    """Has all frees of older pages counted and skipped: there are none."""
+    """Makes all frees of older pages events that are counted and skipped, for a replay that begins without older pages."""
     at = translation.traffic.page_frees
     if not len(at):
         return

@@ -21,6 +21,7 @@ import numpy as np
 from ..base import programs
 from ..base.errors import UserError
 from ..base.files import describe_os_error, sha256
+from ..base.table import counted
 from ..base.terminal import note, printable
 from ..trace import snapshots
 from ..trace.file import Trace, recorded_curve, refuse_other_pages
@@ -45,7 +46,7 @@ class Options:
         """UserError for a machine that cannot be simulated, as far as that is known without a trace."""
         if self.memory is not None and self.memory // (self.nodes or 1) < LEAST_NODE:
             raise UserError(
-                f"--memory of {_size(self.memory >> 12)} is too little for {self.nodes or 1} node{'s' if (self.nodes or 1) > 1 else ''}; "
+                f"--memory of {_size(self.memory >> 12)} is too little for {counted(self.nodes or 1, 'node')}; "
                 f"give {_size(LEAST_NODE >> 12)} or more for each"
             )
 
@@ -63,7 +64,7 @@ class Workload:
         self.sha256 = sha256(path)
         self.cpus = options.cpus or max(1, min(self.metadata.cpus, programs.limits().cpus))
         self.nodes = options.nodes or max(1, min(self.metadata.nodes, programs.limits().nodes))
-        known = any(snapshot.files for snapshot in self.metadata.snapshots)
+        known = self.metadata.first_snapshot is not None
         if options.start == "recorded" and not known:
             raise UserError(f"{path}: has no snapshot of the kernel's figures, so --start recorded is impossible; use --start empty")
         self.start = options.start or ("recorded" if known else "empty")
@@ -91,7 +92,7 @@ class Workload:
         self.trace.close()
 
     @contextlib.contextmanager
-    def spare_file(self) -> Iterator[Path]:
+    def temporary_file(self) -> Iterator[Path]:
         """The name of a temporary file, which is deleted afterwards."""
         path = Path(self._folder.name) / "spare"
         try:
@@ -100,8 +101,8 @@ class Workload:
             path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def blamed(self) -> Iterator[None]:
-        """What the programs tell of the scratch file is told of the trace, which the user knows."""
+    def damage_told_of_trace(self) -> Iterator[None]:
+        """Errors about a damaged scratch file become errors of the trace, which is the file that the user knows."""
         try:
             yield
         except UserError as error:
@@ -126,11 +127,11 @@ class Workload:
 
     def _prepare(self) -> None:
         caches = list(self.metadata.caches)
-        snapshot = next((one for one in self.metadata.snapshots if one.files), None)
-        populate = self.start == "recorded"
+        snapshot = self.metadata.first_snapshot
+        populate, opens = self.start == "recorded", _opens_with_snapshot(self.trace)
         layout = population.machine(self.metadata, self.cpus, self.nodes, self.options.memory)
         fits = population.has_recorded_zones(self.metadata, self.nodes, self.options.memory)
-        if populate and fits and _opens_with_snapshot(self.trace):
+        if populate and fits and opens:
             population.populate_pages(layout, self.metadata)
         self.pages_populated = bool(len(layout.free_blocks))
         try:
@@ -141,11 +142,11 @@ class Workload:
             of_frees = np.full(len(self.translation.traffic.frees.event), scratch.NONE, np.uint32)
             if populate and snapshot:
                 older, of_frees, handles = population.older_objects(
-                    self.translation, snapshot, _opens_with_snapshot(self.trace), recorded_curve(self.trace, with_older=True).before,
+                    self.translation, snapshot, opens, recorded_curve(self.trace, with_older=True).before,
                     caches, self.metadata.cpus, self.cpus,
                 )  # fmt: skip
             scratch.patch_older(self.translation, of_frees)
-            order = population.creation_order(caches, self.metadata.snapshots)
+            order = population.creation_order(caches, self.metadata.first_text("slabinfo"))
             scratch.finish(self.translation, scratch.cache_records(caches), order, layout, older, handles)
         except OSError as error:
             raise UserError(_describe_scratch_error(error, self.path)) from error
@@ -170,7 +171,7 @@ class Workload:
         server = self._servers.get(spec)
         if server is None:
             server = self._servers[spec] = programs.Server([programs.program(programs.REPLAY), *self._words(spec, "--mode", "serve")])
-        with self.blamed():
+        with self.damage_told_of_trace():
             return server.ask(mode)
 
     def _words(self, spec: str, *more: str) -> list[str]:
@@ -183,7 +184,7 @@ class Workload:
         if log is None:
             exact: dict[str, Any] = self._replay(spec, "exact")["exact"]
         else:
-            with self.blamed():
+            with self.damage_told_of_trace():
                 exact = programs.run_json(programs.REPLAY, *self._words(spec, "--mode", "exact", "--log", str(log)))["exact"]
         for site in exact.get("call_sites", []):
             number = site["call_site"]
@@ -194,10 +195,9 @@ class Workload:
 
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
-        with self.blamed():
+        with self.damage_told_of_trace():
             text = programs.run(programs.REPLAY, *self._words(spec, "--proc", file)).decode().rstrip("\n")
-        recorded = next((one.files["pagetypeinfo"] for one in self.metadata.snapshots if "pagetypeinfo" in one.files), "")
-        return snapshots.with_migrate_types(text, recorded) if file == "pagetypeinfo" else text
+        return snapshots.with_migrate_types(text, self.metadata.first_text(file)) if file == "pagetypeinfo" else text
 
     def timed(self, spec: str) -> dict[str, Any]:
         """The times of one replay."""

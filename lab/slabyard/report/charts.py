@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from ..results.model import Series, Workload, colour, dash, hatch, memory_unit, number, numbers, page_bytes, plain, rows
+from ..results.model import Section, Series, colour, dash, hatch, memory_unit, number, numbers, page_bytes, plain, rows
 
 ORDERS = 11
 CACHE_BARS = 12
@@ -24,10 +25,16 @@ SITE_BARS = 15
 MAX_POINTS = 1024
 REQUESTED = "requested"
 BEFORE = "before"
+TIME_AXIS = {"title": "time in the trace (s)", "name": "seconds"}
 INDEX_AXES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
 Chart = dict[str, Any]
 Trace = dict[str, Any]
+
+
+def chart(ident: str, kind: str, title: str, note: str, x: dict[str, Any], y: dict[str, Any], traces: list[Trace], **more: Any) -> Chart:
+    """A chart as the page's script takes it."""
+    return {"id": ident, "kind": kind, "title": title, "note": note, "x": x, "y": y, **more, "traces": traces}
 
 
 class Pool:
@@ -66,12 +73,6 @@ def shown(value: float | int | None, scale: float) -> float | int | None:
     return int(scaled) if scaled == int(scaled) else scaled
 
 
-def time_origin(workload: Workload) -> tuple[float, float]:
-    """The earliest time of a workload's series and its span, both in nanoseconds."""
-    times = [time for one in workload.series for time in series_vector(one, "time") if time is not None]
-    return (min(times), max(times) - min(times)) if times else (0, 0)
-
-
 def series_vector(one: Series, name: str) -> list[float | int | None]:
     """A vector of a record's time series; empty where it is missing."""
     found = one.exact.get("series")
@@ -81,11 +82,12 @@ def series_vector(one: Series, name: str) -> list[float | int | None]:
 class TimeCharts:
     """Charts over the time of one workload."""
 
-    def __init__(self, workload: Workload, pool: Pool) -> None:
+    def __init__(self, workload: Section, pool: Pool) -> None:
         self.workload = workload
         self.pool = pool
         self.unit, self.unit_bytes = memory_unit(workload)
-        self.origin, span = time_origin(workload)
+        times = [time for one in workload.series for time in series_vector(one, "time") if time is not None] or [0]  # nanoseconds
+        self.origin, span = min(times), max(times) - min(times)
         self.digits = min(9, max(0, 5 - math.floor(math.log10(span / 1e9)))) if span > 0 else 9
 
     def trace(self, one: Series, vector: str, scale: float, key: str, name: str) -> Trace | None:
@@ -110,27 +112,15 @@ class TimeCharts:
             if asked:
                 traces.append(asked)
                 break
-        return {
-            "id": "memory",
-            "kind": "step",
-            "title": "Memory held over time",
-            "note": "Pages of slabs and large allocations; dotted: live bytes that clients asked for.",
-            "x": {"title": "time in the trace (s)", "name": "seconds"},
-            "y": {"title": f"memory ({self.unit})", "unit": self.unit, "format": memory_format(self.unit)},
-            "traces": traces,
-        }
+        note = "Pages of slabs and large allocations; dotted: live bytes that clients asked for."
+        y = {"title": f"memory ({self.unit})", "unit": self.unit, "format": memory_format(self.unit)}
+        return chart("memory", "step", "Memory held over time", note, TIME_AXIS, y, traces)
 
     def events(self) -> Chart:
         """Fragmentation events so far."""
-        return {
-            "id": "events",
-            "kind": "step",
-            "title": "Fragmentation events over time",
-            "note": "Page allocations that fell back to another migrate type's pages, cumulative.",
-            "x": {"title": "time in the trace (s)", "name": "seconds"},
-            "y": {"title": "events (cumulative)", "unit": "events", "whole": True, "format": ",d"},
-            "traces": self.lines("fragmentation_events", 1),
-        }
+        note = "Page allocations that fell back to another migrate type's pages, cumulative."
+        y = {"title": "events (cumulative)", "unit": "events", "whole": True, "format": ",d"}
+        return chart("events", "step", "Fragmentation events over time", note, TIME_AXIS, y, self.lines("fragmentation_events", 1))
 
 
 def by_order(figures: Sequence[float | int | None], pool: Pool, key: str, label: str) -> Trace | None:
@@ -142,7 +132,7 @@ def by_order(figures: Sequence[float | int | None], pool: Pool, key: str, label:
     return {"key": key, "name": label, "x": places, "y": [None if y is None else round(y, 4) for y in figures]}
 
 
-def free_blocks(workload: Workload, pool: Pool) -> Chart:
+def free_blocks(workload: Section, pool: Pool) -> Chart:
     """Free blocks per order at the start and under each allocator at the end."""
     before = [numbers(one.exact.get("free_blocks_before")) for one in workload.replayed or workload.series]
     starts = [start for figures in before if (start := by_order(figures, pool, BEFORE, "before"))]
@@ -152,15 +142,9 @@ def free_blocks(workload: Workload, pool: Pool) -> Chart:
     note = "The page allocator's free lists, as in /proc/buddyinfo (per-CPU lists not included)."
     if not same:
         note += " The start differs between allocators: the first one's is shown."
-    return {
-        "id": "blocks",
-        "kind": "bar",
-        "title": "Free blocks per order, before and after",
-        "note": note,
-        "x": {"title": "order (blocks of 2^order pages)", "name": "order"},
-        "y": {"title": "free blocks (log scale)", "unit": "blocks", "log": True, "format": ",d"},
-        "traces": starts[:1] + ends,
-    }
+    x = {"title": "order (blocks of 2^order pages)", "name": "order"}
+    y = {"title": "free blocks (log scale)", "unit": "blocks", "log": True, "format": ",d"}
+    return chart("blocks", "bar", "Free blocks per order, before and after", note, x, y, starts[:1] + ends)
 
 
 def unusable_index(one: Series) -> list[float | int | None]:
@@ -174,20 +158,14 @@ def unusable_index(one: Series) -> list[float | int | None]:
     return [sum(pages[:order]) / total for order in range(len(pages))] if total else []
 
 
-def unusable(workload: Workload, pool: Pool) -> Chart:
+def unusable(workload: Section, pool: Pool) -> Chart:
     """Unusable free space index per order at the end."""
     found = [by_order(unusable_index(one), pool, one.key, one.label) for one in workload.series]
     highest_index = max((y for trace in found if trace for y in trace["y"] if y is not None), default=0)
     top = next((step for step in INDEX_AXES if step >= highest_index), 1)
-    return {
-        "id": "unusable",
-        "kind": "line",
-        "title": "Unusable free space index per order",
-        "note": "At the end: share of free memory in blocks smaller than that order; 0 is best, 1 worst.",
-        "x": {"title": "order of the request", "name": "order"},
-        "y": {"title": "index", "unit": "", "top": top, "format": ".4f"},
-        "traces": [trace for trace in found if trace],
-    }
+    note = "At the end: share of free memory in blocks smaller than that order; 0 is best, 1 worst."
+    x, y = {"title": "order of the request", "name": "order"}, {"title": "index", "unit": "", "top": top, "format": ".4f"}
+    return chart("unusable", "line", "Unusable free space index per order", note, x, y, [trace for trace in found if trace])
 
 
 def largest(named: Mapping[str, float], count: int) -> list[str]:
@@ -207,11 +185,8 @@ def totals(one: Series, table: str, label: Callable[[Mapping[str, Any]], str], f
 
 def highest(columns: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Of each name its highest value in any column."""
-    found: dict[str, float] = {}
-    for column in columns:
-        for name, value in column.items():
-            found[name] = max(found.get(name, value), value)
-    return found
+    columns = list(columns)
+    return {name: max(column[name] for column in columns if name in column) for name in dict.fromkeys(chain.from_iterable(columns))}
 
 
 def cache_label(row: Mapping[str, Any]) -> str:
@@ -226,7 +201,7 @@ def site_label(row: Mapping[str, Any]) -> str:
     return site if isinstance(site, str) and site else f"call site {plain(site)}"
 
 
-def caches(workload: Workload, unit: str, unit_bytes: int) -> Chart:
+def caches(workload: Section, unit: str, unit_bytes: int) -> Chart:
     """The caches that hold most pages at the end under any allocator, and what was asked for in them."""
     held = {one.key: totals(one, "caches", cache_label, "pages") for one in workload.series}
     with_pages = [one for one in workload.series if any(held[one.key].values())]
@@ -240,38 +215,24 @@ def caches(workload: Workload, unit: str, unit_bytes: int) -> Chart:
     if asked:
         live = [shown(asked.get(name), 1 / unit_bytes) for name in names]
         traces.append({"key": REQUESTED, "name": "requested bytes", "y": live})
-    return {
-        "id": "caches",
-        "kind": "hbar",
-        "title": "Memory per cache at the end",
-        "note": f"The {len(names)} largest: pages held, and live bytes asked for in grey. "
-        "Allocators that mix caches in one page (SLOB) hold no pages per cache.",
-        "x": {"title": f"memory ({unit})", "unit": unit, "format": memory_format(unit)},
-        "y": {"title": "", "name": "cache"},
-        "names": names,
-        "traces": traces,
-    }
+    note = f"The {len(names)} largest: pages held, and live bytes asked for in grey. "
+    note += "Allocators that mix caches in one page (SLOB) hold no pages per cache."
+    x = {"title": f"memory ({unit})", "unit": unit, "format": memory_format(unit)}
+    return chart("caches", "hbar", "Memory per cache at the end", note, x, {"title": "", "name": "cache"}, traces, names=names)
 
 
-def call_sites(workload: Workload) -> Chart:
+def call_sites(workload: Section) -> Chart:
     """The call sites whose live objects grew largest; a fact of the workload, not of an allocator."""
     source = next((one for one in workload.replayed if rows(one.exact.get("call_sites"))), None)
     peak = totals(source, "call_sites", site_label, "peak_bytes") if source else {}
     live = totals(source, "call_sites", site_label, "live_bytes") if source else {}
     names = largest(peak, SITE_BARS)
     columns = (("peak", "peak", peak), ("live", "live at the end", live))
-    return {
-        "id": "sites",
-        "kind": "hbar",
-        "title": "Requested memory per call site",
-        "note": f"The {len(names)} call sites with the highest peak; bytes asked for, the same under every allocator.",
-        "x": {"title": "requested (KiB)", "unit": "KiB", "format": memory_format("KiB")},
-        "y": {"title": "", "name": "call site"},
-        "names": names,
-        "traces": [
-            {"key": key, "name": name, "y": [shown(column.get(site), 1 / 1024) for site in names]} for key, name, column in columns if names
-        ],
-    }
+    kib = {key: [shown(column.get(site), 1 / 1024) for site in names] for key, _, column in columns}
+    traces = [{"key": key, "name": name, "y": kib[key]} for key, name, _ in columns if names]
+    note = f"The {len(names)} call sites with the highest peak; bytes asked for, the same under every allocator."
+    x = {"title": "requested (KiB)", "unit": "KiB", "format": memory_format("KiB")}
+    return chart("sites", "hbar", "Requested memory per call site", note, x, {"title": "", "name": "call site"}, traces, names=names)
 
 
 COLUMNS = {
@@ -307,7 +268,7 @@ def look(style: int | None) -> dict[str, Any] | None:
     return None if style is None else {"colour": colour(style), "dash": dash(style), "hatch": hatch(style)}
 
 
-def payload(workload: Workload, limit: int) -> dict[str, Any]:
+def payload(workload: Section, limit: int) -> dict[str, Any]:
     """Everything that the page's script needs for one workload; `limit` bounds the rows of each allocator's tables."""
     pool = Pool()
     times = TimeCharts(workload, pool)

@@ -5,14 +5,12 @@ Ranks and sentences are those of results.ranks, which the HTML report has as wel
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.table import Cell, Figure, Table, show
+from ..base.table import Cell, Figure, Table, counted, show
 from ..results import measures, ranks, records
-from ..results.model import Workload as Section
-from ..results.model import memory_unit, page_bytes, workloads
+from ..results.model import Section, memory_unit, page_bytes, workloads
 from ..results.records import Record
 from ..trace.file import events_lost
 
@@ -44,18 +42,18 @@ def _table(group: Sequence[Record], section: Section) -> Table:
     columns = ["allocator", "ns/op", "95%", "p99 ns", f"peak {unit}", f"end {unit}", "waste %", "events"]
     rows = [_row(record, page_bytes(section) / size) for record in group]
     asked = _requests(group[0]["exact"].get("requests"))
-    title = f"{run['workload']}: {asked} on {run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, start {_start(run)}"
-    notes = _wrapped(ranks.sentence(section))
+    title = f"{run['workload']}: {asked} on {counted(run['cpus'], 'CPU')}, start {_start(run)}"
+    notes = [ranks.sentence(section)]
     for record in group:
         failures, oversized, environment = (
             record["exact"].get(name) or 0 for name in ("failures", "oversized_failures", "environment_failures")
         )
         if refused := failures - oversized + environment:
-            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(refused)}: the simulated memory was full.")
+            notes.append(f"{record['run']['allocator']} refused {_requests(refused)}: the simulated memory was full.")
         if oversized:
-            notes += _wrapped(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
+            notes.append(f"{record['run']['allocator']} refused {_requests(oversized)}: no block of pages is larger than 4 MiB.")
     if run["lost"]:
-        notes += _wrapped(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
+        notes.append(f"Incomplete: {events_lost(run['lost'])} while this trace was recorded.")
     return Table(title, columns, rows, notes)
 
 
@@ -100,10 +98,6 @@ def _single(value: float | None, timed: dict[str, Any]) -> str:
     return f"<{step:.0f}" if value is not None and step and value < step else _ns(value)
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 80)
-
-
 def flat(found: Sequence[Record]) -> Table:
     """One row for each record with every scalar measure: for CSV."""
     return records.flat(found, {name: name for name in ("workload", "allocator", "cpus", "start")}, measures.MEASURES)
@@ -127,7 +121,7 @@ def details(record: Record, caches: bool) -> list[Table]:
             if value is not None:
                 bound = _single(value, record["timed"])
                 rows.append([f"{title}, {words}", Figure(value, bound) if bound.startswith("<") else value, "ns"])
-    machine = f"{run['cpus']} CPU{'s' if run['cpus'] > 1 else ''}, {run['nodes']} node{'s' if run['nodes'] > 1 else ''}"
+    machine = f"{counted(run['cpus'], 'CPU')}, {counted(run['nodes'], 'node')}"
     title = f"{run['allocator']} on {run['workload']}: {machine}, start {_start(run)}"
     out = [Table(title, ["measure", "value", "unit"], rows, _end_notes(record))]
     free = {words: exact[name] for name, words in (("free_blocks_before", "before"), ("free_blocks_after", "after")) if exact.get(name)}
@@ -159,21 +153,19 @@ def _matters(name: str, record: Record) -> bool:
 GIVES_BACK = {
     "never": "{} never gives a slab page back.",
     "at once": "{} gives a page back as soon as nothing on it is used; asking brings nothing.",
-    "when asked": "",
 }
 
 
 def _end_notes(record: Record) -> list[str]:
     """How the allocator gives memory back, and which caches could not be destroyed at the end."""
     name, exact = record["run"]["allocator"], record["exact"]
-    notes = _wrapped(GIVES_BACK.get(exact.get("gives_back") or "", "").format(name))
+    gives_back = GIVES_BACK.get(exact.get("gives_back"))
+    notes = [gives_back.format(name)] if gives_back else []
     alive = sorted(exact.get("caches_alive") or [], key=lambda cache: -cache["objects"])
     if not alive:
         return notes
     destroyed, objects = exact["caches_destroyed"], sum(cache["objects"] for cache in alive)
     first = ", ".join(f"{cache['name']} ({cache['objects']:,})" for cache in alive[:ALIVE_SHOWN])
     more = f", and {len(alive) - ALIVE_SHOWN:,} more" if len(alive) > ALIVE_SHOWN else ""
-    return notes + _wrapped(
-        f"At the end {destroyed:,} of {destroyed + len(alive):,} caches could be destroyed; refused, with {objects:,} objects alive: "
-        f"{first}{more}."
-    )
+    destroyed_of = f"At the end {destroyed:,} of {destroyed + len(alive):,} caches could be destroyed"
+    return [*notes, f"{destroyed_of}; refused, with {objects:,} objects alive: {first}{more}."]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Sequence
 
-from ..base.table import Cell, Figure, Table
+from ..base.table import Cell, Figure, Table, counted
 from ..results import measures, records
 from ..results.records import Record
 from ..results.threads import SCALARS
@@ -74,15 +73,15 @@ def _sentence(group: Sequence[Record], threads: int) -> list[str]:
     """Who is fastest, where the intervals tell."""
     if len(group) < 2:
         return []
-    what = f"{threads} thread{'s' if threads > 1 else ''}"
+    what = counted(threads, "thread")
     bounds = {one["run"]["allocator"]: one["timed"].get("intervals", {}).get("operations_per_second") for one in group}
     if not all(bounds.values()):
         return [f"{what}: fewer than {measures.FEWEST_RUNS} runs tell no winner."]
     best = max(bounds, key=lambda name: bounds[name][0])
     level = [name for name in bounds if name != best and bounds[name][1] >= bounds[best][0]]
     if level:
-        return textwrap.wrap(f"{what}: {', '.join(map(_short, [best, *level]))} tie for fastest: their intervals overlap.", 80)
-    return textwrap.wrap(f"{what}: {_short(best)} is fastest.", 80)
+        return [f"{what}: {', '.join(map(_short, [best, *level]))} tie for fastest: their intervals overlap."]
+    return [f"{what}: {_short(best)} is fastest."]
 
 
 def flat(found: Sequence[Record]) -> Table:

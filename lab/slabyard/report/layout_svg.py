@@ -15,7 +15,8 @@ from markupsafe import Markup
 
 from ..base import svg
 from ..base.svg import Value, element, title
-from ..replay.layout import MEANINGS, OWN, Group, Piece, describe, groups, lists, pieces, sequence, totals, tree
+from ..base.table import counted
+from ..replay.layout import MEANINGS, OWN, Group, Piece, describe, groups, lists, pieces, sequence, states, totals, tree
 
 WIDTH = 1024  # of a row of a page or, where slabs are larger, of several
 LEFT = 16
@@ -66,7 +67,7 @@ def _slab(canvas: Canvas, slab: dict[str, Any], row_bytes: int) -> None:
             canvas.box(LEFT + left * WIDTH / row_bytes, width * WIDTH / row_bytes, piece, names)
         canvas.y += ROW
         if more:
-            canvas.text(f"({len(more)} more row{'s' if len(more) > 1 else ''} like this)", LEFT + 16)
+            canvas.text(f"({counted(len(more), 'more row')} like this)", LEFT + 16)
     canvas.y += 4
 
 
@@ -101,7 +102,6 @@ def _group(canvas: Canvas, group: Group, found: dict[str, Any], slabs: list[dict
 def picture(found: dict[str, Any]) -> str:
     """What layout.run found, as SVG."""
     canvas = Canvas()
-    shown = [group for snapshot in found["snapshots"] for group in groups(snapshot) if group.rank != OWN]
     for snapshot in found["snapshots"]:
         for line in textwrap.wrap(": ".join(text for text in (found["allocator"], snapshot["title"]) if text), LETTERS):
             canvas.text(line, weight="bold")
@@ -109,7 +109,7 @@ def picture(found: dict[str, Any]) -> str:
             _group(canvas, group, found, snapshot["slabs"])
         canvas.text(totals(snapshot, found["page_bytes"]))
         canvas.y += LINE
-    seen = {piece.state for group in shown for slab in group.slabs for piece in pieces(slab)}
+    seen = states(found)
     for state, meaning in MEANINGS.items():
         if state not in seen:
             continue

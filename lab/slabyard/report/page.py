@@ -27,8 +27,9 @@ from markupsafe import Markup
 from ..base import html
 from ..base.errors import UserError
 from ..base.files import whole_file
+from ..base.table import counted
 from ..results import ranks
-from ..results.model import Workload, memory_unit, workloads
+from ..results.model import Section, memory_unit, workloads
 from . import charts, tables
 
 ROWS_IN_ALL = 12_000
@@ -84,12 +85,7 @@ def policy(*scripts: str) -> Markup:
     return Markup(f"default-src 'none'; script-src {sources}; {rest}")
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 workload`, `5 workloads`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def section(workload: Workload) -> dict[str, Any]:
+def section(workload: Section) -> dict[str, Any]:
     """One workload's part of the page; the script fills in its legend, charts and lists."""
     unit, _ = memory_unit(workload)
     blocks = {f"Memory at the snapshots ({unit})": tables.snapshots(workload), "Memory given back": tables.given_back(workload)}

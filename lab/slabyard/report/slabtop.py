@@ -19,18 +19,18 @@ from ..trace.snapshots import SlabLine
 PAGE_KIB = 4
 WIDTH = 80
 
-# slabtop's letters: what is sorted by, and whether the largest come first.
-SORTS: dict[str, tuple[str, bool, Callable[[SlabLine], Any]]] = {
-    "a": ("active objects", True, lambda line: line.active_objects),
-    "b": ("objects per slab", True, lambda line: line.objects_per_slab),
-    "c": ("cache size", True, lambda line: cache_kib(line)),
-    "l": ("slabs", True, lambda line: line.slabs),
-    "v": ("active slabs", True, lambda line: line.active_slabs),
-    "n": ("name", False, lambda line: line.name),
-    "o": ("objects", True, lambda line: line.objects),
-    "p": ("pages per slab", True, lambda line: line.pages_per_slab),
-    "s": ("object size", True, lambda line: line.object_size),
-    "u": ("use", True, lambda line: use(line)),
+# slabtop's letters, and what they sort by: the largest first, but names in their order.
+SORTS: dict[str, Callable[[SlabLine], Any]] = {
+    "a": lambda line: line.active_objects,
+    "b": lambda line: line.objects_per_slab,
+    "c": lambda line: cache_kib(line),
+    "l": lambda line: line.slabs,
+    "v": lambda line: line.active_slabs,
+    "n": lambda line: line.name,
+    "o": lambda line: line.objects,
+    "p": lambda line: line.pages_per_slab,
+    "s": lambda line: line.object_size,
+    "u": lambda line: use(line),
 }
 
 
@@ -51,8 +51,7 @@ def shares_pages(lines: Sequence[SlabLine]) -> bool:
 
 def ordered(lines: Sequence[SlabLine], letter: str) -> list[SlabLine]:
     """Sorted by one of SORTS."""
-    _, largest_first, key = SORTS[letter]
-    return sorted(lines, key=key, reverse=largest_first)
+    return sorted(lines, key=SORTS[letter], reverse=letter != "n")
 
 
 def totals(lines: Sequence[SlabLine]) -> dict[str, Any]:
@@ -117,27 +116,16 @@ def table(found: dict[str, Any]) -> Table:
 
 def as_json(lines: Sequence[SlabLine], letter: str) -> dict[str, Any]:
     """`totals` and `caches`, sorted; sizes in bytes, memory in KiB; what an allocator cannot tell of one cache is null."""
+    def values(line: SlabLine, *names: str, known: bool = True) -> dict[str, Any]:
+        return {name: getattr(line, name) if known else None for name in names}
+
     caches = []
     for line in ordered(lines, letter):
-        slabs = {
-            "slabs": line.slabs, "active_slabs": line.active_slabs, "objects_per_slab": line.objects_per_slab,
-            "pages_per_slab": line.pages_per_slab, "cache_kib": cache_kib(line),
-        }  # fmt: skip
-        known = line.objects_per_slab > 0
-        caches.append(
-            {
-                "name": line.name,
-                "active_objects": line.active_objects,
-                "objects": line.objects,
-                "use_percent": use(line),
-                "object_size": line.object_size,
-                **{name: value if known else None for name, value in slabs.items()},
-                "limit": line.limit,
-                "batchcount": line.batchcount,
-                "shared": line.shared,
-                "shared_available": line.shared_available,
-            }
-        )
+        own = line.objects_per_slab > 0
+        row = values(line, "name", "active_objects", "objects") | {"use_percent": use(line), "object_size": line.object_size}
+        row |= values(line, "slabs", "active_slabs", "objects_per_slab", "pages_per_slab", known=own)
+        row["cache_kib"] = cache_kib(line) if own else None
+        caches.append(row | values(line, "limit", "batchcount", "shared", "shared_available"))
     sums = totals(lines)
     if shares_pages(lines):
         sums["slabs"] = sums["active_slabs"] = None

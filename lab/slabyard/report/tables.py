@@ -2,8 +2,7 @@
 
 A table's unit stands in its header and holds for the whole column; a missing measure is an en dash, zero is 0. Times carry
 their 95% interval in a second line, since two medians alone would invite a ranking that the runs don't support. Deterministic
-measures have no interval. The best value of a ranked measure is set in bold, ties included; for the meaning of
-ranks see ranks.
+measures have no interval. The best value of a ranked measure is set in bold, ties included; results/ranks.py says what a rank means.
 """
 
 from __future__ import annotations
@@ -13,14 +12,15 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
 from ..base.svg import element
 from ..results.model import (
+    Section,
     Series,
-    Workload,
     allocator_label,
     colour,
     dash,
@@ -32,7 +32,7 @@ from ..results.model import (
     plain,
     rows,
 )
-from ..results.ranks import MEASURES, rank_table, time_name
+from ..results.ranks import RANKED, rank_table, time_name
 
 DASH = "\u2013"
 FACTS = {"command": "recorded command", "lost": "events lost in recording", "pages": "pages at the start", "repetition": "repetitions"}
@@ -123,57 +123,41 @@ def significant(value: float) -> str:
     return f"{value:,.{min(9, max(0, 2 - math.floor(math.log10(abs(value)))))}f}"
 
 
-def memory(workload: Workload, key: str) -> Callable[[Series], str]:
-    """A function from a series to its page count of that name in the workload's unit."""
-
-    def shown(one: Series) -> str:
-        pages = counted(one, key)
-        return DASH if pages is None else memory_text(workload, pages)
-
-    return shown
+def memory(workload: Section, key: str, one: Series) -> str:
+    """A number of pages in the workload's unit."""
+    pages = counted(one, key)
+    return DASH if pages is None else memory_text(workload, pages)
 
 
-def timed_text(name: str, scale: float = 1) -> Callable[[Series], str | Cell]:
-    """A function from a series to a time of its record, times `scale`, and its 95% interval below it."""
-
-    def shown(one: Series) -> str | Cell:
-        found = estimate(one.timed, name)
-        if found is None:
-            return DASH
-        median = significant(found.median * scale)
-        if found.low is None or found.high is None:
-            return median
-        return Cell(median, below=f"{significant(found.low * scale)}{DASH}{significant(found.high * scale)}")
-
-    return shown
+def timed_text(name: str, one: Series, scale: float = 1) -> str | Cell:
+    """A time, times `scale`, with its 95% interval below it."""
+    found = estimate(one.timed, name)
+    if found is None:
+        return DASH
+    median = significant(found.median * scale)
+    if found.low is None or found.high is None:
+        return median
+    return Cell(median, below=f"{significant(found.low * scale)}{DASH}{significant(found.high * scale)}")
 
 
-def percentile(name: str) -> Callable[[Series], str]:
-    """A function from a series to a latency percentile; its interval stands among all measures."""
-
-    def shown(one: Series) -> str:
-        found = estimate(one.timed, "latency_ns", name)
-        step = number(one.timed.get("clock_resolution_ns"))
-        if found is not None and step and found.median < step:
-            return f"<{step:.0f}"  # the clock cannot tell
-        return DASH if found is None else significant(found.median)
-
-    return shown
+def percentile(name: str, one: Series) -> str:
+    """A latency percentile; its interval stands among all measures."""
+    found = estimate(one.timed, "latency_ns", name)
+    step = number(one.timed.get("clock_resolution_ns"))
+    if found is not None and step and found.median < step:
+        return f"<{step:.0f}"  # the clock cannot tell
+    return DASH if found is None else significant(found.median)
 
 
-def share(key: str) -> Callable[[Series], str]:
-    """A function from a series to an exact share as a percentage with one decimal."""
-
-    def shown(one: Series) -> str:
-        known = number(one.exact.get(key))
-        return DASH if known is None else f"{known * 100:.1f}"
-
-    return shown
+def share(key: str, one: Series) -> str:
+    """An exact share as a percentage with one decimal."""
+    known = number(one.exact.get(key))
+    return DASH if known is None else f"{known * 100:.1f}"
 
 
-def count(key: str) -> Callable[[Series], str]:
-    """A function from a series to a count."""
-    return lambda one: figure(counted(one, key))
+def count(key: str, one: Series) -> str:
+    """A count."""
+    return figure(counted(one, key))
 
 
 def counted(one: Series, key: str) -> float | int | None:
@@ -181,37 +165,37 @@ def counted(one: Series, key: str) -> float | int | None:
     return number(one.exact.get(key, one.timed.get(key)))
 
 
-def comparison_columns(workload: Workload) -> dict[str, list[Column]]:
+def comparison_columns(workload: Section) -> dict[str, list[Column]]:
     """Columns by the title of their group."""
     unit, _ = memory_unit(workload)
+    events = partial(count, "fragmentation_events")
+    milliseconds = partial(timed_text, "seconds", scale=1000)
     whole = "time" if time_name(workload.replayed) == "seconds" else None
     return {
         "Time, with 95% interval": [
-            Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", timed_text("seconds", 1000), whole),
-            Column("per op. (ns)", "Time for each allocation or free", timed_text("ns_per_operation"), "time"),
+            Column("in all (ms)", "Time of the replay's event loop, or of the workload on a kernel", milliseconds, whole),
+            Column("per op. (ns)", "Time for each allocation or free", partial(timed_text, "ns_per_operation"), "time"),
         ],
         "Latency (ns)": [
-            Column("median", "Median over single operations", percentile("median")),
-            Column("p99", "99th percentile", percentile("p99")),
-            Column("p99.9", "99.9th percentile", percentile("p999")),
+            Column("median", "Median over single operations", partial(percentile, "median")),
+            Column("p99", "99th percentile", partial(percentile, "p99")),
+            Column("p99.9", "99.9th percentile", partial(percentile, "p999")),
         ],
         f"Memory held ({unit})": [
-            Column("peak", "Slabs and large allocations, at the peak", memory(workload, "held_pages_peak"), "memory"),
-            Column("mean", "Mean over trace time", memory(workload, "held_pages_mean")),
-            Column("end", "At the end", memory(workload, "held_pages_end")),
+            Column("peak", "Slabs and large allocations, at the peak", partial(memory, workload, "held_pages_peak"), "memory"),
+            Column("mean", "Mean over trace time", partial(memory, workload, "held_pages_mean")),
+            Column("end", "At the end", partial(memory, workload, "held_pages_end")),
         ],
         "Waste (%)": [
-            Column("peak", "1 - requested/consumed (Bonwick 1994) at the peak", share("total_fragmentation_peak")),
-            Column("end", "1 - requested/consumed (Bonwick 1994) at the end", share("total_fragmentation_end")),
+            Column("peak", "1 - requested/consumed (Bonwick 1994) at the peak", partial(share, "total_fragmentation_peak")),
+            Column("end", "1 - requested/consumed (Bonwick 1994) at the end", partial(share, "total_fragmentation_end")),
         ],
         "In slabs at end (%)": [
-            Column("internal", "1 - requested/given to live objects", share("internal_fragmentation_end")),
-            Column("unused", "Free bytes in slab pages (Kyritsis et al.)", share("unused_ratio_end")),
+            Column("internal", "1 - requested/given to live objects", partial(share, "internal_fragmentation_end")),
+            Column("unused", "Free bytes in slab pages (Kyritsis et al.)", partial(share, "unused_ratio_end")),
         ],
-        "Frag.": [
-            Column("events", "Page allocations that fell back to another migrate type", count("fragmentation_events"), "fragmentation")
-        ],
-        "Fast path": [Column("%", "Share of operations on the fast path", share("fast_path_share"))],
+        "Frag.": [Column("events", "Page allocations that fell back to another migrate type", events, "fragmentation")],
+        "Fast path": [Column("%", "Share of operations on the fast path", partial(share, "fast_path_share"))],
     }
 
 
@@ -221,13 +205,13 @@ Placed = Mapping[str, Mapping[str, int | None]]  # ranks by series, then by meas
 def rank_columns(placed: Placed) -> list[Column]:
     """A column for each ranked measure, with the ranks of one workload."""
 
-    def shown(key: str) -> Callable[[Series], str]:
-        return lambda one: rank_text(placed.get(one.key, {}).get(key), placed, key)
+    def shown(measure: str, one: Series) -> str:
+        return rank_text(placed.get(one.key, {}).get(measure), placed, measure)
 
-    return [Column(measure.short, measure.title, shown(measure.key), measure.key) for measure in MEASURES]
+    return [Column(measure.short, measure.title, partial(shown, measure.key), measure.key) for measure in RANKED]
 
 
-def comparison(workload: Workload) -> Grid:
+def comparison(workload: Section) -> Grid:
     """The comparison of one workload, the recorded kernel last."""
     groups, placed = comparison_columns(workload), rank_table(workload)
     ranks = [replace(column, title=column.title.lower()) for column in rank_columns(placed)]
@@ -248,7 +232,7 @@ def rank_text(rank: int | None, placed: Placed, measure: str) -> str:
     return f"{rank}{'=' if shared else ''}"
 
 
-def ranking(workloads: Sequence[Workload]) -> Grid:
+def ranking(workloads: Sequence[Section]) -> Grid:
     """Ranks of every allocator in every workload, as in Ferreira et al.'s Table 3."""
     series = {one.key: one for workload in workloads for one in workload.replayed}
     columns = [(placed, column) for placed in map(rank_table, workloads) for column in rank_columns(placed)]
@@ -258,12 +242,12 @@ def ranking(workloads: Sequence[Workload]) -> Grid:
             (name_cell(one), [column.cell(one, placed.get(key)) for placed, column in columns])
             for key, one in sorted(series.items(), key=lambda item: item[1].style or 0)
         ],
-        [Cell(workload.name, link=workload.ident, span=len(MEASURES)) for workload in workloads],
+        [Cell(workload.name, link=workload.ident, span=len(RANKED)) for workload in workloads],
         "Ranking",
     )
 
 
-def snapshots(workload: Workload) -> Grid | None:
+def snapshots(workload: Section) -> Grid | None:
     """Slab memory at each snapshot under every allocator beside what the kernel itself said; None without snapshots."""
     unit, size = memory_unit(workload)
     scale, decimals = page_bytes(workload) / size, 0 if unit == "KiB" else 2
@@ -290,7 +274,7 @@ def snapshots(workload: Workload) -> Grid | None:
     return Grid([Cell(name) for name in names], body)
 
 
-def given_back(workload: Workload) -> Grid | None:
+def given_back(workload: Section) -> Grid | None:
     """What comes back when memory is asked for, and where objects were on several nodes; None where no record tells."""
     unit, _ = memory_unit(workload)
     told = [one for one in workload.replayed if one.exact.get("gives_back")]
@@ -298,23 +282,23 @@ def given_back(workload: Workload) -> Grid | None:
         return None
     columns = [
         Column("gives back", "When slab pages that nobody uses go", lambda one: str(one.exact.get("gives_back") or DASH)),
-        Column(f"shrink at end ({unit})", "Given back by a full shrink at the end", memory(workload, "shrink_pages")),
-        Column("time (ns/page)", "Time of that shrink for each page given back", timed_text("shrink_ns_per_page")),
-        Column(f"slabs left ({unit})", "Slabs that stay after it", memory(workload, "shrink_slab_pages_left")),
-        Column("unused of these (%)", "1 - requested/consumed, of the slabs that stay", share("shrink_fragmentation")),
+        Column(f"shrink at end ({unit})", "Given back by a full shrink at the end", partial(memory, workload, "shrink_pages")),
+        Column("time (ns/page)", "Time of that shrink for each page given back", partial(timed_text, "shrink_ns_per_page")),
+        Column(f"slabs left ({unit})", "Slabs that stay after it", partial(memory, workload, "shrink_slab_pages_left")),
+        Column("unused of these (%)", "1 - requested/consumed, of the slabs that stay", partial(share, "shrink_fragmentation")),
     ]
     if any(number(one.exact.get(name)) for one in told for name in ("reclaim_askings", "reclaim_urgent_askings")):
         columns += [
-            Column("asked", "Times that memory was asked back, as it was short", count("reclaim_askings")),
-            Column(f"given ({unit})", "Given back then", memory(workload, "reclaimed_pages")),
-            Column("asked urgently", "Times that memory was asked back lest a request fail", count("reclaim_urgent_askings")),
-            Column(f"given urgently ({unit})", "Given back then", memory(workload, "reclaimed_urgent_pages")),
+            Column("asked", "Times that memory was asked back, as it was short", partial(count, "reclaim_askings")),
+            Column(f"given ({unit})", "Given back then", partial(memory, workload, "reclaimed_pages")),
+            Column("asked urgently", "Times that memory was asked back lest a request fail", partial(count, "reclaim_urgent_askings")),
+            Column(f"given urgently ({unit})", "Given back then", partial(memory, workload, "reclaimed_urgent_pages")),
         ]
     if any((number(one.run.get("nodes")) or 0) > 1 for one in told):
         columns += [
-            Column("local", "Objects allocated on the node of the CPU that asked", count("local_allocations")),
-            Column("remote", "Objects allocated on another node", count("remote_allocations")),
-            Column("node missed", "Requests for a node that got memory of another", count("node_requests_missed")),
+            Column("local", "Objects allocated on the node of the CPU that asked", partial(count, "local_allocations")),
+            Column("remote", "Objects allocated on another node", partial(count, "remote_allocations")),
+            Column("node missed", "Requests for a node that got memory of another", partial(count, "node_requests_missed")),
         ]
     return Grid([column.head for column in columns], [(name_cell(one), [column.cell(one) for column in columns]) for one in told])
 
@@ -353,7 +337,7 @@ def with_interval(one: Series, name: str, value: Any) -> str:
     return f"{measure_text(found.median)} ({measure_text(found.low)}{DASH}{measure_text(found.high)})"
 
 
-def every_measure(workload: Workload) -> Grid:
+def every_measure(workload: Section) -> Grid:
     """All measures of the records, transposed: one row for each measure."""
     columns = [dict(flattened("exact.", one.exact)) | dict(flattened("timed.", one.timed)) for one in workload.series]
     names = dict.fromkeys(name for column in columns for name in column)
@@ -365,7 +349,7 @@ def every_measure(workload: Workload) -> Grid:
     return Grid(heads, [(Cell(name, code=True), cells(name)) for name in names], corner="Measure", tall=True)
 
 
-def command(workload: Workload) -> str:
+def command(workload: Section) -> str:
     """The command that repeats a workload's comparison."""
     allocators = ",".join(dict.fromkeys(allocator_label(one.run) for one in workload.replayed))
     words = ["slabyard", "compare", f"{workload.name}.parquet", "--allocators", allocators]
@@ -376,7 +360,7 @@ def command(workload: Workload) -> str:
     return shlex.join([*words, "--runs", str(runs)] if runs else words)
 
 
-def provenance(workload: Workload) -> tuple[dict[str, Cell], Grid | None]:
+def provenance(workload: Section) -> tuple[dict[str, Cell], Grid | None]:
     """How the workload was run: the trace and the run fields that all records share, and a table of those in which they differ."""
     facts = {"trace": Cell(workload.name), "trace SHA-256": Cell(workload.trace_sha256 or DASH, code=True)}
     differing: list[str] = []

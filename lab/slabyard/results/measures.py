@@ -11,7 +11,6 @@ repetitions; of fewer there is no such interval, and none is given.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -96,8 +95,3 @@ def interval(samples: Sequence[float]) -> tuple[float, float] | None:
             break
         best = (ordered[k - 1], ordered[count - k])
     return best
-
-
-def median(samples: Sequence[float]) -> float:
-    """The median of at least one sample."""
-    return statistics.median(samples)

@@ -76,8 +76,8 @@ class Series:
 
 
 @dataclass
-class Workload:
-    """One section of the report: `ident` is fit for an HTML id, `series` has the recorded kernel last."""
+class Section:
+    """One workload of the records, a section of the report. `ident` is fit for an HTML id; `series` has the recorded kernel last."""
 
     ident: str
     name: str
@@ -191,7 +191,7 @@ def distinct_labels(records: list[Record]) -> list[str]:
     return labels
 
 
-def workloads(records: Iterable[Record]) -> list[Workload]:
+def workloads(records: Iterable[Record]) -> list[Section]:
     """Sections in order of appearance, each with its series; styles are shared between sections."""
     sections: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -200,7 +200,7 @@ def workloads(records: Iterable[Record]) -> list[Workload]:
     styles: dict[str, int] = {}
     found = []
     for place, ((name, digest), members) in enumerate(sections.items()):
-        workload = Workload(f"w{place}", name, digest)
+        workload = Section(f"w{place}", name, digest)
         for label, record in zip(distinct_labels(members), members, strict=True):
             real = group(record, "run").get("allocator") == RECORDED
             style = None if real else styles.setdefault(label, len(styles))
@@ -210,7 +210,7 @@ def workloads(records: Iterable[Record]) -> list[Workload]:
     return found
 
 
-def page_bytes(workload: Workload) -> int:
+def page_bytes(workload: Section) -> int:
     """The page size of the recorded kernel, 4096 where the records don't say."""
     for one in workload.series:
         size = number(one.run.get("page_size"))
@@ -219,13 +219,13 @@ def page_bytes(workload: Workload) -> int:
     return PAGE_BYTES
 
 
-def memory_unit(workload: Workload) -> tuple[str, int]:
+def memory_unit(workload: Section) -> tuple[str, int]:
     """Name and size in bytes of the unit in which a workload's memory is shown everywhere."""
     peaks = [number(one.exact.get("held_pages_peak", one.timed.get("held_pages_peak"))) or 0 for one in workload.series]
     return ("KiB", 1 << 10) if max(peaks, default=0) * page_bytes(workload) < 100 << 20 else ("MiB", 1 << 20)
 
 
-def memory_text(workload: Workload, pages: float) -> str:
+def memory_text(workload: Section, pages: float) -> str:
     """A number of pages as memory, in the workload's unit, without naming it."""
     unit, size = memory_unit(workload)
     return f"{pages * page_bytes(workload) / size:,.{0 if unit == 'KiB' else 2}f}"

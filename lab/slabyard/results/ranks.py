@@ -24,11 +24,11 @@ from dataclasses import dataclass
 
 from ..base.table import Cell, Table
 from .measures import FEWEST_RUNS
-from .model import Estimate, Series, Workload, estimate, memory_text, memory_unit, number
+from .model import Estimate, Section, Series, estimate, memory_text, memory_unit, number
 
 
 @dataclass(frozen=True)
-class Measure:
+class RankedMeasure:
     """A ranked measure: its column's short and full name."""
 
     key: str
@@ -36,10 +36,10 @@ class Measure:
     title: str
 
 
-MEASURES = (
-    Measure("time", "Time", "Rank by time for each operation, with 95% intervals"),
-    Measure("memory", "Memory", "Rank by memory held at the peak"),
-    Measure("fragmentation", "Frag.", "Rank by fragmentation events of the page allocator"),
+RANKED = (
+    RankedMeasure("time", "Time", "Rank by time for each operation, with 95% intervals"),
+    RankedMeasure("memory", "Memory", "Rank by memory held at the peak"),
+    RankedMeasure("fragmentation", "Frag.", "Rank by fragmentation events of the page allocator"),
 )
 
 
@@ -81,14 +81,14 @@ def ranks(found: Sequence[Estimate | None]) -> list[int | None]:
     return [None if mine is None else 1 + sum(other[1] < mine[0] for other in intervals if other is not None) for mine in intervals]
 
 
-def rank_table(workload: Workload) -> dict[str, dict[str, int | None]]:
+def rank_table(workload: Section) -> dict[str, dict[str, int | None]]:
     """Ranks by series key, then by measure key, of the replayed series."""
     compared = workload.replayed
-    columns = {measure.key: ranks(values(compared, measure.key)) for measure in MEASURES}
+    columns = {measure.key: ranks(values(compared, measure.key)) for measure in RANKED}
     return {one.key: {key: column[place] for key, column in columns.items()} for place, one in enumerate(compared)}
 
 
-def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
+def ranking(sections: Sequence[Section], notes: Sequence[str] = ()) -> Table:
     """For each measure and allocator its rank on every trace, as in Ferreira et al. 2015, Table 3."""
     columns = ["rank by", "allocator", *(section.name for section in sections)]
     ranked = [rank_table(section) for section in sections]
@@ -96,7 +96,7 @@ def ranking(sections: Sequence[Workload], notes: Sequence[str] = ()) -> Table:
     for section in sections:
         names.update({series.key: series.label for series in section.replayed})
     rows: list[list[Cell]] = []
-    for measure in MEASURES:
+    for measure in RANKED:
         for place, (key, label) in enumerate(names.items()):
             ranks: list[Cell] = [table.get(key, {}).get(measure.key) for table in ranked]
             rows.append([measure.key if place == 0 else "", label, *ranks])
@@ -175,7 +175,7 @@ def time_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('is fastest', 'tie for fastest')} ({best}; {at.last} needs {worst}{behind(at.best, at.worst)})"
 
 
-def memory_clause(workload: Workload) -> str:
+def memory_clause(workload: Section) -> str:
     """What the peaks show, the recorded kernel's beside them; empty without peaks."""
     at = standing(workload.replayed, "memory")
     if at is None:
@@ -212,7 +212,7 @@ def fragmentation_clause(series: Sequence[Series]) -> str:
     return f"{at.leading('causes', 'cause')} fewest fragmentation events ({at.best:,.0f}; {listed(at.lasts, at.count)} {at.worst:,.0f})"
 
 
-def sentence(workload: Workload) -> str:
+def sentence(workload: Section) -> str:
     """One plain sentence on what the workload's comparison shows, plain text."""
     compared = workload.replayed
     clauses = [time_clause(compared), memory_clause(workload), fragmentation_clause(compared)]

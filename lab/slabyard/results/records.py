@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,13 +20,14 @@ import numpy
 import pyarrow
 
 from .. import __version__
+from ..base.files import read_text_if_there
 from ..base.table import Cell, Table
 from ..base.terminal import Progress
 from ..replay.workload import Workload
 from . import measures
+from .model import RECORDED
 
 SCHEMA = 1
-RECORDED = "recorded"
 
 Record = dict[str, Any]
 Sample = TypeVar("Sample")
@@ -38,14 +41,8 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
-    try:
-        with Path("/proc/cpuinfo").open() as file:
-            for line in file:
-                if line.startswith(("model name", "Model")):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
+    match = re.search(r"^(?:model name|Model)[^:\n]*:(.*)", read_text_if_there(Path("/proc/cpuinfo")) or "", re.MULTILINE)
+    return match[1].strip() if match else platform.processor() or "unknown"
 
 
 def versions() -> dict[str, str]:
@@ -83,8 +80,11 @@ def interleaved(
 
 
 def flat(found: Sequence[Record], fields: Mapping[str, str], scalars: Sequence[measures.Measure], more: Flat = lambda _: {}) -> Table:
-    """For CSV: a row for each record, of fields of its `run` by the columns' names, of measures with the intervals of those that are
-    timed, and of what `more` makes of it."""
+    """For CSV: a row for each record.
+
+    `fields`: by column, the field of `run` that it shows. `scalars`: measures; timed ones have two more columns for their interval.
+    `more` gives further columns.
+    """
     rows: list[dict[str, Cell]] = []
     for record in found:
         row: dict[str, Cell] = {column: record["run"][name] for column, name in fields.items()}
@@ -110,7 +110,7 @@ def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dic
         if not values or isinstance(first, str) or (isinstance(first, int) and set(values) == {first}):
             out[name] = first  # a count, or what was not measured
             continue
-        out[name] = measures.median(values)
+        out[name] = statistics.median(values)
         kept[name] = values
         bounds = measures.interval(values)
         if bounds:
@@ -118,11 +118,15 @@ def summarise(samples: Sequence[dict[str, Any]], latency: dict[str, Any]) -> dic
     return {**out, **latency, "runs": len(samples), "intervals": intervals, "samples": kept}
 
 
+def record(spec: str, run: Mapping[str, Any], exact: dict[str, Any], timed: dict[str, Any]) -> Record:
+    """A result record; `run` is the group of that name but for what all runs have."""
+    group = {"allocator": spec, "tunables": tunables(spec), **run, "versions": versions(), "machine": machine()}
+    return {"schema": SCHEMA, "run": group, "exact": exact, "timed": timed}
+
+
 def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[str, Any]) -> Record:
     """The record of a replay."""
     run = {
-        "allocator": spec,
-        "tunables": tunables(spec),
         "workload": workload.name,
         "substrate": "replay",
         "trace_sha256": workload.sha256,
@@ -137,10 +141,8 @@ def of_replay(workload: Workload, spec: str, exact: dict[str, Any], timed: dict[
         "page_size": workload.metadata.page_size,
         "command": workload.metadata.command,
         "lost": workload.metadata.lost,
-        "versions": versions(),
-        "machine": machine(),
     }
-    return {"schema": SCHEMA, "run": run, "exact": exact, "timed": timed}
+    return record(spec, run, exact, timed)
 
 
 def of_recorded_kernel(workload: Workload) -> Record | None:
@@ -148,7 +150,7 @@ def of_recorded_kernel(workload: Workload) -> Record | None:
     exact = workload.recorded()
     if exact is None:
         return None
-    record = of_replay(workload, RECORDED, exact, {})
-    record["run"]["substrate"] = "kernel"
-    record["run"]["kernel"] = workload.metadata.kernel
-    return record
+    found = of_replay(workload, RECORDED, exact, {})
+    found["run"]["substrate"] = "kernel"
+    found["run"]["kernel"] = workload.metadata.kernel
+    return found

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from ..base import programs
 from ..base.errors import MISSING, UserError
-from ..base.files import to_json, whole_file
+from ..base.files import export_json
 from ..base.table import Table, render, show
 from ..base.terminal import note
 
@@ -80,10 +80,8 @@ def measure(command: Sequence[str], spec: str, export: Path | None) -> int:
         variables = {**environment(spec), "SLABYARD_STATS": str(lines)}
         status = _wait(command, variables)
         reports = _whole_reports(lines.read_text(encoding="utf-8", errors="replace")) if lines.exists() else []
-    if export is not None:
-        with whole_file(export) as part:
-            part.write_text(to_json(reports))
-    print(render(tables(reports), "text") if reports else _nothing(command), file=sys.stderr, end="")
+    export_json(export, reports)
+    print(render([_processes(reports), _sizes(reports)], "text") if reports else _nothing(command), file=sys.stderr, end="")
     return status
 
 
@@ -108,11 +106,6 @@ def end_as(status: int) -> int:
         signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)
     return 128 - status
-
-
-def tables(reports: Sequence[Report]) -> list[Table]:
-    """What the processes did, and their objects by size."""
-    return [_processes(reports), _sizes(reports)]
 
 
 def _wait(command: Sequence[str], variables: dict[str, str]) -> int:
@@ -148,6 +141,7 @@ def _total(report: Report, what: str) -> int:
 
 
 def _processes(reports: Sequence[Report]) -> Table:
+    """What the busiest processes asked malloc for, a row each."""
     columns = ["process", "allocations", "live at exit", "live peak KiB", "slab KiB", "run KiB", "mapped KiB", "resident peak KiB"]
     busiest = sorted(reports, key=lambda report: _total(report, "allocations"), reverse=True)[:MOST_PROCESSES]
     rows: list[list[Any]] = []
@@ -163,6 +157,7 @@ def _processes(reports: Sequence[Report]) -> Table:
 
 
 def _sizes(reports: Sequence[Report]) -> Table:
+    """The objects of all processes by size class."""
     allocations: Counter[int] = Counter()
     frees: Counter[int] = Counter()
     slabs: Counter[int] = Counter()

@@ -11,13 +11,14 @@ program makes sure that it is.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..base import programs
 from ..base.errors import UserError
+from ..base.table import counted
 from ..base.terminal import Progress
 from ..replay.workload import Options, Workload
 from . import measures, records
@@ -93,25 +94,22 @@ def run(plan: Plan, progress: Progress) -> list[Record]:
     found = []
     for workload in plan.workloads:
         for threads in plan.counts():
-            with _trace(plan, workload, threads) as trace, trace.blamed() if trace else contextlib.nullcontext():
+            with _trace(plan, workload, threads) as trace, trace.damage_told_of_trace() if trace else contextlib.nullcontext():
                 found += _one(plan, workload, threads, trace, progress)
     return found
 
 
-@contextlib.contextmanager
-def _trace(plan: Plan, workload: str, threads: int | None) -> Iterator[Workload | None]:
+def _trace(plan: Plan, workload: str, threads: int | None) -> contextlib.AbstractContextManager[Workload | None]:
     """The trace, where the workload is one, prepared for so many CPUs and from an empty heap."""
     if workload != TRACE:
-        yield None
-        return
+        return contextlib.nullcontext()
     assert plan.trace is not None
-    with Workload(plan.trace, Options(cpus=threads, start="empty", allow_failures=True)) as prepared:
-        yield prepared
+    return Workload(plan.trace, Options(cpus=threads, start="empty", allow_failures=True))
 
 
 def _one(plan: Plan, workload: str, threads: int | None, trace: Workload | None, progress: Progress) -> list[Record]:
     count = threads or (trace.cpus if trace else 1)
-    title = f"{trace.name if trace else workload}, {count} thread{'s' if count > 1 else ''}"
+    title = f"{trace.name if trace else workload}, {counted(count, 'thread')}"
     progress.stage(title)
     argv = ["--workload", workload, "--threads", str(count), *plan.arguments(), *(["--scratch", str(trace.scratch)] if trace else [])]
 
@@ -142,8 +140,6 @@ def _record(
     sampled = {("sampled_operations" if name == "samples" else name): latency.get(name) for name in _SAMPLED}
     described = next(one for one in workloads() if one["name"] == workload)
     run = {
-        "allocator": spec,
-        "tunables": records.tunables(spec),
         "workload": trace.name if trace else workload,
         "substrate": "threads",
         "trace_sha256": trace.sha256 if trace else None,
@@ -156,10 +152,8 @@ def _record(
         "pinned": plan.pin,
         "seed": plan.warmup,
         "repetition": len(samples),
-        "versions": records.versions(),
-        "machine": records.machine(),
     }
     timed = records.summarise(scalars, sampled)
     if phases:
         timed["phases"] = phases
-    return {"schema": records.SCHEMA, "run": run, "exact": {}, "timed": timed}
+    return records.record(spec, run, {}, timed)

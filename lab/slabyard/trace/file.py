@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..base.errors import UserError
+from ..base.table import counted
 from .snapshots import Zone, parse_meminfo
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ class Cache:
     frees: int = 0
 
     def describe(self, attributes: dict[str, str]) -> None:
-        """Fills in what /sys/kernel/slab says of a self. Leaves out what a kernel does not have there."""
+        """Fills in what /sys/kernel/slab says of the cache. What this kernel does not tell there stays as it was, or is 0."""
 
         def number(name: str) -> int:
             text = attributes.get(name, "").split()
@@ -174,6 +175,7 @@ class Metadata:
     snapshots: list[Snapshot] = field(default_factory=list)
 
     def to_json(self) -> str:
+        """The text under METADATA_KEY."""
         return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
 
     @classmethod
@@ -194,8 +196,7 @@ class Metadata:
     @property
     def extent(self) -> str:
         """How much it is of: `1,234 events of 0.57 s`."""
-        count = sum(self.events.values())
-        return f"{count:,} event{'' if count == 1 else 's'} of {self.span_seconds:,.2f} s"
+        return f"{counted(sum(self.events.values()), 'event')} of {self.span_seconds:,.2f} s"
 
     @property
     def has_pages(self) -> bool:
@@ -205,7 +206,16 @@ class Metadata:
     @property
     def has_fallbacks(self) -> bool:
         """Whether fallbacks to another migrate type were recorded (with snapshots always); else their number is unknown."""
-        return KINDS[EXTFRAG] in self.events or any(one.files for one in self.snapshots)
+        return KINDS[EXTFRAG] in self.events or self.first_snapshot is not None
+
+    @property
+    def first_snapshot(self) -> Snapshot | None:
+        """The first snapshot with figures of the kernel."""
+        return next((one for one in self.snapshots if one.files), None)
+
+    def first_text(self, file: str) -> str:
+        """The first text of a file of /proc in a snapshot; empty where there is none."""
+        return next((one.files[file] for one in self.snapshots if file in one.files), "")
 
     @property
     def incomplete(self) -> str | None:
@@ -215,7 +225,7 @@ class Metadata:
         if self.truncated:
             return "the capture is cut off at its end"
         if self.unparsed_lines:
-            return f"{self.unparsed_lines:,} line{'' if self.unparsed_lines == 1 else 's'} of the capture could not be read"
+            return f"{counted(self.unparsed_lines, 'line')} of the capture could not be read"
         if self.late * FEW_LATE > self.rows:
             return f"{self.late:,} events stood too far behind later ones to keep their time; sort the capture's lines by time"
         if any(count for kind, count in self.events.items() if kind.startswith("mm_page_")):
@@ -307,6 +317,7 @@ class Trace:
 
     @property
     def rows(self) -> int:
+        """Rows in the file, whatever the metadata says."""
         return self._file.metadata.num_rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -339,6 +350,7 @@ class Vocabulary:
         self._numbers = {text: number for number, text in enumerate(self.texts)}
 
     def number(self, text: str) -> int:
+        """The number of a text, a new one for a new text."""
         if text not in self._numbers:
             self._numbers[text] = len(self.texts)
             self.texts.append(text)
@@ -379,7 +391,6 @@ class RecordedCurve:
     snapshots: dict[str, int]
     taken: dict[str, int]  # pages taken from the page allocator since the trace began, at each snapshot and at its end (key "")
     peak: int
-    peak_time: int
     end: int
     mean: float
 
@@ -415,16 +426,12 @@ def recorded_curve(trace: Trace, with_older: bool = False) -> RecordedCurve:
     totals = ((_slab_pages(trace.metadata, names[number]), change) for number, change in marks)
     before = next((max(0, total - int(net[change])) for total, change in totals if total is not None), 0) if known else 0
     held = net + before
-    pages = held[1:]
     at = {names[number].name: int(held[change]) for number, change in marks}
     grown_by = np.concatenate([[0], *(np.maximum(change, 0) for change in changes)]).cumsum()
     taken = {names[number].name: int(grown_by[change]) for number, change in marks} | {"": int(grown_by[-1])}
-    if not len(pages):
-        return RecordedCurve(time, pages, before, at, taken, before, 0, before, float(before))
-    top = int(np.argmax(held))
-    span = max(round(trace.metadata.span_seconds * 1e9), int(time[-1]))
+    span = max([round(trace.metadata.span_seconds * 1e9), *time[-1:].tolist()])
     mean = float(np.dot(held, np.diff(np.concatenate([[0], time, [span]])))) / span if span else float(held[-1])
-    return RecordedCurve(time, pages, before, at, taken, int(held[top]), int(time[top - 1]) if top else 0, int(held[-1]), mean)
+    return RecordedCurve(time, held[1:], before, at, taken, int(held.max()), int(held[-1]), mean)
 
 
 def refuse_other_pages(metadata: Metadata, path: str | Path) -> None:

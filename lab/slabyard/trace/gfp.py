@@ -46,9 +46,7 @@ _SLEEPS = {
 _NUMBERED = {0x1: DMA, 0x4: DMA32, 0x8: MOVABLE}
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
 
-UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE = range(4)
-# Linux numbers them unmovable, movable, reclaimable, HighAtomic; CMA and isolated blocks hold movable pages only.
-_MIGRATE = [UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE]
+UNMOVABLE, MOVABLE_TYPE, RECLAIMABLE_TYPE, HIGHATOMIC_TYPE = range(4)  # as Linux numbers them
 MIGRATE_NAMES = {"Unmovable": UNMOVABLE, "Movable": MOVABLE_TYPE, "Reclaimable": RECLAIMABLE_TYPE, "HighAtomic": HIGHATOMIC_TYPE}
 
 
@@ -67,7 +65,8 @@ def flags_of(text: str) -> int:
 
 
 def migrate_of(number: int) -> int:
-    """The `enum sy_migrate` of a migrate type as Linux numbers it; -1 (not said) is unmovable, as for a flag-less request."""
-    if number < 0:
-        return UNMOVABLE
-    return _MIGRATE[number] if number < len(_MIGRATE) else MOVABLE_TYPE
+    """The `enum sy_migrate` of a migrate type as Linux numbers it.
+
+    -1 (not said) is unmovable, as a request without flags is. Higher numbers are CMA and isolated blocks, which hold movable pages only.
+    """
+    return UNMOVABLE if number < 0 else number if number <= HIGHATOMIC_TYPE else MOVABLE_TYPE

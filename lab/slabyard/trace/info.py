@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.files import sha256
-from ..base.table import Cell, Table
+from ..base.table import Cell, Table, counted
 from ..base.terminal import printable
 from .file import Trace
 
@@ -70,7 +70,7 @@ def tables(about: dict[str, Any], most_caches: int | None = SHOWN_CACHES) -> lis
         ["recorded", f"{about['recorded_at'] or '-'}, from {about['source'] or 'unknown'}"],
         ["kernel", kernel],
         ["command", textwrap.fill(command, 66)],
-        ["machine", f"{about['cpus']} CPU{'s' if about['cpus'] > 1 else ''}, {about['nodes']} node{'s' if about['nodes'] > 1 else ''}"],
+        ["machine", f"{counted(about['cpus'], 'CPU')}, {counted(about['nodes'], 'node')}"],
         ["span", f"{about['span_seconds']:,.3f} s"],
         ["complete", "yes" if not about["incomplete"] else textwrap.fill(f"no: {about['incomplete']}", 66)],
         ["direct map", f"{map_['base'] or 'not found'}: {map_['explained']:,} objects explained, {map_['unexplained']:,} not"],

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base.files import read_text_if_there
+
 ORDERS = 11
 PROC_FILES = ("slabinfo", "buddyinfo", "pagetypeinfo", "meminfo", "vmstat", "zoneinfo")
 KMALLOC = re.compile(r"^(?P<dma>dma-)?kmalloc(?:-(?P<kind>rcl|cg|rnd-\d+|random\d*))?-(?P<size>\d+)(?P<unit>[kM]?)$")
@@ -167,11 +169,7 @@ def parse_zoneinfo(text: str) -> list[Zone]:
 
 def take(name: str, proc: Path = Path("/proc"), sys_slab: Path = Path("/sys/kernel/slab")) -> dict[str, Any]:
     """The running kernel's figures now, in the form of the trace's metadata. Files that cannot be read are left out."""
-    files = {}
-    for file in PROC_FILES:
-        text = _read(proc / file)
-        if text is not None:
-            files[file] = text
+    files = {file: text for file in PROC_FILES if (text := read_text_if_there(proc / file)) is not None}
     return {"name": name, "files": files, "slab_attributes": take_slab_attributes(sys_slab)}
 
 
@@ -205,16 +203,4 @@ _ATTRIBUTES = (
 
 
 def _attributes(folder: Path) -> dict[str, str]:
-    values = {}
-    for name in _ATTRIBUTES:
-        text = _read(folder / name)
-        if text is not None:
-            values[name] = text.strip()
-    return values
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return None
+    return {name: text.strip() for name in _ATTRIBUTES if (text := read_text_if_there(folder / name)) is not None}

@@ -1,10 +1,10 @@
 /*
  * Runs a program in a guest and measures it: slabyard-measure PERIOD-MS PROGRAM ARGUMENT...
  *
- * Prints names and numbers, one pair a line (what the program prints goes to standard error, all of it): how long the kernel had been up when it began, how long the program took, its processor time and
- * that of the children it waited for, its exit status, and the most memory that slabs and large allocations held (`Slab:` of
- * /proc/meminfo), looked at every PERIOD-MS and at the end. The kernel keeps no such peak itself. One look costs
- * some ten microseconds, and neither allocates nor frees in the kernel but for what reading the file takes.
+ * Prints names and numbers, one pair a line: how long the kernel had been up when it began, how long the program took, its
+ * processor time and that of the children it waited for, its exit status, and the most memory that slabs and large allocations
+ * held (`Slab:` of /proc/meminfo), read every PERIOD-MS and at the end. What the program prints goes to standard error. The kernel
+ * keeps no such peak itself. Reading it costs some ten microseconds, and makes the kernel allocate what reading a file takes.
  *
  * Two instructions that do nothing say to QEMU's plugin (plugin/count.c) where the workload begins and ends.
  *

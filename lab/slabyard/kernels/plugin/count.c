@@ -25,6 +25,9 @@
  * address. A tail call therefore ends with its caller's return, as it should. Where a return finds nothing (a task switch has
  * emptied the stack, a return that is none), the part stays OUTSIDE or as it was. Every instruction of a program empties the stack.
  *
+ * To look at every access to memory makes an emulator some ten times slower. So until the begin mark and after the end mark the plugin
+ * looks for marks alone, in programs; at a mark it has QEMU translate everything anew.
+ *
  * QEMU runs all CPUs in one thread here (-icount), so nothing is atomic. Instructions are counted one by one by code that QEMU puts
  * in line; the number is charged to a function when the next block begins. So a block that a page fault leaves midway is charged
  * for what it executed. An instruction that repeats itself (rep movs) counts once, as in a processor's own counters, and reads
@@ -32,7 +35,7 @@
  *
  * `symbols` has a line for each function, by address: the address in hexadecimal, and its role, or `-`. The first line stands for
  * what is below all others. `counts`, written when QEMU ends, has the operations, and a line for each function (its line in
- * `symbols`, from 0) and part: calls, instructions, first-level misses, last-level misses. Without an end mark there is no file.
+ * `symbols`, from 0) and part: calls, instructions, first-level misses, last-level misses. Without an end mark there is no file. Of several pairs of marks the first counts.
  */
 #include "qemu.h"
 
@@ -93,6 +96,7 @@ static struct cpu cpus[MOST_CPUS];
 static uint64_t executed, charged; /* instructions of the kernel: all, and those that a cell has already */
 static uint64_t allocations, frees;
 static bool counting, ended;
+static uint64_t plugin;
 static const char *counts_path;
 
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
@@ -206,6 +210,23 @@ static bool interrupts(const struct cpu *cpu, const struct block *block)
 	return role_of(block) == 'i' && block->starts && !(cpu->last && role_of(cpu->last) == 'I');
 }
 
+/* ---- Begin and end ----------------------------------------------------------------------------------------------- */
+
+static void translate(uint64_t id, struct qemu_plugin_tb *);
+static void write_counts(uint64_t id, void *unused);
+
+static void count_from_here(uint64_t id)
+{
+	counting = true;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	qemu_plugin_register_atexit_cb(id, write_counts, NULL);
+}
+
+static void count_no_more(uint64_t id)
+{
+	qemu_plugin_register_atexit_cb(id, write_counts, NULL);
+}
+
 /* ---- What runs -------------------------------------------------------------------------------------------------- */
 
 static void charge(void)
@@ -286,19 +307,20 @@ static void begin(unsigned number, void *unused)
 {
 	(void)number;
 	(void)unused;
-	memset(cpus, 0, sizeof(cpus));
-	charged = executed;
-	charged_to = &nowhere;
-	counting = true;
+	if (!counting && !ended)
+		qemu_plugin_reset(plugin, count_from_here);
 }
 
 static void end(unsigned number, void *unused)
 {
 	(void)number;
 	(void)unused;
+	if (!counting)
+		return;
 	charge();
 	counting = false;
 	ended = true;
+	qemu_plugin_reset(plugin, count_no_more);
 }
 
 /* ---- What is translated ----------------------------------------------------------------------------------------- */
@@ -372,11 +394,10 @@ static uint32_t mark_of(const struct qemu_plugin_insn *instruction)
 	return (uint32_t)byte[3] | (uint32_t)byte[4] << 8 | (uint32_t)byte[5] << 16 | (uint32_t)byte[6] << 24;
 }
 
-static void translate_program(struct qemu_plugin_tb *translated)
+static void look_for_marks(struct qemu_plugin_tb *translated)
 {
 	size_t count = qemu_plugin_tb_n_insns(translated);
 
-	qemu_plugin_register_vcpu_tb_exec_cb(translated, program_block, NO_REGISTERS, NULL);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(translated, i);
 		uint32_t mark = mark_of(instruction);
@@ -413,10 +434,19 @@ static void translate_kernel(struct qemu_plugin_tb *translated)
 static void translate(uint64_t id, struct qemu_plugin_tb *translated)
 {
 	(void)id;
-	if (qemu_plugin_tb_vaddr(translated) >> 63)
+	if (qemu_plugin_tb_vaddr(translated) >> 63) {
 		translate_kernel(translated);
-	else
-		translate_program(translated);
+		return;
+	}
+	qemu_plugin_register_vcpu_tb_exec_cb(translated, program_block, NO_REGISTERS, NULL);
+	look_for_marks(translated);
+}
+
+static void translate_before(uint64_t id, struct qemu_plugin_tb *translated)
+{
+	(void)id;
+	if (!(qemu_plugin_tb_vaddr(translated) >> 63))
+		look_for_marks(translated);
 }
 
 /* ---- Files ------------------------------------------------------------------------------------------------------ */
@@ -501,7 +531,7 @@ EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *about, int
 		return 1;
 	}
 	cpu_count = (unsigned)about->system.max_vcpus;
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
-	qemu_plugin_register_atexit_cb(id, write_counts, NULL);
+	plugin = id;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate_before);
 	return 0;
 }

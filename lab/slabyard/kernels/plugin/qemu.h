@@ -41,6 +41,7 @@ typedef void translation_fn(uint64_t id, struct qemu_plugin_tb *);
 typedef void execution_fn(unsigned cpu, void *data);
 typedef void access_fn(unsigned cpu, uint32_t access, uint64_t address, void *data);
 typedef void exit_fn(uint64_t id, void *data);
+typedef void reset_fn(uint64_t id);
 
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, translation_fn *);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, execution_fn *, enum qemu_plugin_cb_flags, void *data);
@@ -48,6 +49,8 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, execution
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, enum qemu_plugin_op, void *counter, uint64_t addend);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, access_fn *, enum qemu_plugin_cb_flags, enum qemu_plugin_mem_rw,
                                       void *data);
+/* Forgets all that the plugin has asked for, and all translated blocks; then calls `then`. Soon, not at once. */
+void qemu_plugin_reset(uint64_t id, reset_fn *then);
 void qemu_plugin_register_atexit_cb(uint64_t id, exit_fn *, void *data);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
