@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import os
@@ -248,6 +249,22 @@ def test_qemu_gets_a_node_for_each_socket(tmp_path: Path, plan: machine.Plan, mo
     assert "node,nodeid=1,memdev=m1,cpus=2-3" in text and "slub_max_order=0" in text and "trace_buf_size=16384K" in text
     assert "trace_clock=" in text  # or the kernel may choose another one late, and empty the trace
     assert (tmp_path / "trace.txt").stat().st_blocks == 0
+
+
+def test_a_boot_that_counts_depends_on_nothing_of_this_machine(
+    tmp_path: Path, plan: machine.Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(cost, "plugin", lambda: Path("/count.so"))
+    plan.kernel.map.write_text("ffffffff81000100 T kfree\n")
+    settings = []
+    monkeypatch.setattr(guest, "archive", lambda job, given, samples: settings.append(given) or b"")
+    argv, accelerator = machine._qemu(dataclasses.replace(plan, hardware=machine.Hardware(1 << 30, 4, 1, "kvm"), counts=True), tmp_path)
+    text = " ".join(argv)
+    assert accelerator == "tcg" and "-accel tcg" in text and "-drive" not in text and f"-serial file:{tmp_path}/results" in text
+    assert f"-plugin /count.so,symbols={tmp_path}/symbols,counts={tmp_path}/counts" in text and "-icount" in text and "clock=vm" in text
+    assert (tmp_path / "symbols").read_text() == "0 -\nffffffff81000100 f\n"
+    assert settings[0]["OUT"] == "serial" and int(settings[0]["PERIOD"]) > 10**6
 
 
 def test_streams_are_cut_and_split(tmp_path: Path) -> None:
