@@ -1,9 +1,9 @@
 /*
  * Rows as blocks of columns, so that capture/writer.py wraps each column as an array without touching a value:
  *
- *     uint32 rows (0: no more blocks follow), then for each column in the order of COLUMNS its values, packed.
+ *     uint32 rows (0: no more blocks follow), then for each column in the order of COLUMNS its values, packed
  *
- * All in the machine's own byte order; both ends are always the same machine. A block becomes one row group.
+ * Values are in the machine's own byte order, because both ends are on the same machine. A block becomes one Parquet row group.
  */
 #include "import.h"
 

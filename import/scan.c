@@ -1,22 +1,22 @@
 /*
- * Pass 1: lines of text into records, by hand: this is where half of an import's time goes (perf script aside), so each
- * byte of a line is looked at once or twice. scan_line() is the fast path.
+ * Pass 1: lines of text into records. Half of an import's time goes here, perf script aside. So the parser is written by hand and
+ * looks at each byte of a line once or twice. scan_line() is the fast path.
  *
  * The two forms of a line, perf script's with or without task and process, `kmem:`, and that of tracefs and trace-cmd:
  *
  *     ls  1234 [001]   227.770745123:      kmem:kmalloc: call_site=single_open+0x2a ptr=0xffff8881027dbb60 bytes_req=32 ...
  *     ls-1234 [001] d..2.   227.770745: kmalloc: call_site=single_open+0x2a/0x90 ptr=00000000852a4d20 bytes_req=32 ...
  *
- * So: the CPU is the first bracketed number; then comes the time, perhaps after one word of tracefs's flags; then, perhaps
- * after a period, the event; then key=value words in any order, of which each event takes those that it knows. Kernels before 6.1 print no
- * node= and accounted=, page frames in decimal, and call sites as addresses, perhaps with a symbol in parentheses
- * before or after; newer ones print name= on allocations too. Pointers are hexadecimal with or without 0x, or (nil); NULL
- * is `(null)` before 4.15, padded to the width of a pointer, so that blanks stand between it and its key. A task may have
- * a bracketed number in its name: when a line cannot be read with the first one as the CPU, the next one is tried.
+ * The CPU is the first bracketed number. Then comes the time, perhaps after a word of tracefs's flags, then the event, perhaps after
+ * a period. Then come key=value words in any order; each event takes those that it knows.
  *
- * Everything else that such a text holds: comments, call chains (an address and a symbol, indented) and blank lines are
- * skipped; reports of lost events are added up (remarks.c); events that are none of ours are counted by name; what is none of
- * these, or lacks a field that its event must have, is counted as unparsed.
+ * Kernels before 6.1 print no node= and accounted=, page frames in decimal, and call sites as addresses, perhaps with a symbol in
+ * parentheses before or after. Newer ones print name= on allocations too. Pointers are hexadecimal with or without 0x, or (nil).
+ * Before 4.15 NULL is `(null)`, padded to the width of a pointer, so blanks stand between it and its key. A task's name may have a
+ * bracketed number. If a line cannot be read with the first such number as the CPU, the next one is tried.
+ *
+ * Other lines. Comments, blank lines and call chains (an address and a symbol, indented) are skipped. Lost events are added up
+ * (remarks.c). Other events are counted by name. All other lines, and events that lack a field, are counted as unparsed.
  */
 #include "import.h"
 #include "words.h"
@@ -78,7 +78,7 @@ static bool small_signed(struct word word, int8_t *value)
 	return true;
 }
 
-/* Seconds with a fraction, as ns; a number without one is taken for ns (counting clocks). The colon is cut off. */
+/* Seconds with a fraction, as ns. A number without one is ns already (counting clocks). The colon is cut off. */
 static bool time_of(struct word word, uint64_t *ns)
 {
 	static const uint32_t scale[10] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
@@ -177,7 +177,7 @@ static void take_field(struct scan *scan, struct record *record, struct fields *
 	}
 }
 
-/* Of a key with nothing behind it: the padded NULL that may follow, or nothing. */
+/* The value of a key with nothing behind it: the padded NULL that may follow, or nothing. */
 static struct word padded_null(const char *at, const char *end)
 {
 	struct word next;
@@ -207,7 +207,7 @@ static void take_fields(struct scan *scan, struct record *record, struct fields 
 	}
 }
 
-/* `function+0x2a`: without tracefs's function length, and a symbol rather than an address where there is one. */
+/* A call site as `function+0x2a`: without the function's length, which tracefs prints, and a symbol if there is one, not an address. */
 static uint32_t call_site_of(struct scan *scan, const struct fields *fields)
 {
 	struct word site = fields->call_site;
@@ -249,8 +249,8 @@ static bool contains(struct word word, const char *text, size_t length)
 #define CONTAINS(word, text) contains(word, text, sizeof(text) - 1)
 
 /*
- * Linux 4.4 swapped the numbers of movable and reclaimable. The flags of an allocation tell which it is, and with that the
- * kernel's age, which counts for events without flags. Those of today are kept.
+ * Linux 4.4 swapped the numbers of movable and reclaimable. The flags of an allocation tell which type it is, and so the kernel's
+ * age. That is then used for events without flags. Records have the numbers of today.
  */
 static int8_t migrate_type(struct scan *scan, int8_t recorded, struct word gfp)
 {
@@ -268,7 +268,7 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	if ((fields->has & (HAS_PTR | IS_WRONG)) != HAS_PTR || (alloc && !(fields->has & HAS_REQ)))
 		return false;
 	if (record->address > LAST_POINTER_OF_NOTHING && (fields->req > UINT32_MAX || fields->alloc > UINT32_MAX))
-		return false; /* no kernel has given so much: damaged */
+		return false; /* no kernel allocates so much: the line is damaged */
 	record->size = (uint32_t)fields->req;
 	record->allocated = (uint32_t)fields->alloc;
 	record->call_site = call_site_of(scan, fields);
@@ -356,7 +356,7 @@ static bool find_cpu(const char **at, const char *end, uint64_t *cpu)
 static void count_unknown(struct scan *scan, struct word event)
 {
 	uint32_t number = intern(&scan->unknown, event.start, (size_t)(event.end - event.start));
-	if (number == NONE) /* more kinds than anybody reads: the last place takes the rest */
+	if (number == NONE) /* there are too many: the last place counts the rest */
 		number = scan->unknown.limit - 1;
 	scan->unknown_counts[number]++;
 }
@@ -370,8 +370,8 @@ static bool is_wanted(const struct scan *scan, struct word mark)
 }
 
 /*
- * A program that writes a mark for each of its steps (Android's do, hundreds of thousands) does not mean snapshots: the
- * first MARKS lines become some, and the first of each name that was asked for; the rest are events that are none of ours.
+ * Marks become snapshots. A program may write hundreds of thousands, one for each of its steps, as Android's do. So only the first
+ * MARKS marks become snapshots, and the first one of each name that was asked for. The rest counts as other events.
  */
 static bool take_mark(struct scan *scan, struct record *record, const char *at, const char *end)
 {
@@ -486,7 +486,7 @@ static size_t read_some(int fd, char *to, size_t room)
 	}
 }
 
-/* Text has no NUL, and few other control characters; perf.data, archives and random bytes have. */
+/* Text has no NUL and few other control characters, unlike perf.data, archives and random bytes. */
 static bool looks_binary(const char *text, size_t length)
 {
 	size_t control = 0;
@@ -504,10 +504,7 @@ static const char trace_dat[] = {0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n',
 static void scan_open(struct scan *scan)
 {
 	spool_open(&scan->spool);
-	intern_init(&scan->texts.call_sites, NONE - 1);
-	intern_init(&scan->texts.gfp, NO_TEXT - 1);
-	intern_init(&scan->texts.names, NO_TEXT - 1);
-	intern_init(&scan->texts.marks, NONE - 1);
+	texts_init(&scan->texts);
 	intern_init(&scan->unknown, sizeof scan->unknown_counts / sizeof *scan->unknown_counts);
 	intern(&scan->texts.gfp, "", 0);
 	scan->nodes = 1;
@@ -548,7 +545,7 @@ void scan_input(struct scan *scan)
 		}
 		memmove(block, line, held);
 	}
-	/* A last line without an end was cut off. What is left of it may well read like a line, with half a pointer. */
+	/* A last line without a newline was cut off. It is not parsed: it might read like a whole line, with half a pointer. */
 	scan->truncated = held > 0;
 	scan->unparsed += held > 0 && !skipping;
 	if (scan->lost_in_all > scan->lost)
