@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -105,6 +106,15 @@ def test_functions_have_roles() -> None:
         "kmem_cache_alloc_lru": "a", "asm_load_gs_index": "-", "_end": "-",
     }  # fmt: skip
     assert found.text.splitlines()[0] == "0 -" and found.text.splitlines()[2] == "ffffffff81000100 f"
+
+
+def test_functions_of_ours_with_a_role_are_there() -> None:
+    top = Path(__file__).parents[2]
+    sources = "".join(path.read_text() for folder in ("core", "ports/linux") for path in sorted((top / folder).rglob("*.[ch]")))
+    upkeep = {"tick", "give_on_this_cpu", "grace_passed"}
+    assert upkeep <= cost.UPKEEP
+    missing = [name for name in (*kinds.KINDS["slabyard"].slow, *upkeep) if not re.search(rf"\b{name}\(", sources)]
+    assert missing == []
 
 
 def test_counts_become_figures_of_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ UPKEEP = frozenset(
     (
         "rcu_free_slab", "flush_cpu_slab",  # slub
         "cache_reap", "kmem_rcu_free",  # slab; slob has the latter, too
-        "tick", "give_here", "grace_passed",  # slabyard: ports/linux
+        "tick", "give_on_this_cpu", "grace_passed",  # slabyard: ports/linux
     )
 )  # fmt: skip
 _PAGES = re.compile(r"^(?:__)?(?:alloc|free)_(?:unref_)?pages?(?:_\w+)?$|^(?:__)?get_free_pages$|^(?:__)?folio_alloc$")
