@@ -41,7 +41,8 @@ def make_guest(folder: Path) -> tuple[Path, str]:
 
 
 def count(folder: Path, image: Path, kernel_map: str) -> dict[str, object]:
-    argv = ["qemu-system-x86_64", "-accel", "tcg", "-m", "16M", "-nodefaults", "-display", "none", "-device", "isa-debug-exit,iobase=0xf4"]
+    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-m", "16M", "-nodefaults"]
+    argv += ["-display", "none", "-device", "isa-debug-exit,iobase=0xf4"]
     argv += ["-drive", f"file={image},format=raw", *cost.options(folder, kernel_map, SLUB)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode & 1 and done.stderr == "", done.stderr

@@ -259,11 +259,15 @@ def test_a_boot_that_counts_depends_on_nothing_of_this_machine(
     plan.kernel.map.write_text("ffffffff81000100 T kfree\n")
     settings = []
     monkeypatch.setattr(guest, "archive", lambda job, given, samples: settings.append(given) or b"")
-    argv, accelerator = machine._qemu(dataclasses.replace(plan, hardware=machine.Hardware(1 << 30, 4, 1, "kvm"), counts=True), tmp_path)
+    one = dataclasses.replace(plan, hardware=machine.Hardware(1 << 30), counts=True)
+    argv, accelerator = machine._qemu(one, tmp_path)
     text = " ".join(argv)
-    assert accelerator == "tcg" and "-accel tcg" in text and "-drive" not in text and f"-serial file:{tmp_path}/results" in text
+    assert accelerator == "tcg" and "-accel tcg,thread=single" in text and "-drive" not in text
+    assert f"-serial file:{tmp_path}/results" in text
     assert f"-plugin /count.so,symbols={tmp_path}/symbols,counts={tmp_path}/counts" in text and "-icount" in text and "clock=vm" in text
     assert (tmp_path / "symbols").read_text() == "0 -\nffffffff81000100 f\n"
+    several = " ".join(machine._qemu(dataclasses.replace(one, hardware=machine.Hardware(1 << 30, 4)), tmp_path)[0])
+    assert "thread=single" in several and "-icount" not in several
     assert settings[0]["OUT"] == "serial" and int(settings[0]["PERIOD"]) > 10**6
 
 
@@ -366,9 +370,9 @@ def test_a_kernels_counted_cost_has_a_table(plan: machine.Plan, monkeypatch: pyt
     counts = "operations 3 1\n0 0 9 100 5 1\n1 1 4 40 2 1\n1 4 1 8 1 0\nend\n"
     monkeypatch.setattr(cost, "qemu_version", lambda: "7.2.22")
     group = cost.group
-    monkeypatch.setattr(cost, "group", lambda text, names: group(counts, names))
+    monkeypatch.setattr(cost, "group", lambda text, names, cpus: group(counts, names, cpus))
     monkeypatch.setattr(cost.Symbols, "of", lambda text, kind: cost.Symbols(["[unknown]", "kfree"], ""))
-    found = compare.compare([plan], 1, 0, Progress(2), counts=True)
+    found = compare.compare([plan], 1, 0, Progress(2), plan.hardware)
     assert found[0]["cost"]["operations"] == 4 and len(found[0]["kernel"]["trouble"]) == 2
     shown = compare.tables(found)[1]
     assert shown.cells()[0] == ["slub", "12.0", "10.0", "0.0", "0.0", "2.0", "0.750", "0.250", "32.43"]

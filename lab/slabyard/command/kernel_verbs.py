@@ -130,8 +130,9 @@ def _source(verb: argparse.ArgumentParser) -> None:
 
 def _counted(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--cost", action="store_true", help="also count the kernel's instructions and cache misses, in one more boot (--arch x86_64)"
-    )
+        "--cost", action="store_true",
+        help="also count the kernel's instructions and cache misses, in one more boot, of one CPU without --cpus (--arch x86_64)",
+    )  # fmt: skip
 
 
 def _booted(verb: argparse.ArgumentParser) -> None:
@@ -171,14 +172,17 @@ def _machine(options: argparse.Namespace) -> machine.Hardware:
     return hardware
 
 
-def _check_cost(options: argparse.Namespace) -> None:
-    """UserError where instructions are to be counted and cannot be."""
-    from ..kernels import cost
+def _counting_machine(options: argparse.Namespace) -> machine.Hardware | None:
+    """The machine to count on, of one CPU where none is asked for; None: nothing is to be counted. UserError where it cannot be."""
+    from ..kernels import cost, machine
 
-    if options.cost and options.arch != "x86_64":
+    if not options.cost:
+        return None
+    if options.arch != "x86_64":
         raise UserError("--cost counts what a kernel executes under QEMU; give --arch x86_64 too")
-    if options.cost:
-        cost.check()
+    cost.check()
+    nodes = options.nodes or 1
+    return machine.Hardware(options.memory or machine.default_hardware(options.arch).memory, options.cpus or nodes, nodes, "tcg")
 
 
 def _specs(texts: Sequence[str] | None) -> list[kinds.Spec]:
@@ -240,7 +244,7 @@ def _run(options: argparse.Namespace) -> int:
 
     check_outputs((options.trace,))
     check_caches(options.caches, options.format)
-    _check_cost(options)
+    counted_on = _counting_machine(options)
     if options.output is not None:
         check_folder(options.output)
     spec, job, hardware = kinds.parse(options.allocator), workloads.parse(options.workload), _machine(options)
@@ -262,8 +266,11 @@ def _run(options: argparse.Namespace) -> int:
             incomplete = traced.metadata.incomplete
             trouble += traced.trouble
             note(f"{options.trace}: {traced.metadata.extent}")
-        counted = run.count(plan) if options.cost else None
-    record = run.record(plan, found, counted)
+        costs = None
+        if counted_on is not None:
+            costs = run.count(plan, counted_on)
+            progress.step(f"{job.name} on {spec.text}: counted")
+    record = run.record(plan, found, costs)
     if options.output is not None:
         _write(found[-1], options.output)
     details = results(record, options.format, lambda one: compare.details(one, options.caches), lambda one: compare.flat([one]))
@@ -286,7 +293,7 @@ def _compare(options: argparse.Namespace) -> int:
     from ..kernels import compare, machine
 
     check_outputs((options.report, options.export_json))
-    _check_cost(options)
+    counted_on = _counting_machine(options)
     specs, hardware = _specs(options.allocators), _machine(options)
     names = [options.workload] if options.workload else options.workloads.split(",")
     jobs = _jobs(names)
@@ -295,7 +302,7 @@ def _compare(options: argparse.Namespace) -> int:
         plans = [
             machine.Plan(spec, kernel, job, hardware, options.timeout) for job in jobs for spec, kernel in zip(specs, kernels, strict=True)
         ]
-        found = compare.compare(plans, options.runs, options.warmup, progress, options.cost)
+        found = compare.compare(plans, options.runs, options.warmup, progress, counted_on)
     deliver(options, found, compare.tables, compare.flat, options.report)
     return _worst(found)
 

@@ -17,7 +17,7 @@ from ..results.measures import Measure
 from ..results.model import Section, memory_unit, page_bytes, workloads
 from ..results.records import Record
 from . import cost, run
-from .machine import Plan
+from .machine import Hardware, Plan
 
 LEGEND = (
     "seconds: the workload's time, median with its 95% interval. CPU s: processor time",
@@ -33,22 +33,25 @@ LEGEND_OF_COST = (
 )
 
 
-def compare(plans: Sequence[Plan], runs: int, warmup: int, progress: Progress, counts: bool = False) -> list[Record]:
-    """Boots the plans of each workload in turn; a record for each plan, in their order. `counts`: once more, to count (cost.py)."""
+def compare(plans: Sequence[Plan], runs: int, warmup: int, progress: Progress, counted_on: Hardware | None = None) -> list[Record]:
+    """Boots the plans of each workload in turn; a record for each plan, in their order. `counted_on`: once more, to count (cost.py)."""
     by_workload: dict[str, dict[str, Plan]] = {}
     for plan in plans:
         by_workload.setdefault(plan.job.name, {})[plan.spec.text] = plan
-    return [record for name, group in by_workload.items() for record in _one(name, group, runs, warmup, progress, counts)]
+    return [record for name, group in by_workload.items() for record in _one(name, group, runs, warmup, progress, counted_on)]
 
 
-def _one(name: str, group: Mapping[str, Plan], runs: int, warmup: int, progress: Progress, counts: bool) -> list[Record]:
+def _one(
+    name: str, group: Mapping[str, Plan], runs: int, warmup: int, progress: Progress, counted_on: Hardware | None
+) -> list[Record]:  # fmt: skip
     progress.stage(f"{name} on {counted(len(group), 'kernel')}")
     kept = records.interleaved(group, runs, warmup, name, progress, lambda spec, _: run.once(group[spec]))
     costs: dict[str, run.Run] = {}
-    for spec, plan in group.items() if counts else ():
-        progress.step(f"{name}: {spec}, counted", 0)
-        costs[spec] = run.count(plan)
-        progress.step(f"{name}: {spec}, counted")
+    if counted_on is not None:
+        for spec, plan in group.items():
+            progress.step(f"{name}: {spec}, counted", 0)
+            costs[spec] = run.count(plan, counted_on)
+            progress.step(f"{name}: {spec}, counted")
     return [run.record(plan, kept[spec], costs.get(spec)) for spec, plan in group.items()]
 
 
@@ -96,7 +99,8 @@ def _cost_table(group: Sequence[Any], name: str) -> Table:
         cells = [Figure(value, f"{value:,.1f}") for value in mine]
         cells += [Figure(found[misses], f"{found[misses]:.3f}") for misses in cost.MISSES]
         rows.append([record["run"]["allocator"], *cells, Figure(share, f"{share:.2f}")])
-    return Table(f"{name}: what one allocation or free executes", columns, rows)
+    cpus = next(record["cost"]["cpus"] for record in group if "cost" in record)
+    return Table(f"{name}: what one allocation or free executes, {counted(cpus, 'CPU')}", columns, rows)
 
 
 def _row(record: Any, times: Sequence[str], page: float) -> list[Cell]:

@@ -178,7 +178,8 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     hardware = what.hardware
     accelerator = "tcg" if what.counts else hardware.accelerator or ("kvm" if kvm() else "tcg")
     share = hardware.memory // hardware.nodes >> 20
-    argv = [qemu, "-machine", "q35", "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max"]
+    argv = [qemu, "-machine", "q35", "-accel", "tcg,thread=single" if what.counts else accelerator]
+    argv += ["-cpu", "host" if accelerator == "kvm" else "max"]
     argv += ["-m", f"{share * hardware.nodes}M", "-smp", f"{hardware.cpus},sockets={hardware.nodes}"]
     argv += ["-kernel", str(what.kernel.image), "-initrd", str(folder / "guest.gz")]
     for node in range(hardware.nodes):
@@ -191,7 +192,7 @@ def _qemu(what: Plan, folder: Path) -> tuple[list[str], str]:
     argv += ["-append", " ".join([*_QEMU, *command_line(what)])]
     if what.counts:  # a disk answers when this machine gets to it, which no count may depend on
         argv += ["-serial", f"file:{folder / 'results'}"]
-        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind)
+        argv += cost.options(folder, what.kernel.map.read_text(), what.spec.kind, hardware.cpus)
     return argv, accelerator
 
 

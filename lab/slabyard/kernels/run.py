@@ -26,7 +26,7 @@ from ..results import records
 from ..trace import snapshots
 from ..trace.file import KINDS, SNAPSHOT, Metadata
 from . import cost, machine
-from .machine import Outcome, Plan
+from .machine import Hardware, Outcome, Plan
 
 PAGE_KB = 4
 WARNINGS = re.compile(
@@ -56,7 +56,7 @@ def once(plan: Plan, trace: Path | None = None, look: Callable[[Outcome], None] 
         if trace is not None and outcome.trace is not None:
             found.metadata = _import(plan, outcome, trace)
         if plan.counts:
-            found.cost = cost.group(outcome.counts, cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names)
+            found.cost = cost.group(outcome.counts, cost.Symbols.of(plan.kernel.map.read_text(), plan.spec.kind).names, plan.hardware.cpus)
         look(outcome)
     return found
 
@@ -150,9 +150,9 @@ def attributes(text: str) -> dict[str, dict[str, str]]:
 # ---- Records -------------------------------------------------------------------------------------------------------------------
 
 
-def count(plan: Plan) -> Run:
-    """One boot whose instructions are counted: what its kernel executes is in `cost`. The emulator runs it, whatever the plan says."""
-    return once(replace(plan, counts=True))
+def count(plan: Plan, hardware: Hardware) -> Run:
+    """One boot whose instructions are counted: what its kernel executes is in `cost`."""
+    return once(replace(plan, hardware=hardware, counts=True))
 
 
 def record(plan: Plan, runs: Sequence[Run], counted: Run | None = None) -> records.Record:
