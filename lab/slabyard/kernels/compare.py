@@ -77,7 +77,8 @@ def _table(group: Sequence[Any], section: Section) -> Table:
     unit, size = memory_unit(section)
     times = [name for name in ("seconds", "processor_seconds") if any(name in record["timed"] for record in group)]
     shown = {"seconds": "seconds", "processor_seconds": "CPU s"}
-    columns = ["allocator", *(column for name in times for column in (shown[name], "95%")), "start", "grew", "95%", "kept", "peak", "events"]
+    of_time = [column for name in times for column in (shown[name], "95%")]
+    columns = ["allocator", *of_time, "start", "grew", "95%", "kept", "peak", "events"]
     rows = [_row(record, times, page_bytes(section) / size) for record in group]
     title = (
         f"{section.name}: Linux {first['kernel']} for {first['arch']} ({first['accelerator']}), {counted(first['cpus'], 'CPU')}, "
