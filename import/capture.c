@@ -8,6 +8,7 @@
  * `record` asks for a first and a last mark. They become records like the capture's own marks.
  */
 #include "import.h"
+#include "values.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -67,6 +68,7 @@ void capture_close(struct capture *capture)
 		spool_close(&capture->scans[i].spool);
 		texts_free(&capture->scans[i].texts);
 		intern_free(&capture->scans[i].unknown);
+		intern_free(&capture->scans[i].headings);
 		free(capture->readers[i].buffer);
 		free(capture->numbers[i].call_sites);
 		free(capture->numbers[i].stacks);
@@ -124,8 +126,10 @@ static struct record *mark(struct capture *capture, uint32_t number)
 	return &capture->current;
 }
 
-static void translate(const struct numbers *numbers, struct record *record)
+static void translate(const struct scan *scan, const struct numbers *numbers, struct record *record)
 {
+	if (unlikely(scan->tick_ns != 1))
+		record->time = TIME_ZERO + (record->time - TIME_ZERO) * scan->tick_ns;
 	if (record->call_site != NONE)
 		record->call_site = numbers->call_sites[record->call_site];
 	if (record->stack != NONE)
@@ -166,7 +170,7 @@ struct record *capture_next(struct capture *capture)
 	capture->current = reader->buffer[reader->next++];
 	if (unlikely(reader->next == reader->buffered))
 		fill(&capture->scans[input].spool, reader);
-	translate(&capture->numbers[input], &capture->current);
+	translate(&capture->scans[input], &capture->numbers[input], &capture->current);
 	capture->last = capture->current.time;
 	capture->taken++;
 	return &capture->current;

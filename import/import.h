@@ -5,7 +5,7 @@
  * It works in passes over a temporary file of fixed-size records. So memory grows with the number of live objects, and never with
  * the length of the capture:
  *
- *   1. scan     (scan.c, remarks.c, stacks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
+ *   1. scan     (scan.c, forms.c, remarks.c, stacks.c, spool.c)   turns each line into a struct record and interns its texts (intern.c).
  *                                One thread for each input. Inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)         pointers are virtual, pages are frame numbers: finds the direct map's base by a vote.
  *   3. resolve  (resolve.c)      follows pages (pages.c) and live objects (live.c). It learns which page runs are slabs, which
@@ -27,6 +27,7 @@
 #include <stdio.h>
 
 #include "programs/likely.h"
+#include "words.h"
 
 #define NONE UINT32_MAX
 #define NO_CACHE UINT16_MAX
@@ -37,6 +38,7 @@
 #define MOVABLE 1 /* migrate types, as Linux numbers them since 4.4 */
 #define RECLAIMABLE 2
 #define MAX_PFN ((uint64_t)1 << 44)
+#define MOST_HEADINGS 256
 #define MAX_ORDER 19 /* page orders above it are misread lines */
 
 enum kind { KMALLOC, KFREE, CACHE_ALLOC, CACHE_FREE, PAGE_ALLOC, PAGE_FREE, EXTFRAG, SNAPSHOT, KINDS };
@@ -57,9 +59,9 @@ struct record {
 	uint8_t kind;
 	uint8_t order;
 	int8_t migrate;
-	int8_t node;
 	uint8_t accounted;
-	uint8_t unused[5];
+	int16_t node;
+	uint8_t unused[4];
 };
 _Static_assert(sizeof(struct record) == 48, "records have no padding");
 
@@ -163,6 +165,11 @@ struct scan {
 	uint64_t unknown_counts[64]; /* by number in unknown */
 	uint64_t lines, unparsed, lost, lost_in_all; /* lost_in_all: perf's own sum, reported losses included */
 	uint64_t unplaced; /* unparsed lines that have the fields of an event, but no CPU, time or name */
+	uint64_t other_lines; /* that have nothing of an event of ours */
+	uint64_t hidden; /* events whose pointer is not printed at all */
+	uint64_t ticks, tick_changes, last_tick; /* times without a fraction, and how often they differed from the one before */
+	uint64_t tick_ns; /* of such a time's unit */
+	struct interner headings; /* what perf script --header tells of the recording */
 	uint64_t null_frees, failed_allocs;
 	uint64_t first_time, last_time; /* of all events, null frees and failed allocations included */
 	uint32_t cpus, nodes;  /* largest seen + 1 */
@@ -177,7 +184,15 @@ struct scan {
 
 void scan_input(struct scan *);
 void scan_line(struct scan *, const char *line, const char *end); /* end: where the newline is */
+struct record empty_record(uint16_t cpu);
+bool take_kmem(struct scan *, struct record *, enum event_name, const char *fields, const char *end); /* false: it cannot be read */
+enum event_name event_of(struct word name);
 extern const char *const event_names[EVENT_NAMES];
+
+/* ---- forms.c: other forms of a line ---------------------------------------------------------------------------------- */
+
+enum event_name find_event(const char *line, const char *end, struct word *name);
+bool take_other_form(struct scan *, enum event_name, const char *line, struct word name, const char *end); /* false: it is none of them */
 
 /* ---- remarks.c: what stands between the events ------------------------------------------------------------------- */
 
@@ -399,7 +414,8 @@ struct row {
 	uint32_t object, size, allocated, call_site, stack;
 	uint16_t cpu, cache, gfp;
 	uint8_t kind, origin, order, owner;
-	int8_t migrate, node;
+	int8_t migrate;
+	int16_t node;
 	uint8_t accounted;
 };
 

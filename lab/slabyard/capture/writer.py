@@ -23,13 +23,13 @@ from ..base.errors import UserError
 from ..base.files import describe_os_error
 from ..trace import snapshots as kernel
 from ..trace.file import CHECKSUM_KEY, KINDS, METADATA_KEY, ORIGINS, OWNERS, SCHEMA, STACK, Cache, DirectMap, Metadata, Snapshot, checksum
-from . import linux_caches
+from . import evidence, linux_caches
 from .inputs import About
 
 # As rows.c writes them; what a row has of each, in numpy's letters.
 _COLUMNS = {
     "time": "i8", "address": "u8", "object": "u4", "size": "u4", "allocated": "u4", "call_site": "u4", "stack": "u4", "cpu": "u2",
-    "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i1",
+    "cache": "u2", "gfp_flags": "u2", "kind": "u1", "origin": "u1", "order": "u1", "owner": "u1", "migratetype": "i1", "node": "i2",
     "accounted": "?",
 }  # fmt: skip
 
@@ -78,6 +78,7 @@ def write(reader: Reader, output: Path, about: About, resolve: Callable[[Sequenc
         raise CutOff
     header = reader.document()
     _check_marks(header["marks"], about.snapshots)
+    about.describe("\n".join(header["headings"]))
     texts = {
         "kind": np.array(KINDS, object),
         "origin": np.array(ORIGINS, object),
@@ -170,6 +171,9 @@ def _metadata(header: dict[str, Any], trailer: dict[str, Any], about: About) -> 
     for name in ("rows", "unknown_frees", "implied_frees", "implied_allocations", "implied_page_frees", "implied_page_allocations"):
         setattr(metadata, name, trailer[name])
     metadata.pages_of_unknown_owner = trailer["pages_of_unknown_owner"]
+    metadata.hidden_pointers = header["hidden_pointers"]
+    counts = evidence.of_counts(metadata.events, metadata.implied_frees, metadata.implied_allocations)
+    metadata.partial = about.partial or counts
     return metadata
 
 
