@@ -69,7 +69,9 @@ def parser() -> Parser:
     parent = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
-    for add in (_record, _top, _import, _info, _replay, _compare, _diff, _tune, _sweep, _threads, _run, _geometry, _layout, _kernel):
+    for add in (
+        _record, _top, _import, _info, _replay, _compare, _diff, _tune, _sweep, _threads, _run, _geometry, _layout, _kernel,
+    ):  # fmt: skip
         add(parent)
     return top
 
@@ -200,8 +202,8 @@ def _compare(parent: Any) -> None:
     )
     verb.add_argument("--report", type=new_file, metavar="FILE.html", help="write a report, one self-contained page")
     verb.add_argument("--export-json", type=new_file, metavar="FILE", help="write the result records")
-    diff_verb.add_baseline(verb)
     _costs(verb)
+    diff_verb.add_baseline(verb)
     _machine(verb)
     add_format(verb)
     verb.usage = "slabyard compare [options] T.parquet...\n       slabyard compare [options] -- CMD..."

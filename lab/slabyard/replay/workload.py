@@ -209,11 +209,6 @@ class Workload:
         exact["snapshots"] = [{"name": taken.name, **point, **_kernel_figures(taken.files)} for taken, point in points]
         return exact
 
-    def settings(self) -> programs.Server:
-        """A process that answers each spec with `exact`, its scalar measures, or `refused`, why there are none. The caller closes it."""
-        words = ["--scratch", str(self.scratch), "--mode", "settings", *self._limits()]
-        return programs.Server([programs.program(programs.REPLAY), *words])
-
     def alone(self, spec: str) -> dict[str, Any]:
         """The memory of a replay that is not timed as well, in a process that does nothing else."""
         with self.damage_told_of_trace():
@@ -228,6 +223,11 @@ class Workload:
             return "slub"
         lines = [line for one in taken for line in snapshots.parse_slabinfo(one.files.get("slabinfo", ""))]
         return ("slab" if any(line.limit for line in lines) else "slub") if lines else None
+
+    def settings(self) -> programs.Server:
+        """A process that answers each spec with `exact`, its scalar measures, or `refused`, why there are none. The caller closes it."""
+        words = ["--scratch", str(self.scratch), "--mode", "settings", *(["--allow-failures"] if self.options.allow_failures else [])]
+        return programs.Server([programs.program(programs.REPLAY), *words])
 
     def proc(self, spec: str, file: str) -> str:
         """Memory at the end of a replay, as /proc/buddyinfo, /proc/pagetypeinfo or /proc/slabinfo would show it on the recorded kernel."""
