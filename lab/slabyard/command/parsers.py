@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from .. import __version__
 from ..base.errors import UserError
 from . import kernel_verbs as commands
-from . import verbs
+from . import verbs, who_verbs
 from .words import add_format, count, cpus, file, new_file, nodes, size, specs, thread_counts
 
 STATUSES = """\
@@ -106,10 +106,13 @@ def _import(parent: Any) -> None:
 
 
 def _info(parent: Any) -> None:
-    example = "slabyard info t.parquet\n  slabyard info t.parquet --format json"
-    verb = add_verb(parent, "info", "what a trace holds", verbs.describe_trace, example)
+    example = (
+        "slabyard info t.parquet\n  slabyard info t.parquet --caches --call-sites --sort growth\n"
+        "  slabyard info t.parquet --pinned --to peak"
+    )
+    verb = add_verb(parent, "info", "what a trace holds, and who holds memory in it", verbs.describe_trace, example)
     verb.add_argument("trace", type=file, metavar="T.parquet")
-    verb.add_argument("--caches", action="store_true", help="all caches, not the busiest alone")
+    who_verbs.add_views(verb)
     add_format(verb)
 
 

@@ -21,6 +21,7 @@ from ..base.errors import DONE, INCOMPLETE, UserError
 from ..base.files import check_outputs, export_json, same_file, to_json, whole_file, write_text
 from ..base.table import Cell, Table, results
 from ..base.terminal import Progress, note
+from .who_verbs import show_views, wants_views
 from .words import check_caches
 
 if TYPE_CHECKING:
@@ -129,9 +130,14 @@ def import_capture(options: argparse.Namespace) -> int:
 
 def describe_trace(options: argparse.Namespace) -> int:
     from ..trace import info
+    from ..trace.file import Trace
 
+    if wants_views(options):
+        with Trace(options.trace) as trace:
+            show_views(trace, options)
+            return _completeness({str(options.trace): trace.metadata.incomplete})
     about = info.describe(options.trace)
-    most_caches = None if options.caches or options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
+    most_caches = None if options.format == "csv" else info.SHOWN_CACHES  # notes on what is not shown are no csv
     _print(results(about, options.format, lambda about: info.tables(about, most_caches)))
     return _completeness({str(options.trace): about["incomplete"]})
 

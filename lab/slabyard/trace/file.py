@@ -316,6 +316,11 @@ class Trace:
                 raise UserError(f"{path}: column {column.name} is of type {found}, not {column.type}; import the capture again")
 
     @property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that the file has; more than SCHEMA's, maybe."""
+        return frozenset(self._file.schema_arrow.names)
+
+    @property
     def rows(self) -> int:
         """Rows in the file, whatever the metadata says."""
         return self._file.metadata.num_rows
