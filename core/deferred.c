@@ -1,25 +1,25 @@
 /*
- * The deferred queue: what a policy may free only after an RCU grace period.
+ * The deferred queue: memory that a policy may free only after an RCU grace period.
  *
- * In Linux, readers may look at an object of an RCU-typesafe cache without a reference, hence its memory must stay
- * of that type until every reader that could have found it is done. Policies queue such memory here, by an entry of
- * 16 bytes that fits where a kernel has its rcu_head. What a grace period is in a kernel (every CPU has passed a
- * quiet state), is a span of time here: sy_heap.grace_ns on the platform's clock, which a replay sets from its
- * trace. A grace of 0 means the next tick. A heap whose program has readers who say when they begin and end (library/rcu.c)
- * counts their grace periods in place of time.
+ * In Linux, readers may look at an object of an RCU-typesafe cache without a reference, so its memory must keep its type
+ * until every reader that could have found the object is done. Policies queue such memory here. An entry takes 16 bytes, and fits
+ * where a kernel has its rcu_head. In a kernel a grace period ends when every CPU has passed a quiescent state; here it is a span
+ * of time, sy_heap.grace_ns on the platform's clock, which a replay sets from its trace. A grace of 0 ends at the next tick. In a
+ * program whose readers announce themselves (library/rcu.c), numbered grace periods take the place of time.
  *
- * All entries of a heap wait equally long, so the order of arrival is the order of due times, and a queue does: add
- * at the end, take from the front. Nothing runs on its own: whoever drives the heap calls sy_heap_tick, which costs
- * one load while nothing waits.
+ * All entries of a heap wait equally long, so the order of arrival is the order of due times, and a queue suffices: add at the
+ * end, take from the front. Nothing runs on its own. The heap's driver calls sy_heap_tick, which costs one load while nothing
+ * waits.
  *
- * Invariants: due times never fall from one entry to the next; the last entry's next is NULL; counters.deferred is
- * the length. Lock: sy_heap.deferred_lock, held for a few instructions and never across a call: grace_passed runs
- * without it, and may queue again. Whether something waits is asked without the lock, by a relaxed load of deferred_first:
- * whoever sees an entry takes the lock before he follows it, and whoever does not see one yet will at another tick.
+ * Invariants: due times never decrease along the queue; the last entry's next is NULL; counters.deferred is the length.
+ *
+ * Lock: sy_heap.deferred_lock, held for a few instructions and never across a call. grace_passed runs without it, and may queue
+ * again. A relaxed load of deferred_first tells without the lock whether anything waits: who sees an entry takes the lock before
+ * following it, and who misses a new one sees it at a later tick.
  */
 #include "deferred.h"
 
-/* A grace that ends beyond all time, as UINT64_MAX does, never passes. */
+/* A grace period that would end after UINT64_MAX never ends. */
 static uint64_t grace_ends(const struct sy_heap *heap)
 {
 	uint64_t now;
@@ -44,7 +44,7 @@ void sy__defer(struct sy_heap *heap, struct sy_deferred *entry)
 	sy__unlock(&heap->deferred_lock);
 }
 
-/* Takes off everything due by now, as a chain through next. */
+/* Takes the entries that are due off the queue, as a chain through next. */
 static struct sy_deferred *take_due(struct sy_heap *heap)
 {
 	struct sy_deferred *first, *last = NULL;
@@ -66,8 +66,8 @@ static struct sy_deferred *take_due(struct sy_heap *heap)
 	return last ? first : NULL;
 }
 
-/* For what was taken off the queue, a chain through next. */
-static void end_waits(struct sy_heap *heap, struct sy_deferred *entry)
+/* Hands a chain of entries to the policy. */
+static void pass_on(struct sy_heap *heap, struct sy_deferred *entry)
 {
 	while (entry) {
 		struct sy_deferred *next = entry->next;
@@ -79,7 +79,7 @@ static void end_waits(struct sy_heap *heap, struct sy_deferred *entry)
 
 void sy__deferred_run(struct sy_heap *heap)
 {
-	end_waits(heap, take_due(heap));
+	pass_on(heap, take_due(heap));
 }
 
 struct sy_deferred *sy__deferred_extract(struct sy_heap *heap,
@@ -111,7 +111,7 @@ struct sy_deferred *sy__deferred_extract(struct sy_heap *heap,
 void sy__deferred_finish(struct sy_heap *heap, bool (*wanted)(const struct sy_deferred *, const void *context),
                          const void *context)
 {
-	end_waits(heap, sy__deferred_extract(heap, wanted, context));
+	pass_on(heap, sy__deferred_extract(heap, wanted, context));
 }
 
 const char *sy__deferred_check(struct sy_heap *heap)

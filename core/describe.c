@@ -1,9 +1,9 @@
 /*
- * What a heap, a cache and a policy are, for those to whom they are opaque.
+ * What a heap, a cache and a policy are, for callers to whom they are opaque.
  *
- * Nothing here takes a lock: a heap's policy and sizing, and all that is told of a policy, never change. A cache's users and object
- * size change where caches merge, which who makes caches of a heap with slots serialises with its use; in a heap of threads they are
- * as of some moment.
+ * Nothing here takes a lock. A heap's policy and sizing never change, nor does the description of a policy. A cache's users and
+ * object size change when caches merge. In a heap with slots the caller serialises that with its use of the cache; in a heap of
+ * threads the figures are those of some moment.
  */
 #include "types.h"
 

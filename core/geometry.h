@@ -1,6 +1,6 @@
 /*
- * Arithmetic on sizes that several files share. Sizes are in bytes, orders are powers of two of pages; all of it
- * folds to a few instructions.
+ * Arithmetic on sizes, orders and alignments that several files share. Sizes are in bytes; an order is the exponent of a power of two
+ * of pages. Everything folds to a few instructions.
  */
 #ifndef SY_GEOMETRY_H
 #define SY_GEOMETRY_H
@@ -10,7 +10,7 @@
 /* Smallest order whose block holds so many bytes; more than SY_MAX_ORDER when none does. */
 static inline unsigned sy__order_of(size_t bytes)
 {
-	size_t pages = (bytes - 1) >> SY_PAGE_SHIFT; /* but one */
+	size_t pages = (bytes - 1) >> SY_PAGE_SHIFT; /* one fewer than needed */
 	unsigned order = bytes > SY_PAGE_SIZE ? (unsigned)(CHAR_BIT * sizeof(long)) - (unsigned)__builtin_clzl(pages) : 0;
 
 	return order <= SY_MAX_ORDER ? order : SY_MAX_ORDER + 1;
@@ -22,7 +22,7 @@ static inline uint32_t sy__order_objects(unsigned order, size_t size)
 	return (uint32_t)((SY_PAGE_SIZE << order) / size);
 }
 
-/* Number of the highest bit that is set, counted from 1; 0 for 0. Linux: fls(). */
+/* Position of the highest set bit, counted from 1; 0 for 0. Linux: fls(). */
 static inline unsigned sy__highest_bit(uint32_t value)
 {
 	return value ? 32u - (unsigned)__builtin_clz(value) : 0;

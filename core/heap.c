@@ -2,30 +2,30 @@
  * Heaps and caches: what is the same for every policy.
  *
  * A heap is a policy at work on a page allocator; a cache holds objects of one kind (Bonwick 1994, section 2.3).
- * The hot functions go straight from here to the policy. This file does the rest as well: it
- * creates and destroys, computes alignment, and verifies accounting.
+ * The hot functions jump from here to the policy. This file also creates and destroys heaps and caches, computes
+ * alignment, has heaps give memory back, and verifies accounting.
  *
- * Where things live. Everything is in pages of the page allocator, counted as metadata: the heap structure in a
- * block of its own, caches and per-slot state in what metadata.c cuts from pages. Taking pages needs a heap to
- * count them in, hence a heap is first built in a structure on the stack, takes the block through it, and moves in;
- * on destruction it moves out again.
+ * Where things live. Everything is in pages of the page allocator, counted as metadata. The heap structure has pages of its
+ * own, the heap header; caches and per-slot state come from metadata.c. Taking pages needs a heap that counts them. So a heap
+ * starts as a draft on the stack, takes the pages for its header through the draft, and is copied there. Destruction copies
+ * it back to the stack to give these pages back.
  *
  * Creating a cache. Alignment follows Linux: an object that wants cache lines gets half a line while two of it fit
- * in that, and so on down; no object is aligned to less than a word. Then the policy is asked for an existing cache
- * to share: that one counts its users, and lets its client use as many bytes as the largest of them asked for.
+ * in that, and so on down; no object is aligned to less than a word. Then the policy may name an existing cache to share
+ * (merging). A shared cache counts its users, and its objects have as many usable bytes as the largest user asked for.
  *
- * Destroying. A cache with objects in use is refused. A heap goes with everything in it: caches are torn down by
- * the policy, and pages that only its clients could still reach (full slabs, large allocations) are found by a walk
- * over the page allocator. Destructors run for the objects of slabs that the policy tears down, thus neither for
- * objects in use, nor for free ones beside them.
+ * Destroying. A cache with objects in use is not destroyed. A heap is, with everything in it: the policy ends its caches, and a
+ * walk over the page allocator finds the pages that only clients could still reach (full slabs, large allocations).
+ * Destructors run for the objects of slabs that the policy ends, so neither for objects in use nor for free ones beside
+ * them in a slab.
  *
- * Heaps of threads. What works on a cache or heap as a whole claims every slot first, by sy__alone_begin;
- * creating a cache is a call like any other. Constructors and destructors that call back are refused by both.
+ * Heaps of threads. Work on a whole cache or heap first stops all slots (sy__slots_stop). Creating a cache is a slow call like
+ * any other. Both fail inside constructors and destructors.
  *
- * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held, since
- * that may ask this heap to shrink, and shrinking takes it. The policy's cache_init and cache_fini run outside it:
- * creation and destruction are serialised by the caller (slabyard.h), or in a heap of threads by sy_heap.making and claims.
- * Destructors may run under it, hence they must not call into a heap.
+ * Locks. sy_heap.lock protects the list of caches and their user counts. No page is taken while it is held: the page allocator
+ * may then ask this heap to shrink, and shrinking takes the lock. The policy's cache_init and cache_fini run outside it. The
+ * caller serialises creation and destruction (slabyard.h); in a heap of threads sy_heap.making and claims do. Destructors may
+ * run under sy_heap.lock, so they must not call into a heap.
  */
 #include "deferred.h"
 #include "geometry.h"
@@ -101,15 +101,15 @@ void sy_heap_defaults(const struct sy_policy *policy, struct sy_heap_config *con
 		config->tunables[i] = policy->tunables[i].default_value;
 }
 
-/* Makes every page of the heap's own block name its owner. */
+/* Enters the owner in every page of a heap header. */
 static void own_block(struct sy_heap *owner, struct sy_page *head)
 {
 	for (size_t i = 0; i < (size_t)1 << sy__page_order(head); i++)
 		sy__page_set_heap(head + i, owner);
 }
 
-/* A heap structure in pages of its own: everything is set but what the policy adds. */
-static struct sy_heap *house(struct sy_heap *draft)
+/* Takes pages for the heap header and copies the draft there. NULL: no memory. The policy's part is still to be set. */
+static struct sy_heap *take_header(struct sy_heap *draft)
 {
 	size_t bytes = draft->policy->heap_bytes + (draft->threads ? draft->policy->threads_bytes : 0);
 	struct sy_page *page = sy__pages_take(draft, 0, sy__order_of(bytes), SY_ZERO, SY_ANY_NODE, SY_USE_METADATA);
@@ -128,7 +128,7 @@ static struct sy_heap *house(struct sy_heap *draft)
 	return heap;
 }
 
-static void give_up_house(struct sy_heap *heap)
+static void give_header(struct sy_heap *heap)
 {
 	struct sy_page *page = sy__page_of(heap, heap);
 	struct sy_heap last = *heap;
@@ -154,7 +154,7 @@ static void free_caches(struct sy_heap *heap)
 		free_cache(sy__entry(heap->caches.prev, struct sy_cache, link));
 }
 
-/* Gives back what only clients could reach. */
+/* Gives back a block that only clients could reach. */
 static bool sweep(void *context, struct sy_page *head)
 {
 	if (!sy__page_is_metadata(head))
@@ -169,11 +169,11 @@ static void tear_down(struct sy_heap *heap)
 	sy__pages_walk(heap, sweep, heap);
 	sy__slot_areas_fini(heap);
 	sy__metadata_fini(heap);
-	give_up_house(heap);
+	give_header(heap);
 }
 
-/* The end of a heap that is whole, but that nobody else knows any more. */
-static void unmake(struct sy_heap *heap)
+/* Ends a complete heap that nobody else knows any more. */
+static void end_heap(struct sy_heap *heap)
 {
 	free_caches(heap);
 	if (heap->policy->heap_fini)
@@ -215,7 +215,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	for (unsigned i = 0; i < config->policy->tunable_count; i++)
 		draft.tunables[i] = config->tunables[i];
 
-	heap = house(&draft);
+	heap = take_header(&draft);
 	if (!heap)
 		return NULL;
 	if ((heap->threads && !sy__run_cache_create(heap)) || (heap->policy->heap_init && !heap->policy->heap_init(heap))) {
@@ -225,7 +225,7 @@ struct sy_heap *sy_heap_create(struct sy_pages *pages, const struct sy_heap_conf
 	}
 	if (heap->threads && !sy__here_attach(heap)) {
 		heap->threads = heap->concurrent = false;
-		unmake(heap);
+		end_heap(heap);
 		return NULL;
 	}
 	sy__pages_attach(pages, heap);
@@ -237,13 +237,13 @@ bool sy_heap_destroy(struct sy_heap *heap)
 	bool threads = heap->threads;
 	unsigned slot;
 
-	if (threads && !sy__claim_enter(&slot)) /* what threads have noted of it is gone by that */
+	if (threads && !sy__claim_enter(&slot)) /* which also drops the notes that threads have of its objects */
 		return false;
 	if (threads)
 		sy__here_detach(heap);
-	heap->threads = heap->concurrent = false; /* nobody uses it any more, so the caller drives all its slots */
+	heap->threads = heap->concurrent = false; /* from now on the caller drives all its slots */
 	sy__pages_detach(heap->pages, heap);
-	unmake(heap);
+	end_heap(heap);
 	if (threads)
 		sy__claim_leave();
 	return true;
@@ -280,7 +280,7 @@ static void copy_name(char *to, const char *from)
 	to[i] = '\0';
 }
 
-/* An existing cache that serves this request too, with one more user; or NULL. */
+/* Adds a user to an existing cache that can serve this one; NULL: there is none. */
 static struct sy_cache *share(const struct sy_cache *wanted)
 {
 	struct sy_heap *heap = wanted->heap;
@@ -322,7 +322,7 @@ static struct sy_cache *make_cache(const struct sy_cache *wanted)
 	return cache;
 }
 
-/* Many threads may make caches at once, but policies need not expect that. */
+/* Threads may create caches at once; policies see one creation at a time. */
 static struct sy_cache *make_cache_in_turn(const struct sy_cache *wanted)
 {
 	struct sy_cache *cache;
@@ -358,7 +358,7 @@ struct sy_cache *sy_cache_create(struct sy_heap *heap, const struct sy_cache_con
 	return heap->threads ? make_cache_in_turn(&wanted) : make_cache(&wanted);
 }
 
-/* Whether somebody else still uses the cache; this user is then gone from its count. */
+/* Takes one user off a cache that has more; false: this is the last one. */
 static bool leave_shared(struct sy_cache *cache)
 {
 	struct sy_heap *heap = cache->heap;
@@ -372,7 +372,7 @@ static bool leave_shared(struct sy_cache *cache)
 	return shared;
 }
 
-/* How many objects are still in use; if none, the cache is gone. */
+/* Destroys the cache, unless objects are in use; how many are. */
 static uint64_t end_cache(struct sy_cache *cache)
 {
 	struct sy_cache_counts counts = { 0 };
@@ -393,10 +393,10 @@ bool sy_cache_destroy(struct sy_cache *cache, uint64_t *alive)
 	struct sy_heap *heap = cache->heap;
 	uint64_t objects;
 
-	if (!sy__alone_begin(heap))
+	if (!sy__slots_stop(heap))
 		return false;
 	objects = end_cache(cache);
-	sy__alone_end(heap);
+	sy__slots_resume(heap);
 	if (objects && alive)
 		*alive = objects;
 	return !objects;
@@ -407,10 +407,10 @@ void sy_cache_count(struct sy_cache *cache, struct sy_cache_counts *counts)
 	struct sy_heap *heap = cache->heap;
 
 	*counts = (struct sy_cache_counts){ 0 };
-	if (!sy__alone_begin(heap))
+	if (!sy__slots_stop(heap))
 		return;
 	cache->policy->counts(cache, counts);
-	sy__alone_end(heap);
+	sy__slots_resume(heap);
 }
 
 /* ---- Giving memory back --------------------------------------------------------------------------------------- */
@@ -420,10 +420,10 @@ uint64_t sy_cache_shrink(struct sy_cache *cache)
 	struct sy_heap *heap = cache->heap;
 	uint64_t pages = 0;
 
-	if (!cache->policy->shrink || !sy__alone_begin(heap))
+	if (!cache->policy->shrink || !sy__slots_stop(heap))
 		return 0;
 	pages = cache->policy->shrink(cache);
-	sy__alone_end(heap);
+	sy__slots_resume(heap);
 	return pages;
 }
 
@@ -439,7 +439,7 @@ static uint64_t give_by_cache(struct sy_heap *heap, sy__giver giver)
 static uint64_t give(struct sy_heap *heap, sy__giver giver)
 {
 	struct sy_cache any = { .heap = heap, .policy = heap->policy };
-	uint64_t pages = heap->run_cache ? sy__run_cache_end(heap) : 0;
+	uint64_t pages = heap->run_cache ? sy__run_cache_flush(heap) : 0;
 
 	if (!giver)
 		return pages;
@@ -449,7 +449,6 @@ static uint64_t give(struct sy_heap *heap, sy__giver giver)
 	return pages;
 }
 
-/* From inside some call, of this heap or another on the same page allocator. */
 uint64_t sy__heap_give(struct sy_heap *heap, sy__giver giver)
 {
 	bool claimed = heap->threads && sy__slots_claim_try();
@@ -470,9 +469,9 @@ static uint64_t reclaim_urgently(struct sy_heap *heap)
 	return sy__heap_give(heap, heap->policy->shrink);
 }
 
-static void end_spares(struct sy_heap *heap, unsigned slot)
+static void release_retained(struct sy_heap *heap, unsigned slot)
 {
-	heap->policy->end_spares(heap, slot);
+	heap->policy->release_retained(heap, slot);
 }
 
 static bool reservation_changes(struct sy_heap *heap, size_t pages)
@@ -484,8 +483,8 @@ static const struct sy__heap_hooks hooks = {
 	.reclaim = reclaim,
 	.reclaim_urgently = reclaim_urgently,
 	.before_growth = sy__run_cache_before_growth,
-	.keep_less = sy__spares_end,
-	.end_spares = end_spares,
+	.retain_less = sy__retained_release,
+	.release_retained = release_retained,
 	.reservation_changes = reservation_changes,
 };
 
@@ -493,33 +492,33 @@ uint64_t sy_heap_shrink(struct sy_heap *heap)
 {
 	uint64_t pages;
 
-	if (!sy__alone_begin(heap))
+	if (!sy__slots_stop(heap))
 		return 0;
 	pages = give(heap, heap->policy->shrink);
-	sy__alone_end(heap);
+	sy__slots_resume(heap);
 	return pages;
 }
 
-/* Objects wait for a grace period, or slabs that are taken from their caches, as the policy will have it. */
+/* Some policies defer objects, which may then empty slabs; others defer empty slabs. So ends of grace periods come before and after. */
 static void shrink_past_grace(struct sy_heap *heap)
 {
-	sy__deferred_look(heap);
+	sy__deferred_poll(heap);
 	give(heap, heap->policy->shrink);
-	sy__deferred_look(heap);
+	sy__deferred_poll(heap);
 }
 
 uint64_t sy_heap_trim(struct sy_heap *heap)
 {
 	uint64_t pages;
 
-	if (!sy__alone_begin(heap))
+	if (!sy__slots_stop(heap))
 		return 0;
 	shrink_past_grace(heap);
 	sy__metadata_trim(heap);
 	for (unsigned slot = 0; slot < sy__slots_used(heap); slot++)
 		sy_pages_drain(heap->pages, slot);
 	pages = sy_pages_release(heap->pages, 0) + give(heap, heap->policy->trim);
-	sy__alone_end(heap);
+	sy__slots_resume(heap);
 	return pages << SY_PAGE_SHIFT;
 }
 
@@ -577,9 +576,9 @@ static bool sum_up(void *context, struct sy_page *head)
 	return !sums->wrong;
 }
 
-/* Fast calls of threads that could not be claimed (core/platform/threads.c, without membarrier) change bytes of large
- * allocations meanwhile. */
-static bool nobody_at_work(const struct sy_heap *heap)
+/* Whether all slots are claimed. Without membarrier (core/platform/threads.c) they may not be; fast calls of the other threads then
+ * change counts of large allocations during a check. */
+static bool all_claimed(const struct sy_heap *heap)
 {
 	for (unsigned slot = 0; heap->threads && slot < sy__slots_high(); slot++)
 		if (!sy__slot_mine(slot))
@@ -601,7 +600,7 @@ static const char *check_accounting(struct sy_heap *heap)
 		return "heap: counted large pages are not those that it holds";
 	if (sums.metadata_pages != counters->metadata_pages)
 		return "heap: counted metadata pages are not those that it holds";
-	if (nobody_at_work(heap) && sums.large_bytes != sy__large_live(heap))
+	if (all_claimed(heap) && sums.large_bytes != sy__large_live(heap))
 		return "heap: counted bytes of large allocations are not those that live";
 	if (counters->held_peak < counters->slab_pages + counters->large_pages ||
 	    counters->slab_pages_peak < counters->slab_pages)
@@ -647,9 +646,9 @@ const char *sy_heap_check(struct sy_heap *heap)
 {
 	const char *wrong;
 
-	if (!sy__alone_begin(heap))
+	if (!sy__slots_stop(heap))
 		return "heap: a check from inside a constructor or destructor";
 	wrong = check(heap);
-	sy__alone_end(heap);
+	sy__slots_resume(heap);
 	return wrong;
 }

@@ -1,8 +1,8 @@
 /*
- * What a heap is, and a cache in it, as the core sees them; to everybody else both are opaque.
+ * The structures of a heap and of a cache. Only the core sees into them; to everybody else both are opaque.
  *
- * A policy's own heap and cache structures begin with these (sy_policy.heap_bytes, cache_bytes). heap.c makes them; which lock
- * protects a member stands beside it, and types.h has the order of locks.
+ * A policy's own heap and cache structures begin with these (sy_policy.heap_bytes, cache_bytes). heap.c creates them. The lock of
+ * a member stands beside it; types.h has the lock order.
  *
  * Included by types.h.
  */
@@ -14,88 +14,89 @@
 struct sy_metadata {
 	sy__lock_t lock;
 	void *free_lists[8]; /* by power of two from 64 bytes; see core/backend/metadata.c */
-	char *bump, *bump_end; /* of the page being cut into blocks, what was not yet handed out */
-	struct sy_list pages;  /* every block of pages taken, linked through its state */
-	size_t cut, idle;      /* of these, pages cut into blocks; and such of which no block is in use */
+	char *bump, *bump_end; /* the rest of the page that is being cut into blocks */
+	struct sy_list pages;  /* all pages taken, linked through their state */
+	size_t cut, idle;      /* pages that were cut into blocks; those of them without a block in use */
 };
 
-/* Grace periods of readers who are known, by number. Neither takes a lock of the heap's. */
+/* Grace periods of registered readers, by number. Neither function takes a lock of the heap. */
 struct sy_grace {
-	uint64_t (*wanted)(void); /* that has passed when every reader of now has done; never less than before */
-	uint64_t (*passed)(void); /* the last that has; lets the next one go on, as nobody else may */
+	uint64_t (*wanted)(void); /* number of the period that ends when all present readers have ended; never decreases */
+	uint64_t (*passed)(void); /* number of the last period that ended; also drives the next one on */
 };
 
-/* What a heap registers with the layers below, which know nothing of it. */
+/* What a heap registers with the layers below. */
 struct sy__heap_hooks {
-	/* Memory becomes short (reclaim_urgently: or a request fails): the heap gives back what it can; pages. */
+	/* Memory is short (reclaim_urgently: a request would fail): the heap gives back what it can; returns how many pages. */
 	uint64_t (*reclaim)(struct sy_heap *);
 	uint64_t (*reclaim_urgently)(struct sy_heap *);
-	/* Of a heap of threads, with no lock held: what was found for a request of that slot costs new memory. True: the slot keeps
-	 * something for later, which keep_less gives back, and another look may find that. `tries`: how often that was so for this
-	 * request. */
+	/* In heaps of threads, with no lock held: a request of this slot is about to take pages without memory. True: the slot retains
+	 * empty slabs; the caller releases them by retain_less and looks again. `tries`: how often this request did so. */
 	bool (*before_growth)(struct sy_heap *, unsigned slot, unsigned tries);
-	void (*keep_less)(struct sy_heap *, unsigned slot);
-	void (*end_spares)(struct sy_heap *, unsigned slot); /* gives back the empty slabs that the slot has said it keeps */
-	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* the range ends after so many; false: no room for more */
+	void (*retain_less)(struct sy_heap *, unsigned slot);
+	void (*release_retained)(struct sy_heap *, unsigned slot); /* has the policy give back the slot's retained empty slabs */
+	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* new length of the range; false: no memory to describe it */
 };
 
 struct sy_heap {
-	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *); /* of policy->here, or generic: what sy_malloc, */
-	void *(*malloc_here)(size_t size, struct sy_heap *);                  /* malloc, */
-	void (*kfree_here)(void *object, struct sy_heap *);                   /* sy_mfree, */
-	void (*free_here)(void *object, struct sy_heap *);                    /* and free jump to */
+	/* Where sy_malloc, malloc, sy_mfree and free jump to: functions of policy->here, or the generic entries. */
+	void *(*kmalloc_here)(size_t size, unsigned flags, struct sy_heap *);
+	void *(*malloc_here)(size_t size, struct sy_heap *);
+	void (*kfree_here)(void *object, struct sy_heap *);
+	void (*free_here)(void *object, struct sy_heap *);
 	const struct sy_policy *policy;
 	struct sy_pages *pages;
 	const struct sy__heap_hooks *hooks;
 	unsigned slots;  /* CPU slots: 1 to SY_MAX_SLOTS */
-	unsigned cpus;   /* present CPUs, for order calculation; a kernel's may have several slots each, threads have others */
-	bool threads;    /* its slots are threads' (the platform's), reached by claims: see core/here.h */
-	bool concurrent;      /* its slots are driven by several processors at once, threads' or a kernel's: whoever is on one touches
-	                  * what another has only where the platform says so (sy__slot_mine) */
-	unsigned tick_slot; /* whose visit tick_due announces, see visits.c; as tick_due */
+	unsigned cpus;   /* present CPUs, for the orders of slabs; need not be the number of slots */
+	bool threads;    /* each slot belongs to a thread; others reach it by claims, see core/here.h */
+	bool concurrent; /* several CPUs use slots at once, in a heap of threads or in a kernel: a caller may touch another slot's
+	                  * state only if sy__slot_mine says so */
+	unsigned tick_slot; /* the slot that is visited at tick_due, see visits.c; same lock */
 	unsigned nodes;  /* memory nodes: 1 to SY_MAX_NODES */
 	uint8_t slot_node[SY_MAX_SLOTS]; /* the memory node nearest to each slot */
 	int64_t tunables[SY_MAX_TUNABLES];
 	struct sy_sizing sizing;
-	/* What calls without slots do beyond the heap, or NULL. */
-	void *(*refused)(size_t size, unsigned flags, struct sy_heap *); /* with a request of kmalloc that failed: its result */
-	void *(*cache_refused)(struct sy_cache *, unsigned flags);       /* the same with one for an object of a cache */
-	void (*passes)(struct sy_heap *); /* now and then, from slow calls: time has passed; NULL: nobody wants to know */
-	void (*comes)(struct sy_heap *, const void *pages, size_t bytes);  /* with a large allocation of new pages */
-	void (*leaves)(struct sy_heap *, const void *pages, size_t bytes); /* with one that was freed, before its pages go on */
-	void (*foreign)(void *object, struct sy_heap *); /* with an address outside of the heap, NULL too, that is to be freed */
-	size_t mmap_threshold;  /* larger requests are for `refused` to serve, unless the slot keeps what serves them; 0: none. Anyone's */
+	/* Hooks of the program, or NULL. */
+	void *(*on_failure)(size_t size, unsigned flags, struct sy_heap *); /* a kmalloc without slot failed; returns its result */
+	void *(*on_cache_failure)(struct sy_cache *, unsigned flags);       /* likewise an allocation from a cache */
+	void (*on_tick)(struct sy_heap *); /* now and then, in slow calls that look at the clock */
+	void (*on_large_alloc)(struct sy_heap *, const void *pages, size_t bytes); /* a large allocation took new pages */
+	void (*on_large_free)(struct sy_heap *, const void *pages, size_t bytes);  /* it ends, and its pages are about to go */
+	void (*on_foreign_free)(void *object, struct sy_heap *); /* free of NULL, or of an address outside of the heap */
+	size_t mmap_threshold; /* larger requests fail, for on_failure to serve, unless a cached run serves them; 0: none. Anyone's */
 	uint64_t grace_ns; /* length of an RCU grace period */
-	const struct sy_grace *grace; /* who knows when readers have done; NULL: time does */
+	const struct sy_grace *grace; /* grace periods of registered readers; NULL: grace_ns decides */
 	sy__lock_t lock;   /* caches */
 	struct sy_list caches; /* in order of creation, through sy_cache.link */
-	sy__lock_t making; /* held while a cache of a heap of threads is made or destroyed */
+	sy__lock_t making; /* serialises creation and destruction of caches in heaps of threads */
 	struct sy_list link;   /* in the page allocator's list of heaps to ask for memory */
 	struct sy_list threads_link; /* in the list of heaps of threads, see here.c */
 	sy__lock_t deferred_lock;
 	struct sy_deferred *deferred_first, *deferred_last; /* in order of due time; under deferred_lock */
-	struct sy_time tick_due; /* sy__now() at which policy->tick wants to run next; 0: never. Under sy_heap.lock, read by anyone */
-	struct sy_time settle_due; /* of a heap of threads: when policy->settle or reap runs next; anyone's */
+	struct sy_time tick_due; /* sy__now() of the next policy->tick; 0: never. Under sy_heap.lock, read by anyone */
+	struct sy_time scavenge_due; /* in heaps of threads: time of the next policy->scavenge or reap; anyone's */
 	struct sy_metadata metadata;
 	sy__lock_t slot_areas_lock;
 	struct sy__slot_area *slot_areas; /* of heaps of threads; see core/backend/slot_areas.c */
-	struct sy__run_cache *run_cache;    /* of heaps of threads: slot 0's, see core/backend/run_cache.c; NULL in others */
-	/* Address and descriptor of page 0; here as they are nearer so, and not at the start of a page, whose place in the
-	 * processor's cache the first line of every large object has as well. */
+	struct sy__run_cache *run_cache; /* slot 0's, in heaps of threads, see core/backend/run_cache.c; else NULL */
+	/* Copies of the address and the descriptor of page 0. Here they cost one load less. They stand away from the start of a page,
+	 * as every large object's first line competes for that cache set. */
 	char *run_cache_memory;
 	struct sy_page *run_cache_table;
-	bool run_cache_near;           /* all pages are as near as any, and have numbers of 32 bits: they may be kept */
-	bool run_cache_kept;           /* whether some may be kept; anyone's */
-	struct sy_time run_cache_due;  /* when they go; anyone's */
+	bool run_cache_enabled;        /* there is one node, and page numbers have 32 bits */
+	bool run_cache_filled;         /* a hint that some slot caches runs; anyone's */
+	struct sy_time run_cache_due;  /* time of the next flush; anyone's */
 	struct sy_heap_counters counters;
 	void (*log)(void *context, const char *event, const uint64_t *values, unsigned count); /* for tunables that log; or NULL */
 	void *log_context;
 };
 
 struct sy_cache {
-	void *(*alloc_here)(struct sy_cache *, unsigned flags); /* what sy_alloc and sy_free jump to; from policy->here, or */
-	void (*free_here)(struct sy_cache *, void *object);     /* generic; cache_init may choose others for this cache */
-	const struct sy_policy *policy; /* = heap->policy, one load nearer to the fast path */
+	/* Where sy_alloc and sy_free jump to: functions of policy->here, or the generic entries, or what cache_init chooses. */
+	void *(*alloc_here)(struct sy_cache *, unsigned flags);
+	void (*free_here)(struct sy_cache *, void *object);
+	const struct sy_policy *policy; /* = heap->policy; saves the fast path a load */
 	struct sy_heap *heap;
 	char name[SY_NAME_BYTES];
 	uint32_t object_size; /* bytes that the client may use */
@@ -105,8 +106,8 @@ struct sy_cache {
 	void (*constructor)(void *object, size_t object_size);
 	void (*destructor)(void *object, size_t object_size);
 	const struct sy_page_supplier *supplier; /* NULL: the page allocator */
-	bool ending;          /* nobody uses it any more, so all its slots are reachable */
-	uint32_t users;       /* how many creations share this cache by merging; under sy_heap.lock */
+	bool ending;          /* its last user destroys it, so all its slots are reachable */
+	uint32_t users;       /* creations that share this cache by merging; under sy_heap.lock */
 	struct sy_list link;  /* in sy_heap.caches; under sy_heap.lock */
 };
 

@@ -1,21 +1,21 @@
 /*
- * Calls without slots: on the slot of the thread (or CPU) that calls.
+ * Calls without slots: they run on the slot of the calling thread or CPU.
  *
- * The public entries jump to a function that the cache or heap itself names. On a heap of threads that is the policy's own fast
- * path (struct sy_here in types.h), or the generic entry if it has none; on any other heap it is the call on slot 0, whose
- * caller drives all slots alone.
+ * The public entries jump to functions that the cache or heap itself names. In a heap of threads these are the policy's own fast
+ * paths (struct sy_here in policy.h), or the generic entries if it has none. In any other heap they call the policy on slot 0,
+ * as the caller drives all slots alone.
  *
- * The generic entries are the slow half of every fast path: they have the platform give the caller its real slot
- * (sy__call_enter, which also refuses calls from constructors, and waits for whoever has claimed the slot), do the request
- * by the policy's function with slots, and end the call.
+ * The generic entries are the slow half of every fast path. They have the platform give the caller its real slot
+ * (sy__call_enter), which also refuses calls from constructors and waits while the slot is claimed. Then they serve the
+ * request by the policy's function with slots, and end the call.
  *
- * Time. No thread of the library runs in the background, so what is due some day (ends of grace periods, visits of idle slots,
- * memory to go back to the operating system) is done by slow calls: each thread's every SY__TICK_CALLS-th looks at the clock.
- * (A policy whose threads seldom need slow calls counts others for such, and makes the one that is due a slow one:
- * sy__tick_is_due.) Visits go over all slots, thus claim them first; SLACK bounds how often.
+ * Time. The library runs no thread in the background. So slow calls do what is due by time: ends of grace periods, visits of
+ * idle slots, decay of free memory. Each SY__TICK_CALLS-th slow call of a thread looks at the clock. A policy whose threads
+ * seldom make slow calls counts fast ones as well, and makes one slow when a look is due (sy__tick_is_due). Visits go
+ * over all slots and claim them first; SLACK bounds how often.
  *
- * Heaps of threads stand in a list, as a thread that ends gives up what it has in each of them. Its lock is the first of
- * all but a claim's; it is taken inside calls only, so nobody holds it while a thread forks.
+ * Heaps of threads are on a list, because a thread that ends gives up its state in each of them. Only claims come before the
+ * list's lock in the lock order. It is taken inside calls only, so nobody holds it while a thread forks.
  */
 #include "here.h"
 
@@ -26,9 +26,9 @@
 #include "visits.h"
 
 #define SLACK (SY__SECOND / 10) /* nanoseconds by which visits may be late */
-#define SETTLE_PERIOD SY__SECOND
+#define SCAVENGE_PERIOD SY__SECOND
 #define RUN_CACHE_PERIOD (SY__SECOND / 10)
-#define WATCH_CALLS 8u /* from one look at the clock to the next then, as a program may also be one that seldom calls */
+#define WATCH_CALLS 8u /* from one look at the clock to the next during fast decay */
 
 /* ---- Time ------------------------------------------------------------------------------------------------------- */
 
@@ -41,9 +41,8 @@ static void visit_slots(struct sy_heap *heap)
 		sy__slots_release();
 }
 
-/* Whether what is done in each period is due; the next time it is a period later. Where two threads find it due at once, it is
- * done twice. */
-static bool comes_due(struct sy_time *due, uint64_t now, uint64_t period)
+/* Whether periodic work is due; sets the next time. Two threads may find it due at once, and do it twice. */
+static bool is_due(struct sy_time *due, uint64_t now, uint64_t period)
 {
 	if (now < sy__time(due))
 		return false;
@@ -51,30 +50,30 @@ static bool comes_due(struct sy_time *due, uint64_t now, uint64_t period)
 	return true;
 }
 
-/* Has policies that give memory back only when they are asked (Bonwick 1994, section 3.4) do so, and others give up what they
- * need no more. */
-static void settle_in_time(struct sy_heap *heap, uint64_t now)
+/* Policies give up what slots retain without need. Those that give memory back only on request (Bonwick 1994, section 3.4) are
+ * asked to. */
+static void scavenge_in_time(struct sy_heap *heap, uint64_t now)
 {
-	sy__giver giver = heap->policy->settle ? heap->policy->settle : heap->policy->reap;
+	sy__giver giver = heap->policy->scavenge ? heap->policy->scavenge : heap->policy->reap;
 
-	if (giver && comes_due(&heap->settle_due, now, SETTLE_PERIOD))
+	if (giver && is_due(&heap->scavenge_due, now, SCAVENGE_PERIOD))
 		sy__heap_give(heap, giver);
 }
 
-/* Without asking whether there are any: that is not always known (backend/run_cache.c). */
-static void end_run_cache_in_time(struct sy_heap *heap, uint64_t now)
+/* Does not ask run_cache_filled, which may miss runs (backend/run_cache.c). */
+static void flush_run_cache_in_time(struct sy_heap *heap, uint64_t now)
 {
-	if (comes_due(&heap->run_cache_due, now, RUN_CACHE_PERIOD))
-		sy__run_cache_end(heap);
+	if (is_due(&heap->run_cache_due, now, RUN_CACHE_PERIOD))
+		sy__run_cache_flush(heap);
 }
 
-/* A program that goes on with calls which are all fast comes by here no more, and what was freed a moment ago stays. So while
- * much should go the calls of all threads are slow ones. Of several heaps the one that a thread has looked at last decides. */
-static void watch(bool hurry)
+/* A program that goes on with fast calls only would never return here, and what it freed last would stay. So during fast decay all
+ * threads' calls are slow ones, and look at the clock more often. With several heaps, the one looked at last decides. */
+static void watch(bool on)
 {
-	if (!sy__watch(hurry) && hurry && sy__slots_claim_try())
+	if (!sy__watch(on) && on && sy__slots_claim_try())
 		sy__slots_release();
-	for (unsigned call = WATCH_CALLS; hurry && call < SY__TICK_CALLS; call++)
+	for (unsigned call = WATCH_CALLS; on && call < SY__TICK_CALLS; call++)
 		sy__calls_more();
 }
 
@@ -82,14 +81,14 @@ static SY__COLD void tick(struct sy_heap *heap)
 {
 	uint64_t due = sy__time(&heap->tick_due), now = sy__now();
 
-	sy__deferred_look(heap);
+	sy__deferred_poll(heap);
 	if (due && now >= due + SLACK)
 		visit_slots(heap);
-	settle_in_time(heap, now);
-	end_run_cache_in_time(heap, now);
+	scavenge_in_time(heap, now);
+	flush_run_cache_in_time(heap, now);
 	watch(sy__pages_decay(heap->pages));
-	if (heap->passes)
-		heap->passes(heap);
+	if (heap->on_tick)
+		heap->on_tick(heap);
 }
 
 void sy__here_leave(struct sy_heap *heap)
@@ -117,9 +116,9 @@ void sy__heap_tick(struct sy_heap *heap)
 
 /* ---- The generic entries ------------------------------------------------------------------------------------------ */
 
-void *sy__here_refused(struct sy_cache *cache, unsigned flags)
+void *sy__here_failed(struct sy_cache *cache, unsigned flags)
 {
-	return cache->heap->cache_refused ? cache->heap->cache_refused(cache, flags) : NULL;
+	return cache->heap->on_cache_failure ? cache->heap->on_cache_failure(cache, flags) : NULL;
 }
 
 void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
@@ -131,7 +130,7 @@ void *sy__here_cache_alloc(struct sy_cache *cache, unsigned flags)
 		return NULL;
 	object = cache->policy->cache_alloc(cache, slot, flags, SY_ANY_NODE);
 	sy__here_leave(cache->heap);
-	return sy__unlikely(!object) ? sy__here_refused(cache, flags) : object;
+	return sy__unlikely(!object) ? sy__here_failed(cache, flags) : object;
 }
 
 void sy__here_cache_free(struct sy_cache *cache, void *object)
@@ -153,7 +152,7 @@ void *sy__here_kmalloc(size_t size, unsigned flags, struct sy_heap *heap)
 		return NULL;
 	object = heap->policy->kmalloc(heap, slot, size, flags, SY_ANY_NODE);
 	sy__here_leave(heap);
-	return sy__unlikely(!object && heap->refused) ? heap->refused(size, flags, heap) : object;
+	return sy__unlikely(!object && heap->on_failure) ? heap->on_failure(size, flags, heap) : object;
 }
 
 void *sy__here_malloc(size_t size, struct sy_heap *heap)
@@ -175,8 +174,8 @@ void sy__here_free(void *object, struct sy_heap *heap)
 {
 	if (sy__likely(sy__holds(heap, object)))
 		heap->kfree_here(object, heap);
-	else if (heap->foreign)
-		heap->foreign(object, heap);
+	else if (heap->on_foreign_free)
+		heap->on_foreign_free(object, heap);
 }
 
 static const struct sy_here generic = {
@@ -231,11 +230,11 @@ static const struct sy_here *entries(const struct sy_heap *heap)
 	return heap->policy->here ? heap->policy->here : &generic;
 }
 
-/* In front of these where a heap serves no larger requests than it says, so that others need not look. */
+/* Entries for heaps that bound the size of requests (sy_sizing.most), so that other heaps need not check it. */
 static void *kmalloc_bounded(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	if (sy__unlikely(size > heap->sizing.most))
-		return heap->refused ? heap->refused(size, flags, heap) : NULL;
+		return heap->on_failure ? heap->on_failure(size, flags, heap) : NULL;
 	return entries(heap)->kmalloc(size, flags, heap);
 }
 
@@ -315,7 +314,7 @@ static struct {
 	struct sy_list list; /* through sy_heap.threads_link */
 } heaps = { SY__LOCK_INIT, { &heaps.list, &heaps.list } };
 
-/* A thread gives up what it has in each of them. */
+/* A thread that ends gives up its state in all heaps of threads. */
 static void slot_ends(unsigned slot)
 {
 	sy__lock(&heaps.lock);
@@ -324,13 +323,13 @@ static void slot_ends(unsigned slot)
 
 		if (heap->policy->drain)
 			heap->policy->drain(heap, slot);
-		sy__run_cache_end_slot(heap, slot);
+		sy__run_cache_flush_slot(heap, slot);
 		sy_pages_drain(heap->pages, slot);
 	}
 	sy__unlock(&heaps.lock);
 }
 
-/* In calls of their own: see above. Threads in a call have what they need to go on, so this never waits for long. */
+/* The lock is taken in a call of its own, see above. Threads that hold it never wait for others, so this wait is short. */
 bool sy__here_attach(struct sy_heap *heap)
 {
 	unsigned slot;

@@ -1,27 +1,28 @@
 /*
- * Size classes: general allocation out of caches.
+ * Size classes: general allocation from caches.
  *
  * A request goes to the cache of the smallest class that holds it. There are two sets of classes (enum sy_classes):
  *
- *   linux   those of Linux 6.1: powers of two from 8 to 8192 bytes, and 96 and 192 between them, where powers of two would
- *           waste most for the commonest requests. Each exists once for every type of use, since mixing long-lived and
- *           reclaimable objects in one slab would pin it: normal, reclaimable, charged to a memory cgroup, DMA.
- *   fine    steps of 16 bytes up to 256, then eight to each doubling up to 4 KiB: at most a ninth of an object is unused from 256
- *           bytes on, where powers of two leave up to half. Above, few objects are of one slab, and what a slab has left at its
- *           end counts too. So up to 8 KiB the classes are what 64 KiB hold 15, 14 ... 8 of, of which 15 also
- *           hold a page with a header of 272 bytes, as databases ask for; and up to 16 KiB what 128 KiB hold 15, 13, 11, 9 and 8 of, for 8 KiB
- *           with a header likewise. The last three leave a fifth unused. One type: a program's memory is all alike.
+ *   linux   Those of Linux 6.1: powers of two from 8 to 8192 bytes, and 96 and 192 between them, where powers of two would waste
+ *           most for the commonest requests. Each type of use has the whole set: normal, reclaimable, charged to a memory
+ *           cgroup, DMA. Long-lived and reclaimable objects in one slab would pin it.
+ *   fine    Steps of 16 bytes up to 256, then eight classes to each doubling up to 4 KiB. From 256 bytes on at most 1/9 of an object
+ *           is unused, where powers of two leave up to half. Larger classes have few objects in a slab, and what is left at
+ *           its end counts too. So up to 8 KiB the classes are what 64 KiB hold 15, 14 … 8 of; 15 of them also hold a page
+ *           with a header of 272 bytes, a common request of databases. Up to 16 KiB they are what 128 KiB hold 15, 13, 11, 9
+ *           and 8 of, for 8 KiB with a header likewise. The last three classes leave 1/5 unused. One type serves all: a
+ *           program's memory is all alike.
  *
- * A class is aligned to the largest power of two that divides its size, a page at most, and at least as sy_sizing.align
- * says; Linux's two others to 8 bytes.
+ * A class is aligned to the largest power of two that divides its size, to a page at most, and at least as sy_sizing.align says;
+ * Linux's 96 and 192 to 8 bytes.
  *
- * The class of a size is one look at a table: up to 1 KiB of size in steps of 8 bytes, which leads to the cache at once; above,
- * in steps of 16 up to 8 KiB, and of 128 from there on.
+ * One look at a table finds the class of a size: up to 1 KiB in steps of 8 bytes, straight to the cache; above in steps of 16 bytes
+ * up to 8 KiB, and of 128 from there on.
  *
- * A policy may leave out the smallest classes, whose requests then go to the first that it has: SLAB starts at 32
- * bytes and aligns every class of Linux's to cache lines, hence its objects of class 96 take 128 bytes; SLUB starts at 8.
+ * A policy may leave out the smallest classes. Their requests then go to the first class that it has. SLAB starts at 32 bytes and
+ * aligns every class of Linux's set to cache lines, so its objects of class 96 take 128 bytes; SLUB starts at 8.
  *
- * Larger requests go straight to pages: large.c.
+ * Larger requests go straight to pages: backend/large.c.
  */
 #include "kmalloc.h"
 
@@ -138,7 +139,7 @@ static void append(char **to, const char *from)
 	**to = '\0';
 }
 
-/* As Linux names its classes: 512, 1k, 2k; what is no multiple in full. */
+/* As in Linux's names of classes: 512, 1k, 2k. Sizes that are no multiple of 1024 stand in full. */
 static void append_size(char **to, uint32_t size)
 {
 	bool kibibytes = size % 1024 == 0;
@@ -157,8 +158,7 @@ static uint32_t class_align(const struct sy_heap *heap, const struct set *set, u
 {
 	uint32_t natural = size & (~size + 1), align = set->naturally_aligned || natural == size ? natural : LEAST_LINUX_ALIGN;
 
-	/* A class larger than a page can't ask for more than the page's alignment, and gets its own by where
-	 * slabs start. */
+	/* A cache can ask for a page's alignment at most. Larger classes are aligned by where slabs start. */
 	if (align > SY_PAGE_SIZE)
 		align = SY_PAGE_SIZE;
 	return align > heap->sizing.align ? align : heap->sizing.align;
@@ -197,13 +197,13 @@ static bool create_type(struct sy_heap *heap, struct sy__kmalloc *kmalloc, unsig
 	return true;
 }
 
-/* Bytes of the step of sizes that begins above that size. */
+/* Length of the table step that begins above that size. */
 static size_t step_after(size_t size)
 {
 	return size < SY__KMALLOC_MIDDLE ? SY__KMALLOC_STEP : SY__KMALLOC_WIDE_STEP;
 }
 
-/* Both tables, class by class: no two of them end within a step. */
+/* Fills both tables in one pass over the classes: no step contains two class boundaries. */
 static void fill_tables(struct sy__kmalloc *kmalloc, const struct set *set)
 {
 	unsigned class = 0;

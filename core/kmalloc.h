@@ -6,13 +6,13 @@
 #include "types.h"
 
 #define SY__KMALLOC_MOST_CLASSES 64 /* of all types */
-#define SY__KMALLOC_SMALL 1024u    /* bytes; up to here a class is found by one look at a table */
+#define SY__KMALLOC_SMALL 1024u    /* bytes; up to here one look at a table finds the cache */
 #define SY__KMALLOC_LARGEST 32768u /* bytes; of any class */
 #define SY__KMALLOC_STEP 16u       /* classes up to SY__KMALLOC_MIDDLE are multiples of this, or smaller */
 #define SY__KMALLOC_MIDDLE 8192u   /* bytes */
 #define SY__KMALLOC_WIDE_STEP 128u  /* and those above of this */
 
-/* Who the memory is for: each has classes of its own. Linux: enum kmalloc_cache_type. */
+/* Types of use, each with classes of its own. Linux: enum kmalloc_cache_type. */
 enum sy__kmalloc_type {
 	SY__KMALLOC_NORMAL,
 	SY__KMALLOC_RECLAIMABLE,
@@ -21,7 +21,7 @@ enum sy__kmalloc_type {
 	SY__KMALLOC_TYPES
 };
 
-#define SY__KMALLOC_WIDE_FIRST (SY__KMALLOC_MIDDLE / SY__KMALLOC_STEP) /* step of that length */
+#define SY__KMALLOC_WIDE_FIRST (SY__KMALLOC_MIDDLE / SY__KMALLOC_STEP) /* number of the first wide step */
 #define SY__KMALLOC_STEPS (SY__KMALLOC_WIDE_FIRST + (SY__KMALLOC_LARGEST - SY__KMALLOC_MIDDLE) / SY__KMALLOC_WIDE_STEP)
 
 /* The step of a size above SY__KMALLOC_SMALL, up to SY__KMALLOC_LARGEST. */
@@ -38,12 +38,12 @@ struct sy__kmalloc {
 	struct sy_cache *small[SY__KMALLOC_SMALL / 8 + 1]; /* of type normal, by ceil(size / 8): the fast path */
 	struct sy_cache *classes[SY__KMALLOC_MOST_CLASSES]; /* of type 0, then of type 1, … */
 	uint8_t small_class[SY__KMALLOC_SMALL / 8 + 1];                     /* by ceil(size / 8) */
-	uint8_t medium_class[SY__KMALLOC_STEPS]; /* by step; the number of classes: none is as large */
+	uint8_t medium_class[SY__KMALLOC_STEPS]; /* by step; the number of classes stands for none */
 	uint32_t largest; /* bytes; larger requests go straight to pages */
 	uint32_t next_type; /* classes from one type to the next; 0: all types have the same */
 };
 
-/* Of a request with any of the three flags. */
+/* Flags that choose a type of use. */
 #define SY__KMALLOC_TYPE_FLAGS ((unsigned)(SY_DMA | SY_RECLAIMABLE | SY_ACCOUNT))
 
 /* Whether sy__kmalloc_small finds the cache. */
@@ -57,7 +57,7 @@ static inline struct sy_cache *sy__kmalloc_small(const struct sy__kmalloc *kmall
 	return kmalloc->small[(size + 7) / 8];
 }
 
-/* The cache that serves any request without one of those flags, or NULL: it goes straight to pages. */
+/* The cache for a request without type flags; NULL: the request goes straight to pages. */
 static inline struct sy_cache *sy__kmalloc_untyped(const struct sy__kmalloc *kmalloc, size_t size)
 {
 	if (sy__likely(size <= SY__KMALLOC_SMALL))
@@ -67,43 +67,42 @@ static inline struct sy_cache *sy__kmalloc_untyped(const struct sy__kmalloc *kma
 	return kmalloc->classes[kmalloc->medium_class[sy__kmalloc_step(size)]];
 }
 
-/* The same of a request with one of them. */
+/* The same for a request with type flags. */
 SY__COLD struct sy_cache *sy__kmalloc_typed(const struct sy__kmalloc *, size_t size, unsigned flags);
 
-/* Likewise, for a quick call: NULL of a request with one of those flags too. A call that is none, however seldom, has its
- * caller save registers, and every store between a push onto an array or list and the next pop counts: see struct sy_quick in
- * types.h. */
+/* The same for a quick call; NULL also for a request with type flags. A call of sy__kmalloc_typed, however rare, would make the
+ * quick call save registers, and these stores cost: see struct sy_quick in policy.h. */
 static inline struct sy_cache *sy__kmalloc_quick(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
 {
 	return sy__unlikely(flags & SY__KMALLOC_TYPE_FLAGS) ? NULL : sy__kmalloc_untyped(kmalloc, size);
 }
 
-/* Of any request. */
+/* The same for any request. */
 static inline struct sy_cache *sy__kmalloc_cache(const struct sy__kmalloc *kmalloc, size_t size, unsigned flags)
 {
 	return sy__likely(!(flags & SY__KMALLOC_TYPE_FLAGS)) ? sy__kmalloc_untyped(kmalloc, size)
 	                                                     : sy__kmalloc_typed(kmalloc, size, flags);
 }
 
-/* Bytes of the object that serves a request of a heap with Linux's classes; 0: pages do. */
+/* Size of Linux's class that serves a request; 0: it goes to pages. */
 uint32_t sy__kmalloc_linux_size(size_t size);
 
-/* Whether it is enough to ask for a multiple of the alignment, up to a page: every class is aligned as its size is, and between
- * two of them there is none of a larger alignment than the steps there. */
+/* Whether an object whose size is a multiple of a power of two, up to a page, is aligned to that power: every class is aligned as
+ * its size is. */
 bool sy__kmalloc_aligns(const struct sy_heap *);
 
-/* What to ask kmalloc for so that the object is aligned to a power of two, a page at most, in any policy. */
+/* The size to request so that the object is aligned to a power of two, a page at most, in any policy. */
 size_t sy__kmalloc_aligned_size(const struct sy_heap *, size_t size, size_t align);
 
-/* The tunable by which a policy lets its user choose. */
+/* The tunable `classes`, which several policies have. */
 extern const char *const sy__kmalloc_class_names[];
 #define SY__KMALLOC_CLASSES_TUNABLE                                                                 \
 	"classes", SY_TUNABLE_AUTO, SY_CLASSES_LINUX, SY_CLASSES_FINE, sy__kmalloc_class_names,     \
 		"size classes of general allocation; auto: linux, but fine where slabyard is a program's malloc"
 
-/* Creates the caches of all classes of that set (the tunable's value; auto: what sy_sizing.classes says) from `smallest` bytes
- * on in the heap's list, with these flags besides their own where the classes are Linux's; false: no memory (what was created
- * stays in the list). Smaller requests go to the smallest class. */
+/* Creates the caches of a set of classes from `smallest` bytes on. `classes` is the tunable's value; auto: sy_sizing.classes. Smaller
+ * requests go to the smallest class. Linux's classes get cache_flags besides their own. False: no memory; what was created
+ * stays in the heap's list. */
 bool sy__kmalloc_create(struct sy_heap *, struct sy__kmalloc *, int64_t classes, uint32_t smallest, unsigned cache_flags);
 
 #endif

@@ -1,4 +1,4 @@
-/* Circular doubly linked lists with a sentinel (struct sy_list in types.h). Whoever calls holds the list's lock. */
+/* Circular doubly linked lists with a sentinel (struct sy_list in types.h). The caller holds the list's lock. */
 #ifndef SY_LIST_H
 #define SY_LIST_H
 

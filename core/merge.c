@@ -1,14 +1,16 @@
 /*
- * Merging: caches whose objects can't be told apart are one cache.
+ * Merging: caches whose objects cannot be told apart become one cache.
  *
- * Each cache has slabs of its own that are only partly full, so the fewer caches, the fewer such slabs. As in Linux
- * 6.1 (mm/slab_common.c, for SLAB and SLUB alike), two caches become one when their pages are of the same kind
- * (reclaimable, DMA, charged), when an object of either fits the other's place exactly (the same size once it is
- * rounded up to words and to its alignment), and when nobody sees the difference: no constructor or destructor, no
- * grace period, and nobody asked for a cache of his own. The classes of kmalloc stay apart, as Linux 6.1 keeps them
- * for its checks on copies from and to user space.
+ * Each cache has partly full slabs of its own, so fewer caches waste less. As in Linux 6.1 (mm/slab_common.c, for SLAB and SLUB
+ * alike), two caches merge when
  *
- * The oldest such cache wins. heap.c counts its users and destroys it with the last of them.
+ *   - their pages are of one kind (reclaimable, DMA, charged);
+ *   - an object of either fits the other's place exactly: the sizes are equal, rounded up to words and to the alignment;
+ *   - nobody sees the difference: no constructor, no destructor, no grace period, no request for a cache of one's own.
+ *
+ * The classes of kmalloc stay apart, as in Linux 6.1, which checks copies from and to user space by them.
+ *
+ * The oldest matching cache wins. heap.c counts its users and destroys it with the last of them.
  */
 #include "merge.h"
 

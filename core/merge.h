@@ -4,8 +4,8 @@
 
 #include "types.h"
 
-/* The first cache of the heap whose slabs can serve the wanted one too, and whose objects are aligned to at least
- * least_align; or NULL. wanted->align and object_size are set, size is not. Called with sy_heap.lock held. */
+/* Finds the first cache of the heap that can serve the wanted one too, with objects aligned to at least least_align; or NULL.
+ * Of `wanted`, align and object_size are set, size is not. Called with sy_heap.lock held. */
 struct sy_cache *sy__merge_find(struct sy_heap *, const struct sy_cache *wanted, uint32_t least_align);
 
 #endif

@@ -1,32 +1,31 @@
 /*
- * The page interface: all that a policy knows of pages. core/pages/ implements it with a buddy allocator; a kernel port
- * implements it with the kernel's own.
+ * The page interface: all that a policy knows of pages. core/pages/ implements it by a buddy allocator; a kernel port implements it
+ * by the kernel's own.
  *
- * Every call goes through the heap, so that its counters are exact. Blocks are naturally aligned: 2^order pages start
- * at a multiple of their size from the base of the address space that they come from.
+ * Every call names the heap, so that its counters are exact. Blocks are naturally aligned: 2^order pages start at a multiple of
+ * their size from the base of their address space.
  */
 #ifndef SY_PAGE_INTERFACE_H
 #define SY_PAGE_INTERFACE_H
 
 #include "types.h"
 
-/* Takes 2^order pages for a slab (SY_USE_SLAB), a large allocation or metadata. flags: enum sy_flags; node:
- * SY_ANY_NODE for the one nearest to the slot. NULL when there is no memory: never an abort. The page's state is zero,
- * heap, order and to_head of every page of the block are set; the memory itself is zero only with SY_ZERO. Called with no
- * lock held, as reclaim may ask this or any other heap to give memory back; with SY_NO_RECLAIM locks above level 4 of the
- * lock order may be held. */
+/* Takes 2^order pages for a slab (SY_USE_SLAB), a large allocation or metadata. flags: enum sy_flags. node: SY_ANY_NODE means the
+ * node nearest to the slot. NULL: no memory. The first page's state is zero; heap, order and to_head of every page are set; the
+ * memory is zero only with SY_ZERO. Called with no lock held, as reclaim may ask any heap to give memory back; with
+ * SY_NO_RECLAIM, locks of levels 1 to 3 may be held. */
 struct sy_page *sy__pages_take(struct sy_heap *, unsigned slot, unsigned order, unsigned flags, int node,
                                enum sy_page_use use);
 
-/* The same for the first `count` pages (at least one) of a block of that order, which start at a multiple of its size: a row
- * of blocks, each the largest power of two that still fits, with a head of its own. Each is given back by itself. */
+/* Takes a run of `count` pages (at least one), the start of a block of that order: a row of blocks, each of the largest power of two
+ * that still fits. Each block has a head of its own, and is given back by itself. */
 struct sy_page *sy__pages_take_run(struct sy_heap *, unsigned slot, unsigned order, unsigned count, unsigned flags, int node,
                                    enum sy_page_use use);
 
-/* Flags of a request for an object that what is taken to serve it inherits. */
+/* Flags that a request for pages inherits from the request for an object. */
 #define SY__INHERITED_FLAGS (SY_HIGHATOMIC | SY_THISNODE | SY_NO_RECLAIM)
 
-/* What a cache's flags (enum sy_cache_flags) demand of its pages (enum sy_flags). */
+/* Flags for a cache's pages (enum sy_flags), from the cache's own (enum sy_cache_flags). */
 static inline uint32_t sy__page_flags(uint32_t cache_flags)
 {
 	return (cache_flags & SY_CACHE_RECLAIMABLE ? SY_RECLAIMABLE : 0u) | (cache_flags & SY_CACHE_DMA ? SY_DMA : 0u) |
@@ -36,55 +35,54 @@ static inline uint32_t sy__page_flags(uint32_t cache_flags)
 /* Gives back what sy__pages_take returned. Any slot. */
 void sy__pages_give(struct sy_heap *, unsigned slot, struct sy_page *head);
 
-/* Puts a heap into the list of those that are asked for memory when it becomes short (through heap->link, by heap->hooks), and takes it
- * out again. A detached heap is not being asked any more when the call returns. */
+/* Puts a heap onto the list of those that are asked for memory when it is short (by heap->hooks), and takes it off again. Once
+ * sy__pages_detach returns, nobody is asking the heap any more. */
 void sy__pages_attach(struct sy_pages *, struct sy_heap *);
 void sy__pages_detach(struct sy_pages *, struct sy_heap *);
 
-/* Gives memory that has been free for a while back to where it came from. Any lock above level 4 may be held. Some loads
- * when there is nothing to do, or the implementation never does. True: more would go if somebody came by again in a moment. */
+/* Returns memory that has been free for a while to its source (core/backend/decay.c). Costs a few loads if nothing is due. Locks of
+ * levels 1 to 3 may be held. True: another call soon may return more. */
 bool sy__pages_decay(struct sy_pages *);
 
-/* A page of a slab without anything in it that is needed: gives its memory back to where it came from, though the page stays the
- * slab's (false: it can't be given back); and takes such a page into use again, with anything in it, if it was given back. With its block, it
- * may be given back as it is. Any lock above level 4 may be held. */
+/* Gives the memory of an unused page inside a slab back to its source, while the page stays the slab's; false: that is impossible.
+ * And takes such a page into use again, with undefined contents. An emptied page may also be given back with its block. Locks of
+ * levels 1 to 3 may be held. */
 bool sy__page_empty(struct sy_heap *, struct sy_page *);
 void sy__page_refill(struct sy_heap *, struct sy_page *);
 
-/* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata; sy__page_heap tells),
- * in order of address, until it returns false. visit may give the block back that it is called with. For checks and for
- * destroying heaps: visits every grown page. */
+/* Calls visit with the head page of every block that the heap holds (slabs, large allocations, metadata), in order of address, until
+ * it returns false. visit may give that block back. For checks and for destroying heaps: the cost is that of all grown pages. */
 void sy__pages_walk(struct sy_heap *, bool (*visit)(void *context, struct sy_page *head), void *context);
 
-/* Head page of the block of the heap's that an address lies in, whatever address that is; NULL: in none. For checks and walks, which
- * go by links that a program may have written over. */
+/* Head page of the heap's block that contains an arbitrary address; NULL: none does. For checks and walks, which follow links that a
+ * program may have overwritten. */
 struct sy_page *sy__pages_find(const struct sy_heap *, const void *address);
 
-/* Has the addresses that are reserved for a heap's own pages end after so many bytes, or after what is in use or has memory, if
- * that is more; or reach further again, up to what they were at first or to where somebody else has addresses by now. Of a heap
- * that is alone (sy__alone_begin). False: nothing has changed, as these are not a heap's own, or it can't. */
+/* Moves the end of the reserved range of a heap's own pages: to so many bytes, or to the end of what is in use or has memory, if that
+ * is more. The range may extend again, up to its first length or to addresses that somebody else has taken. All slots of the heap
+ * are stopped (sy__slots_stop). False: nothing changed; the pages are not the heap's own, or the addresses are taken. */
 bool sy__reservation_resize(struct sy_heap *, size_t bytes);
 
-/* Has free blocks at the end of what a heap's own pages have used be as if they had never been, so that neither their memory
- * nor what it took to use it counts as the program's. Of a heap that is alone, after sy_heap_trim; false: there are none. */
+/* Makes free blocks at the end of the used range reserved space again, so that they do not count as the program's data. All slots of
+ * the heap are stopped; after sy_heap_trim. False: there are none. */
 bool sy__reservation_withdraw(struct sy_heap *);
 
-/* Bytes of addresses that these pages have, with those of their descriptors. */
+/* Bytes of reserved addresses, with those of descriptors. */
 size_t sy__reservation_bytes(const struct sy_heap *);
 
-/* Memory nodes that pages may come from: sy__page_node is below this. */
+/* Number of memory nodes that pages may come from; sy__page_node is below this. */
 unsigned sy__pages_nodes(const struct sy_pages *);
 
 /*
- * Descriptors, and what leads from one to its page's address and back. Whose pages they are defines them: core/pages/, or a
- * kernel, whose own descriptors they then are; a build picks another header with -DSY_PAGE_DESCRIPTOR='"…"'. It has
+ * Descriptors, and conversions between them and addresses. The owner of the pages defines them: core/pages/, or a kernel, which has
+ * its own. A build picks another header with -DSY_PAGE_DESCRIPTOR='"…"'. The header has
  *
- *   struct sy_page                 with a member `state`, SY_SLAB_STATE_BYTES bytes aligned to 8; element i of an array, for
- *                                  the pages of one block
+ *   struct sy_page                 with a member `state`, SY_SLAB_STATE_BYTES bytes aligned to 8; the pages of a block have
+ *                                  consecutive descriptors
  *   sy__page_order(page)           order of the block that this page heads
  *   sy__page_node(page)            memory node of this page, whether or not it heads its block
  *   sy__page_use(page)             what the block is used for (enum sy_page_use)
- *   sy__page_is_slab(page)         the same, for one use each
+ *   sy__page_is_slab(page)         whether it is used for that
  *   sy__page_is_large(page)
  *   sy__page_is_metadata(page)
  *   sy__page_heap(page)            whose block this page is in
@@ -92,11 +90,11 @@ unsigned sy__pages_nodes(const struct sy_pages *);
  *   sy__page_bytes(page)           bytes asked for in the large allocation that this page heads
  *   sy__page_set_bytes(page, n)
  *   sy__page_head(page)            first page of its slab or large allocation
- *   struct sy_pages_base           what struct sy_pages begins with
+ *   struct sy_pages_base           the beginning of struct sy_pages
  *   sy__page_address(heap, page)   address of the page
  *   sy__page_of(heap, address)     descriptor of the page that holds the address, which must be one of the heap's
- *   sy__page_near(memory, table, address)   the same, by what struct sy_pages_base says, if it is at hand
- *   sy__page_to_number(table, page)         a page's number in 32 bits, from 1 on, where two pointers are too much
+ *   sy__page_near(memory, table, address)   the same, from copies of the members of struct sy_pages_base
+ *   sy__page_to_number(table, page)         a page's number in 32 bits, from 1 on, for links that must be short
  *   sy__page_of_number(table, number)       and back
  *   sy__holds(heap, address)       whether the address may be one of the heap's
  */

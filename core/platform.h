@@ -1,75 +1,74 @@
 /*
- * The platform: everything the core needs from the world below it.
+ * The platform: everything that the core needs from below.
  *
- * The core is freestanding C11. It calls no libc function and asks no operating system for anything but through the
- * names below, which the one shim that a build includes defines: platform/user.h for programs and the replay,
- * platform/bare.h for a machine with nothing beneath, ports/linux/ for a kernel. A build picks its shim with
- * -DSY_PLATFORM_SHIM='"platform/bare.h"'.
+ * The core is freestanding C11. It calls no libc function and no operating system except through the names below. A build
+ * includes one shim that defines them: platform/user.h for programs and replays, platform/bare.h for machines without an operating
+ * system, ports/linux/ for a kernel. -DSY_PLATFORM_SHIM='"platform/bare.h"' picks the shim.
  *
  * A shim defines:
  *
  *   sy__lock_t, SY__LOCK_INIT      a lock that is never held across a call into the client, and never taken twice
  *   sy__lock(l), sy__unlock(l)     acquire and release; on one CPU they may be empty
- *   sy__lock_try(l)                acquires it if it is free, else false
+ *   sy__lock_try(l)                acquires it if it is free; else returns false
  *   sy__local_begin(slot)          from here to sy__local_end(slot) no other code touches the state of this CPU slot;
  *   sy__local_end(slot)            nothing in a replay, where one thread drives all slots
- *   sy__load64(p)                  a word of 64 bits that others may exchange at the same time, as a guess for the next
- *   sy__swap64(p, &guess, value)   if the word is the guess, value takes its place: true; else false, and the guess is
- *                                  what the word is. One atomic step; what happened before it in one thread is seen after
- *                                  it by the next (acquire and release), also where the machine has words of 32 bits only
- *   sy__call_begin()               a call on the caller's own slot begins; where the slot is, in bytes: slot * SY_SLOT_STRIDE
- *                                  from what a cache has of slot 0 (ptrdiff_t). It may be the
- *                                  dummy slot, SY__DUMMY_HERE. From here to
- *   sy__call_end()                 nobody else touches the state of that slot. Neither takes a lock, writes anything
- *                                  shared, or costs more than a few instructions. Calls don't nest.
- *   sy__call_note(object, state)   in such a call on a real slot: remembers the object, and state of that slot with it,
- *                                  until the next one is noted, or anybody may have worked on the slot other than by
- *                                  such calls: its owner's slow calls, claims
- *   sy__call_begin_with(object)    begins a call. True: that object is remembered, and sy__call_from() is the state; it
- *                                  may be worked on without asking for the slot, which
- *   sy__call_here()                tells else, as sy__call_begin()
- *   sy__call_enter(&slot)          the same for slow paths, and in place of a sy__call_begin that got the dummy slot: waits
- *                                  until the caller has a real slot. Until sy__call_leave() the slot is the caller's, who
- *                                  may block; sy__call_begin yields the dummy. False: the caller is in a slow call already
- *                                  (a constructor that calls back); nothing was begun, and nothing must be left
- *   sy__call_leave()
- *   sy__calls()                    how many slow calls the caller has made, so that some of them look at the clock
- *   sy__calls_more()               counts a fast call as one of them: how many there are now
- *   sy__watch(on)                  from the end of this slow call on every call of the caller is a slow one, so that it
- *                                  looks at the clock again before long; or not any more. Whether it was so. Those whose
- *                                  slots it claims follow suit
- *   sy__claim_enter(&slot)         as sy__call_enter, with every other slot claimed too: waits until their owners' calls end;
- *                                  their next ones wait for sy__claim_leave(). For calls from outside
- *   sy__claim_leave()
- *   sy__slots_claim_try()          the same from inside a slow call, with locks held: never waits long, so some slots may be
- *                                  left out. False: nothing is claimed; else sy__slots_release() ends it
- *   sy__slots_release()
- *   sy__slot_claim(slot)           claims one slot that nobody has, from inside a slow call that has claimed nothing; never waits.
- *                                  False: somebody has it, or claims; else sy__slot_release(slot) ends it
- *   sy__slot_release(slot)
- *   sy__slots_high()               slots from here on never had an owner
- *   sy__slot_mine(slot)            whether the caller may touch the state of this slot: its own, or one claimed
- *   sy__slot_unowned(slot)         whether nobody has it; of a slot that the caller may not touch a hint
- *   sy__on_slot_end(f)             f(slot) is called when a slot's owner ends, in a slow call of that thread; for the whole program,
- *                                  hence always the same f
- *   sy__construct(f, object, bytes)   calls a cache's constructor with an object and its size; not needed (the macro) where a
- *                                  constructor is what it is declared to be
- *   sy__caller()                   an address that is different for each thread that calls
+ *   sy__load64(p)                  reads a word of 64 bits that others may exchange meanwhile: a guess for sy__swap64
+ *   sy__swap64(p, &guess, value)   compare-and-exchange: if the word equals the guess, stores value and returns true; else
+ *                                  puts the word into the guess and returns false. Acquires and releases, also on machines
+ *                                  with 32-bit words only
+ *   sy__call_begin()               begins a fast call on the caller's own slot. Returns where the slot's state is, as a distance
+ *                                  in bytes from a cache's state of slot 0: slot * SY_SLOT_STRIDE (ptrdiff_t), or the dummy
+ *                                  slot's, SY__DUMMY_HERE. Nobody else touches the slot's state until
+ *   sy__call_end()                 ends the call. Neither takes a lock, writes shared memory, or costs more than a few
+ *                                  instructions. Calls don't nest.
+ *   sy__call_note(object, state)   in a fast call on a real slot: notes an object, with the slot's state that it came from. The
+ *                                  note lasts until the next one, or until a slow call or a claim may change the slot
+ *   sy__call_begin_with(object)    begins a fast call. True: this object is noted, and sy__call_from() returns the state noted
+ *                                  with it, which the caller may use. False:
+ *   sy__call_here()                returns where the slot is, as sy__call_begin() does
+ *   sy__call_enter(&slot)          begins a slow call, also in place of a fast call that got the dummy slot: waits until the
+ *                                  caller has a real slot. The caller may block; sy__call_begin returns the dummy slot
+ *                                  meanwhile. False: the caller is in a slow call already (a constructor that calls back),
+ *                                  and nothing was begun
+ *   sy__call_leave()               ends it
+ *   sy__calls()                    number of the caller's slow calls, some of which look at the clock
+ *   sy__calls_more()               counts one more; returns the number
+ *   sy__watch(on)                  on: from the end of this slow call, all calls of the caller are slow ones, so that it looks
+ *                                  at the clock again soon; the same holds for threads whose slots it claims. off: no
+ *                                  longer. Returns the former setting
+ *   sy__claim_enter(&slot)         begins a slow call and claims all other slots: waits until their owners' calls end; their
+ *                                  next calls wait. Not from inside a call (false)
+ *   sy__claim_leave()              ends it
+ *   sy__slots_claim_try()          claims all other slots from inside a slow call, locks held or not. Never waits for long, so
+ *                                  it may leave some slots out. False: nothing is claimed
+ *   sy__slots_release()            ends that claim
+ *   sy__slot_claim(slot)           claims one slot without an owner, from inside a slow call without claims; never waits. False:
+ *                                  the slot has an owner, or somebody else claims
+ *   sy__slot_release(slot)         ends that claim
+ *   sy__slots_high()               slots from this one on never had an owner
+ *   sy__slot_mine(slot)            whether the caller may touch this slot's state: it is the caller's own, or claimed by it
+ *   sy__slot_unowned(slot)         whether the slot has no owner; a hint unless the caller may touch the slot
+ *   sy__on_slot_end(f)             has f(slot) called when a slot's owner ends, in a slow call of that thread. There is one f for
+ *                                  the whole program
+ *   sy__construct(f, object, bytes)   calls a cache's constructor with an object and its size; optional, for a kernel, whose
+ *                                  constructors have another type
+ *   sy__caller()                   an address that differs between threads
  *   sy__cpus()                     CPUs that threads may run on
  *   sy__now()                      nanoseconds, monotonic, from any origin; in a replay the trace's own time
  *   sy__source_reserve(bytes)      address space without memory, aligned to the page; NULL when there is none
  *   sy__source_commit(p, bytes)    makes reserved space usable and zero; 0, or -1 when there is no memory
- *   sy__source_discard(p, bytes)   gives the memory back and keeps the address space usable, and zero
- *   sy__source_withdraw(p, bytes)  has memory be reserved space again, which sy__source_commit makes usable; what was in it is lost
- *   sy__source_prefer_huge(p, bytes)  reserved space would better be backed by the machine's large pages, if it has any
- *   sy__source_prefer_small(p, bytes)  it would better not be, as little of it is ever touched
- *   sy__source_has(p, bytes, least)  whether so many bytes of it or more have memory behind them; true where that can't be told
- *   sy__source_allows(bytes)       whether the process may have so much in all, by a limit to its addresses that may have
- *                                  been set since they were reserved
- *   sy__source_release(p, bytes)   gives the address space back, or its end
- *   sy__source_reserve_at(p, bytes)  reserves that end again; false: somebody has it
+ *   sy__source_discard(p, bytes)   gives the memory back; the space stays usable, and reads zero
+ *   sy__source_withdraw(p, bytes)  turns usable space into reserved space again; its contents are lost
+ *   sy__source_prefer_huge(p, bytes)  asks for the machine's huge pages there, if it has any
+ *   sy__source_prefer_small(p, bytes)  asks for small pages there, as little of the space is ever touched
+ *   sy__source_has(p, bytes, least)  whether at least so many bytes there have memory; true if nobody can tell
+ *   sy__source_allows(bytes)       whether the limit to the process's addresses allows so many in all; it may have been set
+ *                                  after they were reserved
+ *   sy__source_release(p, bytes)   gives the address space back, or the end of it
+ *   sy__source_reserve_at(p, bytes)  reserves such an end again; false: somebody else has those addresses
  *   sy__copy(to, from, bytes), sy__fill(to, byte, bytes)   as memcpy, memset
  *   sy__same(a, b, bytes)          true when the bytes are the same
+ *  
  */
 #ifndef SY_PLATFORM_H
 #define SY_PLATFORM_H
@@ -82,9 +81,9 @@
 #define sy__likely(x) __builtin_expect(!!(x), 1)
 #define sy__unlikely(x) __builtin_expect(!!(x), 0)
 #define SY__COLD __attribute__((__cold__, __noinline__))
-#define SY__OUT_OF_LINE __attribute__((__noinline__)) /* often taken, so made for speed; the fast path goes without its frame */
+#define SY__OUT_OF_LINE __attribute__((__noinline__)) /* frequent, unlike SY__COLD; the fast path needs no stack frame for it */
 
-/* What sy__call_note has not: the address of no object, and of no byte behind the first of one. */
+/* In place of an object in sy__call_note: no object has this address, nor contains it. */
 #define SY__NOTHING ((const void *)1)
 
 #ifndef SY_PLATFORM_SHIM

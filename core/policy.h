@@ -1,8 +1,7 @@
 /*
- * What a policy sees, and what it is asked for: the policy contract (struct sy_policy), with the two sets of fast paths that a
- * policy may have beside it (struct sy_here, struct sy_quick), and its state in a slab's first page. What is asked of an
- * allocation, of a cache and of a tunable is public (slabyard.h). What pages are to a policy: page_interface.h. Its heap and its
- * caches begin with those of heap.h.
+ * The policy contract: struct sy_policy, the two optional sets of fast paths beside it (struct sy_here, struct sy_quick), and a
+ * policy's state in the first page of a slab. Requests, cache options and tunables are public (slabyard.h). page_interface.h has
+ * pages as policies see them. A policy's heap and cache structures begin with those of heap.h.
  *
  * Included by types.h, which has the nouns and the lock order.
  */
@@ -19,52 +18,51 @@ struct sy__run_cache;
 
 #define SY_SLAB_STATE_BYTES 40
 
-/* Descriptor of one page: the page allocator's, who says what is in it (page_interface.h). In the first page of a slab or of a
- * large allocation, `state` is the policy's; the lowest bit of its first word stays clear, as a kernel keeps its own there. */
+/* Descriptor of one page, defined by the page allocator (page_interface.h). In the first page of a slab or of a large allocation,
+ * `state` is the policy's. The lowest bit of its first word must stay clear: a kernel uses it. */
 struct sy_page;
 
-/* The policy's state in the head page of a slab, as TYPE *; SY_ASSERT_SLAB_STATE asserts that it fits, and
- * begins with the pointer FIRST. */
+/* The policy's state in the first page of a slab, as TYPE *. SY_ASSERT_SLAB_STATE asserts that it fits and begins with the pointer
+ * FIRST. */
 #define SY_SLAB_STATE(TYPE, page) ((TYPE *)(void *)(page)->state)
 #define SY_ASSERT_SLAB_STATE(TYPE, FIRST)                                                                                \
 	_Static_assert(sizeof(TYPE) <= SY_SLAB_STATE_BYTES, "per-slab state exceeds what a kernel's struct slab leaves"); \
 	_Static_assert(offsetof(TYPE, FIRST) == 0 && __builtin_classify_type(((TYPE *)0)->FIRST) == SY__POINTER_CLASS,      \
 	                  "the lowest bit of the first word is a kernel's, so a pointer stands there")
-#define SY__POINTER_CLASS 5 /* of the compiler's */
+#define SY__POINTER_CLASS 5 /* what __builtin_classify_type returns for pointers */
 
 /* ---- The contract ----------------------------------------------------------------------------------------------- */
 
 /*
- * The functions without slots: as their namesakes in struct sy_policy, on the slot of the thread (or CPU) that calls. Each
- * begins and ends the call itself (sy__call_begin and sy__call_end of platform.h). A fast path that misses jumps to the
- * generic entry of the same name (core/here.h), which does all the rest: it resolves the dummy slot, and goes through the
- * policy's function with slots. Sizes are not zero-checked and objects never NULL, as for those.
+ * The functions without slots: like their namesakes in struct sy_policy, on the slot of the calling thread or CPU. Each begins and
+ * ends the call itself (sy__call_begin and sy__call_end of platform.h). A fast path that misses jumps to the generic entry of the
+ * same name (core/here.h), which resolves the dummy slot and calls the policy's function with slots. As there, sizes may be 0 and
+ * objects are never NULL.
  *
- * The dummy slot. What a cache has of each slot (core/backend/slot_areas.h) is there once more in front of slot 0, and nothing is ever found
- * in that: no free list, no active slab, no room. A thread without a slot of its own, or whose slot somebody claims, runs on
- * it, hence misses; so a fast path needs no check for either. Nothing is ever written to the dummy's.
+ * The dummy slot. In front of slot 0, a cache's per-slot state (core/backend/slot_areas.h) has one more, the dummy's. It is always
+ * empty: no free list, no active slab, no room. A thread without a slot, or whose slot is claimed, runs on the dummy and so
+ * misses; fast paths need no other check for these cases. Nobody writes to the dummy's state.
  */
 struct sy_here {
 	void *(*cache_alloc)(struct sy_cache *, unsigned flags);
 	void (*cache_free)(struct sy_cache *, void *object);
-	/* The heap last: programs have one whose name is not among the caller's arguments, and so needs to move none of them. */
+	/* The heap comes last: malloc adds it to its caller's arguments, and so need not move them to other registers. */
 	void *(*kmalloc)(size_t size, unsigned flags, struct sy_heap *);
 	void *(*malloc)(size_t size, struct sy_heap *); /* kmalloc without flags */
 	void (*kfree)(void *object, struct sy_heap *);
-	void (*free)(void *object, struct sy_heap *); /* kfree of any address: see sy_heap.foreign. NULL: the generic entry */
+	void (*free)(void *object, struct sy_heap *); /* kfree of any address, see sy_heap.on_foreign_free; NULL: the generic entry */
 };
 
 /*
- * The hot functions of struct sy_policy, where the slot itself has what is asked for, or room for what is given back; else they
- * say so and have done nothing. They touch the slot's own state, the object, and at most one word that others exchange too;
- * they take no lock. So a kernel may make them with interrupts on, if only whoever interrupts one keeps off that slot. An
- * allocation is for any node, and of general allocation for memory of no type (SY_DMA and the like).
+ * Quick calls: the hot functions of struct sy_policy, as far as the slot alone can serve them. A call that the slot cannot serve
+ * changes nothing and says so. They touch the slot's own state, the object, and at most one word that others exchange too; they
+ * take no lock. So a kernel may call them with interrupts on, provided that no interrupt handler uses the same slot meanwhile. They
+ * allocate for any node; kmalloc serves requests without type flags (SY_DMA and the like) only.
  *
- * They are leaves that save no register. In a hot pair kfree finds its way from the object to the slot by a chain of loads, and
- * stores the object where the next kmalloc loads it. Processors guess that such a load will be served by that store long before
- * the store's address is known, but look back at few stores only: 14 on AMD's Zen 4, where a pair takes 6 cycles within these
- * and 30 beyond. Return addresses and saved registers between the two are stores as well, the callers' among them, which are
- * not ours to count.
+ * They are leaf functions and save no register, for the sake of store forwarding. In a hot pair kfree follows a chain of loads from
+ * the object to the slot, and stores the object where the next kmalloc loads it. The processor predicts that this store serves that
+ * load, before it knows the store's address, but it looks back over few stores: 14 on AMD's Zen 4, where a pair takes 6 cycles
+ * within that reach and 30 beyond. Pushed return addresses and saved registers, callers' too, are stores in between.
  */
 struct sy_quick {
 	void *(*cache_alloc)(struct sy_cache *, unsigned slot); /* NULL: the slot has no object, as the next */
@@ -74,16 +72,16 @@ struct sy_quick {
 };
 
 /*
- * The policy contract. Adding an allocator is one file that defines one of these, and one line in core/policies/table.c.
- * Functions get the caller's slot; those of the slow group may be called from any slot. NULL marks what a policy
- * does not have. All but check may be called concurrently for different slots.
+ * The policy contract. An allocator is a file that defines one of these, and one line in core/policies/table.c. Functions get the
+ * caller's slot; those of the slow group may be called from any slot. NULL marks functions that a policy does not have. All but
+ * check may run concurrently for different slots.
  */
 struct sy_policy {
 	const char *name, *summary, *paper;
 	const struct sy_tunable *tunables;
 	unsigned tunable_count;
 	size_t heap_bytes;  /* of the policy's heap structure, whose first member is struct sy_heap */
-	size_t threads_bytes; /* more behind it, in heaps of threads */
+	size_t threads_bytes; /* further bytes behind it, in heaps of threads */
 	size_t cache_bytes; /* of the policy's cache structure, whose first member is struct sy_cache */
 
 	/* Hot. Sizes in bytes; node is SY_ANY_NODE or a memory node; NULL when there is no memory. */
@@ -97,40 +95,41 @@ struct sy_policy {
 	void (*heap_fini)(struct sy_heap *);           /* all caches are gone; gives every page back */
 	struct sy_cache *(*cache_merge)(struct sy_heap *, const struct sy_cache *wanted); /* an existing cache to share, or NULL */
 	bool (*cache_init)(struct sy_cache *);         /* fills the rest of a cache; false: no memory or impossible */
-	void (*cache_fini)(struct sy_cache *);         /* gives back every page but those with objects in use, which only
-	                                                * sy_heap_destroy leaves, and sweeps up itself */
+	void (*cache_fini)(struct sy_cache *);         /* gives back every page without objects in use; sy_heap_destroy itself
+	                                                * gives back the others */
 	size_t (*usable_size)(struct sy_heap *, const void *object); /* of a kmalloc: bytes that may be written */
 	uint64_t (*shrink)(struct sy_cache *);         /* gives back every slab it can; returns pages given back */
-	uint64_t (*reap)(struct sy_cache *);           /* memory becomes short: as shrink, but may keep what was used a moment ago;
-	                                                * NULL: shrink. Before a request fails it is shrink in any case */
-	uint64_t (*settle)(struct sy_cache *);         /* in heaps of threads, now and then, and soon after sy__settle_soon: gives up
-	                                                * what slots keep for a use that is over. NULL: reap, if there is that */
-	void (*end_spares)(struct sy_heap *, unsigned slot); /* in heaps of threads, in a slow call of that slot with no lock of
-	                                                      * the heap's held, where that said so (sy__spares_kept): gives what
-	                                                      * it keeps of empty slabs; or NULL */
-	uint64_t (*trim)(struct sy_cache *);           /* after shrink: gives back the memory of pages inside slabs in which nothing
-	                                                * is used, and keeps the pages; how many. NULL: there are none */
+	uint64_t (*reap)(struct sy_cache *);           /* memory is short: as shrink, but may keep a working set; NULL: shrink. Before
+	                                                * a request fails, shrink is called in any case */
+	uint64_t (*scavenge)(struct sy_cache *);       /* in heaps of threads, each second and soon after sy__scavenge_soon: gives up
+	                                                * what slots retain without need. NULL: reap, if there is one */
+	void (*release_retained)(struct sy_heap *, unsigned slot); /* in heaps of threads, in a slow call of a slot that called
+	                                                      * sy__retained_note, with no lock of the heap held: gives the empty
+	                                                      * slabs back that the slot retains; or NULL */
+	uint64_t (*trim)(struct sy_cache *);           /* after shrink: gives back the memory, but not the addresses, of pages inside
+	                                                * slabs without an object in use; how many */
 	void (*drain)(struct sy_heap *, unsigned slot);/* empties this slot's state, as for a CPU that goes offline */
-	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* the range of pages ends after so many: before it reaches further, or has
-	                                                * come to an end; false: no room for what is kept of each. NULL: nothing is */
+	bool (*large_taken)(struct sy_heap *, struct sy_page *); /* a large allocation took new pages, from this one on; false: no memory
+	                                                * to keep track of them */
+	bool (*reservation_changes)(struct sy_heap *, size_t pages); /* new length of the range of pages, told before the range extends
+	                                                * or after it got shorter; false: no memory to describe them */
 	void (*grace_passed)(struct sy_heap *, struct sy_deferred *); /* an entry of the deferred queue is due */
-	void (*tick)(struct sy_heap *);                /* sy_heap.tick_due has come: does what is due and sets the next time */
+	void (*tick)(struct sy_heap *);                /* sy_heap.tick_due has passed: does what is due, sets the next time */
 	void (*counts)(struct sy_cache *, struct sy_cache_counts *);
 	bool (*geometry)(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *); /* size: final object size */
 	const char *(*check)(struct sy_heap *);        /* NULL, or which invariant does not hold */
-	uint64_t (*unused_bytes)(struct sy_heap *);    /* of slabs: free for objects to come; NULL: what objects leave */
+	uint64_t (*unused_bytes)(struct sy_heap *);    /* free bytes in slabs; NULL: slab bytes minus objects in use */
 	const struct sy_here *here; /* fast paths without slots, for heaps of threads; NULL: the generic entries */
 	const struct sy_quick *quick; /* fast paths that may be interrupted; NULL: there are none */
-	bool serves_classes;  /* kmalloc is from the size classes of core/kmalloc.h */
-	void (*walk)(struct sy__walk *, struct sy_page *); /* tells what is in a slab of this first page; see walk.h */
-	void (*walk_begin)(struct sy_heap *);  /* before and after all slabs of a walk; NULL: nothing is to be done */
+	bool serves_classes;  /* kmalloc uses the size classes of core/kmalloc.h */
+	void (*walk)(struct sy__walk *, struct sy_page *); /* shows what is in the slab of this first page; see walk.h */
+	void (*walk_begin)(struct sy_heap *);  /* before and after all slabs of a walk */
 	void (*walk_end)(struct sy_heap *);
-	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* likewise of each slab of a cache with a supplier; NULL:
-	                                                              * the policy takes none */
-	bool takes_suppliers; /* a cache may get its pages from somebody else than the page allocator */
-	bool shares_all;      /* all caches, and general allocation, share what is free: shrink, reap and settle give that of the
-	                       * whole heap, and look at no more of a cache than its heap and policy */
-	bool never_reclaims;  /* slab pages stay until the heap is destroyed, whatever is freed */
+	void (*walk_supplied)(struct sy__walk *, struct sy_cache *); /* shows all slabs of a cache with a page supplier */
+	bool takes_suppliers; /* caches may have page suppliers */
+	bool shares_all;      /* all caches share free memory: shrink, reap and scavenge work on the whole heap, and use only the heap
+	                       * and policy of their cache */
+	bool never_reclaims;  /* slab pages stay until the heap is destroyed */
 };
 
 #endif

@@ -3,32 +3,32 @@
  *
  *   page, order       SY_PAGE_SIZE bytes; 2^order contiguous, naturally aligned pages.
  *   page allocator    hands out 2^order pages (struct sy_pages, private to core/pages/; policies see page_interface.h).
- *   policy            one allocation algorithm: a table of functions (struct sy_policy) and its tunables.
+ *   policy            one allocation algorithm: a table of functions (struct sy_policy), with tunables.
  *   heap              a policy at work on a page allocator (struct sy_heap). Several heaps may share one page allocator.
  *   cache             objects of one kind in a heap (struct sy_cache).
  *   slab, object      pages carved into objects; what the client holds.
  *   CPU slot          the owner of per-CPU state, 0 to sy_heap.slots - 1: a logical CPU in a replay, a thread in a
- *                     program, a CPU in a kernel. Whoever calls passes the slot that it runs on, or calls a function
- *                     without slots ("here"), which runs on the caller's own.
+ *                     program, a CPU in a kernel. A caller passes the slot that it runs on, or calls a function without
+ *                     slots ("here"), which runs on the calling thread's.
+ *   pretrace page     in use since before the trace began, by an owner that nobody recorded.
  *
- * Memory accounting is exact. Every page of the reserved range is ungrown, free, in a slab, in a large allocation, in
- * environment use or in metadata (enum sy_page_use); sy_pages_check() and sy_heap_check() verify the sums.
+ * Memory accounting is exact. Every page of the reserved range is ungrown, free, in a slab, in a large allocation, in metadata or
+ * used by the environment of the heaps (enum sy_page_use); sy_pages_check() and sy_heap_check() verify the sums.
  *
  * Lock order. A lock may be taken only while holding locks that stand above it:
  *
- *   0. heaps of threads       the list of them (core/here.c); sy_heap.making: one creation or destruction of a cache at a time
+ *   0. heaps of threads       the list of them (core/here.c); sy_heap.making: creation and destruction of caches
  *   1. sy_heap.lock           the list of caches, creation, destruction and merging of caches
  *   2. a policy's own locks   for each policy in the opening comment of its file (slub: node list; slob: the one lock)
  *   3. sy_heap.deferred_lock  the deferred queue
  *      sy_heap.metadata.lock  the free lists of heap metadata
- *      sy_heap.slot_areas_lock    lines of slots (core/backend/slot_areas.c)
+ *      sy_heap.slot_areas_lock    per-slot areas (core/backend/slot_areas.c)
  *   4. per-CPU page list      one for each zone and slot (core/pages/)
- *      decay                  giving memory back after a while (core/backend/decay.c): one thread at a time
+ *      decay                  decay of free memory (core/backend/decay.c)
  *   5. zone                   free lists and counters of one zone (core/pages/)
  *   6. memory source          growth of the page allocator (core/pages/)
  *
- * Reclaim (page allocator calls heaps) holds none of levels 1 to 6; only the page allocator's list of heaps is locked, above
- * them.
+ * When the page allocator asks heaps for memory it holds none of levels 1 to 6. Only its list of heaps is locked, above them.
  */
 #ifndef SY_TYPES_H
 #define SY_TYPES_H
@@ -37,9 +37,9 @@
 
 #include "platform.h"
 
-#define SY_THREAD_SLOTS (SY_MAX_SLOTS - 1u) /* of a heap of threads, which has a dummy too */
+#define SY_THREAD_SLOTS (SY_MAX_SLOTS - 1u) /* in heaps of threads, which have the dummy slot too */
 #ifndef SY_WARM_SLOTS
-#define SY_WARM_SLOTS 9u /* from 0, that of nobody, on: in which a thread that ends may leave things for the next owner */
+#define SY_WARM_SLOTS 9u /* the first slots, in which a thread that ends may leave things for the next owner; slot 0 has none */
 #endif
 #define SY_SLOT_STRIDE ((size_t)4096) /* bytes from one slot's state to the next one's, in heaps of threads; see core/backend/slot_areas.c */
 
@@ -56,9 +56,9 @@ struct sy_deferred {
 	uint64_t due; /* when the grace period has passed: sy__now(), or its number by sy_heap.grace */
 };
 
-/* A time that is set under a lock and read without: in one word or two, as small machines have atomic operations for words
- * only. Where it is two, whoever reads it while it is being set may get one half from before and one from after. Relaxed: it
- * tells when it is worth the while to take the lock, and no memory depends on it. */
+/* A time that is set under a lock and read without it. It takes two words on 32-bit machines, whose atomic operations are for single
+ * words; a reader may then get one half of an old time and one of a new one. Relaxed: the time only tells when taking the lock is
+ * worth it, and no other memory depends on it. */
 struct sy_time {
 	size_t words[sizeof(uint64_t) / sizeof(size_t)]; /* the high one first */
 };
@@ -81,10 +81,10 @@ static inline void sy__time_set(struct sy_time *time, uint64_t value)
 		__atomic_store_n(&time->words[i], (size_t)value, __ATOMIC_RELAXED);
 }
 
-/* ---- Within ----------------------------------------------------------------------------------------------------- */
+/* ---- The rest ----------------------------------------------------------------------------------------------------- */
 
-#include "policy.h" /* what a policy sees, and what it is asked for */
+#include "policy.h" /* the policy contract */
 
-#include "heap.h" /* what a heap and a cache are */
+#include "heap.h" /* heaps and caches */
 
 #endif

@@ -1,27 +1,25 @@
 /*
- * Visits: work that a policy does for each CPU slot from time to time, like emptying what nobody used lately.
+ * Visits: periodic work of a policy on each CPU slot, such as emptying what nobody used lately.
  *
- * A kernel has a timer on each CPU for that. Here is no thread and no timer: the heap's tick_due says when the next
- * visit is due, whoever drives the heap calls sy_heap_tick, and policy->tick comes here. Visits are due at times of
- * their own, whenever the tick comes: a tick that comes late makes all visits that were missed, in order and as of
- * their times, so that what happens follows from the clock alone. The slots' visits are spread evenly over the
- * period.
+ * A kernel has a timer on each CPU for that. Here the heap's tick_due says when the next visit is due, the heap's driver calls
+ * sy_heap_tick, and policy->tick calls sy__visits_run. Each visit has a due time of its own, independent of when ticks come. A
+ * late tick makes all missed visits, in order and as of their due times, so the clock alone decides what happens. Visits of
+ * the slots are spread evenly over the period.
  *
- * In a heap of threads the slots are visited that the caller may touch: its own, and those that it could claim (here.c). In a
- * kernel, whose slots are its CPUs, it ticks on the CPU that tick_slot names.
+ * In a heap of threads the caller visits the slots that it may touch: its own and those that it could claim (here.c). In a kernel
+ * the CPU that tick_slot names makes the visit.
  *
- * After a long silence there is nothing left to do for most of the visits that were missed. Of more than CATCH_UP
- * periods only the last so many are made up for.
+ * After a long silence most missed visits would find nothing left to do. So only the last CATCH_UP periods are made up for.
  *
- * Lock: sy_heap.lock, from the look at the time to the end of the last visit, as the visits walk the list of caches.
- * sy_heap_tick looks without it: where it reads half of an old time and half of a new one (struct sy_time), it comes too
- * early and finds nothing due here, or leaves the visits to the next tick.
+ * Lock: sy_heap.lock, from reading the time to the end of the last visit, as visits walk the list of caches. sy_heap_tick reads
+ * the time without it. It may read half of an old time and half of a new one (struct sy_time); then it calls too early and
+ * nothing is due, or it leaves the visits to the next tick.
  */
 #include "visits.h"
 
 #define CATCH_UP 256u
 
-/* The time of the next visit, if it was missed for longer than is made up for. */
+/* Due time of the first visit to make: at most CATCH_UP periods ago. */
 static uint64_t skip_silence(uint64_t due, uint64_t period, uint64_t now)
 {
 	uint64_t late = now - due;

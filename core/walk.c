@@ -1,24 +1,24 @@
 /*
- * Walks: everything that is in a heap's slabs, shown to a visitor.
+ * Walks: everything in a heap's slabs, shown to a visitor.
  *
- * The page allocator knows all slabs of a heap, full ones that are on no list too, so a walk goes over its pages in order
- * of address. What is inside a slab, its policy says: walk in struct sy_policy. Policies keep lists of free objects, and a
- * visitor wants each object with its place, in order of address. Turning lists into that needs either memory for every
- * object of a slab, which a walk must not take (it may be asked what memory is doing when there is none), or a search of
- * all lists for each object. In between stands a window: a mark for each of 64 objects, filled by one pass over the lists,
- * in which the policy names every free object it meets and those outside the window are ignored; then the next 64. Most
+ * The page allocator knows all slabs of a heap, also full ones, which are on no list. So a walk goes over its pages, in order of
+ * address. The policy says what is inside a slab (walk in struct sy_policy).
+ *
+ * The window. Policies keep lists of free objects, and a visitor wants each object with its place, in order of address. That needs
+ * either memory for every object of a slab, which a walk must not take (people ask what memory is doing when there is none), or a
+ * search of all lists for each object. In between stands a window of marks for 64 objects. One pass over the lists fills
+ * it: the policy names every free object that it meets, and those outside the window are ignored. Then the next 64 follow. Most
  * slabs have no more objects than that.
  *
- * Promises to the visitor, which the tests hold every policy to: parts ascend and leave no gap, so their bytes add up to
- * the slab's; no object is skipped; an object that two lists have is told so rather than hidden. A walk of a heap that is
- * corrupt ends as well: links in free objects, which programs may have written over, are followed only as far as they lead to
- * pages of the heap, and as many steps as there may be.
+ * Promises to the visitor, which tests check for every policy: parts ascend without gaps, so their bytes add up to the slab's; no
+ * object is skipped; an object on two lists is reported as such. A walk of a corrupt heap ends too: it follows links in free
+ * objects, which programs may have overwritten, only while they lead to pages of the heap, and only for as many steps as there
+ * may be.
  *
- * Where lists are longer than slabs, a policy may number what is on them before the first slab, and undo that after the last
+ * Where lists are longer than slabs, a policy may number the objects on them before the first slab, and undo that after the last
  * (walk_begin, walk_end; svr4/walk.c).
  *
- * No lock is taken here. A walk shows a heap that rests, or one of threads, whose calls wait meanwhile; what a policy walks
- * over is the same as in its checks.
+ * No lock is taken here. A walk shows a heap at rest, or a heap of threads whose slots are stopped. It reads what checks read.
  */
 #include "walk.h"
 
@@ -78,7 +78,7 @@ void sy__walk_mark(struct sy__walk *walk, const void *object, enum sy_part_state
 		mark->lists++;
 }
 
-/* Where the link of an object is; NULL: there can be none. Memory of a supplier is nothing that the page allocator knows. */
+/* Address of an object's link; NULL: there is none. The page allocator does not know memory of a supplier. */
 static void *const *link_of(const struct sy__walk *walk, const void *object, size_t offset)
 {
 	const char *link = (const char *)object + offset;
@@ -98,7 +98,7 @@ void sy__walk_chain(struct sy__walk *walk, const void *first, size_t offset, uin
 		sy__walk_mark(walk, first, state, list, owner, place++);
 }
 
-/* mark: on no list if it's an object that somebody holds. */
+/* A mark on no list means that the object is in use. */
 static void tell_object(struct sy__walk *walk, size_t end, const struct sy__mark *mark)
 {
 	if (mark->lists)
@@ -134,7 +134,7 @@ uint64_t sy__walk_place(const struct sy_list *list, const struct sy_list *link)
 
 /* ---- Slabs ---------------------------------------------------------------------------------------------------- */
 
-/* A block of a large allocation, whose first one says how many bytes were asked for, and which the walk meets in order. */
+/* A block of a large allocation. The walk meets these in order; the first one has the bytes asked for. */
 static void walk_large(struct sy__walk *walk, const struct sy_page *page)
 {
 	size_t bytes;
@@ -190,7 +190,7 @@ bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
 {
 	struct sy__walk walk = { .heap = heap, .visitor = visitor };
 
-	if (!sy__alone_begin(heap))
+	if (!sy__slots_stop(heap))
 		return false;
 	show_caches(&walk);
 	if (!walk.ended)
@@ -201,6 +201,6 @@ bool sy_heap_walk(struct sy_heap *heap, const struct sy_visitor *visitor)
 		if (cache->supplier)
 			heap->policy->walk_supplied(&walk, cache);
 	}
-	sy__alone_end(heap);
+	sy__slots_resume(heap);
 	return !walk.ended;
 }

@@ -16,7 +16,7 @@
  * Large. kvmalloc beyond what the heap serves maps memory of its own, with a page in front that says how much; kvfree knows by
  * the address that it is none of the heap's.
  *
- * No memory. The heap asks what it is to answer then (sy_heap.refused): shrinkers give something up, and __GFP_NOFAIL waits.
+ * No memory. The heap asks what it is to answer then (sy_heap.on_failure): shrinkers give something up, and __GFP_NOFAIL waits.
  * The fast paths know nothing of it.
  *
  * Locks. There are none: what a fork finds locked, its child never unlocks.
@@ -175,8 +175,8 @@ struct sy_heap *sy_kmem_heap(void)
 	opened = open_as_told();
 	if (!opened)
 		return NULL;
-	opened->refused = refused;
-	opened->cache_refused = cache_refused;
+	opened->on_failure = refused;
+	opened->on_cache_failure = cache_refused;
 	sy__rcu_hold_slabs(opened);
 	sy__prepare_forks();
 	if (!__atomic_compare_exchange_n(&heap, &first, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {

@@ -60,7 +60,7 @@ static SY__COLD void *no_memory(void)
 	return NULL;
 }
 
-/* What the heap could not serve: sy_heap.refused. */
+/* What the heap could not serve: sy_heap.on_failure. */
 static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 {
 	void *object = NULL;
@@ -74,7 +74,7 @@ static void *refused(size_t size, unsigned flags, struct sy_heap *heap)
 	return object ? object : no_memory();
 }
 
-/* sy_heap.passes */
+/* sy_heap.on_tick */
 static void passes(struct sy_heap *heap)
 {
 	int error = errno;
@@ -103,11 +103,11 @@ void sy__serve(struct sy_heap *heap, bool alone)
 	const char *file = sy__process_setting("SLABYARD_STATS");
 
 	ready = (struct service){ .heap = heap, .malloc = heap->malloc_here, .free = heap->free_here };
-	heap->refused = refused;
-	heap->foreign = foreign;
-	heap->passes = passes;
-	heap->comes = sy__mmap_threshold_watch;
-	heap->leaves = sy__mmap_threshold_learn;
+	heap->on_failure = refused;
+	heap->on_foreign_free = foreign;
+	heap->on_tick = passes;
+	heap->on_large_alloc = sy__mmap_threshold_watch;
+	heap->on_large_free = sy__mmap_threshold_learn;
 	if (file)
 		sy__report_start(&ready, file);
 	sy__fast_path_set(&ready);

@@ -41,7 +41,7 @@
  *
  * How much, and how long. The table has at most RANGES ranges, of at most MAPPING_CACHE_MOST bytes each and MOST_BYTES in all;
  * the bins have MOST_BINNED bytes of addresses. Both keep for MAPPING_CACHE_MS. Old ranges are given back by whoever comes by:
- * mappings that begin and end, and slow calls of the heap (sy_heap.passes). malloc_trim gives back all, and so does running
+ * mappings that begin and end, and slow calls of the heap (sy_heap.on_tick). malloc_trim gives back all, and so does running
  * out of addresses or memory.
  *
  * Without locks, as a program may fork at any moment (tests/model/code/mapping_table.c and mapping_bins.c try all interleavings). Whoever changes

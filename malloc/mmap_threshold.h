@@ -11,7 +11,7 @@ struct sy_heap;
  * written. The threshold ends if that is often not so. */
 bool sy__mmap_threshold_is_untouched(struct sy_heap *, const char *start, size_t used);
 
-/* sy_heap.comes and leaves: the threshold is set once large objects of a heap are found to be untouched. */
+/* sy_heap.on_large_alloc and on_large_free: the threshold is set once large objects of a heap are found to be untouched. */
 void sy__mmap_threshold_watch(struct sy_heap *, const void *pages, size_t bytes);
 void sy__mmap_threshold_learn(struct sy_heap *, const void *pages, size_t bytes);
 

@@ -199,7 +199,7 @@ static size_t range(size_t addresses)
 static bool begin(void)
 {
 	sy__lock(&starting);
-	if (the_heap && getpid() == process && sy__alone_begin(the_heap))
+	if (the_heap && getpid() == process && sy__slots_stop(the_heap))
 		return true;
 	sy__unlock(&starting);
 	return false;
@@ -207,7 +207,7 @@ static bool begin(void)
 
 static void end(void)
 {
-	sy__alone_end(the_heap);
+	sy__slots_resume(the_heap);
 	sy__unlock(&starting);
 }
 

@@ -70,9 +70,9 @@ static void take_figures(struct sy_heap *heap, struct figures *figures)
 {
 	*figures = (struct figures){ 0 };
 	sy__mapping_count(&figures->mappings);
-	if (heap && sy__alone_begin(heap)) {
+	if (heap && sy__slots_stop(heap)) {
 		count_objects(heap, figures);
-		sy__alone_end(heap);
+		sy__slots_resume(heap);
 	}
 }
 

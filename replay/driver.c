@@ -81,7 +81,7 @@ bool driver_pages(struct driver *driver, const struct step *step)
 		*live = NULL;
 		return true;
 	default:
-		return sy_pages_free_older(driver->pages, step->slot, step->order, step->size);
+		return sy_pages_free_pretrace(driver->pages, step->slot, step->order, step->size);
 	}
 }
 

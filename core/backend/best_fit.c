@@ -1,23 +1,25 @@
 /*
- * Large runs of pages, in heaps of threads: where they fit best.
+ * Best fit for large runs of pages, in heaps of threads.
  *
- * Blocks alone would place a run at a multiple of the next power of two, so that one of 40 pages needs a hole of 64, though 33
- * to 47 free pages may lie side by side as blocks of 32, 8 and 4: in a program that lives by large objects of many sizes, half
- * as much again as is in use stays in such holes. So a run of LEAST_RUN pages or more is looked for among extents: free blocks
- * that adjoin. Taken is the one of whose memory most is there, so that the process doesn't grow; of these the smallest (best
- * fit). The run is the start of it; the rest goes back to the free lists. Whoever asks for a power of two of pages may count on
- * its alignment, hence never comes here.
+ * Why. The buddy allocator places a run at a multiple of the next power of two: 40 pages need a hole of 64. Yet 33 to 47
+ * free pages may lie side by side, as blocks of 32, 8 and 4. A program with large objects of many sizes then holds half as
+ * much again as it uses.
  *
- * What was freed last is likely to be in the processor's caches still, and what fits best to be in none: to write to it waits for
- * memory. So the extent around the large block that was freed last is tried first, and taken if all its memory is there and it
- * is at most RECENT_TIMES as large as the run; to take it however large it is would leave more holes.
+ * How. A search looks for extents: free blocks that adjoin each other. It prefers the extent whose memory is present, so that
+ * the process does not grow, and among equals the smallest (best fit). The run is the start of the extent. The rest goes
+ * back to the free lists. Requests for a power of two of pages may rely on alignment, so they never come here.
  *
- * Where to look. The zone's map (free_page_map.c) tells extents at hardly any cost, so all are considered that lie within WINDOW pages
- * around what was freed last: the whole of most heaps. Whether memory is there the blocks of an extent tell, each a cache line
- * that may be missing; only those are asked that are smaller than the best one that has all, and about as many as the run has
- * pages, MOST_HEADS at most: that costs less than using them. If nothing fits, blocks serve the request.
+ * Recently freed memory is likely to be in the processor's caches, and the best fit is not. So the search first tries the
+ * extent around the large block that was freed last. It takes that extent if all its memory is present and if it is at most
+ * RECENT_TIMES as large as the run. A larger one would leave more holes.
  *
- * Locks. Searches run with the zone's lock held, and look at free blocks alone.
+ * Where. The map of free pages (free_page_map.c) finds extents at little cost, so a search considers all of them within WINDOW
+ * pages around the last free; most heaps are smaller than that. Whether memory is present only the descriptors tell, each a
+ * likely cache miss. So a search asks only extents that are smaller than the best one so far that is fully present, and reads
+ * about as many descriptors as the run has pages, at most MOST_BLOCKS. That costs less than using the run. If no extent fits,
+ * the buddy allocator serves the request.
+ *
+ * Lock: a search holds the zone's lock and looks at free blocks only.
  */
 #include "best_fit.h"
 
@@ -25,14 +27,14 @@
 
 #define LEAST_RUN (1u << SY__RUN_ORDER)
 #define WINDOW ((uint64_t)1 << 16) /* pages: 256 MiB */
-#define MOST_HEADS 512u
-#define GOOD_REST 64u /* one that is larger than the run by less than this share ends the search */
-#define RECENT_TIMES 2u /* so does one that is no more times as large, and was freed last */
+#define MOST_BLOCKS 512u
+#define GOOD_REST 64u   /* an extent ends the search if it exceeds the run by at most 1/64 */
+#define RECENT_TIMES 2u /* so does the extent freed last, if it is at most twice as large as the run */
 
 struct extent {
 	uint64_t start;
 	uint64_t pages;   /* 0: there is none */
-	uint64_t missing; /* of those that the run would take, pages without memory */
+	uint64_t missing; /* pages without memory, among those that the run would take */
 };
 
 struct search {
@@ -40,26 +42,26 @@ struct search {
 	uint64_t wanted; /* pages */
 	uint64_t from, to;
 	struct extent best;
-	unsigned heads;  /* looked at */
+	unsigned blocks; /* whose descriptors were read */
 };
 
 /* ---- Searching ---------------------------------------------------------------------------------------------------- */
 
-/* Whether an extent that suffices has what was freed last, and is to be taken for that. */
+/* Whether a sufficient extent contains the last freed block, and is small enough to be taken for that. */
 static bool is_recent(const struct search *search, const struct extent *extent)
 {
 	return !extent->missing && extent->pages <= RECENT_TIMES * search->wanted && search->zone->recent - extent->start < extent->pages;
 }
 
-/* Asks the blocks that the run would take whether they have memory. One is of another kind than the run: false, and the extent is
- * what lies behind that. It starts with a block, as do the pages that it is looked for in. */
+/* Reads in their descriptors how much memory the blocks lack that the run would take. False: a block has another migrate type;
+ * the extent then shrinks to what lies behind that block. An extent starts with a block, as the window does. */
 static bool ask_blocks(struct search *search, struct extent *extent)
 {
 	extent->missing = 0;
 	for (uint64_t at = 0, pages; at < search->wanted; at += pages) {
 		const struct sy_page *head = sy__page(search->zone->pages, extent->start + at);
 
-		search->heads++;
+		search->blocks++;
 		pages = (uint64_t)1 << head->order;
 		if (sy__migrate(head) != SY_UNMOVABLE) {
 			extent->start += at + pages;
@@ -72,12 +74,12 @@ static bool ask_blocks(struct search *search, struct extent *extent)
 	return true;
 }
 
-static unsigned most_heads(const struct search *search)
+static unsigned most_blocks(const struct search *search)
 {
-	return search->wanted < MOST_HEADS ? (unsigned)search->wanted : MOST_HEADS;
+	return search->wanted < MOST_BLOCKS ? (unsigned)search->wanted : MOST_BLOCKS;
 }
 
-/* Whether an extent suffices, and may be better than the best so far. */
+/* Whether an extent suffices and may beat the best one so far. */
 static bool is_worth_asking(const struct search *search, const struct extent *extent)
 {
 	const struct extent *best = &search->best;
@@ -90,7 +92,7 @@ static void consider(struct search *search, struct extent extent)
 	const struct extent *best = &search->best;
 
 	do {
-		if (!is_worth_asking(search, &extent) || search->heads >= most_heads(search))
+		if (!is_worth_asking(search, &extent) || search->blocks >= most_blocks(search))
 			return;
 	} while (!ask_blocks(search, &extent));
 	if (!best->pages || extent.missing < best->missing || (extent.missing == best->missing && extent.pages < best->pages))
@@ -103,10 +105,10 @@ static bool goes_on(const struct search *search)
 	bool fits = !best->missing && best->pages - search->wanted <= search->wanted / GOOD_REST;
 	bool good = best->pages && (fits || is_recent(search, best));
 
-	return !good && search->heads < most_heads(search);
+	return !good && search->blocks < most_blocks(search);
 }
 
-/* Begins with a maximal block. */
+/* The window begins with a maximal block. */
 static void set_window(struct search *search)
 {
 	const struct sy__zone *zone = search->zone;
@@ -120,7 +122,7 @@ static void set_window(struct search *search)
 
 /* ---- Taking ------------------------------------------------------------------------------------------------------- */
 
-/* What a run leaves of its last block. */
+/* Frees the part of its last block that a run does not need. */
 static void keep_rest(struct sy__zone *zone, struct sy_page *rest, const struct sy_page *end, uint64_t since)
 {
 	while (rest < end) {
@@ -137,7 +139,7 @@ static void keep_rest(struct sy__zone *zone, struct sy_page *rest, const struct 
 	}
 }
 
-/* Takes the blocks that hold so many pages from there on off their lists. */
+/* Takes the blocks of an extent off their lists, up to `count` pages. */
 static void take_blocks(struct sy__zone *zone, struct sy_page *start, uint64_t count)
 {
 	struct sy_page *end = start + count, *next;
@@ -166,12 +168,12 @@ static struct sy_page *take(struct sy__zone *zone, struct sy_page *start, uint64
 	return start;
 }
 
-/* Blocks keep the watermarks, and know what to do about them; and about free pages whose memory has yet to be made usable. */
+/* Best fit must not go below the watermark: only the buddy allocator knows what to do then, and how to grow the zone. */
 static bool may_serve(const struct sy_pages *pages, uint64_t count, unsigned flags)
 {
 	const struct sy__zone *zone = pages->zones;
 
-	return count >= LEAST_RUN && sy__runs_are_placed(pages) && !sy__read(&pages->fail_after) &&
+	return count >= LEAST_RUN && sy__best_fit_applies(pages) && !sy__read(&pages->fail_after) &&
 	       !(flags & (SY_MOVABLE | SY_RECLAIMABLE | SY_DMA | SY_DMA32)) &&
 	       sy__read(&zone->free_pages) > count + zone->marks[SY__MARK_LOW];
 }
@@ -186,7 +188,7 @@ static void search_map(struct search *search)
 	set_window(search);
 	extent.pages = sy__free_page_map_around(search->zone, search->from, search->to, search->zone->recent, &extent.start);
 	consider(search, extent);
-	search->heads = 0;
+	search->blocks = 0;
 	for (extent.start = search->from, extent.pages = 0; goes_on(search); consider(search, extent)) {
 		extent.pages = sy__free_page_map_next(search->zone, search->from, search->to, extent.start + extent.pages, &extent.start);
 		if (!extent.pages)
@@ -194,13 +196,13 @@ static void search_map(struct search *search)
 	}
 }
 
-/* What slots keep goes back before memory is to come that isn't there. */
+/* Before the heap grows, slots give back their cached runs and retained empty slabs, and the search starts again. */
 static void search_again(struct search *search, struct sy_heap *heap, unsigned slot)
 {
 	sy__unlock(&search->zone->lock);
-	sy__run_cache_end(heap);
-	if (sy__spares_any(heap, slot))
-		sy__spares_end(heap, slot);
+	sy__run_cache_flush(heap);
+	if (sy__retained_any(heap, slot))
+		sy__retained_release(heap, slot);
 	*search = (struct search){ .zone = search->zone, .wanted = search->wanted };
 	sy__lock(&search->zone->lock);
 	search_map(search);
@@ -215,7 +217,7 @@ struct sy_page *sy__best_fit_take(struct sy_heap *heap, unsigned slot, uint64_t 
 		return NULL;
 	sy__lock(&search.zone->lock);
 	search_map(&search);
-	if ((!search.best.pages || search.best.missing) && (sy__run_cache_any(heap) || sy__spares_any(heap, slot)))
+	if ((!search.best.pages || search.best.missing) && (sy__run_cache_any(heap) || sy__retained_any(heap, slot)))
 		search_again(&search, heap, slot);
 	if (search.best.pages)
 		page = take(search.zone, sy__page(heap->pages, search.best.start), count, use);

@@ -4,15 +4,16 @@
 
 #include "free_page_map.h"
 
-_Static_assert(1u << SY__RUN_ORDER >= SY__FREE_PAGE_MAP_LEAST, "runs are found");
+_Static_assert(1u << SY__RUN_ORDER >= SY__FREE_PAGE_MAP_LEAST, "the map finds every run");
 
-/* Whether large runs are placed where they fit best, as long as nothing else forbids it. */
-static inline bool sy__runs_are_placed(const struct sy_pages *pages)
+/* Whether the page allocator places large runs by best fit. */
+static inline bool sy__best_fit_applies(const struct sy_pages *pages)
 {
 	return pages->commits_growth && pages->zone_count == 1 && !pages->zones[0].populated;
 }
 
-/* So many pages for that heap, as a row of blocks, where they fit best; NULL: better of a block. Takes the lock. */
+/* Takes a run of `count` pages for the heap, as a row of blocks. NULL: nothing fits, the buddy allocator must serve. Takes the
+ * zone's lock. */
 struct sy_page *sy__best_fit_take(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use);
 
 #endif

@@ -1,24 +1,23 @@
 /*
- * A page allocator as programs have it: Linux's (core/pages/), with what core/backend/ adds by its hooks.
+ * The page allocator of programs: Linux's (core/pages/), extended by hooks.
  *
- *   decay.c          memory that is free goes back to the system after a while
- *   best_fit.c       large runs go where they fit best, by
- *   free_page_map.c  a map of free pages
- *   huge_pages.c     dense heaps grow by the machine's large pages
- *   reservation.c    the reserved addresses end earlier, or reach further again
+ *   decay.c          returns free memory to the system after a while
+ *   best_fit.c       places large runs by best fit
+ *   free_page_map.c  keeps the map of free pages for that
+ *   huge_pages.c     lets dense heaps grow by the machine's huge pages
+ *   reservation.c    shortens and extends the reserved address range
  *
- * What a replay needs of pages stands here too, by functions of slabyard.h and lab.h:
+ * Replays need three more files, through functions of slabyard.h and lab.h:
  *
- *   populate.c       a zone starts in the state that a kernel reported
- *   older.c          pages that were in use then are freed
- *   place.c          requests get the blocks that a kernel gave them
+ *   populate.c       starts a zone in the state that a kernel reported
+ *   pretrace.c       frees pages that were in use before the trace began
+ *   place.c          gives requests the blocks that a kernel gave them
  *
- * What hooks add is for heaps of threads. Replays have these hooks too, and none does anything: their page allocators have no decay
- * and do not ask for memory as they grow (sy_pages_config).
+ * The hooks act in heaps of threads only. Replays have them too, but their page allocators neither decay nor commit memory when
+ * they grow (sy_pages_config), so the hooks do nothing there.
  *
- * The rest of core/backend/ stands on the page interface alone, hence serves in kernels as well: large allocations (large.c) and
- * the runs that slots keep of them (run_cache.c), which block a page is of (page_map.c), state of each slot (slot_areas.c), and a
- * heap's own bookkeeping (metadata.c).
+ * The rest of core/backend/ uses the page interface alone, so kernels use it as well: large allocations (large.c) and the slots'
+ * caches of runs (run_cache.c), the page map (page_map.c), per-slot areas (slot_areas.c) and heap metadata (metadata.c).
  */
 #include "best_fit.h"
 #include "decay.h"

@@ -1,65 +1,58 @@
 /*
- * Giving memory back after a while.
+ * Decay: free memory goes back to the system after a while.
  *
- * What heaps give up goes to the free lists, still backed by memory of the source. If it stays there for a while it is not
- * going to be needed soon, and goes back to the source. There is no thread for that: whoever gives blocks of some size back to
- * a zone comes by here, if nothing is due already only with so much more free than at the last visit, or the least since then,
- * that it is worth a look at the clock; and so do slow calls of a heap of threads now and then.
+ * Heaps give pages to the free lists, where memory still backs them. Memory that stays there for decay_ns is not needed soon,
+ * so the source gets it back. No thread of ours does that. Whoever frees blocks to a zone calls in (a visit), if much more is
+ * free than at the last visit; so do slow calls of a heap of threads now and then.
  *
- * How much. A program breathes: what is free now may be taken again before long, and each page that goes back needlessly
- * costs two calls of the kernel. So what counts is never how much is free at some moment, but the least that was free and backed
- * at any moment of the last decay_ns: the program did without that much all the time. The time is cut into SY__DECAY_STEPS
- * steps; a heap that takes pages lowers the least of the step, and the least of the last steps may go back.
+ * How much. Programs breathe: pages that are free now may be needed soon, and returning a page in vain costs two system calls.
+ * So we return no more than the program did without for all of decay_ns: the minimum of free and backed pages in that time.
+ * The time is cut into SY__DECAY_STEPS steps, each with its own minimum.
  *
- * Which. A free block carries in sy_page.bytes, which means nothing else while it is free, the time at which the youngest part
- * of it became free, or 0 if the source has all of it back. Joining takes the later time, splitting passes it on. Only blocks
- * that have been free for all of the steps go.
+ * Which. While a block is free, sy_page.bytes holds the time when its youngest part became free; 0: the source has all of it
+ * back. Joining keeps the later time, splitting copies it. A block goes when it was free for all of the steps.
  *
- * The clock is sy_pages.clock. It runs with sy__now(), but while nobody comes by it stands still after decay_ns / PAUSE: a
- * program that lost its processor, waited or computed has neither used memory nor done without. It is 0 where there is no
- * decay.
+ * Clock. sy_pages.clock follows sy__now(), but advances at most decay_ns / PAUSE between two visits: a program that slept or
+ * computed has neither used memory nor done without it. The clock is 0 where nothing decays.
  *
- * Regret. Pages that went back and are soon taken again should have stayed. If REGRET_PAGES are in one step, and memory went
- * back in the steps before, the time doubles, at most MOST_DOUBLINGS times; after QUIET_STEPS without it halves again.
+ * Refaults. If a step sees REFAULT_PAGES returned pages taken again, soon after memory went back, decay_ns doubles, at most
+ * MOST_DOUBLINGS times. QUIET_STEPS steps without that halve it again.
  *
- * Hurry. A program that gives up nearly all it has may never come by here again, and should not keep the peak. So while more
- * than HURRY_PAGES are free and backed, and HURRY_SHARE times what is held, blocks go after decay_ns / HURRY already; once
- * begun, down to HURRIED_PAGES and a HURRIED_SHARE-th of what is held, descriptors included that go when the last page of their
- * maximal block does: a few scattered pages keep many times as much. That is a bet; a program by which it was lost MOST_REGRETS
- * times is not hurried any more. What was freed last is too young for that; so for decay_ns / HOPE from the beginning of a
- * hurry, or the last that went, slow calls are told that they should come by again soon (core/here.c).
+ * Fast decay. A program that frees nearly everything may never call again, and should not keep its peak. So blocks go after
+ * decay_ns / FAST already while more than FAST_PAGES are free and backed, and FAST_SHARE times what is held. Once begun, fast
+ * decay goes on down to FAST_LEAST_PAGES and 1/FAST_LEAST_SHARE of what is held. That figure includes descriptors: a few
+ * scattered pages keep many of them. Fast decay is a bet; a program that refaults after it MOST_LOST_BETS times gets no more.
+ * What was freed last is too young, so for decay_ns / RECHECK a visit asks slow calls to come again soon (core/here.c).
  *
- * How much at once. At most PAGES_AT_ONCE go in one visit, so that no caller waits for long; the next one goes on. Blocks of
- * less than LARGE_ORDER, of which so little comes that a call of the kernel for each is dear, go last, in a hurry too, and at
- * most SMALL_BATCHES batches of them in one visit. But they do go: where what lives on is scattered there are no others.
+ * Limits. A visit returns at most PAGES_AT_ONCE pages, so that no caller waits for long. Blocks below LARGE_ORDER go last, at
+ * most SMALL_BATCHES batches in a visit, as each costs a system call for little memory. But they do go: where the survivors
+ * are scattered there are no others.
  *
- * How to find them. A free list has what became free last in front, near enough, and blocks that were discarded behind. A look
- * starts in front and ends where it has met CLEAN_IN_A_ROW blocks with nothing to discard.
- *
- * A block leaves its list while its memory is discarded, so that the zone's lock is not held meanwhile. It then looks as if
- * it were on a per-CPU list, hence no buddy joins with it.
+ * Finding blocks. A free list has the latest free in front, nearly, and discarded blocks at its end. A search starts in front
+ * and stops after CLEAN_IN_A_ROW blocks with nothing to discard. A block leaves its list while its memory is discarded, so
+ * that the zone's lock is free meanwhile. It then looks like a block on a per-CPU list, so no buddy joins it.
  */
 #include "decay.h"
 
 #define LARGE_ORDER 4u
 #define PAUSE 4u
-#define REGRET_PAGES 64u
+#define REFAULT_PAGES 64u
 #define MOST_DOUBLINGS 2u
 #define QUIET_STEPS (8 * SY__DECAY_STEPS)
-#define HURRY 256u
-#define HURRY_PAGES (((size_t)24 << 20) / SY_PAGE_SIZE)
-#define HURRIED_PAGES (((size_t)8 << 20) / SY_PAGE_SIZE)
-#define HURRY_SHARE 4u
-#define HURRIED_SHARE 2u
-#define HURRIED_LOOKS 8u /* in that time */
-#define MOST_REGRETS 2u
-#define HOPE 16u
+#define FAST 256u
+#define FAST_PAGES (((size_t)24 << 20) / SY_PAGE_SIZE)
+#define FAST_LEAST_PAGES (((size_t)8 << 20) / SY_PAGE_SIZE)
+#define FAST_SHARE 4u
+#define FAST_LEAST_SHARE 2u
+#define FAST_SEARCHES 8u /* in decay_ns / FAST */
+#define MOST_LOST_BETS 2u
+#define RECHECK 16u
 #define PAGES_AT_ONCE (((size_t)64 << 20) / SY_PAGE_SIZE)
 #define CLEAN_IN_A_ROW 16u
 #define BLOCKS 32u /* off their lists at once */
 #define SMALL_BATCHES 32u
 
-/* Blocks to look for: of which orders, free since when, how many pages of them at most. */
+/* Which blocks to return: their orders, free since before when, and at most how many pages. */
 struct wanted {
 	unsigned most_order, least_order;
 	uint64_t before;
@@ -75,7 +68,7 @@ struct batch {
 
 /* ---- Giving back -------------------------------------------------------------------------------------------------- */
 
-/* Takes old blocks off one list, as long as there is room for them among the pages to go. With the zone's lock held. */
+/* Moves old blocks from one free list to the batch, up to `most` pages. With the zone's lock held. */
 static void gather(struct sy__zone *zone, unsigned order, unsigned type, uint64_t before, size_t most, struct batch *batch)
 {
 	struct sy_page *next;
@@ -97,7 +90,8 @@ static void gather(struct sy__zone *zone, unsigned order, unsigned type, uint64_
 	}
 }
 
-/* The descriptors of the maximal block that this one is in, if all of that is free and discarded. With the zone's lock held. */
+/* Discards the descriptors of the maximal block around a page, if all of that block is free and discarded. With the zone's lock
+ * held. */
 static void discard_descriptors(struct sy_pages *pages, const struct sy_page *page)
 {
 	struct sy_page *head = sy__page(pages, sy__number(pages, page) & ~(SY__MAX_BLOCK - 1));
@@ -134,7 +128,7 @@ static void gather_orders(struct sy__zone *zone, const struct wanted *wanted, si
 			gather(zone, order, type, wanted->before, most, batch);
 }
 
-/* Pages given back. */
+/* Returns memory of a zone; how many pages. */
 static size_t decay_zone(struct sy__zone *zone, const struct wanted *wanted)
 {
 	unsigned batches = 0;
@@ -155,8 +149,8 @@ static size_t less(size_t from, size_t amount)
 	return from > amount ? from - amount : 0;
 }
 
-/* What has gone back was among what was free all the time. */
-static void forget(struct sy_pages *pages, size_t given)
+/* Lowers all minima by what went back: it was free at each of those times. */
+static void lower_minima(struct sy_pages *pages, size_t given)
 {
 	struct sy__decay *decay = sy__decay_of(pages);
 
@@ -179,7 +173,7 @@ static size_t give_wanted(struct sy_pages *pages, uint64_t now, struct wanted wa
 	}
 	if (!given)
 		return 0;
-	forget(pages, given);
+	lower_minima(pages, given);
 	sy__decay_of(pages)->given = now;
 	return given;
 }
@@ -198,27 +192,28 @@ static size_t give_small(struct sy_pages *pages, uint64_t now, uint64_t age, siz
 	return now > age ? give_wanted(pages, now, wanted) : 0;
 }
 
-/* ---- In due time -------------------------------------------------------------------------------------------------- */
+/* ---- Normal decay -------------------------------------------------------------------------------------------------- */
 
 /* How long memory must stay free. */
-static uint64_t patience(struct sy_pages *pages)
+static uint64_t decay_time(struct sy_pages *pages)
 {
 	return pages->decay_ns << sy__decay_of(pages)->doublings;
 }
 
-/* With the account lock held. */
-static bool regret(struct sy_pages *pages, uint64_t now)
+/* Whether the step refaulted too much. With the account lock held. */
+static bool has_refaulted(struct sy_pages *pages, uint64_t now)
 {
 	struct sy__decay *decay = sy__decay_of(pages);
-	bool much = pages->backed.regretted >= REGRET_PAGES && decay->given && now - decay->given <= patience(pages);
+	bool much = pages->backed.refaulted >= REFAULT_PAGES && decay->given && now - decay->given <= decay_time(pages);
 
-	__atomic_store_n(&pages->backed.regretted, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&pages->backed.refaulted, 0, __ATOMIC_RELAXED);
 	return much;
 }
 
-static void learn(struct sy__decay *decay, bool regretted)
+/* Adapts the time that memory must stay free, or counts a lost bet. */
+static void adapt(struct sy__decay *decay, bool refaulted)
 {
-	if (!regretted) {
+	if (!refaulted) {
 		if (++decay->quiet >= QUIET_STEPS && decay->doublings) {
 			decay->doublings--;
 			decay->quiet = 0;
@@ -226,11 +221,11 @@ static void learn(struct sy__decay *decay, bool regretted)
 		return;
 	}
 	decay->quiet = 0;
-	if (decay->hurried)
-		decay->regrets++;
+	if (decay->fast)
+		decay->lost_bets++;
 	else if (decay->doublings < MOST_DOUBLINGS)
 		decay->doublings++;
-	decay->hurried = false;
+	decay->fast = false;
 }
 
 static size_t least_of_steps(const struct sy__decay *decay)
@@ -247,20 +242,20 @@ static size_t least_of_steps(const struct sy__decay *decay)
 static void step(struct sy_pages *pages, uint64_t now)
 {
 	struct sy__decay *decay = sy__decay_of(pages);
-	bool regretted;
+	bool refaulted;
 
 	sy__lock(&pages->account_lock);
 	decay->lows[decay->step] = pages->backed.lowest;
 	__atomic_store_n(&pages->backed.lowest, sy__free_and_backed(pages), __ATOMIC_RELAXED);
-	regretted = regret(pages, now);
+	refaulted = has_refaulted(pages, now);
 	sy__unlock(&pages->account_lock);
 	decay->step = (decay->step + 1) % SY__DECAY_STEPS;
 	decay->stepped = now;
 	decay->due = least_of_steps(decay);
-	learn(decay, regretted);
+	adapt(decay, refaulted);
 }
 
-/* Pages that the descriptors of maximal blocks take of which little, or nothing, is used: all but of as many as would do. */
+/* Pages of descriptors that would not be needed if the pages in use lay side by side. */
 static size_t idle_descriptors(const struct sy_pages *pages, size_t used)
 {
 	size_t described = sy__read(&pages->described), needed = used / SY__MAX_BLOCK + 1;
@@ -268,16 +263,16 @@ static size_t idle_descriptors(const struct sy_pages *pages, size_t used)
 	return less(described, needed) * (SY__MAX_BLOCK * sizeof(struct sy_page) / SY_PAGE_SIZE);
 }
 
-static bool in_a_hurry(struct sy_pages *pages)
+static bool decays_fast(struct sy_pages *pages)
 {
 	size_t backed = sy__free_and_backed(pages), held = sy__read(&pages->held_pages), idle;
 
-	if (sy__decay_of(pages)->regrets >= MOST_REGRETS)
+	if (sy__decay_of(pages)->lost_bets >= MOST_LOST_BETS)
 		return false;
-	if (!sy__decay_of(pages)->hurried)
-		return backed > HURRY_PAGES && backed > HURRY_SHARE * held;
+	if (!sy__decay_of(pages)->fast)
+		return backed > FAST_PAGES && backed > FAST_SHARE * held;
 	idle = backed + idle_descriptors(pages, backed + held);
-	return backed > REGRET_PAGES && idle > HURRIED_PAGES && idle > held / HURRIED_SHARE;
+	return backed > REFAULT_PAGES && idle > FAST_LEAST_PAGES && idle > held / FAST_LEAST_SHARE;
 }
 
 static void give_due(struct sy_pages *pages, uint64_t now)
@@ -285,49 +280,49 @@ static void give_due(struct sy_pages *pages, uint64_t now)
 	struct sy__decay *decay = sy__decay_of(pages);
 	size_t most = decay->due < PAGES_AT_ONCE ? decay->due : PAGES_AT_ONCE, given;
 
-	if (most < SY__WORTH_A_VISIT)
+	if (most < SY__DECAY_LEAST)
 		return;
-	given = give_large(pages, now, patience(pages), most);
-	given += give_small(pages, now, patience(pages), less(most, given));
+	given = give_large(pages, now, decay_time(pages), most);
+	given += give_small(pages, now, decay_time(pages), less(most, given));
 	decay->due = given ? less(decay->due, given) : 0;
-	if (given && !in_a_hurry(pages))
-		decay->hurried = false;
+	if (given && !decays_fast(pages))
+		decay->fast = false;
 }
 
-/* ---- In a hurry --------------------------------------------------------------------------------------------------- */
+/* ---- Fast decay --------------------------------------------------------------------------------------------------- */
 
-/* Whether the last that went, or the beginning, is so long ago. */
+/* Whether fast decay began, or last returned memory, at least so long ago. */
 static bool is_late(struct sy_pages *pages, uint64_t now, uint64_t late)
 {
-	return sy__decay_of(pages)->hurry_since && now - sy__decay_of(pages)->hurry_since >= late;
+	return sy__decay_of(pages)->fast_since && now - sy__decay_of(pages)->fast_since >= late;
 }
 
-/* What small blocks there are, when no others come; those that became free during the wait are many times younger. */
-static size_t give_last(struct sy_pages *pages, uint64_t now)
+/* Returns small blocks, when no large ones came for a while. The age limit spares those that were freed during the wait. */
+static size_t give_rest(struct sy_pages *pages, uint64_t now)
 {
-	return is_late(pages, now, pages->decay_ns / HOPE) ? give_small(pages, now, pages->decay_ns / HOPE / 2, PAGES_AT_ONCE) : 0;
+	return is_late(pages, now, pages->decay_ns / RECHECK) ? give_small(pages, now, pages->decay_ns / RECHECK / 2, PAGES_AT_ONCE) : 0;
 }
 
-static void give_hurried(struct sy_pages *pages, uint64_t now)
+static void give_fast(struct sy_pages *pages, uint64_t now)
 {
 	struct sy__decay *decay = sy__decay_of(pages);
-	uint64_t age = pages->decay_ns / HURRY;
+	uint64_t age = pages->decay_ns / FAST;
 
-	if (now < decay->looked + age / HURRIED_LOOKS)
+	if (now < decay->searched + age / FAST_SEARCHES)
 		return;
-	decay->looked = now;
+	decay->searched = now;
 	if (give_large(pages, now, age, PAGES_AT_ONCE))
-		decay->hurry_since = now;
-	else if (give_last(pages, now))
-		decay->hurry_since = now - pages->decay_ns / HOPE + age;
+		decay->fast_since = now;
+	else if (give_rest(pages, now))
+		decay->fast_since = now - pages->decay_ns / RECHECK + age;
 	else
 		return;
-	decay->hurried = true;
+	decay->fast = true;
 }
 
 /* ---- Visits ------------------------------------------------------------------------------------------------------- */
 
-/* The clock, brought up to date. */
+/* Advances the clock, and returns it. */
 static uint64_t advance(struct sy_pages *pages)
 {
 	uint64_t now = sy__now(), passed = now - sy__decay_of(pages)->seen, clock;
@@ -340,62 +335,62 @@ static uint64_t advance(struct sy_pages *pages)
 	return clock;
 }
 
-/* A step ends early where a bet is lost, or the program would go on losing until then. */
+/* A step ends early when a bet is lost: else the program would go on losing until the step's end. */
 static bool step_ends(struct sy_pages *pages, uint64_t now)
 {
 	const struct sy__decay *decay = sy__decay_of(pages);
 
-	return now - decay->stepped >= patience(pages) / SY__DECAY_STEPS ||
-	       (decay->hurried && sy__read(&pages->backed.regretted) >= REGRET_PAGES);
+	return now - decay->stepped >= decay_time(pages) / SY__DECAY_STEPS ||
+	       (decay->fast && sy__read(&pages->backed.refaulted) >= REFAULT_PAGES);
 }
 
-/* Whether it is worth coming by again soon. */
-static bool hope(struct sy_pages *pages, uint64_t now)
+/* Whether another visit soon may return more. */
+static bool wants_recheck(struct sy_pages *pages, uint64_t now)
 {
 	struct sy__decay *decay = sy__decay_of(pages);
-	bool hopes;
+	bool recheck;
 
-	if (!in_a_hurry(pages))
-		decay->hurry_since = 0;
-	else if (!decay->hurry_since)
-		decay->hurry_since = now;
-	hopes = decay->hurry_since && !is_late(pages, now, pages->decay_ns / HOPE + pages->decay_ns / HURRY);
-	__atomic_store_n(&decay->hopes, hopes, __ATOMIC_RELAXED);
-	return hopes;
+	if (!decays_fast(pages))
+		decay->fast_since = 0;
+	else if (!decay->fast_since)
+		decay->fast_since = now;
+	recheck = decay->fast_since && !is_late(pages, now, pages->decay_ns / RECHECK + pages->decay_ns / FAST);
+	__atomic_store_n(&decay->recheck, recheck, __ATOMIC_RELAXED);
+	return recheck;
 }
 
-/* Pages that should be free and backed when the next blocks that are given back have their giver come by: any, while there is
- * something to do, and where no heap of threads has the zones to itself, whose slow calls come by besides. */
-static size_t worth(struct sy_pages *pages)
+/* How many pages must be free and backed until the next free makes a visit. 0, so each free does: while memory is due, and where
+ * no heap of threads owns the zones, since only the slow calls of such a heap visit besides. */
+static size_t next_visit(struct sy_pages *pages)
 {
 	if (!pages->commits_growth)
 		return 0;
-	return sy__decay_of(pages)->due >= SY__WORTH_A_VISIT || sy__decay_of(pages)->hurry_since ? 0 : sy__free_and_backed(pages) + SY__WORTH_A_VISIT;
+	return sy__decay_of(pages)->due >= SY__DECAY_LEAST || sy__decay_of(pages)->fast_since ? 0 : sy__free_and_backed(pages) + SY__DECAY_LEAST;
 }
 
 bool sy__pages_decay(struct sy_pages *pages)
 {
 	uint64_t now;
-	bool hopes;
+	bool recheck;
 
 	if (!pages->decay_ns || !sy__free_and_backed(pages))
 		return false;
 	if (!sy__lock_try(&sy__decay_of(pages)->lock))
-		return __atomic_load_n(&sy__decay_of(pages)->hopes, __ATOMIC_RELAXED);
+		return __atomic_load_n(&sy__decay_of(pages)->recheck, __ATOMIC_RELAXED);
 	now = advance(pages);
 	if (step_ends(pages, now))
 		step(pages, now);
 	if (sy__decay_of(pages)->due)
 		give_due(pages, now);
-	if (in_a_hurry(pages))
-		give_hurried(pages, now);
-	hopes = hope(pages, now);
-	__atomic_store_n(&pages->backed.worth, worth(pages), __ATOMIC_RELAXED);
+	if (decays_fast(pages))
+		give_fast(pages, now);
+	recheck = wants_recheck(pages, now);
+	__atomic_store_n(&pages->backed.next_visit, next_visit(pages), __ATOMIC_RELAXED);
 	sy__unlock(&sy__decay_of(pages)->lock);
-	return hopes;
+	return recheck;
 }
 
-/* Blocks on their way back to the memory source are free, but on no list until they are there. */
+/* Whoever returns memory holds the lock while free blocks are off their lists. */
 void sy__decay_await(struct sy_pages *pages)
 {
 	sy__lock(&sy__decay_of(pages)->lock);

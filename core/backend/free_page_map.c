@@ -1,17 +1,19 @@
 /*
- * Which pages of a zone are free: a bit for each, in heaps that place large runs where they fit best (best_fit.c).
+ * The map of free pages: one bit for each page of a zone, in heaps that place large runs by best fit (best_fit.c).
  *
- * Why. Such a search asks where free blocks lie side by side. Their descriptors tell, but the way from one to the next leads over
- * all blocks in use between them, and a program that writes to large objects has none of these in its caches: of what it spent
- * on them, half or more was to wait there. The bits of 256 MiB take 8 KiB.
+ * Why. A best fit search asks where free blocks lie side by side. Descriptors tell that too, but the way from one free block to
+ * the next then leads over every block in use between them. A program that writes to large objects has none of these
+ * descriptors in its caches, and waited there for more than half of each search. The bits of 256 MiB take 8 KiB.
  *
- * How. A zone begins its map at the first search, from the descriptors, so that small heaps without large objects neither have the
- * memory nor the work; and when it has grown to MOST_UNMAPPED pages, as to read the descriptors of more would take long with the
- * lock held. From then on whoever adds to the free pages or takes of them says which (sy__zone_gains, sy__zone_loses),
- * and so does a maximal block that grows; of what has not grown the map says nothing. A page that a CPU's list has is not free
- * here. All with the zone's lock held.
+ * How. A zone builds its map from the descriptors at its first search, so small heaps without large objects have neither the
+ * memory nor the work. It also builds the map when it has grown to MOST_UNMAPPED pages, as reading more descriptors would hold
+ * the lock for too long. From then on every change of the free pages updates the map (sy__zone_gains, sy__zone_loses), and so
+ * does a maximal block that grows. The map says nothing about pages that have not grown. A page on a per-CPU list is not free
+ * here.
  *
- * The table is that in which populated zones keep their older pages (older.c): those never search.
+ * A populated zone uses the same table of bits for its pretrace pages (pretrace.c). Such zones never search.
+ *
+ * Lock: the zone's, for everything here.
  */
 #include "best_fit.h"
 
@@ -31,8 +33,8 @@ void sy__free_page_map_note(struct sy__zone *zone, uint64_t number, unsigned ord
 	*word = is_free ? *word | mask : *word & ~mask;
 }
 
-/* Blocks change hands meanwhile, but not their orders: who cuts one into a row without the lock writes the order of its first page
- * last (run.c). */
+/* Blocks may change owners meanwhile, but their orders stay readable: cutting a block into a row without the lock writes the
+ * order of its first page last (core/pages/run.c). */
 static void map_range(struct sy__zone *zone, uint64_t number, uint64_t end)
 {
 	while (number < end) {
@@ -56,11 +58,11 @@ void sy__free_page_map_grown(struct sy__zone *zone, uint64_t number)
 {
 	if (zone->mapped)
 		sy__free_page_map_note(zone, number, SY_MAX_ORDER, true);
-	else if (sy__runs_are_placed(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
+	else if (sy__best_fit_applies(zone->pages) && zone->next_ungrown - zone->start >= MOST_UNMAPPED)
 		sy__free_page_map_start(zone);
 }
 
-/* The first page from there on that is free, or where `invert` has all bits: that is not; or the end. */
+/* The first free page from `at` on, or the end. With all bits of `invert` set: the first page that is not free. */
 static uint64_t next(const uint64_t *bits, uint64_t at, uint64_t end, uint64_t invert)
 {
 	while (at < end) {
@@ -75,7 +77,7 @@ static uint64_t next(const uint64_t *bits, uint64_t at, uint64_t end, uint64_t i
 	return at < end ? at : end;
 }
 
-/* The first of the free pages, not before `from`, that lead up to this one. */
+/* Start of the extent that ends with this page; not before `from`. */
 static uint64_t first_of(const uint64_t *bits, uint64_t at, uint64_t from)
 {
 	while (at > from) {
@@ -100,8 +102,8 @@ uint64_t sy__free_page_map_around(const struct sy__zone *zone, uint64_t from, ui
 	return next(bits, number, to, UINT64_MAX) - *start;
 }
 
-/* Bits at which a row of SY__FREE_PAGE_MAP_LEAST / 2 begins. */
-static uint64_t rows(uint64_t word)
+/* Bits at which SY__FREE_PAGE_MAP_LEAST / 2 set bits in a row begin. */
+static uint64_t sequences(uint64_t word)
 {
 	word &= word >> 1;
 	word &= word >> 2;
@@ -114,7 +116,7 @@ uint64_t sy__free_page_map_next(const struct sy__zone *zone, uint64_t from, uint
 	const uint64_t *bits = zone->pages->page_bits;
 
 	for (; at < to; at = (at / WORD + 1) * WORD) {
-		uint64_t found = rows(bits[at / WORD] & UINT64_MAX << at % WORD);
+		uint64_t found = sequences(bits[at / WORD] & UINT64_MAX << at % WORD);
 
 		if (found)
 			return sy__free_page_map_around(zone, from, to, at / WORD * WORD + (uint64_t)__builtin_ctzll(found), start);

@@ -1,15 +1,18 @@
 /*
- * Large pages for heaps of threads that grow.
+ * Huge pages for heaps of threads that grow.
  *
- * A growing program pays more for the fault and the end of each of its pages than for all else that allocation
- * takes, and each takes an entry of the processor's address cache. So a heap of threads that has HUGE_FROM bytes asks the
- * system to back the maximal blocks by which it grows from then on by large pages, of 2 MiB say. That is for programs that use
- * what they take: of one that takes buffers and writes a page of each, the system would back all. Nothing tells how much of a
- * large page is used, so a block that has small ones is the witness: the last one before, and a new one each time that the heap
- * has doubled. Where less than seven eighths of it have memory the heap goes on with small pages, and each block is the witness
- * for the next: objects that are a little more than half of the power of two that they take would be backed twice. A block of
- * which something goes back to the system is not to be backed so any longer (count.c), or the system would make it whole again
- * by and by; when all of it has gone and it is used again, that is asked for anew.
+ * Why. A growing program pays more for the faults on its pages, and for their end, than for all other work of allocation; and
+ * every page takes a TLB entry. So once a heap of threads has huge_from bytes, it asks the system to back new maximal blocks by
+ * huge pages, of 2 MiB say.
+ *
+ * When not. Huge pages pay only in programs that use what they allocate. A program that writes one page of each buffer would get
+ * memory for all of it. Nothing tells how much of a huge page is in use, but mincore tells it of small pages. So one block with
+ * small pages serves as the witness. While seven eighths of the witness have memory, new blocks get huge pages. Otherwise the
+ * new block gets small ones and becomes the next witness; without this rule, objects a little larger than half of their power
+ * of two would get twice their memory. The heap also takes a new witness each time that it has doubled.
+ *
+ * Giving back. When some of a huge block goes back to the system, core/pages/count.c asks for small pages there, or the system
+ * would soon make the block whole again. A block that went back as a whole and is used again asks for huge pages anew.
  */
 #include "huge_pages.h"
 

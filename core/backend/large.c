@@ -1,24 +1,23 @@
 /*
- * Large allocations: requests that no class or pool serves, which go straight to pages.
+ * Large allocations: requests beyond all size classes and pools. They go straight to pages.
  *
- * A request takes whole pages of the smallest sufficient order. The descriptor of their first page says so (SY_USE_LARGE) and
- * how many bytes were asked for, hence kfree needs no other record.
+ * A request takes whole pages of the smallest sufficient order. The descriptor of the first page says so (SY_USE_LARGE) and holds
+ * the bytes asked for, so kfree needs no other record.
  *
- * Where the heap asks for exact runs (sy_sizing.exact_runs) what the request leaves of a block of more than 64 KiB goes back at
- * once, in steps of a sixty-fourth of it; of smaller blocks it is untouched memory mostly, and to cut and join them costs more
- * than the rest of the request. Or the run comes from where it fits best (core/backend/best_fit.c). It is then a row of blocks, each a
- * large allocation of its own to the page allocator; the first one's descriptor says how many pages the row has, and how many
- * bytes were asked for; the others' say 0.
+ * Exact runs. Where the heap wants them (sy_sizing.exact_runs), a request gives the unused end of its block back at once, in steps
+ * of 1/64 of the block. Blocks up to 64 KiB stay whole: their end is mostly untouched memory, and cutting and joining would cost
+ * more than the rest of the request. Or best fit places the run (best_fit.c). Either way the run is a row of blocks, each a large
+ * allocation of its own to the page allocator. The first descriptor has the pages of the row and the bytes asked for; the other
+ * descriptors have 0 bytes.
  *
- * In heaps of threads each slot keeps the last few runs that were freed on it whole, for requests to come (run_cache.c). Such a run
- * is a large allocation of 0 bytes, which no other is. Who frees one twice is told by that, and nothing is done.
+ * Cached runs. In a heap of threads each slot keeps the runs that it freed last (run_cache.c), as large allocations of 0 bytes. No
+ * other first block has 0 bytes, so a second free of the same run is detected, and ignored.
  *
- * A run that nobody writes takes more than one that is written: its descriptors, a sixty-fourth of it, and pages that it leaves
- * in memory wherever a buffer began or ended, of which nobody knows. So who serves what a heap refuses is told of runs that
- * come from the free lists and go back there (sy_heap.comes, leaves), and may have the larger requests for himself
- * (sy_heap.mmap_threshold).
+ * The mmap threshold. A run that nobody writes costs more than its pages: descriptors take 1/64 of it, and the partly written pages
+ * at the ends of buffers stay. malloc learns from sy_heap.on_large_alloc and on_large_free how programs use runs, and may then
+ * serve larger requests itself, beyond sy_heap.mmap_threshold.
  *
- * Bytes that live are counted by the heap, or by each slot of a heap of threads, so that to count takes no atomic operation.
+ * Bytes in use are counted by the heap; in a heap of threads by each slot, so that counting takes no atomic operation.
  */
 #include "large.h"
 
@@ -26,13 +25,13 @@
 #include "../ticks.h"
 #include "run_cache.h"
 
-#define WHOLE_ORDER 4u /* blocks up to which are not cut */
-#define STEPS_ORDER 6u /* larger ones are cut into 2^this at most */
+#define WHOLE_ORDER 4u /* blocks up to this order are not cut */
+#define STEPS_ORDER 6u /* larger ones are cut in steps of 1/2^this */
 
 /* State of the first block of a run. */
 struct run {
-	void *none;     /* a kernel keeps a bit of its own in the first word, and wants it clear */
-	uint32_t pages; /* that the row of blocks has */
+	void *none;     /* a kernel has a bit of its own in the first word, which must stay clear */
+	uint32_t pages; /* of the whole row */
 };
 SY_ASSERT_SLAB_STATE(struct run, none);
 
@@ -54,15 +53,15 @@ static uint32_t pages_kept(const struct sy_heap *heap, size_t size, unsigned ord
 	return (uint32_t)(sy__align_up(size, SY_PAGE_SIZE << (order > STEPS_ORDER ? order - STEPS_ORDER : 0)) >> SY_PAGE_SHIFT);
 }
 
-/* ---- What a slot keeps -------------------------------------------------------------------------------------------- */
+/* ---- Cached runs -------------------------------------------------------------------------------------------------- */
 
-/* In a call of the slot whose account it is. Relaxed: read by anyone, and orders nothing. */
+/* In a call of the slot that owns the counter. Relaxed: anyone may read it, and it orders nothing. */
 static inline void count_here(struct sy__run_cache *own, size_t bytes)
 {
 	__atomic_store_n(&own->live, own->live + bytes, __ATOMIC_RELAXED);
 }
 
-void *sy__large_again(struct sy_heap *heap, struct sy__run_cache *own, size_t size)
+void *sy__large_alloc_cached(struct sy_heap *heap, struct sy__run_cache *own, size_t size)
 {
 	struct sy_page *page;
 
@@ -76,34 +75,34 @@ void *sy__large_again(struct sy_heap *heap, struct sy__run_cache *own, size_t si
 	return heap->run_cache_memory + ((size_t)(page - heap->run_cache_table) << SY_PAGE_SHIFT);
 }
 
-/* Freed already, and kept. */
-static inline bool is_kept(const struct sy_page *head)
+/* Whether the run is free already, in some slot's cache. */
+static inline bool is_cached(const struct sy_page *head)
 {
 	return !sy__page_bytes(head);
 }
 
-static inline void keep(struct sy_heap *heap, struct sy__run_cache *own, unsigned place, struct sy_page *head)
+static inline void cache_run(struct sy_heap *heap, struct sy__run_cache *own, unsigned place, struct sy_page *head)
 {
 	count_here(own, (size_t)0 - (size_t)sy__page_bytes(head));
 	sy__page_set_bytes(head, 0);
 	sy__run_cache_put(heap, own, place, head, run_pages(head));
 }
 
-bool sy__large_keep(struct sy_heap *heap, struct sy__run_cache *own, struct sy_page *head)
+bool sy__large_free_cached(struct sy_heap *heap, struct sy__run_cache *own, struct sy_page *head)
 {
 	unsigned place = sy__run_cache_place(own, run_pages(head));
 
-	if (sy__unlikely(is_kept(head)))
+	if (sy__unlikely(is_cached(head)))
 		return true;
-	if (sy__unlikely(place == SY__RUN_CACHE_RUNS || !heap->run_cache_near || !sy__run_cache_serve(own)))
+	if (sy__unlikely(place == SY__RUN_CACHE_RUNS || !heap->run_cache_enabled || !sy__run_cache_serves(own)))
 		return false;
-	keep(heap, own, place, head);
+	cache_run(heap, own, place, head);
 	return true;
 }
 
 /* ---- Slow calls --------------------------------------------------------------------------------------------------- */
 
-/* Slot 0 of a heap of threads is nobody's: any thread may free on it, as grace periods end. */
+/* Slot 0 of a heap of threads has no owner. Any thread may free on it when a grace period ends, so its counter is atomic. */
 static void count(struct sy_heap *heap, unsigned slot, size_t bytes)
 {
 	if (heap->run_cache && slot)
@@ -114,14 +113,15 @@ static void count(struct sy_heap *heap, unsigned slot, size_t bytes)
 		__atomic_fetch_add(&heap->counters.large_live_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* One that the slot keeps, unless the request wants more of its pages than that there are so many. */
-static struct sy_page *kept_run(struct sy_heap *heap, unsigned slot, uint32_t pages, unsigned flags, int node)
+/* A run from the slot's cache, unless the request asks for a certain node or kind of memory; or NULL. */
+static struct sy_page *cached_run(struct sy_heap *heap, unsigned slot, uint32_t pages, unsigned flags, int node)
 {
 	if (!heap->run_cache || node >= 0 || flags & (SY_DMA | SY_DMA32 | SY_RECLAIMABLE))
 		return NULL;
 	return sy__run_cache_take(heap, sy__run_cache_of(heap, slot), pages);
 }
 
+/* A run of new pages; NULL: no memory. */
 static struct sy_page *new_run(struct sy_heap *heap, unsigned slot, unsigned order, uint32_t pages, unsigned flags, int node)
 {
 	struct sy_page *page = sy__pages_take_run(heap, slot, order, pages, flags & ~(unsigned)SY_MOVABLE, node, SY_USE_LARGE);
@@ -129,17 +129,21 @@ static struct sy_page *new_run(struct sy_heap *heap, unsigned slot, unsigned ord
 	if (!page)
 		return NULL;
 	SY_SLAB_STATE(struct run, page)->pages = pages;
-	if (heap->comes)
-		heap->comes(heap, sy__page_address(heap, page), (size_t)pages << SY_PAGE_SHIFT);
+	if (heap->on_large_alloc)
+		heap->on_large_alloc(heap, sy__page_address(heap, page), (size_t)pages << SY_PAGE_SHIFT);
+	if (heap->policy->large_taken && sy__unlikely(!heap->policy->large_taken(heap, page))) {
+		sy__large_release(heap, slot, page);
+		return NULL;
+	}
 	return page;
 }
 
-/* Relaxed: a preference. */
+/* Relaxed: the threshold is a preference. */
 static bool is_beyond_threshold(const struct sy_heap *heap, size_t size)
 {
-	size_t elsewhere = __atomic_load_n(&heap->mmap_threshold, __ATOMIC_RELAXED);
+	size_t threshold = __atomic_load_n(&heap->mmap_threshold, __ATOMIC_RELAXED);
 
-	return sy__unlikely(elsewhere) && size > elsewhere;
+	return sy__unlikely(threshold) && size > threshold;
 }
 
 void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
@@ -151,7 +155,7 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 	if (too_large(heap, size))
 		return NULL;
 	pages = pages_kept(heap, size, order);
-	page = kept_run(heap, slot, pages, flags, node);
+	page = cached_run(heap, slot, pages, flags, node);
 	if (page && flags & SY_ZERO)
 		sy__fill(sy__page_address(heap, page), 0, sy__large_usable(page));
 	if (!page && !is_beyond_threshold(heap, size))
@@ -163,13 +167,13 @@ void *sy__large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned
 	return sy__page_address(heap, page);
 }
 
-uint64_t sy__large_end(struct sy_heap *heap, unsigned slot, struct sy_page *head)
+uint64_t sy__large_release(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	uint32_t pages = run_pages(head);
 	struct sy_page *next;
 
-	if (heap->leaves)
-		heap->leaves(heap, sy__page_address(heap, head), (size_t)pages << SY_PAGE_SHIFT);
+	if (heap->on_large_free)
+		heap->on_large_free(heap, sy__page_address(heap, head), (size_t)pages << SY_PAGE_SHIFT);
 	for (struct sy_page *end = head + pages; head < end; head = next) {
 		next = head + ((size_t)1 << sy__page_order(head));
 		sy__pages_give(heap, slot, head);
@@ -177,26 +181,26 @@ uint64_t sy__large_end(struct sy_heap *heap, unsigned slot, struct sy_page *head
 	return pages;
 }
 
-void sy__large_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
+void sy__large_free_uncached(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	count(heap, slot, (size_t)0 - (size_t)sy__page_bytes(head));
-	sy__large_end(heap, slot, head);
+	sy__large_release(heap, slot, head);
 }
 
 void sy__large_free(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 {
 	unsigned place = SY__RUN_CACHE_RUNS;
 
-	if (heap->run_cache && is_kept(head))
+	if (heap->run_cache && is_cached(head))
 		return;
 	if (heap->threads)
 		sy__tick_sooner(run_pages(head));
-	if (heap->run_cache && heap->run_cache_near && slot)
+	if (heap->run_cache && heap->run_cache_enabled && slot)
 		place = sy__run_cache_make_room(heap, slot, run_pages(head));
 	if (place != SY__RUN_CACHE_RUNS)
-		keep(heap, sy__run_cache_of(heap, slot), place, head);
+		cache_run(heap, sy__run_cache_of(heap, slot), place, head);
 	else
-		sy__large_give(heap, slot, head);
+		sy__large_free_uncached(heap, slot, head);
 }
 
 size_t sy__large_live(const struct sy_heap *heap)

@@ -1,4 +1,4 @@
-/* Allocations that go straight to pages, for policies that serve others from caches or pools. See large.c. */
+/* Large allocations, which go straight to pages. See large.c. */
 #ifndef SY_LARGE_H
 #define SY_LARGE_H
 
@@ -6,25 +6,25 @@
 
 struct sy__run_cache;
 
-/* Any size above 0; NULL: no memory or beyond the largest block. */
+/* Allocates any size above 0; NULL: no memory, or the size exceeds the largest block. And frees. */
 void *sy__large_alloc(struct sy_heap *, unsigned slot, size_t size, unsigned flags, int node);
 void sy__large_free(struct sy_heap *, unsigned slot, struct sy_page *head);
 
-/* The same, where no slot is to keep it. */
-void sy__large_give(struct sy_heap *, unsigned slot, struct sy_page *head);
+/* Frees past the slot's run cache. */
+void sy__large_free_uncached(struct sy_heap *, unsigned slot, struct sy_page *head);
 
-/* In heaps of threads, within any call of the slot: the same by what the slot keeps alone (rows.h); NULL and false: it can't
- * be. */
-void *sy__large_again(struct sy_heap *, struct sy__run_cache *own, size_t size);
-bool sy__large_keep(struct sy_heap *, struct sy__run_cache *own, struct sy_page *head);
+/* In heaps of threads, within any call of the slot: allocates from and frees to the slot's run cache alone. NULL, false: the
+ * cache can't serve. */
+void *sy__large_alloc_cached(struct sy_heap *, struct sy__run_cache *own, size_t size);
+bool sy__large_free_cached(struct sy_heap *, struct sy__run_cache *own, struct sy_page *head);
 
-/* Bytes that may be written to one. */
+/* Bytes of a large allocation that its client may write. */
 size_t sy__large_usable(const struct sy_page *head);
 
-/* Bytes asked for in all that live now. */
+/* Bytes asked for in all live large allocations. */
 size_t sy__large_live(const struct sy_heap *);
 
-/* Gives back the pages of one that a slot keeps; how many. */
-uint64_t sy__large_end(struct sy_heap *, unsigned slot, struct sy_page *head);
+/* Gives the pages of a cached run back; how many. */
+uint64_t sy__large_release(struct sy_heap *, unsigned slot, struct sy_page *head);
 
 #endif

@@ -1,26 +1,26 @@
 /*
- * Memory for a heap's own bookkeeping.
+ * Heap metadata: memory for a heap's own bookkeeping.
  *
- * Caches, per-slot arrays and node lists are few and live long, so this allocator is as small as it can be. It
- * rounds a request up to a power of two from 64 bytes (one cache line: two slots never share one) to half a page,
- * and keeps one list of free blocks for each of these sizes. A block is never split or merged again: what a heap
- * once used for caches it will use for caches. New blocks are cut from the start of a page; when the next one does
- * not fit, what remains of the page goes to the lists. Requests beyond half a page take pages of their own and give
- * them back when freed.
+ * Caches, per-slot arrays and node lists are few and live long, so this allocator is as small as possible. It rounds a
+ * request up to a power of two, from 64 bytes (a cache line, so that two slots never share one) to half a page, and keeps a
+ * free list for each of these sizes. It never splits or joins blocks: a heap that once needed memory for caches will need it
+ * again. New blocks are cut from a page, from its start on. When the next one does not fit, the rest of the page goes to the
+ * free lists. Larger requests take pages of their own, and a free gives these back.
  *
- * Giving back. Some policies keep a map for each block of their pages here, which after a peak is much. A page of blocks counts
- * those in use; one that has none is idle. A trim gives all idle pages back. As the lists are linked one way, that goes once
- * over all free blocks; in heaps of threads it is done where there are more than IDLE_PAGES and half of the pages are idle, so
- * that each block that was freed since pays for a few of them. A heap that is driven keeps its pages, as what it takes must not
- * depend on more than its requests.
+ * Giving back. Some policies keep a map for each block of pages here, which after a peak is much memory. So each page counts its
+ * blocks in use; a page without any is idle. A trim gives all idle pages back. Free lists are linked one way, so a trim walks all
+ * free blocks once. In heaps of threads a trim runs when more than IDLE_PAGES pages and half of all pages are idle; its cost is
+ * then spread over many frees. In other heaps only a call trims: what such a heap holds must depend on its requests alone.
  *
- * Accounting. Every page is taken as SY_USE_METADATA and counted by the page interface in counters.metadata_pages.
- * They stand in a list linked through the state of their descriptors, so that destroying a heap finds all of them
- * without knowing what they were used for. The heap structure itself cannot be taken from here: heap.c does that.
+ * Accounting. Every page is taken as SY_USE_METADATA, and the page interface counts it in counters.metadata_pages. All pages are
+ * on one list, through the state in their descriptors, so that destroying a heap finds them. The heap structure itself cannot
+ * come from here: heap.c takes it.
  *
- * Invariants: a free block is zero but for its first word, the link; bump <= bump_end, both in one page; no block
- * is on two lists; as many pages as `idle` says have no block in use. Lock: sy_heap.metadata.lock protects all of struct
- * sy_metadata. Pages are taken and given back without it, since taking pages may ask this very heap for memory.
+ * Invariants: a free block is zero except its first word, the link; bump <= bump_end, both in one page; no block is on two lists;
+ * `idle` is the number of pages without a block in use.
+ *
+ * Lock: sy_heap.metadata.lock protects all of struct sy_metadata. Pages are taken and given back without it, since taking pages
+ * may ask this very heap for memory.
  */
 #include "metadata.h"
 
@@ -34,7 +34,7 @@
 
 struct page_link {
 	struct sy_list link; /* in sy_metadata.pages */
-	uint32_t used;       /* blocks of a page that are in use; 1 if it's pages of their own */
+	uint32_t used;       /* blocks in use; 1 if the pages are one large block */
 };
 SY_ASSERT_SLAB_STATE(struct page_link, link.next);
 
@@ -119,7 +119,7 @@ static struct sy_page *take_pages(struct sy_heap *heap, unsigned order, unsigned
 	return page;
 }
 
-/* Counts a block of what there is as used, unless it is NULL. With the lock held. */
+/* Counts a block as used, unless it is NULL. With the lock held. */
 static void *use(struct sy_heap *heap, void *block)
 {
 	if (block && state_of(heap, block)->used++ == 0)
@@ -172,7 +172,7 @@ void *sy__metadata_take(struct sy_heap *heap, size_t bytes)
 	return take(heap, bytes, 0);
 }
 
-void *sy__metadata_spare(struct sy_heap *heap, size_t bytes)
+void *sy__metadata_try(struct sy_heap *heap, size_t bytes)
 {
 	return take(heap, bytes, SY_NO_RECLAIM);
 }
@@ -206,8 +206,8 @@ static void move_idle(struct sy_heap *heap, struct sy_list *to)
 	}
 }
 
-/* With the lock held. */
-static void part_with_idle(struct sy_heap *heap, struct sy_list *to)
+/* Moves idle pages to a list, and their blocks off the free lists. With the lock held. */
+static void take_idle(struct sy_heap *heap, struct sy_list *to)
 {
 	struct sy_metadata *metadata = &heap->metadata;
 
@@ -238,12 +238,12 @@ void sy__metadata_trim(struct sy_heap *heap)
 
 	sy__list_init(&idle);
 	sy__lock(&heap->metadata.lock);
-	part_with_idle(heap, &idle);
+	take_idle(heap, &idle);
 	sy__unlock(&heap->metadata.lock);
 	give_all(heap, &idle);
 }
 
-/* Back to its list. Whether so much is idle now that it should go. */
+/* Puts a block back on its free list. True: so many pages are idle now that a trim is worth it. */
 static bool give_listed(struct sy_heap *heap, void *block, unsigned list)
 {
 	struct sy_metadata *metadata = &heap->metadata;
@@ -293,7 +293,7 @@ void sy__metadata_fini(struct sy_heap *heap)
 	sy__metadata_init(heap);
 }
 
-/* Pages in the list, and how many of them are idle; SIZE_MAX when it is no list of this heap's metadata. */
+/* Pages on the list, and in *idle how many of them are idle; SIZE_MAX: the list is broken. */
 static size_t listed_pages(struct sy_heap *heap, size_t *idle)
 {
 	size_t pages = 0;

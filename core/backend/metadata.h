@@ -6,22 +6,22 @@
 
 void sy__metadata_init(struct sy_heap *);
 
-/* Gives every page back; all blocks are dead. */
+/* Gives every page back, and so ends all blocks. */
 void sy__metadata_fini(struct sy_heap *);
 
 /* Zeroed memory, aligned to the cache line (from a page on: to the page); NULL when there is none. Called with
  * no lock held, as it may take pages. */
 void *sy__metadata_take(struct sy_heap *, size_t bytes);
 
-/* The same, of what there is: no heap is asked to give memory back. For what one can do without; also with locks of levels 1
- * and 2 held. */
-void *sy__metadata_spare(struct sy_heap *, size_t bytes);
+/* The same without reclaim: no heap is asked to give memory back. For what the caller can do without. Locks of levels 1 and 2 may
+ * be held. */
+void *sy__metadata_try(struct sy_heap *, size_t bytes);
 
 /* Gives back a block, with the size that it was taken with. NULL does nothing. Called with no lock of levels 3
  * to 6 held. */
 void sy__metadata_give(struct sy_heap *, void *block, size_t bytes);
 
-/* Gives back the pages that no block in use is in. Called with no lock of levels 3 to 6 held. */
+/* Gives back the pages without a block in use. Called with no lock of levels 3 to 6 held. */
 void sy__metadata_trim(struct sy_heap *);
 
 /* NULL, or which invariant does not hold. */

@@ -1,27 +1,27 @@
 /*
- * The page map: the descriptor of the first page of the slab, or large allocation, that a page is of. For freeing without
- * knowing the cache.
+ * The page map: for each page, the descriptor of the first page of its slab or large allocation.
  *
- * kfree gets an address and nothing else, and every free needs the slab's state, in the descriptor of its first page. The page's
- * own descriptor says which that is, but to ask the descriptors of all pages of a slab, for the way to one of them, is to
- * wait for another cache line in each free; and such a descriptor is what other CPUs may write to. So heaps of threads keep one
- * word for each page, which only changes when the page changes hands: where the descriptor of its block's first page is. Eight
- * pages share a cache line.
+ * Why. kfree gets an address only, and every free needs the state of the slab, which is in the descriptor of its first page. The
+ * descriptor of the object's own page leads there too. But each page of a slab has another descriptor, so nearly every free would
+ * miss the cache, and other CPUs write to these descriptors. So heaps of threads keep one word for each page. It changes only
+ * when the page changes hands, and eight pages share a cache line.
  *
- * Whoever takes pages for objects that kfree may get says so before any such object is handed out; what is said of
- * other pages is never looked at, so nothing is undone when pages are given back.
+ * Whoever takes pages for objects enters them here before handing out any object. Nobody looks up other pages, so entries stay
+ * when pages go back.
  *
- * They are reserved for the whole range of pages at once, and made usable in chunks as pages are used, so that they count
- * against no limit before. A block of pages is within one chunk, as both are aligned. Two threads may make the same chunk
- * usable at once: that is no harm. Whether a chunk is usable is an acquire, against the release of who made it so, that no
- * write to it is made before the word was seen; the mapping itself is changed for all processors at once. Words are relaxed: who
- * frees an object got it from somebody who got it after the word was written.
+ * Memory. The map reserves addresses for the whole range of pages and commits them in chunks, so that it counts against no limit
+ * in advance. A block of pages never crosses chunks, as both are aligned. Two threads may commit one chunk at once, which does no
+ * harm.
+ *
+ * Memory order. A load of usable[chunk] acquires and the store releases, so that no thread writes to a chunk before it saw the
+ * chunk committed; the mapping itself changes for all processors at once. Words of the map are relaxed: an object reaches the
+ * thread that frees it by some synchronisation of the program's, and the word was written before.
  */
 #include "page_map.h"
 
 #include "../page_interface.h"
 
-#define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages: their words are as much memory as the largest pages of machines are */
+#define CHUNK ((size_t)8 << SY_MAX_ORDER) /* pages; the words of a chunk fill a huge page */
 #define CHUNK_BYTES (CHUNK * sizeof(struct sy_page *))
 
 static size_t chunks(size_t pages)
@@ -29,13 +29,13 @@ static size_t chunks(size_t pages)
 	return (pages + CHUNK - 1) / CHUNK;
 }
 
-/* A byte for each chunk, in cache lines: they stand in front of the table, as its first words share their page then. */
-static size_t there_bytes(size_t pages)
+/* A byte for each chunk, rounded up to cache lines. They stand in front of the table, on one page with its first words. */
+static size_t usable_bytes(size_t pages)
 {
 	return (chunks(pages) + SY_CACHE_LINE - 1) & ~(size_t)(SY_CACHE_LINE - 1);
 }
 
-/* Bytes from `there` on, with so many in front of the words of so many pages; whole pages of any system. */
+/* Bytes of the mapping, for `front` bytes before the words of `pages` pages; whole pages on any system. */
 static size_t needed(size_t front, size_t pages)
 {
 	return (front + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES + chunks(pages) * CHUNK_BYTES;
@@ -47,12 +47,12 @@ bool sy__page_map_create(struct sy__page_map *map, const struct sy_heap *heap)
 
 	map->memory = (uintptr_t)base->memory;
 	map->pages = (size_t)base->page_count;
-	map->reserved = needed(there_bytes(map->pages), map->pages);
-	map->there = sy__source_reserve(map->reserved);
-	if (!map->there)
+	map->reserved = needed(usable_bytes(map->pages), map->pages);
+	map->usable = sy__source_reserve(map->reserved);
+	if (!map->usable)
 		return false;
-	map->table = (struct sy_page **)(void *)(map->there + there_bytes(map->pages));
-	if (sy__source_commit(map->there, there_bytes(map->pages)) != 0) {
+	map->table = (struct sy_page **)(void *)(map->usable + usable_bytes(map->pages));
+	if (sy__source_commit(map->usable, usable_bytes(map->pages)) != 0) {
 		sy__page_map_destroy(map);
 		return false;
 	}
@@ -61,23 +61,23 @@ bool sy__page_map_create(struct sy__page_map *map, const struct sy_heap *heap)
 
 void sy__page_map_destroy(struct sy__page_map *map)
 {
-	if (map->there)
-		sy__source_release(map->there, map->reserved);
-	map->there = NULL;
+	if (map->usable)
+		sy__source_release(map->usable, map->reserved);
+	map->usable = NULL;
 }
 
 bool sy__page_map_resize(struct sy__page_map *map, size_t pages)
 {
-	size_t bytes = needed((size_t)((uint8_t *)map->table - map->there), pages);
-	uint8_t *end = map->there + map->reserved;
+	size_t bytes = needed((size_t)((uint8_t *)map->table - map->usable), pages);
+	uint8_t *end = map->usable + map->reserved;
 
 	if (bytes > map->reserved && !sy__source_reserve_at(end, bytes - map->reserved))
 		return false;
 	for (size_t chunk = chunks(pages); chunk < chunks(map->pages); chunk++)
-		map->there[chunk] = 0;
+		map->usable[chunk] = 0;
 	map->pages = pages;
 	if (bytes < map->reserved)
-		sy__source_release(map->there + bytes, map->reserved - bytes);
+		sy__source_release(map->usable + bytes, map->reserved - bytes);
 	map->reserved = bytes;
 	return true;
 }
@@ -86,7 +86,7 @@ static SY__COLD bool make_usable(struct sy__page_map *map, size_t chunk)
 {
 	if (sy__source_commit(map->table + chunk * CHUNK, CHUNK_BYTES) != 0)
 		return false;
-	__atomic_store_n(&map->there[chunk], 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&map->usable[chunk], 1, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -95,7 +95,7 @@ bool sy__page_map_set(struct sy__page_map *map, const struct sy_heap *heap, stru
 	size_t first = sy__page_map_index(map, sy__page_address(heap, page));
 	struct sy_page **words = map->table + first;
 
-	if (sy__unlikely(!__atomic_load_n(&map->there[first / CHUNK], __ATOMIC_ACQUIRE)) && !make_usable(map, first / CHUNK))
+	if (sy__unlikely(!__atomic_load_n(&map->usable[first / CHUNK], __ATOMIC_ACQUIRE)) && !make_usable(map, first / CHUNK))
 		return false;
 	for (size_t i = 0; i < count; i++)
 		__atomic_store_n(&words[i], page, __ATOMIC_RELAXED);

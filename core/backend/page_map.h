@@ -1,4 +1,4 @@
-/* The first page of the block that a page is of. See page_map.c. */
+/* From a page to the first page of its block. See page_map.c. */
 #ifndef SY_PAGE_MAP_H
 #define SY_PAGE_MAP_H
 
@@ -8,18 +8,18 @@ struct sy__page_map {
 	uintptr_t memory;       /* address of the first page */
 	size_t pages;           /* in the range */
 	struct sy_page **table; /* for each of them, the descriptor of the first page of its block */
-	uint8_t *there;         /* for each CHUNK of the table: whether it can be written to; NULL: not created */
-	size_t reserved;        /* bytes from there on */
+	uint8_t *usable;        /* for each CHUNK of the table: whether it is committed; NULL: no map was created */
+	size_t reserved;        /* bytes of the mapping, from `usable` on */
 };
 
-/* All are undefined at first. False: no memory. */
+/* Creates the map, all entries undefined; false: no memory. */
 bool sy__page_map_create(struct sy__page_map *, const struct sy_heap *);
 void sy__page_map_destroy(struct sy__page_map *);
 
-/* The range has so many pages from now on, at most as many as at first. False: there are no addresses for that. */
+/* Changes the number of pages, to at most the first one. False: those addresses are taken. */
 bool sy__page_map_resize(struct sy__page_map *, size_t pages);
 
-/* So many pages are a block's from now on, from its first one. False: there is no memory to say so. */
+/* Enters the `count` pages of a block, from its first page on. False: no memory. */
 bool sy__page_map_set(struct sy__page_map *, const struct sy_heap *, struct sy_page *, size_t count);
 
 /* First page of the block that a page in the range is in. */

@@ -1,15 +1,14 @@
 /*
- * Blocks at chosen places: for whoever makes the requests of a program once more that had its pages from another page allocator,
- * and knows which they were (replay/kernel_log.c). A policy that goes by addresses then sees the same ones.
+ * Blocks at chosen places: replays a kernel's page requests at the same page frames (replay/kernel_log.c), so that a policy that
+ * depends on addresses sees the same ones.
  *
- * A placer stands before the zones and serves each request of a heap. To give it the block at a frame, the zone grows until it
- * has that frame; then the free block around it is found, and halved until only what was asked for is left. Lists are in no
- * order that matters afterwards, as every other request has its place chosen too.
+ * A placer stands before the zones and serves each page request of a heap. To give a request the block at a certain frame, the
+ * zone grows until it has that frame. Then the free block around the frame is found and halved until the wanted block is left.
+ * The order of free lists does not matter afterwards, as every other request has a chosen place too.
  *
- * Which block a frame lies in. Words of descriptors inside of blocks are stale (core/pages/zone.c), so the search goes down from the
- * maximal block, whose first page heads a block in any case: if that block is smaller than the aligned run around the frame
- * which begins there, then neither of the run's halves is part of a larger block, and the half with the frame begins with a
- * head as well.
+ * Which block contains a frame? Descriptors inside blocks hold stale words (core/pages/zone.c), so the search goes down from the
+ * maximal block, whose first page heads a block for sure. Suppose that block is smaller than the aligned run around the frame
+ * that starts there. Then no block crosses the middle of the run, so the half with the frame begins with a head too.
  *
  * Lock: the zone's. pages->placer is set while nobody else calls.
  */
@@ -31,7 +30,7 @@ static struct sy__zone *zone_of(struct sy_pages *pages, uint64_t frame, unsigned
 	return NULL;
 }
 
-/* The free block that has these pages, or NULL. */
+/* The free block that contains these pages, or NULL. */
 static struct sy_page *free_around(const struct sy_pages *pages, uint64_t frame, unsigned order)
 {
 	for (unsigned at = SY_MAX_ORDER + 1; at-- > order;) {
@@ -43,7 +42,7 @@ static struct sy_page *free_around(const struct sy_pages *pages, uint64_t frame,
 	return NULL;
 }
 
-/* Halves a block that is on no list any more until the one at the frame is left. */
+/* Halves a block that is on no list until the wanted one is left. */
 static struct sy_page *halve(struct sy__zone *zone, struct sy_page *head, struct sy_page *wanted, unsigned order)
 {
 	unsigned migrate = sy__migrate(head);

@@ -4,11 +4,13 @@
 
 #include "../pages/pages.h"
 
-/* Who serves page requests of heaps from now on, by sy__block_take or sy__block_take_at; NULL: the zones. Before the first heap is made, or while no call is in progress. */
+/* Sets who serves page requests of heaps, by sy__block_take or sy__block_take_at; NULL: the zones. Before the first heap is
+ * created, or while no call is in progress. */
 void sy__pages_set_placer(struct sy_pages *, const struct sy__placer *);
 
-/* The block of 2^order pages that begins with this frame; NULL: some of it is in use, or in no zone, or the frame is no
- * multiple of the block's size. No watermark forbids it. Of memory without per-CPU lists, and never populated. */
+/* Takes the block of 2^order pages that begins with this frame. NULL: some of it is in use or in no zone, or the frame is no
+ * multiple of the block's size. Ignores watermarks. For page allocators without per-CPU lists whose zones were never
+ * populated. */
 struct sy_page *sy__block_take_at(struct sy_pages *, uint64_t frame, unsigned order, enum sy_page_use use);
 
 #endif

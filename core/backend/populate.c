@@ -1,29 +1,30 @@
 /*
- * Starting a zone in the state that a kernel reported: so many free blocks of each order and type, so many pageblocks of each
- * type, everything else in use by owners unknown (older.c). The report says how many, not where; this decides where.
+ * Populating a zone: starting it in the state that a kernel reported. The report has the number of free blocks of each order and
+ * type and the number of pageblocks of each type. All other pages are pretrace pages (pretrace.c). The report does not say where
+ * blocks lie; this file decides that.
  *
- * The rule. No free block may have a free buddy of its own order, or the next free would join what the kernel had apart.
+ * The rule. No free block may have a free buddy of its own order, or the next free would join what was apart in the kernel.
  *
- * Pageblocks. Each type first gets whole maximal blocks, which its largest free blocks need, then what is left over pageblock
- * by pageblock. Which maximal block goes to which type, and in what order they are used later, follows from a walk over
- * the zone in steps of about 0.618 of it: a fixed order, in which successive blocks are far apart. Pageblocks that the
- * report does not count are holes at the end of the zone, as on a PC below 4 GiB.
+ * Pageblocks. Each type first gets whole maximal blocks, which its largest free blocks need, then single pageblocks. A walk over
+ * the zone in steps of about 0.618 of it decides which maximal block goes to which type, and in what order they are used later:
+ * a fixed order in which successive blocks are far apart. Pageblocks that the report does not count are holes at the end of the
+ * zone, as on a PC below 4 GiB.
  *
- * Free blocks. Each type has a pool of regions: aligned runs of its pageblocks in which nothing is free. Orders are placed
- * from the largest down. A block of order k comes from the largest region there is, which is halved until one of the
- * halves is the block; the other halves go back to the pool, the last of them a region of order k. It can hold smaller
- * blocks only, and does, since no other block of order k follows that is not cut from a region larger than k. So the
- * rule holds by construction; and as each block costs its pool exactly its own size twice over until the next smaller
- * order, choosing the largest region (which spreads blocks evenly) never spoils a placement that another choice would
- * have allowed. A region of order k among those of single pageblocks may be used as a whole if its buddy is not free.
- * Which half becomes the block is decided by mixing its address, so that blocks don't all lie at the lower ends.
+ * Free blocks. Each type has a pool of regions: aligned runs of its pageblocks in which nothing is free. Orders are placed from
+ * the largest down. A block of order k comes from the largest region, which is halved until one half is the block. The other
+ * halves go back to the pool, the last one as a region of order k. That region gets smaller blocks only, since every other block
+ * of order k is cut from a region larger than k. So the rule holds by construction. Each block costs its pool exactly its own
+ * size twice, until the next smaller order. So choosing the largest region, which spreads blocks evenly, never spoils a
+ * placement that another choice would allow. A region of a single pageblock's order k may become a block of order k as a whole
+ * if its buddy is not free. A mix of the region's address decides which half becomes the block, so that blocks do not all lie
+ * at lower ends.
  *
- * A type whose pool is too small uses the others', largest first: free blocks on lists that differ from their pageblock's type
- * are normal, since fallback moves single blocks. When all pools are too small the counts do not fit.
+ * A type whose pool is too small uses the others' pools, largest first. Free blocks whose type differs from their pageblock's are
+ * normal, since fallback moves single blocks. When all pools are too small, the counts do not fit.
  *
- * Regions live in a table of their own, given back at the end; descriptors are written for free blocks only.
+ * Regions live in a table of their own, which is released at the end. Only free blocks get descriptors.
  */
-#include "older.h"
+#include "pretrace.h"
 
 #define NONE UINT32_MAX
 
@@ -204,7 +205,7 @@ static uint64_t mixed(uint64_t value)
 static void place(struct placement *p, uint64_t page, unsigned order, unsigned type)
 {
 	sy__zone_add_last(p->zone, sy__page(p->zone->pages, page), order, type);
-	sy__older_remove(p->zone, page, (uint64_t)1 << order);
+	sy__pretrace_remove(p->zone, page, (uint64_t)1 << order);
 	sy__add(&p->zone->free_pages, (size_t)1 << order);
 }
 
@@ -228,7 +229,7 @@ static bool buddy_is_free(struct placement *p, uint64_t page, unsigned order)
 	uint64_t number = page ^ (uint64_t)1 << order;
 	struct sy_page *buddy = sy__page(p->zone->pages, number);
 
-	return order < SY_MAX_ORDER && sy__older_gone(p->zone->pages, number) && buddy->order == order;
+	return order < SY_MAX_ORDER && sy__pretrace_gone(p->zone->pages, number) && buddy->order == order;
 }
 
 /* Uses a whole region of the block's own order whose buddy is not free. */
@@ -357,11 +358,11 @@ static bool populate(struct placement *p, const uint64_t free_blocks[SY_MIGRATE_
 	fits = place_blocks(p, free_blocks);
 	zone->populated = true;
 	zone->highatomic_pages = (size_t)(zone->pageblocks[SY_HIGHATOMIC_TYPE] << zone->pages->pageblock_order);
-	zone->older = usable - free_pages;
-	zone->older_none = 0;
+	zone->pretrace = usable - free_pages;
+	zone->pretrace_none = 0;
 	zone->used[SY_USE_FREE] = (int64_t)free_pages;
-	zone->used[SY_USE_OLDER] = (int64_t)(zone->span - free_pages);
-	sy__older_remove(zone, zone->start + zone->present, (-(zone->start + zone->present)) & (SY__MAX_BLOCK - 1));
+	zone->used[SY_USE_PRETRACE] = (int64_t)(zone->span - free_pages);
+	sy__pretrace_remove(zone, zone->start + zone->present, (-(zone->start + zone->present)) & (SY__MAX_BLOCK - 1));
 	return fits;
 }
 

@@ -1,21 +1,21 @@
 /*
- * How far the range of a page allocator reaches.
+ * The reserved address range of a page allocator: ending it earlier, and extending it again.
  *
- * Reserved addresses cost nothing, but where a process has a limit to its addresses they count. If that is set after the range
- * was reserved, the program's own mappings and stacks would find nothing left. So the range can end earlier: of the maximal
- * blocks that have not grown yet nothing was ever used, neither of their memory nor of their descriptors, and both go back. The
- * last blocks that have grown become such again if they are free as a whole and the source has all their memory back. The range
- * can reach further again, as far as at first, or as far as nobody has taken those addresses meanwhile.
+ * Why. Reserved addresses cost nothing, except where a process has a limit to its addresses. If the program sets such a limit
+ * after the range was reserved, its own mappings and stacks find no room. So the range can end earlier. Maximal blocks that have
+ * not grown were never used, neither their memory nor their descriptors, so both address ranges go back. The last blocks that
+ * have grown become ungrown again if they are free as a whole and the source has all their memory back. Later the range can
+ * extend again, up to its first length, or to where somebody else has mapped those addresses.
  *
- * Under a limit to its data a process pays for what it could write to. There it is enough that the last blocks become as if they
- * had not grown; the range stays.
+ * A limit to data counts what a process could write to. There it suffices that free blocks at the end become ungrown; the range
+ * keeps its length.
  *
- * Only of a heap's own pages: one zone from the first page on, of whole blocks, reserved, not populated. Everything that
- * depends on the length is counted anew; watermarks do not, as a heap's are a few pages (library/open.c).
+ * This works on a heap's own pages only: one reserved zone from the first page on, of whole maximal blocks, never populated. All
+ * counts that depend on the length are adjusted. Watermarks are not, as those of a heap are a few pages (library/open.c).
  *
- * Order. Whether an address is in the range is asked without a lock, and what the program maps may lie where the range ended.
- * So the number of pages falls before the addresses go, and rises after they are back. The heap is alone meanwhile: threads
- * that could not be claimed, at most, go on in a fast call, with addresses that they had before.
+ * Order. Threads ask without a lock whether an address is in the range, and the program may map memory right where the range
+ * ended. So the number of pages falls before the addresses go, and rises after they are back. All slots are stopped meanwhile.
+ * At most, threads whose slots could not be claimed finish a fast call, with addresses that they had before.
  */
 #include "../pages/pages.h"
 
@@ -29,7 +29,7 @@ static bool has_own_range(const struct sy_pages *pages)
 	       zone->span % SY__MAX_BLOCK == 0;
 }
 
-/* So many blocks are all there are. With the zone's lock held. */
+/* Sets the zone's length. With the zone's lock held. */
 static void count_blocks(struct sy_pages *pages, uint64_t blocks)
 {
 	struct sy__zone *zone = &pages->zones[0];
@@ -44,7 +44,7 @@ static void count_blocks(struct sy_pages *pages, uint64_t blocks)
 	pages->base.page_count += more;
 }
 
-/* Has the end of a mapping elsewhere. False: somebody has those addresses; only where it is to end later. */
+/* Moves the end of a mapping. False: the mapping was to grow, and somebody else has those addresses. */
 static bool move_end(char *start, size_t *bytes, char *end)
 {
 	char *before = start + *bytes;
@@ -67,7 +67,7 @@ static bool move_table(struct sy_pages *pages, uint64_t blocks)
 	return move_end(pages->table_reserved, &pages->table_bytes, (char *)(pages->base.table + blocks * SY__MAX_BLOCK));
 }
 
-static bool further(struct sy_heap *heap, uint64_t blocks)
+static bool extend(struct sy_heap *heap, uint64_t blocks)
 {
 	struct sy_pages *pages = heap->pages;
 	uint64_t before = pages->base.page_count >> SY_MAX_ORDER;
@@ -85,7 +85,7 @@ static bool further(struct sy_heap *heap, uint64_t blocks)
 	return false;
 }
 
-static bool less_far(struct sy_heap *heap, uint64_t blocks)
+static bool shorten(struct sy_heap *heap, uint64_t blocks)
 {
 	struct sy_pages *pages = heap->pages;
 
@@ -94,13 +94,13 @@ static bool less_far(struct sy_heap *heap, uint64_t blocks)
 	return move_memory(pages, blocks) && move_table(pages, blocks);
 }
 
-/* As far as it can. */
-static bool furthest(struct sy_heap *heap, uint64_t before, uint64_t blocks)
+/* Extends the range up to `blocks`, or as far as addresses are free, by bisection. False: not at all. */
+static bool extend_most(struct sy_heap *heap, uint64_t before, uint64_t blocks)
 {
 	uint64_t now = before;
 
 	for (uint64_t more = blocks - before; more; more /= 2)
-		if (more <= blocks - now && further(heap, now + more))
+		if (more <= blocks - now && extend(heap, now + more))
 			now += more;
 	return now > before;
 }
@@ -110,7 +110,7 @@ static uint64_t within(uint64_t least, uint64_t value, uint64_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
-/* Whether nothing is left of what was in a maximal block: neither memory nor descriptors, but for the first. */
+/* Whether a maximal block is free, without memory, and without descriptors except the first. */
 static bool is_bare(struct sy_pages *pages, uint64_t number)
 {
 	const struct sy_page *head = sy__page(pages, number);
@@ -119,7 +119,7 @@ static bool is_bare(struct sy_pages *pages, uint64_t number)
 	return sy__use(head) == SY_USE_FREE && head->order == SY_MAX_ORDER && (state == SY__BARE || state == SY__UNCOMMITTED);
 }
 
-/* It is as if the block had never grown. With the zone's lock held. */
+/* Makes a block as if it had never grown. With the zone's lock held. */
 static void ungrow_block(struct sy__zone *zone, uint64_t number)
 {
 	struct sy_pages *pages = zone->pages;
@@ -144,7 +144,7 @@ static void ungrow(struct sy__zone *zone, uint64_t blocks)
 		ungrow_block(zone, zone->next_ungrown - SY__MAX_BLOCK);
 }
 
-static bool reach(struct sy_heap *heap, uint64_t wanted)
+static bool resize(struct sy_heap *heap, uint64_t wanted)
 {
 	struct sy_pages *pages = heap->pages;
 	struct sy__zone *zone = &pages->zones[0];
@@ -153,7 +153,7 @@ static bool reach(struct sy_heap *heap, uint64_t wanted)
 	ungrow(zone, wanted);
 	grown = zone->next_ungrown >> SY_MAX_ORDER;
 	blocks = within(grown ? grown : 1, wanted, pages->block_count);
-	return blocks == before || (blocks < before ? less_far(heap, blocks) : furthest(heap, before, blocks));
+	return blocks == before || (blocks < before ? shorten(heap, blocks) : extend_most(heap, before, blocks));
 }
 
 bool sy__reservation_resize(struct sy_heap *heap, size_t bytes)
@@ -164,12 +164,12 @@ bool sy__reservation_resize(struct sy_heap *heap, size_t bytes)
 	if (!has_own_range(heap->pages))
 		return false;
 	sy__lock(&zone->lock);
-	done = reach(heap, bytes / BLOCK_BYTES);
+	done = resize(heap, bytes / BLOCK_BYTES);
 	sy__unlock(&zone->lock);
 	return done;
 }
 
-/* All of their descriptors: the first of each is still there. */
+/* Of ungrown blocks: memory, and all descriptors with the first of each. */
 static void withdraw(struct sy_pages *pages, uint64_t from, uint64_t to)
 {
 	sy__source_withdraw(pages->base.memory + ((size_t)from << SY_PAGE_SHIFT), (size_t)(to - from) << SY_PAGE_SHIFT);

@@ -1,44 +1,37 @@
 /*
- * Runs of pages that were freed a moment ago, kept whole for the next request, in heaps of threads.
+ * The run cache: each slot of a heap of threads keeps the runs of pages that it freed last, whole, for its next requests.
  *
- * Why. A large allocation is a row of blocks of pages (large.c). To give it back, each of its blocks is joined with its
- * buddies, and to take one again blocks are searched and halved, and the descriptors of all pages written: hundreds of
- * instructions for a buffer that most programs want again at once, in the same size or in one of a few. So each slot keeps the
- * last SY__RUN_CACHE_RUNS runs that were freed on it as they are: as large allocations of 0 bytes, which no other has, with all their
- * descriptors.
+ * Why. A large allocation is a row of blocks (large.c). A free joins each block with its buddies; the next request searches and
+ * halves blocks and writes all descriptors: hundreds of instructions for a buffer that most programs want again at once, in the
+ * same or a similar size. So each slot keeps the last SY__RUN_CACHE_RUNS runs as they are, descriptors included. A cached run is a
+ * large allocation of 0 bytes; no run in use has 0 bytes.
  *
- * Which serves. The smallest that suffices, if it has no more than an eighth too many pages. Who asks for a power of two of
- * pages may count on its alignment, so he gets such a run, which is always one block. Where a heap has several nodes nothing is
- * kept.
+ * Choice. The smallest sufficient run serves, if at most 1/8 of the request is in excess. A request for a power of two of pages may
+ * rely on alignment and takes only a run of exactly that size, which is one block. Heaps with several nodes cache nothing.
  *
- * How much. At most the largest block by each slot: the oldest go when a younger one comes. That is the memory that a heap
- * could have more of than it would without, and it hardly ever has:
+ * Limit. A slot caches at most as many pages as the largest block has, and evicts the oldest run for a new one. The cache seldom
+ * makes a heap larger, because whoever would make the heap grow first flushes it:
+ *   - best fit flushes all caches and searches again before it places a run where memory is missing (best_fit.c);
+ *   - a request that got pages without memory flushes them too (sy__run_cache_before_growth), so at most one request grows
+ *     the heap while runs lie here.
  *
- *   - a run is not placed where memory would have to come for it before all that slots keep was given back and looked at (core/backend/best_fit.c);
- *   - who gets pages whose memory is not there, for whatever use, gives it back as well (sy__run_cache_before_growth), so that at most one
- *     request takes them while others lie here.
+ * Evictions. In a program whose sizes always differ, cached runs never serve. They only delay the reuse of warm memory and the
+ * joining of neighbours. So after SY__RUN_CACHE_EVICTIONS evictions without a hit a slot caches nothing, and tries again later.
  *
- * In vain. A program whose sizes differ by more than that each time has no use for what is kept: it would get the memory that it
- * has just written to, which is in the processor's caches, only SY__RUN_CACHE_RUNS frees later, and what lies side by side would not be
- * joined. A slot in which SY__RUN_CACHE_IN_VAIN runs one after the other made room for younger ones before any served keeps no more;
- * after a while it tries again.
+ * Retained empty slabs. A policy's slots may retain empty slabs for a size that needs them again and again. Before the heap grows,
+ * those of the requesting slot go back too.
  *
- * Empty slabs that a policy's slots keep because they need them again and again (spares) go in the same way, before memory
- * comes that was not there: those of the slot that would take it.
+ * Ageing. The clock (core/here.c) flushes all caches every RUN_CACHE_PERIOD, so that unused runs reach the free lists, and from
+ * there the system (decay.c). So do shrink, trim, memory pressure and the end of a slot. Counters and walks show cached pages as
+ * held, without an object.
  *
- * How long. The clock (here.c) ends all of it every RUN_CACHE_PERIOD, so that what is not used goes on to the free lists, and from
- * there back to the system in due time (core/backend/decay.c); so do shrink, trim, memory that becomes short, and a slot's end.
- * In the counters and walks of a heap kept pages are held, with no object in them.
+ * Concurrency. Only its owner puts runs into a slot's cache, and records where. Anybody may take a run out, by exchanging its word
+ * for 0, even while the owner is at work. The owner takes runs out the same way, and learns from a 0 that somebody else has. So
+ * flushing needs no claim. A word changes from 0 to a run by the owner's store alone, after the owner saw 0.
  *
- * Who may do what. A slot's owner alone puts runs there, and keeps the account of what it has put where. Everybody may take a
- * run away, by an exchange of its word for 0, whoever owns the slot and whatever that is doing; the owner takes one in the same
- * way, and finds out from a 0 that somebody else did. So nobody needs a claim to give back what others keep. A word goes from 0
- * to a run by the owner's store only, and only where it has found a 0 itself, hence never over a run.
- *
- * Memory orders. The store of a word releases, and the exchange acquires: who gets a run sees all that was written to its
- * descriptors, and no use of its memory by who freed it comes later. run_cache_kept tells whether a look is worth it: relaxed. Who
- * puts a run there may find it set while his store is still on its way, and who clears it looks in vain; the run is then kept,
- * and nobody told so. The clock looks without asking, and finds that one a moment later.
+ * Memory order. The store of a word releases and the exchange acquires: whoever takes a run sees its descriptors, and sees the freed
+ * memory after its last use. run_cache_filled is a relaxed hint. A put may find it set while a flush is clearing it; that run then
+ * stays in the cache unannounced until the clock, which flushes without asking, finds it.
  */
 #include "run_cache.h"
 
@@ -51,21 +44,21 @@ bool sy__run_cache_create(struct sy_heap *heap)
 
 	heap->run_cache_memory = base->memory;
 	heap->run_cache_table = base->table;
-	heap->run_cache_near = heap->nodes == 1 && base->page_count < UINT32_MAX;
+	heap->run_cache_enabled = heap->nodes == 1 && base->page_count < UINT32_MAX;
 	heap->run_cache = sy__slot_areas_take(heap, sizeof(struct sy__run_cache));
 	return heap->run_cache != NULL;
 }
 
 /* ---- Giving back -------------------------------------------------------------------------------------------------- */
 
-static uint64_t end_one(struct sy_heap *heap, unsigned slot, struct sy__run_cache *rows, unsigned place)
+static uint64_t flush_one(struct sy_heap *heap, unsigned slot, struct sy__run_cache *cache, unsigned place)
 {
-	uint32_t number = __atomic_load_n(&rows->first[place], __ATOMIC_RELAXED) ? sy__run_cache_take_out(rows, place) : 0;
+	uint32_t number = __atomic_load_n(&cache->first[place], __ATOMIC_RELAXED) ? sy__run_cache_take_out(cache, place) : 0;
 
-	return number ? sy__large_end(heap, slot, sy__run_cache_numbered(heap, number)) : 0;
+	return number ? sy__large_release(heap, slot, sy__run_cache_page(heap, number)) : 0;
 }
 
-/* What others have taken is not there any more. */
+/* Forgets the runs that others have taken. */
 static void forget_taken(struct sy__run_cache *own)
 {
 	for (unsigned place = 0; place < SY__RUN_CACHE_RUNS; place++)
@@ -78,62 +71,62 @@ unsigned sy__run_cache_make_room(struct sy_heap *heap, unsigned slot, uint32_t p
 	struct sy__run_cache *own = sy__run_cache_of(heap, slot);
 	unsigned place;
 
-	if (!sy__run_cache_serve(own)) {
-		sy__run_cache_end_slot(heap, slot);
-		own->in_vain++;
+	if (!sy__run_cache_serves(own)) {
+		sy__run_cache_flush_slot(heap, slot);
+		own->evictions++;
 		return SY__RUN_CACHE_RUNS;
 	}
 	forget_taken(own);
 	while ((place = sy__run_cache_place(own, pages)) == SY__RUN_CACHE_RUNS) {
-		if (end_one(heap, slot, own, own->oldest))
-			own->in_vain++;
+		if (flush_one(heap, slot, own, own->oldest))
+			own->evictions++;
 		sy__run_cache_forget(own, own->oldest);
 		own->oldest = (uint16_t)((own->oldest + 1u) % SY__RUN_CACHE_RUNS);
 	}
 	return place;
 }
 
-void sy__run_cache_end_slot(struct sy_heap *heap, unsigned slot)
+void sy__run_cache_flush_slot(struct sy_heap *heap, unsigned slot)
 {
 	struct sy__run_cache *own = sy__run_cache_of(heap, slot);
 
 	for (unsigned place = 0; place < SY__RUN_CACHE_RUNS; place++) {
-		end_one(heap, slot, own, place);
+		flush_one(heap, slot, own, place);
 		sy__run_cache_forget(own, place);
 	}
 }
 
-uint64_t sy__run_cache_end(struct sy_heap *heap)
+uint64_t sy__run_cache_flush(struct sy_heap *heap)
 {
 	uint64_t pages = 0;
 
-	__atomic_store_n(&heap->run_cache_kept, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&heap->run_cache_filled, false, __ATOMIC_RELAXED);
 	for (unsigned slot = 0; slot < sy__slots_high(); slot++)
 		for (unsigned place = 0; place < SY__RUN_CACHE_RUNS; place++)
-			pages += end_one(heap, slot, sy__run_cache_of(heap, slot), place);
+			pages += flush_one(heap, slot, sy__run_cache_of(heap, slot), place);
 	return pages;
 }
 
-void sy__spares_end(struct sy_heap *heap, unsigned slot)
+void sy__retained_release(struct sy_heap *heap, unsigned slot)
 {
-	sy__run_cache_of(heap, slot)->spares = false;
-	heap->hooks->end_spares(heap, slot);
+	sy__run_cache_of(heap, slot)->retains = false;
+	heap->hooks->release_retained(heap, slot);
 }
 
 bool sy__run_cache_before_growth(struct sy_heap *heap, unsigned slot, unsigned tries)
 {
-	if (!tries && sy__spares_any(heap, slot) && sy__spares_wanted(heap, (ptrdiff_t)(slot * SY_SLOT_STRIDE)))
+	if (!tries && sy__retained_any(heap, slot) && sy__retained_wanted(heap, (ptrdiff_t)(slot * SY_SLOT_STRIDE)))
 		return true;
 	if (tries)
-		sy__spares_in_vain(heap, slot);
+		sy__retained_failed(heap, slot);
 	if (sy__run_cache_any(heap))
-		sy__run_cache_end(heap);
+		sy__run_cache_flush(heap);
 	return false;
 }
 
-/* ---- What is there ------------------------------------------------------------------------------------------------ */
+/* ---- Counts and checks ------------------------------------------------------------------------------------------------ */
 
-/* Exact where nobody is at work; else a run may be seen to have gone that was not seen to have come, hence less than nothing. */
+/* Exact while no thread works. Otherwise the sum may miss an allocation whose free it counts, and wrap below 0. */
 size_t sy__run_cache_live(const struct sy_heap *heap)
 {
 	size_t live = 0;
@@ -143,26 +136,26 @@ size_t sy__run_cache_live(const struct sy_heap *heap)
 	return live > SIZE_MAX / 2 ? 0 : live;
 }
 
-static bool is_kept(struct sy_heap *heap, uint32_t number, uint32_t pages)
+static bool is_cached(struct sy_heap *heap, uint32_t number, uint32_t pages)
 {
-	struct sy_page *page = sy__run_cache_numbered(heap, number);
+	struct sy_page *page = sy__run_cache_page(heap, number);
 
 	return sy__page_is_large(page) && sy__page_heap(page) == heap && !sy__page_bytes(page) &&
 	       sy__large_usable(page) == (size_t)pages << SY_PAGE_SHIFT;
 }
 
-static const char *check_slot(struct sy_heap *heap, const struct sy__run_cache *rows)
+static const char *check_slot(struct sy_heap *heap, const struct sy__run_cache *cache)
 {
 	uint32_t sum = 0;
 
 	for (unsigned place = 0; place < SY__RUN_CACHE_RUNS; place++) {
-		uint32_t number = __atomic_load_n(&rows->first[place], __ATOMIC_RELAXED);
+		uint32_t number = __atomic_load_n(&cache->first[place], __ATOMIC_RELAXED);
 
-		sum += rows->pages[place];
-		if (number && !is_kept(heap, number, rows->pages[place]))
-			return "heap: a run that a slot keeps is none, or in use, or of another size";
+		sum += cache->pages[place];
+		if (number && !is_cached(heap, number, cache->pages[place]))
+			return "heap: an entry of a run cache is no run, or a run in use or of another size";
 	}
-	return sum == rows->sum && sum <= SY__RUN_CACHE_MOST_PAGES ? NULL : "heap: a slot keeps more pages than it may, or others than it says";
+	return sum == cache->sum && sum <= SY__RUN_CACHE_MOST_PAGES ? NULL : "heap: a run cache has more pages than it may, or miscounts them";
 }
 
 const char *sy__run_cache_check(struct sy_heap *heap)

@@ -1,4 +1,4 @@
-/* Runs of pages that were freed a moment ago, kept whole for the next request. See run_cache.c. */
+/* The slots' caches of runs that were freed a moment ago. See run_cache.c. */
 #ifndef SY_RUN_CACHE_H
 #define SY_RUN_CACHE_H
 
@@ -6,27 +6,27 @@
 
 #define SY__RUN_CACHE_RUNS 7u
 #define SY__RUN_CACHE_MOST_PAGES (1u << SY_MAX_ORDER) /* of each slot */
-#define SY__RUN_CACHE_TOO_MUCH 8u
-#define SY__RUN_CACHE_IN_VAIN 16u /* runs that a slot keeps one after the other for nothing, until it keeps none; of 256 then so many again */
-#define SY__SPARES_IN_VAIN 16u /* times, since a heap settled, that spares go and memory comes even so, until none is kept */
+#define SY__RUN_CACHE_WASTE 8u /* a cached run may exceed a request by 1/8 of it */
+#define SY__RUN_CACHE_EVICTIONS 16u /* without a hit, until a slot caches nothing; of 256 frees then so many are cached again */
+#define SY__RETAINED_FAILURES 16u /* per scavenging period: releases of empty slabs that did not prevent growth, until none is retained */
 
-/* What a slot keeps. */
+/* The run cache of a slot. */
 struct sy__run_cache {
-	size_t live;              /* bytes asked for in runs that the slot handed out, less those that it was given back; may wrap */
-	uint32_t first[SY__RUN_CACHE_RUNS]; /* number of a kept run's first page, and one; 0: none. Others take what is there, too */
-	uint16_t pages[SY__RUN_CACHE_RUNS]; /* of the run that the slot has put there; 0: nothing is there. The slot's own, as what follows */
+	size_t live;              /* bytes in large allocations of the slot, minus bytes in those that it freed; may wrap */
+	uint32_t first[SY__RUN_CACHE_RUNS]; /* number of the run's first page, plus one; 0: none. Others may take it */
+	uint16_t pages[SY__RUN_CACHE_RUNS]; /* of the run that the slot put there; 0: none. The slot's own, as all that follows */
 	uint16_t sum;             /* of these pages */
-	uint16_t oldest;          /* is replaced next */
-	bool spares;              /* the slot keeps empty slabs, too, which go like runs when memory is to come; */
-	uint8_t spares_in_vain;   /* how often it came even so, since the heap settled; at most SY__SPARES_IN_VAIN */
-	uint8_t in_vain;          /* runs since one served that had to make room, or were not kept; wraps */
+	uint16_t oldest;          /* evicted next */
+	bool retains;             /* the slot retains empty slabs, which it must release before the heap grows */
+	uint8_t retained_failures; /* how often the heap grew even so, since it was scavenged; at most SY__RETAINED_FAILURES */
+	uint8_t evictions;        /* runs evicted, or not cached, since the last hit; wraps */
 };
 _Static_assert(sizeof(struct sy__run_cache) <= SY_CACHE_LINE, "a line of each slot");
 
-/* Of a heap of threads that is being made; false: no memory. */
+/* For a heap of threads that is being created; false: no memory. */
 bool sy__run_cache_create(struct sy_heap *);
 
-/* A slot's, by the slot, or by what sy__call_begin says, which is not the dummy. */
+/* A slot's run cache, by the slot or by what sy__call_begin returned, but not the dummy's. */
 static inline struct sy__run_cache *sy__run_cache_here(const struct sy_heap *heap, ptrdiff_t here)
 {
 	return (struct sy__run_cache *)(void *)((char *)heap->run_cache + here);
@@ -37,28 +37,28 @@ static inline struct sy__run_cache *sy__run_cache_of(const struct sy_heap *heap,
 	return sy__run_cache_here(heap, (ptrdiff_t)(slot * SY_SLOT_STRIDE));
 }
 
-static inline struct sy_page *sy__run_cache_numbered(const struct sy_heap *heap, uint32_t number)
+static inline struct sy_page *sy__run_cache_page(const struct sy_heap *heap, uint32_t number)
 {
 	return heap->run_cache_table + (number - 1);
 }
 
-/* Nothing of the slot's is at that place any more. */
+/* In a call of the slot: the place is empty from now on. */
 static inline void sy__run_cache_forget(struct sy__run_cache *own, unsigned place)
 {
 	own->sum = (uint16_t)(own->sum - own->pages[place]);
 	own->pages[place] = 0;
 }
 
-/* What is still there, which is the caller's now; or 0. */
-static inline uint32_t sy__run_cache_take_out(struct sy__run_cache *rows, unsigned place)
+/* Takes the run at a place, for anybody; 0: somebody else has. */
+static inline uint32_t sy__run_cache_take_out(struct sy__run_cache *cache, unsigned place)
 {
-	return __atomic_exchange_n(&rows->first[place], 0u, __ATOMIC_ACQUIRE);
+	return __atomic_exchange_n(&cache->first[place], 0u, __ATOMIC_ACQUIRE);
 }
 
-/* Where the smallest is that suffices; SY__RUN_CACHE_RUNS: nowhere. */
+/* Place of the smallest sufficient run; SY__RUN_CACHE_RUNS: none. */
 static inline unsigned sy__run_cache_best(const struct sy__run_cache *own, uint32_t pages)
 {
-	uint32_t least = (pages & (pages - 1) ? pages / SY__RUN_CACHE_TOO_MUCH : 0) + 1;
+	uint32_t least = (pages & (pages - 1) ? pages / SY__RUN_CACHE_WASTE : 0) + 1;
 	unsigned found = SY__RUN_CACHE_RUNS;
 
 	for (unsigned place = 0; place < SY__RUN_CACHE_RUNS && least; place++) {
@@ -72,13 +72,13 @@ static inline unsigned sy__run_cache_best(const struct sy__run_cache *own, uint3
 	return found;
 }
 
-/* Whether runs that the slot frees are worth keeping. */
-static inline bool sy__run_cache_serve(const struct sy__run_cache *own)
+/* Whether the cache had hits lately, so that freed runs are worth caching. */
+static inline bool sy__run_cache_serves(const struct sy__run_cache *own)
 {
-	return own->in_vain < SY__RUN_CACHE_IN_VAIN;
+	return own->evictions < SY__RUN_CACHE_EVICTIONS;
 }
 
-/* In a call: a kept run of so many pages or hardly more; NULL: there is none. */
+/* In a call of the slot: takes a cached run of so many pages or slightly more; NULL: none. */
 static inline struct sy_page *sy__run_cache_take(struct sy_heap *heap, struct sy__run_cache *own, uint32_t pages)
 {
 	for (unsigned place; (place = sy__run_cache_best(own, pages)) < SY__RUN_CACHE_RUNS;) {
@@ -86,14 +86,14 @@ static inline struct sy_page *sy__run_cache_take(struct sy_heap *heap, struct sy
 
 		sy__run_cache_forget(own, place);
 		if (sy__likely(number)) {
-			own->in_vain = 0;
-			return sy__run_cache_numbered(heap, number);
+			own->evictions = 0;
+			return sy__run_cache_page(heap, number);
 		}
 	}
 	return NULL;
 }
 
-/* In a call: where there is room for a run; SY__RUN_CACHE_RUNS: nowhere. */
+/* In a call of the slot: a free place for a run; SY__RUN_CACHE_RUNS: no room. */
 static inline unsigned sy__run_cache_place(const struct sy__run_cache *own, uint32_t pages)
 {
 	unsigned place = 0;
@@ -105,75 +105,83 @@ static inline unsigned sy__run_cache_place(const struct sy__run_cache *own, uint
 	return place;
 }
 
-/* In a call: puts a run there. */
-static inline void sy__run_cache_put(struct sy_heap *heap, struct sy__run_cache *own, unsigned place, const struct sy_page *first, uint32_t pages)
+/* In a call of the slot: puts a run at that place. */
+static inline void sy__run_cache_put(struct sy_heap *heap, struct sy__run_cache *own, unsigned place, const struct sy_page *first,
+                                     uint32_t pages)
 {
 	own->pages[place] = (uint16_t)pages;
 	own->sum = (uint16_t)(own->sum + pages);
 	__atomic_store_n(&own->first[place], (uint32_t)(first - heap->run_cache_table) + 1, __ATOMIC_RELEASE);
-	if (!__atomic_load_n(&heap->run_cache_kept, __ATOMIC_RELAXED))
-		__atomic_store_n(&heap->run_cache_kept, true, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&heap->run_cache_filled, __ATOMIC_RELAXED))
+		__atomic_store_n(&heap->run_cache_filled, true, __ATOMIC_RELAXED);
 }
 
-/* In a slow call of that slot: gives back what was kept longest until there is room for a run, and where; or everything, and the
- * run is not worth keeping: SY__RUN_CACHE_RUNS. The next gives back everything. */
+/* In a slow call of that slot: evicts the oldest runs until there is room for one, and returns the place. SY__RUN_CACHE_RUNS: the
+ * cache does not serve; it was flushed, and the run is not worth caching. */
 unsigned sy__run_cache_make_room(struct sy_heap *, unsigned slot, uint32_t pages);
-void sy__run_cache_end_slot(struct sy_heap *, unsigned slot);
 
-/* In a slow call: gives back what all slots keep; pages. */
-uint64_t sy__run_cache_end(struct sy_heap *);
+/* In a slow call of that slot: gives back all that its cache has. */
+void sy__run_cache_flush_slot(struct sy_heap *, unsigned slot);
 
-/* Whether a look at that is worth it. */
+/* In a slow call: gives back what all slots' caches have; how many pages. */
+uint64_t sy__run_cache_flush(struct sy_heap *);
+
+/* Whether a flush may find something. */
 static inline bool sy__run_cache_any(const struct sy_heap *heap)
 {
-	return heap->run_cache && __atomic_load_n(&heap->run_cache_kept, __ATOMIC_RELAXED);
+	return heap->run_cache && __atomic_load_n(&heap->run_cache_filled, __ATOMIC_RELAXED);
 }
 
-/* In a call of a slot, by what sy__call_begin says: sy__heap_hooks.end_spares has something to do. */
-static inline void sy__spares_kept(const struct sy_heap *heap, ptrdiff_t here)
+/* ---- Retained empty slabs: those that a policy's slots keep for the next request ------------------------------------ */
+
+/* In a call of a slot, by what sy__call_begin returned: the slot retains something from now on. */
+static inline void sy__retained_note(const struct sy_heap *heap, ptrdiff_t here)
 {
-	sy__run_cache_here(heap, here)->spares = true;
+	sy__run_cache_here(heap, here)->retains = true;
 }
 
-static inline bool sy__spares_any(const struct sy_heap *heap, unsigned slot)
+static inline bool sy__retained_any(const struct sy_heap *heap, unsigned slot)
 {
-	return heap->run_cache && sy__run_cache_of(heap, slot)->spares;
+	return heap->run_cache && sy__run_cache_of(heap, slot)->retains;
 }
 
-/* In a slow call of that slot: gives them back. */
-void sy__spares_end(struct sy_heap *, unsigned slot);
+/* In a slow call of that slot: has the policy release them. */
+void sy__retained_release(struct sy_heap *, unsigned slot);
 
-/* The memory was not there even so. What many kept for a while lies scattered when it comes back: with each time that a program
- * goes through its sizes it would need a little more. Now and then it just needs more than ever before. */
-static inline void sy__spares_in_vain(const struct sy_heap *heap, unsigned slot)
-{
-	struct sy__run_cache *own = sy__run_cache_of(heap, slot);
-
-	if (own->spares_in_vain < SY__SPARES_IN_VAIN)
-		own->spares_in_vain++;
-}
-
-static inline void sy__spares_anew(const struct sy_heap *heap, unsigned slot)
+/* The slot released its empty slabs, and the heap had to grow even so. Slabs that were retained for long lie scattered, so a program
+ * that cycles through sizes would need a little more memory in each cycle. So after several failures slots retain nothing. A few
+ * failures are normal: a program may just need more than ever before. */
+static inline void sy__retained_failed(const struct sy_heap *heap, unsigned slot)
 {
 	struct sy__run_cache *own = sy__run_cache_of(heap, slot);
 
-	if (own->spares_in_vain)
-		own->spares_in_vain = 0;
+	if (own->retained_failures < SY__RETAINED_FAILURES)
+		own->retained_failures++;
 }
 
-static inline bool sy__spares_wanted(const struct sy_heap *heap, ptrdiff_t here)
+/* The heap was scavenged: slots may retain empty slabs again. */
+static inline void sy__retained_reset(const struct sy_heap *heap, unsigned slot)
 {
-	return sy__run_cache_here(heap, here)->spares_in_vain < SY__SPARES_IN_VAIN;
+	struct sy__run_cache *own = sy__run_cache_of(heap, slot);
+
+	if (own->retained_failures)
+		own->retained_failures = 0;
 }
 
-/* sy__heap_hooks.before_growth: first what the slot keeps of empty slabs is to go (by sy__spares_end), for another look; where
- * that is in vain, and memory comes, the runs of all slots go too. */
+/* Whether the slot should retain empty slabs. */
+static inline bool sy__retained_wanted(const struct sy_heap *heap, ptrdiff_t here)
+{
+	return sy__run_cache_here(heap, here)->retained_failures < SY__RETAINED_FAILURES;
+}
+
+/* The hook sy__heap_hooks.before_growth. First the slot must release its empty slabs (sy__retained_release), and the caller looks
+ * again: true. If the heap still has to grow, all run caches are flushed: false. */
 bool sy__run_cache_before_growth(struct sy_heap *, unsigned slot, unsigned tries);
 
-/* Bytes asked for in large allocations that live, as slots count them. */
+/* Bytes asked for in live large allocations, summed over slots. */
 size_t sy__run_cache_live(const struct sy_heap *);
 
-/* NULL, or what is wrong. All slots are claimed, as far as that was possible. */
+/* NULL, or which invariant does not hold. All slots are claimed, as far as that was possible. */
 const char *sy__run_cache_check(struct sy_heap *);
 
 #endif

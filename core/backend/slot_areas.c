@@ -1,25 +1,23 @@
 /*
- * What caches keep of every slot, in heaps of threads: slot by slot.
+ * Per-slot areas: the per-slot state of caches, in heaps of threads, slot by slot.
  *
- * A cache of a heap of threads has some cache lines of state for each of SY_THREAD_SLOTS slots, of which a program uses
- * a few. Were they an array in each cache, a thread would touch a page for every size class that it uses, of which it needs one
- * line. So they lie the other way round. An area is a row of pages, one for each slot, and a cache has the same lines of every
- * page:
+ * A cache of a heap of threads has some cache lines of state for each of SY_THREAD_SLOTS slots, of which a program uses a few.
+ * If each cache had an array of them, a thread would touch a page for every size class, for the sake of one line. So state is
+ * laid out the other way round. An area has one page per slot, and a cache has the same lines of every page:
  *
- *	            cache a   cache b   cache c
- *	dummy     | line    | line    | line line | …  to SY_SLOT_STRIDE bytes
- *	slot 0    | line    | line    | line line | …
- *	slot 1    | …
+ * 	            cache a   cache b   cache c
+ * 	dummy     | line    | line    | line line | …  to SY_SLOT_STRIDE bytes
+ * 	slot 0    | line    | line    | line line | …
+ * 	slot 1    | …
  *
- * A thread touches one page for the first SY__MOST_LINES lines of all caches, and finds them with one entry of the processor's
- * TLB. What sy__call_begin yields is then the distance of a slot's page from slot 0's.
+ * A thread then touches one page for the first SY__MOST_LINES lines of all caches, and finds them by one TLB entry. What
+ * sy__call_begin returns is the distance of a slot's page from that of slot 0.
  *
- * Areas are address space from the memory source, besides the heap's pages: nothing of a page is there until its slot writes to
- * it. Zero must mean that a slot has nothing yet, so that making a cache touches no slot.
+ * Areas are address space from the memory source, beside the heap's pages. A page of an area takes memory when its slot first
+ * writes to it. Zero must mean that a slot has nothing yet, so creating a cache touches no slot's page. Giving lines back clears
+ * them, for every slot that ever had an owner, as the next cache must find zeros.
  *
- * Giving lines back clears them, of all slots that ever had an owner, as the next cache must find zeros.
- *
- * Lock (level 3 of types.h): sy_heap.slot_areas_lock, for the list of areas and which of their lines are taken.
+ * Lock (level 3 of types.h): sy_heap.slot_areas_lock, for the list of areas and their taken lines.
  */
 #include "slot_areas.h"
 
@@ -27,14 +25,14 @@
 
 struct sy__slot_area {
 	struct sy__slot_area *next;
-	char *rows;    /* the dummy's */
+	char *pages;   /* of all slots; the dummy's first */
 	uint64_t taken; /* a bit for each line */
 };
 
 _Static_assert(SY__MOST_LINES == 64, "a word has a bit for each line");
 
-#define ROWS (SY_THREAD_SLOTS + 1u) /* with the dummy's */
-#define AREA_BYTES ((size_t)ROWS * SY_SLOT_STRIDE)
+#define PAGES (SY_THREAD_SLOTS + 1u) /* with the dummy's */
+#define AREA_BYTES ((size_t)PAGES * SY_SLOT_STRIDE)
 
 static unsigned lines_of(size_t bytes)
 {
@@ -46,15 +44,15 @@ static uint64_t mask(unsigned first, unsigned count)
 	return (count < SY__MOST_LINES ? (UINT64_C(1) << count) - 1 : UINT64_MAX) << first;
 }
 
-/* So many free lines in a row, now taken: the dummy's; or NULL. From the end, as the first lines of pages are where many
- * objects begin too, and the processor's cache has few places for what is there. With the lock held. */
+/* Takes `count` adjacent lines of an area, and returns the dummy's; NULL: no room. From the end of pages: many objects start at
+ * the beginning of a page, where they would compete for the same cache sets. With the lock held. */
 static char *take_of(struct sy__slot_area *area, unsigned count)
 {
 	for (unsigned first = SY__MOST_LINES - count + 1; first-- > 0;) {
 		if (area->taken & mask(first, count))
 			continue;
 		area->taken |= mask(first, count);
-		return area->rows + first * SY_CACHE_LINE;
+		return area->pages + first * SY_CACHE_LINE;
 	}
 	return NULL;
 }
@@ -73,16 +71,16 @@ static char *take_of_all(struct sy_heap *heap, unsigned count)
 static bool add_area(struct sy_heap *heap)
 {
 	struct sy__slot_area *area = sy__metadata_take(heap, sizeof(*area));
-	char *rows = area ? sy__source_reserve(AREA_BYTES) : NULL;
+	char *pages = area ? sy__source_reserve(AREA_BYTES) : NULL;
 
-	if (!rows || sy__source_commit(rows, AREA_BYTES) != 0) {
-		if (rows)
-			sy__source_release(rows, AREA_BYTES);
+	if (!pages || sy__source_commit(pages, AREA_BYTES) != 0) {
+		if (pages)
+			sy__source_release(pages, AREA_BYTES);
 		sy__metadata_give(heap, area, sizeof(*area));
 		return false;
 	}
-	sy__source_prefer_small(rows, AREA_BYTES);
-	*area = (struct sy__slot_area){ .rows = rows };
+	sy__source_prefer_small(pages, AREA_BYTES);
+	*area = (struct sy__slot_area){ .pages = pages };
 	sy__lock(&heap->slot_areas_lock);
 	area->next = heap->slot_areas;
 	heap->slot_areas = area;
@@ -102,7 +100,7 @@ void *sy__slot_areas_take(struct sy_heap *heap, size_t bytes)
 
 /* ---- Giving back -------------------------------------------------------------------------------------------------- */
 
-/* Writes only where something is, as a page that was only read takes no memory. */
+/* Writes only if the line is not zero: a page that was only read takes no memory. */
 static void clear(char *line)
 {
 	static const char zero[SY_CACHE_LINE];
@@ -114,16 +112,16 @@ static void clear(char *line)
 void sy__slot_areas_give(struct sy_heap *heap, void *of_slot_0, size_t bytes)
 {
 	char *lines = (char *)of_slot_0 - SY_SLOT_STRIDE;
-	unsigned count = lines_of(bytes), rows = sy__slots_high() + 1;
+	unsigned count = lines_of(bytes), pages = sy__slots_high() + 1;
 
 	if (!of_slot_0)
 		return;
-	for (unsigned row = 0; row < rows; row++)
+	for (unsigned page = 0; page < pages; page++)
 		for (unsigned line = 0; line < count; line++)
-			clear(lines + (size_t)row * SY_SLOT_STRIDE + (size_t)line * SY_CACHE_LINE);
+			clear(lines + (size_t)page * SY_SLOT_STRIDE + (size_t)line * SY_CACHE_LINE);
 	sy__lock(&heap->slot_areas_lock);
 	for (struct sy__slot_area *area = heap->slot_areas; area; area = area->next) {
-		size_t at = (size_t)((uintptr_t)lines - (uintptr_t)area->rows);
+		size_t at = (size_t)((uintptr_t)lines - (uintptr_t)area->pages);
 
 		if (at < SY_SLOT_STRIDE)
 			area->taken &= ~mask((unsigned)(at / SY_CACHE_LINE), count);
@@ -137,7 +135,7 @@ void sy__slot_areas_fini(struct sy_heap *heap)
 		struct sy__slot_area *area = heap->slot_areas;
 
 		heap->slot_areas = area->next;
-		sy__source_release(area->rows, AREA_BYTES);
+		sy__source_release(area->pages, AREA_BYTES);
 		sy__metadata_give(heap, area, sizeof(*area));
 	}
 }

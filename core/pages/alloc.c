@@ -19,7 +19,7 @@
  */
 #include "pages.h"
 
-#define VISIT_ORDER 3u /* of blocks that come straight to a zone: of a run of them, not every one needs a look at the clock */
+#define VISIT_ORDER 3u /* smaller blocks that go straight to a zone don't visit decay: they are parts of runs */
 
 _Static_assert(SY_HIGHATOMIC_TYPE == SY__CPU_TYPES, "the reserve is the type after those that everybody uses");
 
@@ -191,8 +191,7 @@ static SY__COLD struct sy_page *fail(struct sy_pages *pages)
 	return NULL;
 }
 
-/* Whether this request is the one that sy_pages_fail_after chose. Relaxed: requests are counted, in any order of those at
- * once. */
+/* Whether this request is the one that sy_pages_fail_after chose. Relaxed: concurrent requests count in any order. */
 static SY__COLD bool injected_failure(struct sy_pages *pages)
 {
 	size_t left = sy__read(&pages->fail_after);

@@ -1,11 +1,11 @@
 /*
- * Verifying every invariant of the page allocator (see pages.h). For tests and debugging; nobody else may be using it.
+ * Verifying every invariant of the page allocator (see pages.h), for tests and debugging. Nobody else may be using it.
  *
- * Each zone is looked at twice, and both views must agree: once block by block in address order, where every page must be
- * accounted for, and once along its lists, where every link must lead to a block of that list. As the number of blocks of
- * each order and type is the same in both, each free block is on its list exactly once; likewise for the per-CPU lists.
+ * Each zone is examined twice, and both views must agree. In address order, block by block, every page must be accounted for.
+ * Along the lists, every link must lead to a block of that list. Both views must count the same number of blocks of each
+ * order and type, so each free block is on its list exactly once; likewise for the per-CPU lists.
  *
- * Older pages are told from the bitmap alone: their descriptors must never have been touched.
+ * Only the bitmap tells pretrace pages: their descriptors must never have been touched.
  */
 #include "pages.h"
 
@@ -29,7 +29,7 @@ static const char *check_free_block(const struct sy__zone *zone, uint64_t number
 
 	if (order == SY_MAX_ORDER || buddy + ((uint64_t)1 << order) > end)
 		return NULL;
-	if (zone->populated && !sy__older_gone(pages, buddy))
+	if (zone->populated && !sy__pretrace_gone(pages, buddy))
 		return NULL;
 	if (sy__use(sy__page(pages, buddy)) != SY_USE_FREE || sy__page(pages, buddy)->order != order)
 		return NULL;
@@ -43,7 +43,7 @@ static const char *check_block(const struct sy__zone *zone, uint64_t number, uin
 	const struct sy_page *page = sy__page(zone->pages, number);
 	unsigned use = sy__use(page), order = page->order, type = sy__migrate(page);
 
-	if (use == SY_USE_OLDER || use >= SY_USES)
+	if (use == SY_USE_PRETRACE || use >= SY_USES)
 		return "a page that should head a block has no use";
 	if (order > SY_MAX_ORDER || number & (((uint64_t)1 << order) - 1))
 		return "a block is not aligned to its size";
@@ -73,10 +73,10 @@ static const char *check_range(const struct sy__zone *zone, uint64_t number, uin
 
 	while (number < end && !error) {
 		if (zone->populated && number % 64 == 0 && end - number >= 64 && !pages->page_bits[number / 64]) {
-			found->used[SY_USE_OLDER] += 64;
+			found->used[SY_USE_PRETRACE] += 64;
 			number += 64;
-		} else if (zone->populated && !sy__older_gone(pages, number)) {
-			found->used[SY_USE_OLDER]++;
+		} else if (zone->populated && !sy__pretrace_gone(pages, number)) {
+			found->used[SY_USE_PRETRACE]++;
 			number++;
 		} else {
 			error = check_block(zone, number, end, found);
@@ -95,7 +95,7 @@ static const char *check_blocks(const struct sy__zone *zone, struct findings *fo
 
 	if (!error && !zone->populated)
 		error = check_range(zone, remainder, end, found);
-	found->used[SY_USE_OLDER] += zone->span - zone->present;
+	found->used[SY_USE_PRETRACE] += zone->span - zone->present;
 	return error;
 }
 
@@ -176,8 +176,8 @@ static const char *check_counters(const struct sy__zone *zone, const struct find
 		return "the pages by use do not add up to the zone";
 	if (zone->free_pages != found->used[SY_USE_FREE] + ungrown)
 		return "the count of free pages is wrong";
-	if (zone->older > found->used[SY_USE_OLDER])
-		return "more older pages may be freed than there are";
+	if (zone->pretrace > found->used[SY_USE_PRETRACE])
+		return "more pretrace pages may be freed than there are";
 	return NULL;
 }
 

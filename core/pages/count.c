@@ -1,21 +1,20 @@
 /*
  * Counters, and giving memory back to the source.
  *
- * Counters live where they are written: in the zones, and in the per-CPU lists as differences. Reading adds them up under each
- * list's own lock, so every figure is exact when nobody else is at work, and never torn when somebody is.
+ * Counters live where they are written: in the zones, and as differences in the per-CPU lists. Reading adds them up under each list's
+ * own lock. So every figure is exact when nobody else is at work, and never torn when somebody is.
  *
- * Releasing goes through the free lists. A page whose memory was handed to a heap since it was last given back carries a
- * mark; runs of such pages are discarded. The blocks stay free, and their memory reads zero when it is used again.
+ * Releasing goes through the free lists. A page carries a mark if a heap got its memory since that was last given back. Runs of
+ * marked pages are discarded. The blocks stay free, and their memory reads zero when it is used again. Where free blocks have an age
+ * (core/backend/decay.c), a block without one has nothing left to give and is skipped: a program that trims often would otherwise
+ * pay for all its free memory each time.
  *
- * Where free blocks have an age (decay.c), one without has nothing left to give, and is not walked again: a program that trims
- * often would pay for all that is free each time.
+ * Descriptors. If a maximal block is free as a whole and has no memory left, only its head's descriptor means anything; the others may
+ * read zero as if never written (zone.c). So their memory goes too, 1/64 of the block's. Their marks live on as one state of
+ * the block, in sy_pages.committed.
  *
- * Of a maximal block that is free as a whole and has no memory left, only the head's descriptor means anything, and the others
- * may read zero as if they had never been written (zone.c). So their memory goes too, a sixty-fourth of the block's; the
- * marks that were in it live on as one for the block, in sy_pages.committed.
- *
- * In a maximal block that the system may back by large pages (zone.c), a page that no heap ever had may have got memory along
- * with its neighbours, which no mark tells: there a block goes back as a whole. Its pages count as they do elsewhere.
+ * Huge pages. In a maximal block that the system may back by huge pages, pages that no heap ever had may have got memory along with
+ * their neighbours, and no mark tells. So a free block there is discarded as a whole. Its pages count as elsewhere.
  */
 #include "pages.h"
 
@@ -24,7 +23,7 @@ static void add_used(uint64_t *sum, const int64_t *used)
 	unsigned use;
 
 	for (use = 0; use < SY_USES; use++)
-		sum[use] += (uint64_t)used[use]; /* differences may be negative; the sum is not */
+		sum[use] += (uint64_t)used[use]; /* differences may be negative, but not their sum */
 }
 
 static uint64_t count_cpu_lists(struct sy__zone *zone, uint64_t *used)
@@ -43,7 +42,7 @@ static uint64_t count_cpu_lists(struct sy__zone *zone, uint64_t *used)
 	return served;
 }
 
-/* Everything of a zone; requests that it served. */
+/* Fills in a zone's counts; returns the requests that it served. */
 static uint64_t count_zone(struct sy__zone *zone, struct sy_zone_counts *counts)
 {
 	uint64_t served = count_cpu_lists(zone, counts->used);
@@ -92,7 +91,7 @@ static void count_all(struct sy_pages *pages, struct sy_pages_counts *counts)
 	sy__unlock(&pages->source_lock);
 }
 
-/* In a call, so that no thread that forks meanwhile finds one of these locks held. */
+/* Inside a call, so that no fork finds these locks held. */
 void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 {
 	unsigned slot;
@@ -103,7 +102,7 @@ void sy_pages_count(struct sy_pages *pages, struct sy_pages_counts *counts)
 		sy__call_leave();
 }
 
-/* Of a block whose memory the caller has, or keeps others from having: relaxed, see sy__commit_memory. */
+/* State of a block whose memory the caller owns or keeps from others. So relaxed will do, see sy__commit_memory. */
 static unsigned committed_of(const struct sy_pages *pages, uint64_t number)
 {
 	return __atomic_load_n(sy__committed(pages, number), __ATOMIC_RELAXED);
@@ -114,7 +113,7 @@ static void discard_pages(struct sy_pages *pages, uint64_t number, size_t count)
 	sy__source_discard(pages->base.memory + ((size_t)number << SY_PAGE_SHIFT), count << SY_PAGE_SHIFT);
 }
 
-/* The system is not to make a maximal block whole again of which something goes back. */
+/* Some of a huge block goes back: asks for small pages, lest the system make it whole again. */
 static void end_huge(struct sy_pages *pages, uint64_t number)
 {
 	uint8_t *committed = sy__committed(pages, number);
@@ -126,7 +125,7 @@ static void end_huge(struct sy_pages *pages, uint64_t number)
 	sy__unlock(&pages->source_lock);
 }
 
-/* Where large pages are, all of the block may have memory. */
+/* Discards all of a free block, as any page of it may have memory. */
 static uint64_t discard_huge(struct sy_pages *pages, struct sy_page *block, size_t size)
 {
 	uint64_t number = sy__number(pages, block), released = 0;
@@ -189,7 +188,7 @@ void sy__count_discarded(struct sy_pages *pages, uint64_t count)
 	sy__unlock(&pages->source_lock);
 }
 
-/* Whether the source has all of a block back, as its age tells where there is a clock (decay.c); not where large pages are. */
+/* Whether the source has all of a block back. Its age tells, if memory decays; but not in huge blocks. */
 static bool is_given_back(const struct sy_pages *pages, const struct sy_page *block)
 {
 	return pages->decay_ns && !block->bytes && !(committed_of(pages, sy__number(pages, block)) & SY__HUGE);

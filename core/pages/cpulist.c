@@ -15,7 +15,7 @@
  * and rounded down to a power of two, less one (odd batches share cache colours less); `high` splits the zone's low
  * watermark over the CPUs of its node, at least four batches.
  *
- * The lock is there for draining from another slot; its owner meets no contention.
+ * The lock lets other slots drain the lists; the owner seldom finds it taken.
  */
 #include "pages.h"
 
@@ -131,7 +131,7 @@ bool sy__cpu_give(struct sy__zone *zone, unsigned slot, struct sy_page *page, un
 	sy__lock(&cpu->lock);
 	sy__set_migrate(page, migrate);
 	sy__set_use(page, SY_USE_CPU_LIST);
-	__atomic_store_n(&page->order, (uint8_t)order, __ATOMIC_RELAXED); /* as it is; a map that begins (free_map.c) may be reading it */
+	__atomic_store_n(&page->order, (uint8_t)order, __ATOMIC_RELAXED); /* unchanged; the map of free pages may be reading it */
 	account(cpu, from_use, SY_USE_CPU_LIST, order);
 	sy__blocks_add_first(&cpu->lists[index], page);
 	given = cpu->pages += 1u << order;

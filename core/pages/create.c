@@ -6,9 +6,9 @@
  *
  *   memory    one page per frame, reserved; committed per maximal block when a heap first gets a page of it
  *   table     one descriptor per frame, reserved; committed per maximal block when it grows, or per zone when populated
- *   self      struct sy_pages, pageblock types, bits of pages, states of maximal blocks and the per-CPU lists: committed at once, and
- *             never touched beyond what is used. What a small heap uses is on two pages: the structure with the types of the first
- *             pageblocks behind it; and the first per-CPU lists, with the states of the first blocks in front, from their end down
+ *   self      struct sy_pages, pageblock types, bits of pages, states of maximal blocks and the per-CPU lists: committed at once, but
+ *             touched only as used. A small heap uses two pages: the structure, followed by the types of the first pageblocks; and
+ *             the first per-CPU lists, preceded by the states of the first maximal blocks, in descending order
  *
  * In a caller's buffer the memory stands in front, the table and self at the end, and everything is cleared at once. Nothing is
  * ever committed or discarded then.
@@ -25,7 +25,7 @@
 #include "pages.h"
 
 #define HUGE_FROM (((size_t)32 << 20) / SY_PAGE_SIZE) /* see zone.c */
-#define BLOCKS_BESIDE 512u /* maximal blocks whose states are on the page of the first per-CPU lists: a multiple of SY_CACHE_LINE */
+#define BLOCKS_BESIDE 512u /* maximal blocks whose states share the page of the first per-CPU lists; a multiple of SY_CACHE_LINE */
 
 /* ---- Is it possible? -------------------------------------------------------------------------------------------- */
 
@@ -265,7 +265,7 @@ static size_t page_end(size_t bytes)
 /* Where the tables of struct sy_pages start, from its own start, and where they end. `committed` is where its last byte is, the
  * first block's. */
 struct layout {
-	size_t pageblock_types, older_limit, page_bits, committed, cpu_lists, end;
+	size_t pageblock_types, pretrace_limit, page_bits, committed, cpu_lists, end;
 };
 
 static struct layout lay_out(const struct sy_pages_config *config, uint64_t page_count)
@@ -274,8 +274,8 @@ static struct layout lay_out(const struct sy_pages_config *config, uint64_t page
 	struct layout at;
 
 	at.pageblock_types = cache_lines(offsetof(struct sy_pages, zones) + zones);
-	at.older_limit = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
-	at.page_bits = at.older_limit + blocks;
+	at.pretrace_limit = at.pageblock_types + cache_lines(page_count >> config->pageblock_order);
+	at.page_bits = at.pretrace_limit + blocks;
 	at.cpu_lists = at.page_bits + cache_lines(page_count / 8) + blocks;
 	if (config->cpu_lists)
 		at.cpu_lists = page_end(at.cpu_lists) + BLOCKS_BESIDE;
@@ -367,7 +367,7 @@ static struct sy_pages *create_self(const struct sy_pages_config *config, uint64
 	pages->block_count = page_count >> SY_MAX_ORDER;
 	pages->pageblock_types = (uint8_t *)self + at.pageblock_types;
 	pages->committed = (uint8_t *)self + at.committed;
-	pages->older_limit = (uint8_t *)self + at.older_limit;
+	pages->pretrace_limit = (uint8_t *)self + at.pretrace_limit;
 	pages->page_bits = (uint64_t *)(void *)(self + at.page_bits);
 	for (i = 0; config->cpu_lists && i < config->zone_count; i++)
 		pages->zones[i].cpu = (struct sy__cpu_list *)(void *)(self + at.cpu_lists) + (size_t)i * config->slots;

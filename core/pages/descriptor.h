@@ -1,18 +1,18 @@
 /*
- * Descriptors of our own pages, as page_interface.h asks for them: everything that a policy may know of a page is a field, and
+ * Page descriptors of core/pages/, as page_interface.h asks for them: everything that a policy may know of a page is a field, and
  * every page of a block has all of it.
  *
- * Descriptors are an array over the reserved range, so that address and descriptor convert by one subtraction and shift;
- * inner pages of a block say how far its head is. A descriptor is 64 bytes, a cache line of most machines. The first 40
- * are a policy's while the page is the head of a slab or of a large allocation, and the page allocator's own (list links)
- * while the page is free. A kernel's struct slab leaves a policy no more, so a policy that fits here fits there.
+ * Descriptors are an array over the reserved range, so one subtraction and shift converts between address and descriptor. Inner pages
+ * of a block say how far away its head is. A descriptor has 64 bytes, a cache line of most machines. Its first 40 bytes are a
+ * policy's in the head page of a slab or large allocation, and the page allocator's own (list links) in a free page. A kernel's struct
+ * slab leaves a policy no more than these 40 bytes, so a policy that fits here fits there.
  */
 #ifndef SY_PAGES_DESCRIPTOR_H
 #define SY_PAGES_DESCRIPTOR_H
 
 #include "../types.h"
 
-/* Where a free block is. Named here, as C++ declares no types in a union without a name. */
+/* Links of a free block. Declared here, as C++ allows no type declarations in an anonymous union. */
 struct sy_page_links {
 	struct sy_page *next, *prev;
 };
@@ -25,7 +25,7 @@ struct sy_page {
 	};
 	uint8_t use;       /* enum sy_page_use */
 	uint8_t order;     /* of the block that this page heads */
-	uint8_t migrate;   /* enum sy_migrate of the free list that the block is on, or that it was asked for */
+	uint8_t migrate;   /* enum sy_migrate: of its free list; of a block in use, what the request asked for */
 	uint8_t zone;      /* index of its zone in the page allocator */
 	uint8_t node;      /* memory node */
 	uint8_t flags;     /* the page allocator's own */
@@ -90,7 +90,7 @@ static inline struct sy_page *sy__page_head(struct sy_page *page)
 	return page - page->to_head;
 }
 
-/* What struct sy_pages begins with, so that address and descriptor convert inline. */
+/* The beginning of struct sy_pages, for inline conversions. */
 struct sy_pages_base {
 	char *memory;          /* address of page 0 */
 	struct sy_page *table; /* descriptor of page 0 */

@@ -23,7 +23,7 @@
  * The reserve. An atomic request of order 1 or more that succeeds under pressure reserves its pageblock for its like, up
  * to 1% of the zone and a pageblock. Before a request would fail, the reserve is given up.
  *
- * Older pages count as movable where their pageblock is movable: nearly all of them are page cache and user memory there.
+ * Pretrace pages count as movable in movable pageblocks: nearly all of them are page cache and user memory there.
  */
 #include "pages.h"
 
@@ -84,7 +84,7 @@ static struct pageblock_pages move_pageblock(struct sy__zone *zone, uint64_t num
 {
 	struct sy_pages *pages = zone->pages;
 	struct pageblock_pages found = { 0, 0 };
-	bool older_movable = sy__pageblock_type(pages, number) == SY_MOVABLE_TYPE;
+	bool pretrace_movable = sy__pageblock_type(pages, number) == SY_MOVABLE_TYPE;
 	uint64_t at = number & ~(sy__pageblock_pages(pages) - 1);
 	uint64_t end = at + sy__pageblock_pages(pages);
 	uint64_t size;
@@ -95,12 +95,12 @@ static struct pageblock_pages move_pageblock(struct sy__zone *zone, uint64_t num
 		struct sy_page *page = sy__page(pages, at);
 		unsigned use = sy__use(page);
 
-		size = use == SY_USE_OLDER ? 1 : (uint64_t)1 << page->order;
+		size = use == SY_USE_PRETRACE ? 1 : (uint64_t)1 << page->order;
 		if (use == SY_USE_FREE) {
 			sy__zone_move_last(zone, page, migrate);
 			found.free += size;
-		} else if (use == SY_USE_OLDER) {
-			found.movable += older_movable;
+		} else if (use == SY_USE_PRETRACE) {
+			found.movable += pretrace_movable;
 		} else if (use == SY_USE_ENVIRONMENT && sy__migrate(page) == SY_MOVABLE_TYPE) {
 			found.movable += size;
 		}
@@ -108,7 +108,7 @@ static struct pageblock_pages move_pageblock(struct sy__zone *zone, uint64_t num
 	return found;
 }
 
-/* Pages in use that the new type would have put there itself, as far as one can know. */
+/* Pages in use that suit the new type, as far as one can know. */
 static uint64_t suitable_pages(const struct sy_pages *pages, struct pageblock_pages found, unsigned old_type,
                                unsigned migrate)
 {

@@ -1,25 +1,25 @@
 /*
  * The page interface (page_interface.h) on top of the buddy allocator: what heaps call.
  *
- * To a block that sy__block_take found, this adds what only heaps need: descriptors of its inner pages that lead to the head, a
- * clean per-slab state, memory behind the address, and the heap's exact counters. Memory is committed per maximal block, once;
- * which pages may have been written since is kept per page, so that sy_pages_release() gives back just those,
- * `committed_pages` is exact, and memory that is zero already is not filled with zeroes.
+ * sy__block_take finds a block. This file adds what heaps need: descriptors of inner pages that lead to the head, a clean
+ * per-slab state, memory behind the addresses, and exact counters. Memory is committed per maximal block, once. A mark in each
+ * descriptor says whether the page may have been written since. So sy_pages_release() gives back just those pages,
+ * `committed_pages` is exact, and memory that is zero already is not cleared.
  *
- * A run is the first pages of a block as a row of blocks (run.c); in heaps of threads a layer above may place it elsewhere
+ * A run is the first pages of a block, as a row of blocks (run.c). In heaps of threads the layer above may place it elsewhere
  * (sy__pages_hooks.take_run).
  *
- * The heap's counters share one lock for all heaps: this is a slow path of every policy, and a lock is portable to machines
- * without 64-bit atomic instructions.
+ * One lock covers the counters of all heaps: this is a slow path of every policy, and a lock also works on machines without
+ * 64-bit atomic instructions.
  */
 #include "pages.h"
 
-/* Pages of a run whose memory was not there: no heap had it before, or it was discarded. */
+/* Pages of a run without memory: no heap had them before, or they were discarded. */
 struct fresh {
-	unsigned pages, discarded; /* these among those */
+	unsigned pages, discarded; /* discarded: how many of the pages were */
 };
 
-/* A page whose memory was not there has it from now on. */
+/* The page gets memory. */
 static inline void back(struct sy_page *page, struct fresh *fresh)
 {
 	fresh->pages++;
@@ -27,7 +27,7 @@ static inline void back(struct sy_page *page, struct fresh *fresh)
 	page->flags = SY__PAGE_BACKED;
 }
 
-/* Gives a page what its head has and others may ask of any page of a block. */
+/* Sets what callers may ask of any page of a block. */
 static inline void set_up_page(struct sy_page *head, struct sy_heap *heap, unsigned to_head, struct fresh *fresh)
 {
 	struct sy_page *page = head + to_head;
@@ -39,8 +39,8 @@ static inline void set_up_page(struct sy_page *head, struct sy_heap *heap, unsig
 	page->to_head = (uint16_t)to_head;
 }
 
-/* Sets up the descriptors of a block for a heap. The head's order is right already, and a map that begins (core/backend/free_page_map.c) may be
- * reading it. */
+/* Sets up the descriptors of a block for a heap. The head's order is right already, and must not be written: the map of free pages
+ * (core/backend/free_page_map.c) may be reading it. */
 static inline void set_up(struct sy_page *head, struct sy_heap *heap, unsigned order, struct fresh *fresh)
 {
 	sy__fill(head->state, 0, sizeof(head->state));
@@ -51,7 +51,7 @@ static inline void set_up(struct sy_page *head, struct sy_heap *heap, unsigned o
 	}
 }
 
-/* Fills the pages of a run that may have been written; before set_up. */
+/* Clears the pages of a run that may have been written; before set_up. */
 static SY__COLD void zero(const struct sy_heap *heap, const struct sy_page *head, unsigned count)
 {
 	unsigned from, to;
@@ -64,7 +64,7 @@ static SY__COLD void zero(const struct sy_heap *heap, const struct sy_page *head
 	}
 }
 
-/* Gives back what a run leaves of its block. */
+/* Gives the rest of a run's block back. */
 static void give_rest(struct sy_pages *pages, struct sy_page *head, unsigned count, unsigned order)
 {
 	for (unsigned at = count, step; at < 1u << order; at += 1u << step) {
@@ -139,14 +139,14 @@ static bool lacks_memory(const struct sy_page *head, unsigned order)
 	return at < 1u << order;
 }
 
-/* Before a block without memory costs some: as long as those above give back what they keep, another is looked for. The block goes
- * back first, as what comes back last is found first. */
+/* Before the heap grows: while the layers above give back what they retain, looks for another block. The present block goes back
+ * first, as the block freed last is found first. */
 static SY__COLD struct sy_page *take_again(struct sy_heap *heap, unsigned slot, struct sy_page *head, unsigned order, unsigned flags, int node,
                                            enum sy_page_use use)
 {
 	for (unsigned tries = 0; head && lacks_memory(head, order) && heap->hooks->before_growth(heap, slot, tries); tries++) {
 		sy__block_give_to_zone(heap->pages, head, order, use);
-		heap->hooks->keep_less(heap, slot);
+		heap->hooks->retain_less(heap, slot);
 		head = take_or_place(heap->pages, slot, order, flags, node, use);
 	}
 	return head;
@@ -249,7 +249,7 @@ void sy__pages_give(struct sy_heap *heap, unsigned slot, struct sy_page *head)
 	if (sy__unlikely(pages->emptied_pages))
 		sy__subtract(&pages->emptied_pages, emptied(head, order));
 	sy__unlock(&pages->account_lock);
-	if (use == SY_USE_LARGE && heap->threads) /* what a run had is to be whole again for the next */
+	if (use == SY_USE_LARGE && heap->threads) /* past the per-CPU lists, so that the blocks of a run join again at once */
 		sy__block_give_to_zone(pages, head, order, use);
 	else
 		sy__block_give(pages, slot, head, order, use);

@@ -1,35 +1,36 @@
 /*
  * The page allocator: its structures, and how they work together. Private to core/pages/ and to core/backend/, which adds what
- * programs need beyond it; policies see page_interface.h, programs slabyard.h. Behaviour is that of Linux 6.1, whose figures (/proc/buddyinfo, pagetypeinfo, zoneinfo) it explains.
+ * programs need beyond it. Policies see page_interface.h, programs slabyard.h. It behaves like Linux 6.1, whose figures
+ * (/proc/buddyinfo, pagetypeinfo, zoneinfo) it explains.
  *
- * 1. Buddies. A zone is a run of pages. Free memory is kept as blocks of 2^order pages that start at multiples of their
- *    size. To serve a request the smallest block that fits is halved, upper halves going to the free lists, until the
- *    order is right; a freed block joins with its buddy (the one whose number differs in the bit of the order) while that is
- *    free and of the same order. Blocks at the start of a zone are handed out first, as a kernel does which frees its
- *    boot memory in ascending order.
- * 2. Mobility. There is a free list for each order and migrate type, and each pageblock (512 pages on x86-64) has a type, so
- *    that pages that can never move do not pepper all of memory. A type that has run out takes from another: fallback.c.
- * 3. Per-CPU lists stand before the zones for small orders: cpulist.c. They are the fast path; one short lock, no search.
- * 4. Zones and nodes. A request walks the zones that may serve it, the nearest node's first and the highest zone first in each
- *    node, and takes from the first whose free pages stay above a watermark: alloc.c.
- * 5. Growth. Of a zone that was never populated, maximal blocks beyond `next_ungrown` are only a count. They are
- *    free and movable like all others, but come into existence, descriptors and all, when the movable list of the
- *    largest order runs dry. Linux has them on that list in ascending order, so nobody can tell the difference.
- *    Descriptors are committed per maximal block when it grows, memory when a heap first gets a page of it: pages of
- *    the environment are never touched. Every table here reads zero where it was never written, and zero means pristine.
- * 6. Older pages are those of a zone that started in the state of a snapshot (core/backend/populate.c) which had them in use.
- *    They have no descriptor; a bitmap tells those that have been freed since.
+ * 1. Buddies. A zone is a range of pages. Free memory is kept as blocks of 2^order pages that start at multiples of their size.
+ *    A request takes the smallest sufficient block and halves it, the upper halves going to the free lists, until the order is
+ *    right. A freed block joins with its buddy (the block whose number differs in the bit of the order) while that is free and of
+ *    the same order. Blocks at the start of a zone are handed out first, as in a kernel, which frees its boot memory in ascending
+ *    order.
+ * 2. Mobility. There is a free list for each order and migrate type, and each pageblock (512 pages on x86-64) has a type, so that
+ *    unmovable pages do not spread over all of memory. A type that has run out takes from another: fallback.c.
+ * 3. Per-CPU lists stand before the zones for small orders: cpulist.c. They are the fast path: one short lock, no search.
+ * 4. Zones and nodes. A request walks the zones that may serve it, the nearest node's first and in each node the highest zone
+ *    first. It takes from the first zone whose free pages stay above a watermark: alloc.c.
+ * 5. Growth. In a zone that was never populated, maximal blocks from `next_ungrown` on are only a count. They are free and
+ *    movable like others, but get descriptors and join a list only when the movable list of the largest order runs dry. Linux
+ *    has them on that list in ascending order, so nobody can tell the difference. Descriptors are committed when a maximal block
+ *    grows, its memory when a heap first gets a page of it; pages of the environment are never touched. Every table here reads
+ *    zero where it was never written, and zero means pristine.
+ * 6. Pretrace pages: a zone that started in the state of a snapshot (core/backend/populate.c) has pages in use since before the
+ *    trace began. They have no descriptors; a bitmap tells which of them have been freed since.
  *
  * Invariants, verified by sy_pages_check():
- *   - every page of a zone is in exactly one block, or older, or ungrown, or unmanaged; the counters by use add up;
- *   - the first page of a maximal block that has grown, and every page after a block, heads a block or is older;
- *   - a block and its buddy are never both free unless they are in pageblocks whose types must not mix (HighAtomic);
+ *   - every page of a zone is in exactly one block, or pretrace, ungrown or unmanaged; the counters by use add up;
+ *   - the first page of a grown maximal block, and every page after a block, heads a block or is a pretrace page;
+ *   - a block and its buddy are never both free, unless their pageblocks' types must not mix (HighAtomic);
  *   - a free block is on the list of its order and migrate type, once; a block on a per-CPU list likewise;
- *   - the map of free pages (core/backend/free_page_map.c), where there is one, has all pages of the free blocks and no other that has grown.
+ *   - the map of free pages (core/backend/free_page_map.c), if there is one, has exactly the grown pages of free blocks.
  *
  * Locks, in the order of types.h: sy_pages.heaps_lock (above everything: held while heaps are asked for memory), then per-CPU
- * list, zone, source; account_lock is taken alone. Fields marked [r] are written under their lock and read without
- * one, with relaxed atomic accesses: a request may act on a watermark of a moment ago, as in a kernel.
+ * list, zone, source; account_lock is taken alone. Fields marked [r] are written under their lock and read without one, by
+ * relaxed atomic accesses: a request may act on a watermark of a moment ago, as in a kernel.
  */
 #ifndef SY_PAGES_H
 #define SY_PAGES_H
@@ -45,30 +46,30 @@
 _Static_assert(SY_UNMOVABLE < SY__CPU_TYPES && SY_MOVABLE_TYPE < SY__CPU_TYPES && SY_RECLAIMABLE_TYPE < SY__CPU_TYPES,
                "the types with per-CPU lists come first");
 
-/* sy_page.flags: memory of this page was handed to a heap and not discarded since. */
+/* sy_page.flags: a heap got the page's memory, and it was not discarded since. */
 #define SY__PAGE_BACKED 1u
 
-/* ... or was discarded, and not handed to a heap since. */
+/* The page's memory was discarded, and no heap got it since. */
 #define SY__PAGE_DISCARDED 2u
 
 /* Whether a maximal block has memory, and all of its descriptors. */
 enum sy__committed {
 	SY__UNCOMMITTED,
 	SY__COMMITTED,
-	SY__BARE,   /* memory and descriptors have gone back to the source, and no page was handed to a heap since */
-	SY__REUSED, /* ... some were since: a page without a mark is one that was discarded */
-	/* besides COMMITTED and REUSED: */
-	SY__HUGE = 4,       /* the source was asked for large pages, hence pages that no heap ever had may have memory */
-	SY__HUGE_ENDED = 8, /* ... and asked for small ones since */
+	SY__BARE,   /* memory and descriptors have gone back to the source, and no heap got a page of it since */
+	SY__REUSED, /* as BARE, but heaps got some pages since: a page without a mark was discarded */
+	/* flags beside COMMITTED and REUSED: */
+	SY__HUGE = 4,       /* the source was asked for huge pages, so pages that no heap ever had may have memory */
+	SY__HUGE_ENDED = 8, /* and was asked for small pages since */
 };
 
-/* Without what is besides it. */
+/* The state without flags. */
 static inline unsigned sy__committed_state(unsigned committed)
 {
 	return committed & 3u;
 }
 
-/* Which requests a zone may serve: those whose own kind is at least as high. From the zone's name. */
+/* Kinds of zones and requests. A zone serves requests of its own kind and of higher ones. A zone's name tells its kind. */
 enum sy__kind { SY__KIND_DMA, SY__KIND_DMA32, SY__KIND_NORMAL, SY__KIND_HIGHMEM, SY__KIND_MOVABLE, SY__KINDS };
 
 enum sy__mark { SY__MARK_MIN, SY__MARK_LOW, SY__MARK_HIGH, SY__MARKS };
@@ -79,13 +80,13 @@ struct sy__blocks {
 	size_t count; /* [r] */
 };
 
-/* Free blocks that one CPU slot keeps of one zone. Of its own cache lines, as other slots never write it. */
+/* Free blocks of one zone that one CPU slot keeps; on cache lines of their own, as other slots seldom touch them. */
 struct sy__cpu_list {
 	_Alignas(SY_CACHE_LINE) sy__lock_t lock;
-	uint8_t free_factor;     /* doublings of the batch that is freed, while nothing is allocated */
+	uint8_t free_factor;     /* doublings of the batch to free, while the slot only frees */
 	uint32_t pages;          /* on all lists */
 	uint64_t served;         /* requests */
-	int64_t used[SY_USES];   /* what this slot changed in the zone's pages by use */
+	int64_t used[SY_USES];   /* this slot's changes to the zone's pages by use */
 	struct sy__blocks lists[SY__CPU_LISTS]; /* order * SY__CPU_TYPES + type */
 };
 
@@ -99,7 +100,7 @@ struct sy__zone {
 	uint64_t managed;         /* pages that may ever be handed out */
 	uint64_t present;         /* from the start: pages that exist */
 	size_t marks[SY__MARKS];  /* watermarks in pages */
-	size_t reserve[SY__KINDS]; /* pages kept from requests that a higher zone could serve, by the request's kind */
+	size_t reserve[SY__KINDS]; /* lowmem reserve: pages kept from requests of a higher kind, by that kind */
 	unsigned batch, cpu_high; /* pages moved at once, and at most, on a per-CPU list */
 	uint8_t index, node, kind;
 	bool populated;
@@ -115,40 +116,40 @@ struct sy__zone {
 	uint64_t pageblocks[SY_MIGRATE_TYPES];
 	size_t highatomic_pages;  /* [r] in pageblocks of the HighAtomic reserve */
 
-	/* older pages, see core/backend/older.c */
-	uint64_t older;           /* that may still be freed */
-	uint32_t older_none;      /* bit k: no aligned block of order k is left */
+	/* pretrace pages, see core/backend/pretrace.c */
+	uint64_t pretrace;        /* that may still be freed */
+	uint32_t pretrace_none;   /* bit k: no aligned block of order k is left */
 
 	/* counters; those of the per-CPU lists add to them */
 	int64_t used[SY_USES];
 	uint64_t served, fallbacks, fallbacks_changing;
 };
 
-#define SY__WORTH_A_VISIT (((size_t)256 << 10) / SY_PAGE_SIZE) /* pages; fewer are not worth a look */
+#define SY__DECAY_LEAST (((size_t)256 << 10) / SY_PAGE_SIZE) /* pages; fewer are not worth a visit */
 
-/* Memory that is free and backed, for the layer above, which gives it back after a while. */
+/* Free and backed memory, for the layer above that decays it (core/backend/decay.c). */
 struct sy__backed {
-	size_t lowest;    /* [r] account_lock: the least that there was since that layer set it */
-	size_t regretted; /* [r] account_lock: discarded pages taken again since then */
-	size_t worth;     /* [r] a hint: with so much a give is worth a visit of that layer */
+	size_t lowest;     /* [r] account_lock: the minimum since that layer set it */
+	size_t refaulted;  /* [r] account_lock: discarded pages taken again since then */
+	size_t next_visit; /* [r] a hint: a free that leaves so much should visit decay */
 };
 
-/* A program's requests made once more: serves every page request of heaps in place of sy__block_take; NULL: the request fails. */
+/* Serves page requests of heaps in place of sy__block_take, with the blocks that another page allocator gave; NULL: it fails. */
 struct sy__placer {
 	struct sy_page *(*take)(void *context, unsigned slot, unsigned order, unsigned flags, int node, enum sy_page_use use);
 	void *context;
 };
 
-/* What a layer above does for a page allocator that it has created (core/backend/create.c). All but take_run, decay and await come
- * with a lock of the zone's or the source's held. */
+/* What the layer above adds to a page allocator (core/backend/create.c). All but take_run, decay and await are called with the lock
+ * of the zone or of the source held. */
 struct sy__pages_hooks {
 	void (*free_changed)(struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* of a block of a mapped zone */
-	void (*grown)(struct sy__zone *, uint64_t number); /* by that maximal block */
+	void (*grown)(struct sy__zone *, uint64_t number); /* the zone grew by this maximal block */
 	bool (*agrees)(const struct sy__zone *, uint64_t number, unsigned order, bool is_free); /* for checks: of a mapped zone */
-	uint8_t (*prefer_huge)(struct sy_pages *, uint64_t start); /* of a maximal block that gets memory: SY__HUGE or 0 */
+	uint8_t (*prefer_huge)(struct sy_pages *, uint64_t start); /* a maximal block gets memory: SY__HUGE, or 0 for small pages */
 	struct sy_page *(*take_run)(struct sy_heap *, unsigned slot, uint64_t count, unsigned flags, enum sy_page_use); /* or NULL */
-	bool (*decay)(struct sy_pages *); /* pages were given back, and a visit is worth it */
-	void (*await)(struct sy_pages *); /* returns when the free blocks that decay has taken off their lists are on them again */
+	bool (*decay)(struct sy_pages *); /* after frees: a visit, see core/backend/decay.c */
+	void (*await)(struct sy_pages *); /* returns when the blocks that decay took off their lists are on them again */
 };
 
 #define SY__ABOVE_BYTES 192
@@ -157,45 +158,45 @@ struct sy_pages {
 	struct sy_pages_base base; /* first, as page_interface.h says */
 
 	/* fixed at creation */
-	const struct sy__pages_hooks *hooks; /* NULL: none; then there is no decay, no map, no large page either */
+	const struct sy__pages_hooks *hooks; /* NULL: none; then there is no decay, no map of free pages, no huge page */
 	unsigned zone_count, slots, nodes, pageblock_order;
 	uint8_t lowest_kind; /* of any zone: what requests for DMA get where there is no such zone */
-	uint8_t walk[SY_MAX_NODES][SY_MAX_ZONES]; /* zones in the order in which a request near this node tries them */
+	uint8_t walk[SY_MAX_NODES][SY_MAX_ZONES]; /* zonelists: zones in the order in which a request of this node tries them */
 	uint8_t restraint[SY_MAX_NODES][SY__KINDS]; /* first min_fallback of such a request, see alloc.c */
 	uint64_t block_count; /* maximal blocks in the range */
 
 	/* tables over the whole range; zero where nothing happened */
 	uint8_t *pageblock_types; /* [r] migrate type ^ SY_MOVABLE_TYPE, so that zero is movable; zone lock */
-	uint8_t *committed;       /* [r] of maximal blocks, from the first one's down: enum sy__committed; source_lock */
-	uint64_t *page_bits;      /* a bit per page: of populated zones, not older any more; of those with a map, free; zone lock */
-	uint8_t *older_limit;     /* of maximal blocks: no aligned older block above SY_MAX_ORDER - this; zone lock */
+	uint8_t *committed;       /* [r] by maximal block, downwards: enum sy__committed; source_lock */
+	uint64_t *page_bits;      /* by page: in populated zones, no pretrace page; in zones with a map, free; zone lock */
+	uint8_t *pretrace_limit;  /* by maximal block: no aligned pretrace run above SY_MAX_ORDER - this; zone lock */
 
 	void (*on_fallback)(void *context, const struct sy_fallback_event *);
 	void *fallback_context;
 	size_t fail_after; /* [r] requests until one fails; 0: never */
-	const struct sy__placer *placer; /* who chooses blocks for heaps; NULL: the zones */
+	const struct sy__placer *placer; /* chooses blocks for heaps; NULL: the zones do */
 
 	sy__lock_t source_lock;
 	size_t committed_pages; /* [r] source_lock */
-	size_t described;       /* [r] source_lock: maximal blocks that have all of their descriptors */
-	size_t huge_from;       /* committed_pages from which on the heap may grow by large pages; fixed at creation */
-	size_t witness_from;    /* source_lock: committed_pages when it grew by the witness, see core/backend/huge_pages.c */
-	uint64_t witness;       /* source_lock: first page of the last maximal block that was not to have large pages */
+	size_t described;       /* [r] source_lock: maximal blocks with all of their descriptors */
+	size_t huge_from;       /* committed_pages from which on the heap may grow by huge pages; fixed at creation */
+	size_t witness_from;    /* source_lock: committed_pages when the witness was taken, see core/backend/huge_pages.c */
+	uint64_t witness;       /* source_lock: first page of the witness, the last maximal block with small pages */
 
 	sy__lock_t account_lock;  /* failures; every heap's counters of pages */
 	uint64_t failures, rescued;
 
 	sy__lock_t heaps_lock;    /* heaps, reclaim_wait, reclaim_skip */
 	struct sy_list heaps;     /* through sy_heap.link */
-	const void *reclaimer;    /* [r] sy__caller() of who asks heaps now, or NULL */
+	const void *reclaimer;    /* [r] sy__caller() of the thread that asks heaps now, or NULL */
 	unsigned reclaim_wait, reclaim_skip; /* see sy__reclaim */
 
-	/* giving memory back after a while, which the layer above does */
+	/* decay of free memory, by the layer above */
 	uint64_t decay_ns;        /* fixed at creation; 0: never */
 	bool commits_growth;      /* fixed at creation */
-	struct sy_time clock;     /* the age of free blocks is by this one, which that layer advances; 0: there is none */
+	struct sy_time clock;     /* for the age of free blocks; that layer advances it; 0: nothing decays */
 	struct sy__backed backed;
-	_Alignas(8) unsigned char above[SY__ABOVE_BYTES]; /* that layer's own; zero at first */
+	_Alignas(8) unsigned char above[SY__ABOVE_BYTES]; /* state of that layer; zero at first */
 	size_t held_pages;        /* [r] by heaps; account_lock */
 	size_t emptied_pages;     /* [r] of these, without memory behind them; account_lock */
 
@@ -218,14 +219,14 @@ struct sy__request {
 	uint8_t migrate, use, kind;
 	unsigned node;
 	bool harder;         /* may use the HighAtomic reserve, and goes deeper below the watermarks */
-	unsigned min_fallback; /* blocks below this order are not taken from another type */
+	unsigned min_fallback; /* no block below this order is taken from another type */
 	struct sy__events *events;
 };
 
 /* ---- Small helpers -------------------------------------------------------------------------------------------- */
 
-/* Counters that are written with a lock held, by plain arithmetic, and read by anyone. Relaxed: they tell whether something is
- * worth trying, and the trying takes the lock. */
+/* Counters written under a lock and read by anyone. Relaxed: they tell whether something is worth trying, and the attempt takes the
+ * lock. */
 static inline size_t sy__read(const size_t *counter)
 {
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -241,9 +242,8 @@ static inline void sy__subtract(size_t *counter, size_t amount)
 	__atomic_store_n(counter, *counter - amount, __ATOMIC_RELAXED);
 }
 
-/* The owner of a block writes its use and type without the zone's lock, while walks of the pageblock may read them. Relaxed:
- * such a walk counts what the pageblock is mostly used for, and touches nothing of a page that is not free; of free ones the
- * lock orders both. */
+/* The owner of a block writes its use and type without the zone's lock, while walks over the pageblock may read them. Relaxed: such a
+ * walk counts uses, and touches free pages only, whose use the lock orders. */
 static inline unsigned sy__use(const struct sy_page *page)
 {
 	return __atomic_load_n(&page->use, __ATOMIC_RELAXED);
@@ -274,7 +274,7 @@ static inline struct sy_page *sy__page(const struct sy_pages *pages, uint64_t nu
 	return pages->base.table + (size_t)number;
 }
 
-/* What is said of the maximal block of that page. */
+/* State of the maximal block of a page: enum sy__committed. */
 static inline uint8_t *sy__committed(const struct sy_pages *pages, uint64_t number)
 {
 	return pages->committed - (size_t)(number >> SY_MAX_ORDER);
@@ -285,14 +285,13 @@ static inline uint64_t sy__pageblock_pages(const struct sy_pages *pages)
 	return (uint64_t)1 << pages->pageblock_order;
 }
 
-/* Written with the zone's lock held. Relaxed: read without, it is the list that a page is put on when it is freed, and each
- * list will do. */
+/* Written with the zone's lock held. Relaxed without it: it then chooses the free list for a freed page, and any list will do. */
 static inline unsigned sy__pageblock_type(const struct sy_pages *pages, uint64_t number)
 {
 	return __atomic_load_n(&pages->pageblock_types[number >> pages->pageblock_order], __ATOMIC_RELAXED) ^ SY_MOVABLE_TYPE;
 }
 
-static inline bool sy__older_gone(const struct sy_pages *pages, uint64_t number)
+static inline bool sy__pretrace_gone(const struct sy_pages *pages, uint64_t number)
 {
 	return (pages->page_bits[number / 64] >> (number % 64)) & 1;
 }
@@ -336,7 +335,7 @@ static inline void sy__blocks_remove(struct sy__blocks *list, struct sy_page *pa
 
 /* ---- What is free ---------------------------------------------------------------------------------------------------- */
 
-/* A block is free from now on, or no more. */
+/* A block becomes free; a block ceases to be free. */
 static inline void sy__zone_gains(struct sy__zone *zone, const struct sy_page *page, unsigned order)
 {
 	sy__add(&zone->free_pages, (size_t)1 << order);
@@ -356,24 +355,24 @@ static inline void sy__zone_loses(struct sy__zone *zone, const struct sy_page *p
 void sy__zone_add_first(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_add_last(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
 void sy__zone_move_last(struct sy__zone *, struct sy_page *, unsigned migrate);
-uint8_t sy__prefer_huge(struct sy_pages *, uint64_t start); /* what the hook says, with source_lock; 0: there is none */
-bool sy__commit_memory(struct sy_pages *, uint64_t number); /* of the maximal block of that page; with any lock or none */
+uint8_t sy__prefer_huge(struct sy_pages *, uint64_t start); /* calls the hook, with source_lock held; 0: there is none */
+bool sy__commit_memory(struct sy_pages *, uint64_t number); /* of the maximal block of a page; with or without locks held */
 bool sy__zone_grow(struct sy__zone *); /* false: nothing left to grow, or no memory for descriptors */
-bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* grows the zone when that provides one */
+bool sy__zone_has(struct sy__zone *, unsigned order, unsigned migrate); /* a free block; grows the zone if that gives one */
 struct sy_page *sy__zone_smallest(struct sy__zone *, unsigned order, unsigned migrate); /* or NULL */
 void sy__zone_free(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate);
-void sy__zone_free_aged(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate, uint64_t since);
+void sy__zone_free_aged(struct sy__zone *, struct sy_page *, unsigned order, unsigned migrate, uint64_t since); /* free since then */
 void sy__zone_start(struct sy__zone *); /* pristine: all managed pages free and movable */
 void sy__zone_clear(struct sy__zone *); /* before any request: no page free, no descriptor written */
 
 /* ---- run.c: runs, which are rows of blocks ----------------------------------------------------------------------- */
 
-#define SY__RUN_ORDER 5u /* of the least run that is placed by sy__pages_hooks.take_run, and of a block that is worth knowing for that */
+#define SY__RUN_ORDER 5u /* of the smallest run that sy__pages_hooks.take_run places, and of the smallest block noted as zone->recent */
 
-/* The first block of a row of so many pages from there on. */
+/* Order of the first block of a row of so many pages. */
 unsigned sy__run_order(uint64_t number, uint64_t pages);
 
-/* Makes a row of taken pages; of the first pages of a taken block, and of the others, which are to be given back. */
+/* Makes a row of taken pages. The other makes two rows of a taken block: its first `count` pages, and the rest, which goes back. */
 void sy__run_cut(const struct sy_pages *, struct sy_page *first, uint64_t count);
 void sy__run_cut_block(const struct sy_pages *, struct sy_page *first, uint64_t count, unsigned order);
 
@@ -386,13 +385,13 @@ bool sy__highatomic_unreserve(struct sy__zone *, unsigned migrate);     /* takes
 
 /* ---- count.c --------------------------------------------------------------------------------------------------------- */
 
-uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* a free block that nobody else can find; pages */
+uint64_t sy__block_discard(struct sy_pages *, struct sy_page *, unsigned order); /* of a free block that is on no list; how many pages */
 void sy__count_discarded(struct sy_pages *, uint64_t count);
 void sy__descriptors_discard(struct sy_pages *, struct sy_page *); /* of a maximal block, free and discarded; zone's lock held */
 
-/* ---- Giving back after a while ------------------------------------------------------------------------------------------------------- */
+/* ---- Decay ------------------------------------------------------------------------------------------------------- */
 
-/* Pages that are backed and not in use. */
+/* Pages that memory backs and no heap holds. */
 static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 {
 	size_t committed = sy__read(&pages->committed_pages) + sy__read(&pages->emptied_pages);
@@ -401,24 +400,24 @@ static inline size_t sy__free_and_backed(const struct sy_pages *pages)
 	return committed > held ? committed - held : 0;
 }
 
-/* After pages were given back: a visit, if it is worth one. */
+/* After pages were freed: visits decay, if enough is free. */
 static inline void sy__backed_given(struct sy_pages *pages)
 {
-	if (pages->decay_ns && sy__free_and_backed(pages) >= sy__read(&pages->backed.worth))
+	if (pages->decay_ns && sy__free_and_backed(pages) >= sy__read(&pages->backed.next_visit))
 		pages->hooks->decay(pages);
 }
 
-/* A heap has taken pages, of which so many had been discarded. With account_lock held. */
+/* A heap took pages, so many of which had been discarded. With account_lock held. */
 static inline void sy__backed_taken(struct sy_pages *pages, unsigned discarded)
 {
 	size_t backed = sy__free_and_backed(pages);
 
 	if (backed < pages->backed.lowest)
 		__atomic_store_n(&pages->backed.lowest, backed, __ATOMIC_RELAXED);
-	if (backed + SY__WORTH_A_VISIT < sy__read(&pages->backed.worth))
-		__atomic_store_n(&pages->backed.worth, backed + SY__WORTH_A_VISIT, __ATOMIC_RELAXED);
+	if (backed + SY__DECAY_LEAST < sy__read(&pages->backed.next_visit))
+		__atomic_store_n(&pages->backed.next_visit, backed + SY__DECAY_LEAST, __ATOMIC_RELAXED);
 	if (sy__unlikely(discarded))
-		sy__add(&pages->backed.regretted, discarded);
+		sy__add(&pages->backed.refaulted, discarded);
 }
 
 /* ---- cpulist.c -------------------------------------------------------------------------------------------------- */
@@ -447,7 +446,7 @@ struct sy_pages *sy__pages_create(const struct sy_pages_config *, const struct s
 
 /* ---- reclaim.c ---------------------------------------------------------------------------------------------------- */
 
-/* Ask every heap to give memory back; pages that they gave. No lock may be held. The urgent one never skips its turn. */
+/* Ask every heap to give memory back; how many pages they gave. Called with no lock held. The urgent one never skips its turn. */
 uint64_t sy__reclaim(struct sy_pages *);
 uint64_t sy__reclaim_urgent(struct sy_pages *);
 

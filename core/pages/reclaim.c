@@ -1,23 +1,20 @@
 /*
- * Asking heaps for memory. Caches keep empty slabs and per-CPU objects for later; when a zone falls below its low
- * watermark the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does: by what the heap
- * has registered (sy_heap.hooks), `reclaim`, which may keep a working set, or `reclaim_urgently` when a request would fail
- * otherwise.
+ * Reclaim: asking heaps for memory. Caches keep empty slabs and per-CPU objects for later. When a zone falls below its low
+ * watermark, the page allocator asks every heap on it to give those up, as a kernel's reclaim daemon does. It calls what the heap
+ * has registered (sy_heap.hooks): `reclaim`, which may keep a working set, or `reclaim_urgently` when a request would fail otherwise.
  *
- * No lock of the page allocator but heaps_lock, which stands above all others, is held while heaps are asked: giving
- * pages back comes through here again. A heap that asks for pages while it gives some back finds itself to be the `reclaimer`,
- * and is not asked again. Another thread goes on with what it finds; but one whose request would fail waits for the
- * first, as there may be memory then.
+ * Only heaps_lock, which comes before all other locks, is held while heaps are asked, since giving pages back enters the page
+ * allocator again. A heap that asks for pages meanwhile is the `reclaimer` itself, and is not asked again. Another thread goes on
+ * with what it finds; but if its request would fail, it waits for the reclaimer, as there may be memory then.
  *
- * Between the low and the min watermark every request would ask. After an asking that brought nothing the next requests
- * skip it: 1, 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any
- * case.
+ * Between the low and the min watermark every request would ask. After an asking that brought nothing, the next requests skip it: 1,
+ * 2, 4, … up to MOST_SKIPPED of them, until one brings something. A request that would fail asks in any case.
  */
 #include "pages.h"
 
 #define MOST_SKIPPED 1024u
 
-/* An asking and what it brought; with account_lock held. */
+/* Counts an asking and what it brought; with account_lock held. */
 static void count_gentle(struct sy_heap_counters *counters, uint64_t given)
 {
 	counters->asked++;
@@ -80,7 +77,7 @@ static uint64_t ask_all(struct sy_pages *pages, const struct asking *asking)
 	return given;
 }
 
-/* Relaxed: a caller finds himself there only if he wrote that himself, and nobody only needs to be true of some moment. */
+/* Relaxed: a caller that finds itself there wrote that itself; and NULL need only be true of some moment. */
 static const void *reclaimer(struct sy_pages *pages)
 {
 	return __atomic_load_n(&pages->reclaimer, __ATOMIC_RELAXED);

@@ -1,12 +1,11 @@
 /*
- * What heaps ask about all of the page allocator: which blocks are theirs, in which an address lies, and how many nodes there
- * are.
+ * Questions of heaps about the whole page allocator: which blocks are theirs, which block contains an address, how many nodes exist.
  *
- * A walk goes over the descriptors that exist, zone by zone, from block to block by their orders: in a populated zone
- * over all of it, passing over older pages, which have none, by their bitmap; in any other over what has grown, and over the
- * remainder that never was part of a maximal block. Its cost is that of the pages in existence, not of the reserved
- * range. It is meant for checks and for destroying a heap, when nobody else works on that heap. Other heaps may: a block that
- * changes hands behind the walk's back is not this heap's, and is passed over by whatever order it has.
+ * A walk goes over the descriptors that exist, zone by zone, from block to block by their orders. In a populated zone it covers
+ * everything and skips pretrace pages, which have no descriptors, by their bitmap. In any other zone it covers what has grown, and the
+ * remainder that was never part of a maximal block. So its cost is that of the existing pages, not of the reserved range. It is meant
+ * for checks and for destroying a heap, when nobody else uses that heap. Other heaps may be in use: a block that changes hands
+ * meanwhile is not this heap's, and the walk passes it by whatever order it reads.
  */
 #include "pages.h"
 
@@ -23,21 +22,21 @@ static bool is_held(unsigned use)
 	return use == SY_USE_SLAB || use == SY_USE_LARGE || use == SY_USE_METADATA;
 }
 
-/* Pages to pass over from here on, as they are older. */
-static uint64_t older_pages(const struct sy__zone *zone, uint64_t number)
+/* Number of pretrace pages from here on, to be skipped. */
+static uint64_t pretrace_pages(const struct sy__zone *zone, uint64_t number)
 {
 	if (!zone->populated)
 		return 0;
 	if (number % BITMAP_PAGES == 0 && !zone->pages->page_bits[number / BITMAP_PAGES])
 		return BITMAP_PAGES;
-	return sy__older_gone(zone->pages, number) ? 0 : 1;
+	return sy__pretrace_gone(zone->pages, number) ? 0 : 1;
 }
 
 /* Whether to go on. */
 static bool walk_range(const struct walk *walk, const struct sy__zone *zone, uint64_t number, uint64_t end)
 {
 	while (number < end) {
-		uint64_t pages = older_pages(zone, number);
+		uint64_t pages = pretrace_pages(zone, number);
 
 		if (!pages) {
 			struct sy_page *page = sy__page(zone->pages, number);

@@ -1,23 +1,24 @@
 /*
  * The buddies of one zone: free lists, splitting, joining, growth. Everything here runs with the zone's lock held.
  *
- * sy__zone_smallest is the heart: the first block of the smallest sufficient order of one migrate type, halved until it fits.
- * sy__zone_free is its inverse. A freed block joins its buddy as long as that is free, and the result goes to the front of
- * its list, to be used next while the caches are warm; unless the buddy of the block that it would next be part of is free
- * already. Then it is likely to join soon, and goes to the back, so that it is not handed out just before it could. Where free
- * memory goes back to its source after a while (core/backend/decay.c), what has gone is at the back instead; and the smallest block that has
- * memory is taken before a smaller one that has none, or a program that takes and frees all it has again and again would need
- * ever more. As a block may have memory in part, a split looks whether the half that stays free has any. What a program goes on
- * with after a peak is then part of a large block, which does not go back; no more than one.
+ * sy__zone_smallest takes the first block of the smallest sufficient order of one migrate type, and halves it until it fits.
+ * sy__zone_free is its inverse: a freed block joins its buddy while that is free. The result goes to the front of its list, to be
+ * used next while the processor's caches are warm. But if the buddy of the next larger block is free already, it will likely join
+ * soon. Then it goes to the back, so that it is not handed out just before.
  *
- * Pageblocks whose pages are reserved for HighAtomic requests do not join with others: the reserve would leak away.
+ * Where free memory decays (core/backend/decay.c), blocks without memory are at the back instead, and the smallest block with
+ * memory is taken before a smaller one without. Otherwise a program that allocates and frees all its memory again and again would
+ * need ever more. A block may have memory in part, so a split checks the half that stays free. What a program uses after a peak
+ * is then part of one large block that does not go back, and of no more than one.
  *
- * The use of a page is written at heads of blocks only. Joining leaves stale words behind inside blocks, which
- * nobody reads: a buddy is looked up at an address where, its order being at most ours, a block must start.
+ * Pageblocks reserved for HighAtomic requests do not join others: the reserve would leak away.
+ *
+ * The use of a page is written at heads of blocks only. Joining leaves stale words inside blocks. Nobody reads them: a buddy's
+ * order is at most ours, so a block must start where it is looked up.
  */
 #include "pages.h"
 
-#define LOOK_ORDER 5u /* of the smallest blocks of which it is looked for whether they have memory */
+#define LOOK_ORDER 5u /* smaller blocks are not checked for memory when they are split */
 
 static void set_free(struct sy_page *page, unsigned order, unsigned migrate)
 {
@@ -55,10 +56,9 @@ uint8_t sy__prefer_huge(struct sy_pages *pages, uint64_t start)
 	return pages->hooks ? pages->hooks->prefer_huge(pages, start) : 0;
 }
 
-/* What `committed` guards is the mapping, which the operating system changes for all processors before it returns. The acquire
- * keeps a first access to the memory from being made before the word was seen, and the release that word from being seen before
- * the mapping is changed. The values that follow are changes by who has the memory already: relaxed, under source_lock, and
- * never back to none. */
+/* `committed` guards the mapping, which the operating system changes for all processors at once. The acquire keeps accesses to the
+ * memory behind the load of the word; the release keeps the change of the mapping before its store. Later changes of the word come
+ * from owners of the memory: relaxed, under source_lock, and never back to uncommitted. */
 bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 {
 	uint8_t *committed = sy__committed(pages, number);
@@ -80,7 +80,7 @@ bool sy__commit_memory(struct sy_pages *pages, uint64_t number)
 	return done;
 }
 
-/* A block whose memory can't be had is better not there than found first by each request to come. */
+/* If its memory cannot be committed the block must not grow: each later request would find it first, and fail. */
 static bool can_grow(struct sy_pages *pages, uint64_t number)
 {
 	return commit_descriptors(pages, number) && (!pages->commits_growth || sy__commit_memory(pages, number));
@@ -108,7 +108,7 @@ bool sy__zone_has(struct sy__zone *zone, unsigned order, unsigned migrate)
 	return order == SY_MAX_ORDER && migrate == SY_MOVABLE_TYPE && sy__zone_grow(zone);
 }
 
-/* The least order from that one on whose first block has memory; more than SY_MAX_ORDER: none has. */
+/* The smallest order from `order` on whose first block has memory; more than SY_MAX_ORDER: none. */
 static unsigned backed_order(const struct sy__zone *zone, unsigned order, unsigned migrate)
 {
 	while (order <= SY_MAX_ORDER && !(zone->free[order][migrate].first && zone->free[order][migrate].first->bytes))
@@ -116,7 +116,7 @@ static unsigned backed_order(const struct sy__zone *zone, unsigned order, unsign
 	return order;
 }
 
-/* Whether some of a block has memory; of small ones that is not worth a look. */
+/* Whether some of a block has memory; small blocks count as if they had. */
 static bool may_be_backed(const struct sy_page *block, unsigned order)
 {
 	size_t pages = (size_t)1 << order, at = 0;
@@ -160,7 +160,7 @@ static struct sy_page *free_buddy(struct sy_pages *pages, uint64_t number, unsig
 	return sy__use(buddy) == SY_USE_FREE && buddy->order == order ? buddy : NULL;
 }
 
-/* Types of whole pageblocks forbid joining when either is reserved. */
+/* Whole pageblocks do not join when one of them is reserved. */
 static bool may_join(struct sy_pages *pages, const struct sy_page *buddy, unsigned order, unsigned migrate)
 {
 	unsigned other;
@@ -176,13 +176,12 @@ static bool likely_to_join(struct sy_pages *pages, uint64_t number, unsigned ord
 	return order + 2 <= SY_MAX_ORDER && free_buddy(pages, number & ~((uint64_t)1 << order), order + 1);
 }
 
-/* Whether a block is better handed out late: as it may soon join; or, where memory goes back to its source, as it is there. */
+/* Whether a block should be handed out late: it may soon join, or, where memory decays, it has none. */
 static bool belongs_last(struct sy_pages *pages, const struct sy_page *page, unsigned order)
 {
 	return pages->decay_ns ? !page->bytes : likely_to_join(pages, sy__number(pages, page), order);
 }
 
-/* since: when it became free, see core/backend/decay.c. */
 void sy__zone_free_aged(struct sy__zone *zone, struct sy_page *page, unsigned order, unsigned migrate, uint64_t since)
 {
 	struct sy_pages *pages = zone->pages;
@@ -244,7 +243,7 @@ void sy__zone_start(struct sy__zone *zone)
 	if (remainder)
 		start_remainder(zone, zone->start + zone->managed - remainder, remainder);
 	zone->free_pages = (size_t)zone->managed;
-	zone->used[SY_USE_OLDER] = (int64_t)(zone->span - zone->managed);
+	zone->used[SY_USE_PRETRACE] = (int64_t)(zone->span - zone->managed);
 }
 
 void sy__zone_clear(struct sy__zone *zone)
@@ -269,7 +268,7 @@ void sy__zone_clear(struct sy__zone *zone)
 	zone->free_pages = 0;
 	zone->highatomic_pages = 0;
 	zone->ungrown_blocks = 0;
-	zone->older = 0;
+	zone->pretrace = 0;
 	zone->populated = false;
 	zone->mapped = false;
 }

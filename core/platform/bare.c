@@ -1,9 +1,8 @@
 /*
  * State behind platform/bare.h: one buffer, one clock. Compiled only into builds that select that shim.
  *
- * The buffer is used like a stack of reservations. A page allocator tries a reservation for its alignment and takes it back
- * when it does not fit, so the last one can be undone; that is all the freedom that a program needs which creates its
- * allocators once.
+ * The buffer is a stack of reservations. A page allocator may release a reservation at once, when its alignment does not suit,
+ * so the last one can be undone. Programs that create their allocators once need no more.
  */
 #include "../platform.h"
 

@@ -1,20 +1,19 @@
 /*
- * The platform for a machine with nothing beneath: a microcontroller, a boot loader, a kernel before its own services are
- * up. See platform.h for the contract. Select it with -DSY_PLATFORM_SHIM='"platform/bare.h"'.
+ * The platform for machines without an operating system: a microcontroller, a boot loader, a kernel before its own services
+ * are up. See platform.h for the contract. Select it with -DSY_PLATFORM_SHIM='"platform/bare.h"'.
  *
- * One CPU, and no interrupt handler that allocates: locks and local sections are empty. A machine that has such handlers
- * calls the library with them masked.
+ * There is one CPU, and no interrupt handler allocates, so locks and local sections are empty. A machine with such handlers
+ * calls the library with interrupts masked.
  *
- * Slots. Calls without a slot run on slot 0, and there are no others to claim. A system with several CPUs, whose calls stay on
- * theirs while they run, returns that CPU's number times the cache line from sy__call_begin.
+ * Slots. Calls without a slot run on slot 0, and there are no others to claim. A system with several CPUs, whose calls do not
+ * migrate, returns the CPU's number times the cache line from sy__call_begin.
  *
- * Memory. The program hands over one buffer, once, before anything else: sy_platform_set_buffer. Reservations are cut from
- * its start upwards; releasing the one made last makes its space available again, others stay until the end, since a machine
- * like this creates its page allocator once. Committing clears the memory, as nobody else does, and so does discarding:
- * there is nobody to give memory back to.
+ * Memory. The program first hands over one buffer (sy_platform_set_buffer). Reservations are cut from its start upwards.
+ * Releasing the last reservation makes its space available again; others stay until the end, as such a machine creates its
+ * page allocator once. Commit and discard clear the memory: nobody else does, and there is nobody to give it back to.
  *
- * Time. The program supplies the clock (sy_platform_set_clock); without one, time stands still and nothing that waits
- * for a grace period longer than zero is ever due.
+ * Time. The program supplies the clock (sy_platform_set_clock). Without one, time stands still, and grace periods longer than
+ * zero never end.
  *
  * The compiler may turn copies and comparisons into calls of memcpy, memset, memmove and memcmp; a freestanding program
  * provides these four, as every compiler demands. The state behind this header is in bare.c.
@@ -90,8 +89,9 @@ static inline bool sy__swap64(uint64_t *word, uint64_t *guess, uint64_t value)
 
 #define SY__DUMMY_HERE ((ptrdiff_t)-4096)
 
-extern const void *sy__last; /* as sy__call_note was told, */
-extern void *sy__from;       /* by each CPU for itself where there are several */
+/* What sy__call_note noted; per CPU where there are several. */
+extern const void *sy__last;
+extern void *sy__from;
 
 static inline ptrdiff_t sy__call_here(void)
 {
@@ -188,7 +188,7 @@ static inline unsigned sy__slots_high(void)
 
 static inline const void *sy__caller(void)
 {
-	return ""; /* the only one */
+	return ""; /* any address: there is one caller */
 }
 
 static inline unsigned sy__cpus(void)

@@ -1,81 +1,77 @@
 /*
- * The slots of threads: who has which, and how others reach it.
+ * The slots of threads: who owns which, and how others reach it.
  *
- * Every thread that calls the library gets a slot of its own at its first slow call, and gives it back when it ends. A call
- * runs on the caller's slot without a lock. Others touch that slot's state only by a claim, which costs the owner nothing but
- * where it meets one.
+ * Every thread gets a slot at its first slow call, and gives it back when it ends. Its calls run on the slot without a lock. Others
+ * touch a slot's state only by a claim. A claim costs the owner nothing, except when a call meets one.
  *
- * What the owner does. A fast call (sy__call_begin, inline in user.h) stores `busy`, loads `here`, works on that slot, and
- * clears `busy`. A slow call (sy__call_enter) also moves `state` from OUTSIDE to INSIDE and back by compare-and-exchange, and
- * shows itself the dummy slot meanwhile; a constructor that calls back therefore misses, comes to sy__call_enter, and is refused.
+ * What the owner does. A fast call (sy__call_begin, inline in user.h) stores `busy`, loads `here`, works on that slot, and clears
+ * `busy`. A slow call (sy__call_enter) also moves `state` from OUTSIDE to INSIDE and back by compare-and-exchange, and sets `here` to
+ * the dummy slot meanwhile. So a constructor that calls back misses, comes to sy__call_enter, and is refused.
  *
- * What a claimer does, with table.lock held from the first step to the last:
+ * What a claimer does, with table.lock held throughout:
  *
- *   1. each victim's state from OUTSIDE to CLAIMED; of a victim that is INSIDE, to WANTED, which its sy__call_leave answers
- *      with CLAIMED in place of OUTSIDE. From now on the victim's slow calls wait, as they need OUTSIDE.
- *   2. each victim's `here` to the dummy. Its fast calls that load it from now on miss, and become slow calls.
- *   3. one membarrier for all victims.
+ *   1. sets each victim's state from OUTSIDE to CLAIMED. If the victim is INSIDE, sets it to WANTED, which the victim's
+ *      sy__call_leave answers with CLAIMED in place of OUTSIDE. From now on the victim's slow calls wait, as they need OUTSIDE.
+ *   2. sets each victim's `here` to the dummy. Fast calls that load it from now on miss, and become slow calls.
+ *   3. has all victims execute a fence, by one membarrier.
  *   4. waits until each victim's `busy` is 0.
- *   5. where a victim's call noted an object meanwhile, takes that away and goes back to 3, which happens once. Now the slot is nobody's; the
- *      claimer works on it as a replay would.
- *   6. `here` back to the slot, then state to OUTSIDE. Of a thread that is to watch (sy__watch) `here` stays the dummy, as it does when such
- *      a thread's slow call ends: all its calls are slow then.
+ *   5. if a victim's call noted an object meanwhile, drops the note and goes back to 3; this happens once at most. Now nobody uses
+ *      the slots, and the claimer works on them as a replay would.
+ *   6. sets `here` back to the slot, then state to OUTSIDE. If all calls of a thread are to be slow (sy__watch), `here` stays the
+ *      dummy, as it does when such a thread's slow call ends.
  *
- * Why step 4 suffices. Owner: store busy, load here. Claimer: store here, load busy. If both loads read old values, both work on
- * the slot at once. A processor may well do the owner's load before its store is visible; a fence between would prevent it, and
- * cost as much as everything else in a fast call. Step 3 has every processor that runs a thread of this process execute that
- * fence, at some point between the claimer's store and its load. If that point falls before the owner's load of here, the load
- * sees the dummy; if after, the store of busy, which precedes the load in the program, is visible to the claimer. The compiler is
- * kept from reordering the two by a signal fence. tests/model/ goes through all interleavings, with store buffers.
+ * Why step 4 suffices. Owner: store busy, load here. Claimer: store here, load busy. If both loads returned old values, both would
+ * work on the slot at once. A processor may indeed do the owner's load before its store is visible. A fence in between would
+ * prevent that, and cost as much as the rest of a fast call. Instead step 3 has every processor that runs a thread of this process
+ * execute the fence, at some point between the claimer's store and its load. If that point comes before the owner's load of
+ * here, the load sees the dummy. If it comes after, the store of busy, earlier in program order, is visible to the claimer. A
+ * signal fence keeps the compiler from reordering the two. tests/model/ checks all interleavings, with store buffers.
  *
- * Why step 5. A call that begins with an object asks `last` in the place of `here`, and the same holds of that word, which step 2
- * takes away too. But a call that has found its slot in `here` before may note an object after that. When step 4 is done all
- * such calls have ended, and as later ones find the dummy, which hands out nothing, no other object will be noted: to take the
- * notes away once more is enough.
+ * Why step 5. A call that begins with an object reads `last` instead of `here`; step 2 resets that word too, and the argument above
+ * holds for it. But a call that loaded its slot from `here` earlier may note an object after step 2. After step 4 all such calls
+ * have ended, and later ones find the dummy, which hands out no objects to note. So dropping the notes once more suffices.
  *
- * Memory orders. The owner's writes to the slot's state come to the claimer by busy = 0 (release; acquire in step 4) and, of slow
- * calls, by state (release in sy__call_leave, acquire in step 1). The claimer's writes come back by here (release in step 6,
- * acquire in sy__call_begin), which the owner loads before it notes an object again, and by state (release in step 6, acquire
- * in sy__call_enter). `here` is written by the owner while it is INSIDE, and by the claimer while the victim is CLAIMED, never
- * by both. Who finds the library AWAKE acquires the key and the handlers that the waking thread released. table.owned is read
- * relaxed: slots that it does not tell of yet have an owner's first things in them, at most, which nobody else may touch, and a
- * claim reads it with the lock.
+ * Memory orders. The owner's writes to the slot's state reach the claimer through busy = 0 (release; acquire in step 4), and those
+ * of slow calls through state (release in sy__call_leave, acquire in step 1). The claimer's writes come back through here (release
+ * in step 6, acquire in sy__call_begin), which the owner loads before it notes an object again, and through state (release in
+ * step 6, acquire in sy__call_enter). Only the owner writes `here` while it is INSIDE, only the claimer while the victim is CLAIMED.
+ * Seeing AWAKE acquires the key and the handlers that the waking thread released. table.owned is read relaxed: a slot that it
+ * does not include yet has at most the first state of its owner, which nobody else may touch; claims read it under the lock.
  *
- * Waiting. table.lock is had in the order of asking, and a slow call that meets a claim begins with that lock: somebody who
- * claims again and again lets the others get on between. Hundreds that begin at once, each to get a slot, sleep the longer the
- * more are before them (sy__queue_lock). sy__claim_enter waits for owners without a bound. It holds table.lock and shared_lock
- * only, was outside before, and no thread inside a call waits for either: hence it ends. sy__slots_claim_try may come with any
- * lock held, from deep in a call that ran out of memory: it tries table.lock, waits a moment for each victim, and leaves out
- * those who don't come. Where all of a program's threads run out of memory at once they wait for each other in vain, in calls
- * that none of them ends. So the moment is shorter after each time that somebody did not come, and of its full length now and
- * then.
+ * Waiting. table.lock is a ticket lock, and a slow call that meets a claim takes it first, so a thread that claims again and again
+ * lets others run in between. When hundreds of threads begin at once, those far back in the queue sleep (sy__queue_lock).
+ * sy__claim_enter waits for owners without a bound. That wait ends: the claimer holds only table.lock and shared_lock, was outside
+ * before, and no thread inside a call waits for either. sy__slots_claim_try may come with any lock held, from deep in a call that
+ * ran out of memory. It only tries table.lock, waits a moment for each victim, and leaves out those that do not come. If all
+ * threads of a program run out of memory at once, each waits in vain for the others' calls to end. So the moment gets shorter with
+ * each failed claim, and is of full length now and then.
  *
- * Which slot. The lowest that is free, so that few are ever in use; but of the first SY_WARM_SLOTS, in which policies leave
- * things for the next owner, the one whose last owner had its thread-specific data at the same address. A C library gives the
- * stack of a thread that was joined, with that data, to one that is created next. The program is likely to go on there with
- * what the first one left, as a pool of workers does; several of which may end and begin at once.
+ * Which slot. The lowest free one, so that few are in use. But of the first SY_WARM_SLOTS slots, in which policies leave things for
+ * the next owner, a thread gets the one whose last owner had its thread-local storage at the same address. A C library gives the
+ * stack of a joined thread, with that storage, to the next thread. That thread likely continues the first one's work, as in a pool
+ * of workers, of which several may end and begin at once.
  *
- * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads that are past their end (destructors of thread-specific data
- * that run after ours), use slot SHARED under shared_lock, one call at a time, with the dummy in `here` for good. A claimer
- * takes that lock as well.
+ * Without a slot. Threads beyond SY_THREAD_SLOTS - 1, and threads past their end (destructors of thread-specific data that run
+ * after ours), use slot SHARED under shared_lock, one call at a time. Their `here` is the dummy for good. A claimer takes that lock
+ * as well.
  *
- * Fork. Before it, the forking thread claims every slot; so no other thread is in a call, and holds no lock of ours. In the
- * child the slots of the threads that it does not have are free again, with whatever is in them for the next owner. After our
- * half and before it forks, glibc takes the lock of its list of streams; whoever has that (fflush(NULL)) and waits for
- * memory waits for us. So we take it first: it may be taken again by the thread that has it.
+ * Fork. The forking thread first claims every slot, so no other thread is in a call or holds a lock of ours. In the child, the slots
+ * of the other threads are free again, with their contents for the next owner. Between our handler and the fork, glibc locks its
+ * list of streams. A thread that holds that lock (fflush(NULL)) and waits for memory would wait for us. So our handler takes the
+ * lock first; its owner may take it again.
  *
- * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of those
- * destructors, or that leaves by the bare system call. What its slot's owner points to may then be anything. So every claim
- * asks the kernel first whether the owners still live, and sets the slots of those who don't free, with whatever is in them.
- * The kernel knows a thread for some time after it told those who join it, and they may have taken its stack away. But before
- * that it forgets the thread's list of robust futexes, which glibc gives to every thread; so the question is whether it has one
- * still. What the thread did is seen then, by the fence of step 3 that comes after the question, as the kernel's answer came
- * after all of it. A claim may last, and its victims end meanwhile in that way: so the question comes again before step 6. What
- * remains are the moments between an answer and the stores after it.
+ * Threads that end unnoticed. Our destructor does not run for a thread that first allocates in the last round of destructors, or
+ * that ends by the bare system call. Then its slot's owner pointer may point to anything. So every claim first asks the kernel
+ * whether the owners still live, and frees the slots of those that do not, contents included. For some time after a join the
+ * kernel still knows a thread whose stack may be gone already. But it forgets the thread's list of robust futexes earlier, which
+ * glibc registers for every thread. So the question is whether a thread still has that list. What the dead thread wrote is
+ * visible, by the fence of step 3, which follows the answer, which followed all that the thread did. A victim may also end in that
+ * way during a claim, so the claimer asks again before step 6. What remains are the moments between an answer and the stores
+ * after it.
  *
- * Without membarrier (an old kernel; a sandbox that forbids it) steps 3 and 4 are not possible: the slots of other threads are
- * not reached, what they keep stays with them until they end. Slow calls are still kept out by step 1, so that a fork is safe;
- * in the child the slots of other threads, whose owners may have been in the middle of a fast call, are never used again.
+ * Without membarrier (an old kernel, or a sandbox that forbids it) steps 3 and 4 are impossible. Then claims do not reach the slots
+ * of other threads, which keep their contents until they end. Step 1 still keeps slow calls out, so a fork is safe. In the
+ * child the slots of other threads are never used again, as their owners may have been in the middle of a fast call.
  */
 #define _GNU_SOURCE /* syscall */
 #include "../types.h"
@@ -89,9 +85,9 @@ enum state { OUTSIDE, INSIDE, WANTED, CLAIMED };
 
 #define NO_SLOT (~0u)
 #define SHARED 0u
-#define PATIENCE 4096u /* looks at one victim that a claim under memory pressure takes */
-#define MOST_HALVINGS 6u /* of that, after as many claims in vain; */
-#define FULL_EACH 32u    /* so many later it is whole again */
+#define PATIENCE 4096u   /* looks at one victim by a claim that must not wait long */
+#define MOST_HALVINGS 6u /* of that, after as many failed claims */
+#define FULL_EACH 32u    /* each so many-th failed claim has full patience */
 #define FOREVER (~0u)
 
 /* linux/membarrier.h, which old systems lack. */
@@ -102,15 +98,15 @@ __thread struct sy__thread sy__self = { .here = SY__DUMMY_HERE, .last = SY__NOTH
 
 static struct {
 	struct sy__queue lock;
-	unsigned owned; /* slots beyond SHARED that ever had an owner: zero at first, as all of this, so that untouched slots take no memory */
-	bool full;      /* every slot has an owner, or is lost: asked without the lock, lest threads without one wait in line for that at each call */
-	unsigned in_vain; /* claims under memory pressure since one that reached everybody */
+	unsigned owned; /* slots beyond SHARED that ever had an owner; all of the table is zero at first, so unused slots take no memory */
+	bool full;      /* every slot has an owner or is lost; read without the lock, so that threads without a slot do not queue for it */
+	unsigned failed_claims; /* claims by sy__slots_claim_try since one that reached all slots */
 	struct {
 		struct sy__thread *owner; /* NULL: nobody. Of SHARED always */
-		const struct sy__thread *last_owner; /* only to compare with: it is no more */
-		long id;      /* the kernel's, of the owner */
-		bool robust;  /* it had a list of robust futexes of the owner */
-		bool claimed; /* by whoever holds the lock: nobody else touches it */
+		const struct sy__thread *last_owner; /* has ended; to compare with, not to follow */
+		long id;      /* the owner's thread id */
+		bool robust;  /* the kernel had a list of robust futexes of the owner */
+		bool claimed; /* by the thread that holds the lock */
 		bool lost;    /* never to be used again */
 	} slots[SY_THREAD_SLOTS];
 } table;
@@ -130,7 +126,7 @@ void reset_streams_lock(void) __asm__("_IO_list_resetlock") __attribute__((weak)
 /* ---- The fence for all threads ----------------------------------------------------------------------------------- */
 
 #ifdef __NR_membarrier
-/* Leaves errno alone, as free does, which may come here. */
+/* Keeps errno, as free must, which may come here. */
 static bool membarrier(int command)
 {
 	int before = errno;
@@ -147,7 +143,7 @@ static bool membarrier(int command)
 }
 #endif
 
-/* Has every thread execute a fence. Registers on demand: a process need not have inherited that across a fork. */
+/* Has every thread execute a fence. Registers on demand: a fork may have lost the registration. */
 static bool fence_all(void)
 {
 	return membarrier(MEMBARRIER_PRIVATE_EXPEDITED) ||
@@ -158,14 +154,14 @@ static bool fence_all(void)
 
 _Static_assert(SY__DUMMY_HERE == -(ptrdiff_t)SY_SLOT_STRIDE, "the dummy's state stands in front of slot 0's");
 
-/* And nothing was handed out last: whoever works on a slot may change what that was handed out from. */
+/* Also drops the note: whoever works on the slot may change the state that was noted. */
 static void show(struct sy__thread *thread, ptrdiff_t here)
 {
 	__atomic_store_n(&thread->last, SY__NOTHING, SY__CLAIM_STORE);
 	__atomic_store_n(&thread->here, here, SY__CLAIM_STORE);
 }
 
-/* Its slot, unless all its calls are to be slow ones. */
+/* Shows a thread its slot, unless all its calls are to be slow ones. */
 static void show_own(struct sy__thread *thread, unsigned slot)
 {
 	show(thread, thread->watches ? SY__DUMMY_HERE : (ptrdiff_t)(slot * SY_SLOT_STRIDE));
@@ -183,13 +179,13 @@ static bool change(struct sy__thread *thread, enum state from, enum state to)
 	return __atomic_compare_exchange_n(&thread->state, &expected, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* With the table's lock held. Relaxed: who sees it late does without a slot for a call more, or looks in vain. */
+/* With the table's lock held. Relaxed: a thread that sees it late goes without a slot for one more call, or searches in vain. */
 static void say_full(bool full)
 {
 	__atomic_store_n(&table.full, full, __ATOMIC_RELAXED);
 }
 
-/* With the table's lock held. Relaxed: who asks without it gets a hint. */
+/* With the table's lock held. Relaxed: readers without the lock get a hint. */
 static void set_owner(unsigned slot, struct sy__thread *owner)
 {
 	__atomic_store_n(&table.slots[slot].owner, owner, __ATOMIC_RELAXED);
@@ -225,7 +221,7 @@ static void tell_slot_end(unsigned slot)
 		function(slot);
 }
 
-/* For good: who knows whether this thread's last destructor has run already. */
+/* The thread gets no other slot: other destructors may still run after this one. */
 static void thread_ends(void *thread)
 {
 	struct sy__thread *self = thread;
@@ -243,9 +239,9 @@ static void before_fork(void);
 static void after_fork_parent(void);
 static void after_fork_child(void);
 
-/* Whether there is all that slots need. Setting it up may allocate memory, by malloc, which may be this library: such a call
- * finds it waking, as other threads' calls do in the meantime, and goes on without a slot. The child of a fork that came while
- * a thread was at it begins anew. */
+/* Whether the library is set up, else sets it up. That may allocate memory, by a malloc that may be ours: such a call finds the
+ * library waking, as other threads' calls do meanwhile, and goes on without a slot. If a fork came while a thread was waking it,
+ * the child starts again. */
 static bool awake(void)
 {
 	int seen = __atomic_load_n(&library, __ATOMIC_ACQUIRE), here;
@@ -262,13 +258,13 @@ static bool awake(void)
 	return true;
 }
 
-/* Before there are other threads, so that none of them forks meanwhile; and while the kernel has nobody to wait for. */
+/* Before there are other threads, which might fork meanwhile; and membarrier registers fastest with one thread. */
 __attribute__((constructor)) static void wake(void)
 {
 	awake();
 }
 
-/* Whether the kernel has a list of robust futexes of this thread; `unknown` where it doesn't say. */
+/* Whether the kernel has a list of robust futexes of this thread; `unknown` if it does not tell. */
 static bool is_robust(long id, bool unknown)
 {
 	int before = errno;
@@ -307,7 +303,7 @@ static unsigned free_slot(const struct sy__thread *self)
 	return slot;
 }
 
-/* Or NO_SLOT. */
+/* NO_SLOT: none is free. */
 static unsigned take_free_slot(struct sy__thread *self)
 {
 	unsigned slot;
@@ -324,7 +320,7 @@ static unsigned take_free_slot(struct sy__thread *self)
 	return slot < SY_THREAD_SLOTS ? slot : NO_SLOT;
 }
 
-/* Outside a call, as pthread_setspecific may allocate, and who owns a slot is waited for. */
+/* Outside a call: pthread_setspecific may allocate, and claimers wait for slot owners that are in a call. */
 static void attach(struct sy__thread *self)
 {
 	sy__call_end();
@@ -346,7 +342,7 @@ static bool in_call(const struct sy__thread *self)
 	return state == INSIDE || state == WANTED;
 }
 
-/* Somebody works on this thread's slot, with the table's lock held. Who has the lock is claimed by nobody. */
+/* A claimer works on this thread's slot, with the table's lock held. Waits for that lock; nobody claims the slot while we have it. */
 static void begin_after_claim(struct sy__thread *self)
 {
 	sy__call_end();
@@ -355,9 +351,9 @@ static void begin_after_claim(struct sy__thread *self)
 	sy__queue_unlock(&table.lock);
 }
 
-/* Not in the order of asking, as hundreds of threads would wait for each to get a processor in its turn. But somebody who
- * claims it is not to get it again and again: who meets him waits with the table's lock, and then only for calls, which end. A
- * thread that forks has both already. */
+/* shared_lock is unfair, as with a queue hundreds of threads would wait for each other's turns on a processor. But a claimer must
+ * not take it again and again: a thread that meets a claim waits with table.lock held, and so only for calls, which end. A
+ * forking thread has both locks already. */
 static SY__COLD void take_shared(struct sy__thread *self)
 {
 	if (!self->claims && !sy__lock_unless(&shared_lock, &table.slots[SHARED].claimed)) {
@@ -421,7 +417,7 @@ bool sy__watch(bool on)
 
 /* ---- Claims -------------------------------------------------------------------------------------------------------- */
 
-/* Steps 1 and 2. Waits for slow calls to end; false: the victim did not come out in time, and goes on. */
+/* Steps 1 and 2. Waits for the victim's slow call to end; false: it did not in time, and goes on. */
 static bool stop_slow_calls(struct sy__thread *victim, unsigned patience)
 {
 	unsigned looks = 0;
@@ -518,7 +514,7 @@ static bool claim_all(struct sy__thread *self, unsigned patience)
 
 static unsigned patience(void)
 {
-	unsigned halvings = table.in_vain % FULL_EACH ? table.in_vain : 0;
+	unsigned halvings = table.failed_claims % FULL_EACH ? table.failed_claims : 0;
 
 	return PATIENCE >> (halvings < MOST_HALVINGS ? halvings : MOST_HALVINGS);
 }
@@ -540,7 +536,7 @@ static void release_all(struct sy__thread *self)
 	}
 }
 
-/* With both locks held. Relaxed: it is read without, and only tells whom to wait with. */
+/* With both locks held. Relaxed: readers without them only choose how to wait. */
 static void say_shared_claimed(bool claimed)
 {
 	__atomic_store_n(&table.slots[SHARED].claimed, claimed, __ATOMIC_RELAXED);
@@ -554,7 +550,7 @@ bool sy__slots_claim_try(void)
 		return false;
 	if (self->slot != SHARED && sy__lock_try(&shared_lock))
 		say_shared_claimed(true);
-	table.in_vain = claim_all(self, patience()) ? 0 : table.in_vain + 1;
+	table.failed_claims = claim_all(self, patience()) ? 0 : table.failed_claims + 1;
 	return true;
 }
 
@@ -568,8 +564,8 @@ void sy__slots_release(void)
 	sy__queue_unlock(&table.lock);
 }
 
-/* Nobody can come to own it meanwhile, nor claim it, as both need the table's lock. What its last owner did is seen, as that
- * gave the slot back with the lock. */
+/* Nobody can own or claim the slot meanwhile, as both need the table's lock. Its last owner's writes are visible, as it gave the
+ * slot back under that lock. */
 bool sy__slot_claim(unsigned slot)
 {
 	struct sy__thread *self = &sy__self;
@@ -591,7 +587,7 @@ void sy__slot_release(unsigned slot)
 	sy__queue_unlock(&table.lock);
 }
 
-/* Everything, for a thread that is in no call. */
+/* Claims all slots, for a thread outside of calls. */
 static void claim_outside(struct sy__thread *self)
 {
 	if (self->slot == NO_SLOT)
@@ -609,7 +605,7 @@ bool sy__claim_enter(unsigned *slot)
 	if (self->claims || in_call(self))
 		return false;
 	claim_outside(self);
-	/* Whoever else could claim this thread would need the lock. */
+	/* A plain store will do: to claim this thread, others need the lock. */
 	__atomic_store_n(&self->state, INSIDE, __ATOMIC_RELAXED);
 	show(self, SY__DUMMY_HERE);
 	*slot = self->slot == NO_SLOT ? SHARED : self->slot;
@@ -646,8 +642,8 @@ bool sy__slot_unowned(unsigned slot)
 
 /* ---- Fork ----------------------------------------------------------------------------------------------------------- */
 
-/* Between the halves of a fork the thread is in no call, so that what else prepares for it may allocate. One that forks from
- * inside a call (a constructor) is on its own. */
+/* Between before_fork and after_fork_* the thread is outside of calls, so other fork handlers may allocate. A fork inside a call
+ * (from a constructor) gets no protection. */
 static void before_fork(void)
 {
 	struct sy__thread *self = &sy__self;
@@ -693,7 +689,7 @@ static void after_fork_child(void)
 		reset_streams_lock();
 }
 
-/* By the kernel's own call, as by itself the C library's would bring another part of that into a small program's memory. */
+/* By the system call itself: the C library's function would bring more of that library into a small program's memory. */
 unsigned sy__cpus(void)
 {
 	unsigned long set[1024 / (8 * sizeof(unsigned long))];

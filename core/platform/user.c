@@ -5,9 +5,9 @@
  * charges nothing for it, and a stray access faults instead of growing memory. Committing is mprotect, which touches
  * nothing either: pages appear when they are written. Discarding is MADV_DONTNEED, after which the pages read zero again.
  * The operating system's pages may be larger than ours (arm64 has 16 and 64 KiB pages), hence a discarded range is rounded
- * inwards: what shares a page with something that is in use stays. So does memory that the program has locked (mlock). What
- * stays is cleared, as it is taken to be zero. How large they are is asked by getpagesize: the table that sysconf looks into brings
- * 64 KiB of the C library into a program that has no other use for them.
+ * inwards: what shares a page with something in use stays. So does memory that the program has locked (mlock). What stays is
+ * cleared, as callers expect zeroes. getpagesize tells the page size: sysconf would read a table that brings 64 KiB of the C
+ * library into the program's memory.
  *
  * Only this file, among the core's, includes headers of the operating system.
  */
@@ -32,11 +32,11 @@
 #define SPINS_BEFORE_YIELD 128
 #define SPINS_BEFORE_SLEEP (64 * SPINS_BEFORE_YIELD)
 #define SLEEP_NS 100000
-#define SLEEPS_BEFORE_LONGER 16u /* of one length; then as many that are twice as long */
+#define SLEEPS_BEFORE_LONGER 16u /* of one length; then as many of twice the length */
 #define MOST_DOUBLINGS 6u
-#define NEAR 4u /* of those who wait in line, so many don't sleep from the start */
+#define NEAR 4u /* so many waiters at the front of a queue spin; those behind sleep at once */
 #define FAR 400u
-#define SLEEP_EACH_NS 50000 /* for each who is served before, of FAR at most */
+#define SLEEP_EACH_NS 50000 /* for each waiter ahead, of FAR at most */
 
 static uint64_t monotonic(void)
 {
@@ -70,7 +70,7 @@ static inline void spin_pause(void)
 }
 #endif
 
-/* By the kernel's own call, as in the C library's a thread may be cancelled; of two words everywhere. */
+/* By the system call itself: the C library's nanosleep is a cancellation point. Its argument has two words on all machines. */
 static void sleep_for(long nanoseconds)
 {
 #ifdef SYS_nanosleep
@@ -85,8 +85,8 @@ static void sleep_for(long nanoseconds)
 #endif
 }
 
-/* Who has waited long sleeps longer, about a sixteenth of that: if hundreds looked each moment, as when they all end at once, those whom
- * they wait for would get no processor. */
+/* The sleep grows to about 1/16 of the time waited so far. If hundreds of waiters looked each moment, as when all end at once, the
+ * lock's owner would get no processor. */
 static long sleep_length(unsigned looks)
 {
 	unsigned doublings = (looks - SPINS_BEFORE_SLEEP) / (SPINS_BEFORE_YIELD * SLEEPS_BEFORE_LONGER);
@@ -94,7 +94,7 @@ static long sleep_length(unsigned looks)
 	return (long)SLEEP_NS << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS);
 }
 
-/* To yield is nothing to a thread of real-time priority while those that it waits for have less. */
+/* Yielding alone is not enough: a real-time thread that yields still runs before a lower-priority owner. */
 static void give_way(unsigned looks)
 {
 	if (looks > SPINS_BEFORE_SLEEP)
@@ -103,7 +103,7 @@ static void give_way(unsigned looks)
 		sched_yield();
 }
 
-/* Lets a moment pass between two looks at what somebody else will change; one look more. */
+/* Waits a moment before the next look at a word that another thread will change; returns looks + 1. */
 unsigned sy__look_again(unsigned looks)
 {
 	if (looks % SPINS_BEFORE_YIELD == SPINS_BEFORE_YIELD - 1)
@@ -113,7 +113,7 @@ unsigned sy__look_again(unsigned looks)
 	return looks < UINT_MAX - 1 ? looks + 1 : 0;
 }
 
-/* How often this thread had to wait for a lock; nothing is counted where nobody waits. */
+/* How often this thread had to wait for a lock. */
 static __thread uint64_t lock_waits __attribute__((tls_model("initial-exec")));
 
 uint64_t sy_platform_lock_waits(void)
@@ -147,8 +147,8 @@ bool sy__lock_unless(sy__lock_t *lock, const bool *so)
 	return true;
 }
 
-/* Who is served acquires what the one before released; the number itself orders nothing. Whoever is far from being served sleeps the longer
- * for it: if hundreds looked again and again, each of those before them would wait for a processor in its turn. */
+/* Seeing one's ticket served acquires what the last owner released; drawing a ticket orders nothing. Waiters far from the front
+ * sleep longer: if hundreds looked again and again, those ahead of them would each wait for a processor. */
 void sy__queue_lock(struct sy__queue *queue)
 {
 	unsigned number = __atomic_fetch_add(&queue->next, 1u, __ATOMIC_RELAXED), looks = 0, before;
@@ -224,7 +224,7 @@ void sy__source_discard(void *p, size_t bytes)
 {
 	uintptr_t mask = (uintptr_t)getpagesize() - 1;
 	uintptr_t start = (uintptr_t)p, end = start + bytes, from = (start + mask) & ~mask, to = end & ~mask;
-	int error = errno; /* who frees memory wants to keep it */
+	int error = errno; /* free must keep it */
 
 	if (from >= to || madvise((void *)from, to - from, MADV_DONTNEED))
 		from = to = end;
@@ -233,8 +233,7 @@ void sy__source_discard(void *p, size_t bytes)
 	errno = error;
 }
 
-/* Where the program has a limit to its data, what can be written counts, be there memory or not. If the system refuses, it goes
- * on to. */
+/* A limit to data counts writable memory, present or not. If the system refuses, the memory goes on counting. */
 void sy__source_withdraw(void *p, size_t bytes)
 {
 	uintptr_t mask = (uintptr_t)getpagesize() - 1;
@@ -247,7 +246,7 @@ void sy__source_withdraw(void *p, size_t bytes)
 	errno = error;
 }
 
-/* Asked piece by piece, and no more once it is enough. */
+/* Asks piece by piece, until enough is found. */
 bool sy__source_has(const void *p, size_t bytes, size_t least)
 {
 	unsigned char there[1024];
@@ -303,7 +302,7 @@ void sy__source_release(void *p, size_t bytes)
 	munmap(p, bytes);
 }
 
-/* Kernels before 4.17 take no notice of the flag, and map where they like. */
+/* Kernels before 4.17 ignore the flag, and may map elsewhere. */
 bool sy__source_reserve_at(void *p, size_t bytes)
 {
 	void *found = mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | FIXED_NOREPLACE, -1, 0);

@@ -1,24 +1,23 @@
 /*
  * The platform for programs: the replay, the malloc drop-in, tests. See platform.h for the contract.
  *
- * Locks. A word, taken by one atomic exchange and given back by one store. A contended lock is watched with plain loads
- * (test and test-and-set; relaxed, as the exchange that follows acquires), so that waiters share the line instead of tearing it
- * from the owner; after a while they offer their processor to others, as the owner of a lock may have lost its own, and then
- * sleep for moments, as those others may be all but the owner; longer ones by and by, as those others may be hundreds that
- * sleep and look as well. No call into the operating system on either uncontended path.
+ * Locks. A word, acquired by one atomic exchange and released by one store (test-and-test-and-set). Waiters watch a contended lock
+ * with relaxed loads, so that they share the cache line and do not take it from the owner; the exchange that follows acquires.
+ * After a while they yield their processor, as the owner may have lost its own. Then they sleep, as yielding may run anybody but
+ * the owner; and longer and longer, as hundreds of waiters may sleep and look. Uncontended paths make no system call.
  *
- * Slots. One thread drives all slots of a replay, or each thread its own: nothing interrupts the code between
- * sy__local_begin and sy__local_end, so both are empty. A thread's own slot is in its struct sy__thread: beginning a call is
- * one store and one load there, ending it one store. How others reach the slot nevertheless: threads.c.
+ * Slots. One thread drives all slots of a replay, or each thread its own. Nothing interrupts the code between sy__local_begin and
+ * sy__local_end, so both are empty. struct sy__thread says which slot a thread has: beginning a call is one store and one load
+ * there, ending it one store. threads.c says how others reach the slot.
  *
- * Words of 64 bits are exchanged by the machine's own instruction; by locks, many of them and chosen by the word's address, on
- * the few 32-bit machines that have none. Those read such a word in two halves, which a guess may.
+ * Words of 64 bits are exchanged by the machine's instruction. The few 32-bit machines without one use an array of locks, chosen
+ * by the word's address; they read such a word in two halves, which is good enough for a guess.
  *
  * Time. CLOCK_MONOTONIC, unless the program replaces the clock: a replay sets the trace's time, so that every result
  * follows from the trace alone.
  *
  * Memory. Address space is reserved without access and without being charged, made accessible piece by piece, and backed by
- * the operating system when it is first touched; hence a simulated terabyte costs what is used of it.
+ * the operating system when it is first touched. So a simulated terabyte costs what is used of it.
  *
  * The state behind this header is in user.c and threads.c.
  */
@@ -35,27 +34,26 @@ typedef struct {
 
 extern uint64_t (*sy__clock)(void); /* sy_platform_set_clock */
 
-/* What a thread has in thread-local storage. What stands before `slot` is the fast path's, but for `state`; the rest is
- * threads.c's. */
+/* Thread-local state. The fast path uses the members before `slot`, except `state`; threads.c uses all. */
 struct __attribute__((aligned(64))) sy__thread {
 	unsigned busy;    /* 1 from sy__call_begin to sy__call_end; written by the thread alone */
 	unsigned state;   /* enum in threads.c: may others claim the slot? */
 	ptrdiff_t here;   /* what sy__call_begin returns */
-	const void *last; /* what sy__call_note was told; or SY__NOTHING */
-	void *from;       /* with it */
-	unsigned slot;  /* the thread's own; the shared one while in a call on that; or none */
-	unsigned calls; /* slow ones, and what counts as such */
+	const void *last; /* the object that sy__call_note noted; or SY__NOTHING */
+	void *from;       /* the state noted with it */
+	unsigned slot;  /* the thread's own; the shared slot during a call on that; or NO_SLOT */
+	unsigned calls; /* slow calls, and what counts as such */
 	bool watches;   /* all its calls are slow; written by whoever may write `here` */
 	bool claims;    /* has claimed the slots of others */
-	bool ending;    /* its slot was given back for good, as the thread ends */
+	bool ending;    /* the thread ends, and has given its slot back for good */
 	bool forking;   /* between the halves of a fork */
 };
 
 extern __thread struct sy__thread sy__self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * A thread sanitizer does not know the barrier that a claim has all threads execute (threads.c), so under one both sides of
- * that protocol use the order that it does know. The protocol is the same.
+ * Thread sanitizers do not know membarrier, which claims use (threads.c). So under one, both sides of that protocol use
+ * sequentially consistent accesses. The protocol is the same.
  */
 #if defined(__SANITIZE_THREAD__)
 #define SY__OWNER_STORE __ATOMIC_SEQ_CST
@@ -97,10 +95,10 @@ unsigned sy__cpus(void);
 unsigned sy__look_again(unsigned looks);
 
 /*
- * Store busy, then load here: the claimer stores here, then loads busy, with a barrier between that takes effect on all
- * processors. So at least one sees the other's store, though nothing but the compiler is kept from reordering here. The load
- * acquires, as it may see the slot released by a claimer, who wrote to its state; the store in sy__call_end releases that
- * state to the next claimer.
+ * The owner stores `busy`, then loads `here`. The claimer stores `here`, then loads `busy`, with a barrier in between that acts on
+ * all processors. So at least one of them sees the other's store, though here only the compiler is kept from reordering. The
+ * load acquires, as a claimer that wrote to the slot's state may have released the slot. The store in sy__call_end releases
+ * that state to the next claimer.
  */
 static inline ptrdiff_t sy__call_here(void)
 {
@@ -119,7 +117,7 @@ static inline ptrdiff_t sy__call_begin(void)
 	return sy__call_here();
 }
 
-/* With `last` in the place of `here`, which the claimer takes away too. */
+/* The same with `last` in place of `here`: the claimer changes both. */
 static inline bool sy__call_begin_with(const void *object)
 {
 	sy__call_busy();
@@ -154,10 +152,10 @@ static inline const void *sy__caller(void)
 
 void sy__lock_wait(sy__lock_t *lock);
 
-/* Takes the lock, but for who finds it taken while that is so: false. */
+/* Acquires the lock; false: it is taken and *so is true. */
 bool sy__lock_unless(sy__lock_t *lock, const bool *so);
 
-/* A lock that is had in the order in which it was asked for, for what one thread may want without end while others wait. */
+/* A ticket lock: threads get it in the order of asking, so that one thread cannot take it again and again while others wait. */
 struct sy__queue {
 	unsigned next, serving;
 };
@@ -166,7 +164,7 @@ void sy__queue_lock(struct sy__queue *);
 bool sy__queue_try(struct sy__queue *);
 void sy__queue_unlock(struct sy__queue *);
 
-/* In the child of a fork, by whoever has it: those who waited are not there. */
+/* In the child of a fork, by the thread that has it: forgets the waiters, which do not exist there. */
 void sy__queue_forget(struct sy__queue *);
 
 void *sy__source_reserve(size_t bytes);

@@ -2,34 +2,31 @@
  * bsd44: power-of-two buckets, and pages that never come back.
  *
  * After M. K. McKusick and M. J. Karels, "Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel",
- * Summer USENIX 1988, the kernel malloc of 4.4BSD; one of the three that Bonwick (1994, section 5) measured the slab
- * allocator against. Its idea: of a kernel's requests nearly all are small, so small ones shall be fast, and large
- * ones frugal.
+ * Summer USENIX 1988, the kernel malloc of 4.4BSD; one of the three that Bonwick (1994, section 5) compared with the slab
+ * allocator. Its idea: nearly all requests of a kernel are small, so small ones shall be fast and large ones frugal.
  *
- * A small request, of up to two pages, is rounded up to a power of two, at least 16 bytes or what sy_sizing.align says, as
- * blocks are aligned to their size. There is a list of free blocks (a bucket) for each: allocation takes the first block off
- * the list, freeing puts it back as the first. If the list is empty, a page (two for the largest bucket) is cut into blocks,
- * which are handed out from the last to the first. A larger request is rounded up to pages and goes straight to the page
- * allocator, as does its free.
+ * A small request, of up to two pages, is rounded up to a power of two: at least 16 bytes, or sy_sizing.align. Blocks are
+ * aligned to their size. Each power has a list of free blocks, its bucket. Allocation takes the first block off the list, a
+ * free puts it back in front. If the list is empty, a page (two for the largest bucket) is cut into blocks, which are handed
+ * out from the last to the first. A larger request is rounded up to pages and goes straight to the page allocator.
  *
- * Freeing isn't told the size. The paper's own way: no header, which would double what the many requests of exactly a
- * power of two take, but a table of pages (kmemsizes) that tells the bucket of all blocks in a page. Here the table
- * is the page descriptors, and struct bsd44_page the entry.
+ * kfree is not told the size. As in the paper there is no header, which would double the many requests of exactly a power of
+ * two. A table of pages (kmemsizes) tells the bucket of all blocks in a page. Here the page descriptors are the table, and
+ * struct bsd44_page is its entry.
  *
- * Pages in a bucket stay there until the heap is destroyed, whatever is asked for later: no other bucket can use
- * them, nor does the page allocator get them back. That is what the paper leaves for the future, and what Bonwick
- * found to cost the most memory after a peak. So there is no shrink, and memory pressure doesn't touch it.
+ * Pages in a bucket stay there until the heap is destroyed. No other bucket can use them, and the page allocator does not get
+ * them back. The paper leaves that for the future, and Bonwick found that it costs the most memory after a peak. So there is
+ * no shrink, and memory pressure has no effect.
  *
  *     bucket 64    -> +---- page ----------+    bucket 2048 -> +---- page ----------+
  *                     | use|free|use|free|…|                   |  in use  |  free   |
  *                     +--------------------+                   +--------------------+
  *
- * Fast path: pop and push below, under the heap's lock; all but a large request and an empty bucket. Whoever meets the lock
- * taken makes a slow call.
+ * Fast path: pop and push below, under the heap's lock. Large requests and empty buckets take the slow path, and so does a
+ * thread that finds the lock taken.
  *
- * The paper's statistics and limits by type of use have no place here, as requests have no type. Its lists of large
- * blocks are of any number of pages; our page allocator has powers of two. Objects of caches, memory nodes and locks:
- * general.c.
+ * Requests have no type of use here, so the paper's statistics and limits by type are left out. Its large blocks have any
+ * number of pages; our page allocator has powers of two. Caches, memory nodes and locks: general.c.
  */
 #include "../kmalloc.h"
 #include "../walk.h"
@@ -77,7 +74,7 @@ static inline unsigned bucket_of(uint32_t bytes)
 	return (unsigned)__builtin_ctz(bytes) - SMALLEST_SHIFT;
 }
 
-static inline uint32_t block_bytes(unsigned bucket)
+static inline uint32_t bucket_bytes(unsigned bucket)
 {
 	return (uint32_t)1 << (bucket + SMALLEST_SHIFT);
 }
@@ -94,7 +91,7 @@ static inline void put_first(struct bucket *bucket, void *block)
 }
 
 /* Instructions of a thread's own calls, by bench/count_instructions (each with the jump from the library's entry):
- * kmem_cache_alloc 48, kmem_cache_free 41, kmalloc 65, kfree 51; of each, beginning and end of the call take 5 and the lock 9. No
+ * kmem_cache_alloc 48, kmem_cache_free 41, kmalloc 65, kfree 51. In each, beginning and end of the call take 5 and the lock 9. No
  * function is called. */
 static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
 {
@@ -110,12 +107,25 @@ static inline void *pop(struct sy__general_heap *general, unsigned node, const s
 
 static inline void push(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
 {
-	struct sy_page *page = sy__page_of(&general->heap, block); /* no block starts in another page than the first */
+	struct sy_page *page = sy__page_of(&general->heap, block);
 
 	(void)slot;
-	(void)bytes; /* the page knows, as it must for kfree */
+	(void)bytes; /* the page knows */
 	put_first(&bsd44_of(general)->buckets[sy__page_node(page)][page_state(page)->bucket], block);
 }
+
+/* No block starts in another page than the first. */
+static inline struct sy_page *page_in(const struct sy_heap *heap, const void *object)
+{
+	return sy__page_of(heap, object);
+}
+
+static inline size_t block_bytes(struct sy__general_heap *general, const void *block)
+{
+	return bucket_bytes(page_state(page_in(&general->heap, block))->bucket);
+}
+
+#include "general_entries.h"
 
 /* ---- Calls on a slot ------------------------------------------------------------------------------------------- */
 
@@ -127,22 +137,7 @@ static void *bsd44_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, uns
 	if (sy__unlikely(size > LARGEST))
 		return sy__general_pages(general, slot, size, flags, node, NULL);
 	want.bytes = want.align = sy__general_power(size, general->least);
-	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
-}
-
-static void bsd44_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	sy__general_kfree(heap, slot, sy__page_of(heap, object), object, push);
-}
-
-static void *bsd44_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return sy__general_cache_alloc(cache, slot, flags, node, pop);
-}
-
-static void bsd44_cache_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	sy__general_cache_free(cache, slot, object, push);
+	return general_take(general, slot, &want, flags, node, &general->live);
 }
 
 /* ---- Calls on the thread's own slot ---------------------------------------------------------------------------- */
@@ -150,7 +145,7 @@ static void bsd44_cache_free(struct sy_cache *cache, unsigned slot, void *object
 static void *alloc_here(struct sy_cache *cache, unsigned flags)
 {
 	struct sy__general_cache *own = sy__general_cache_of(cache);
-	void *object = sy__general_take_here(sy__general_of(cache->heap), &own->want, flags, &own->live, pop);
+	void *object = take_here(sy__general_of(cache->heap), &own->want, flags, &own->live);
 
 	return sy__likely(object) ? object : sy__here_cache_alloc(cache, flags);
 }
@@ -159,7 +154,7 @@ static void free_here(struct sy_cache *cache, void *object)
 {
 	struct sy__general_cache *own = sy__general_cache_of(cache);
 
-	if (sy__unlikely(!sy__general_put_here(sy__general_of(cache->heap), object, own->want.bytes, &own->live, push)))
+	if (sy__unlikely(!put_here(sy__general_of(cache->heap), object, own->want.bytes, &own->live)))
 		sy__here_cache_free(cache, object);
 }
 
@@ -171,7 +166,7 @@ static void *kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
 
 	if (sy__likely(size <= LARGEST)) {
 		want.bytes = want.align = sy__general_power(size, general->least);
-		object = sy__general_take_here(general, &want, flags, &general->live, pop);
+		object = take_here(general, &want, flags, &general->live);
 	}
 	return sy__likely(object) ? object : sy__here_kmalloc(size, flags, heap);
 }
@@ -186,7 +181,7 @@ static void kfree_here(void *object, struct sy_heap *heap)
 	struct sy__general_heap *general = sy__general_of(heap);
 
 	if (sy__unlikely(sy__page_is_large(sy__page_of(heap, object)) ||
-	                 !sy__general_put_here(general, object, 0, &general->live, push)))
+	                 !put_here(general, object, 0, &general->live)))
 		sy__here_kfree(object, heap);
 }
 
@@ -200,7 +195,7 @@ static const struct sy_here entries_here = {
 
 /* ---- Off the fast path ----------------------------------------------------------------------------------------- */
 
-/* Cuts fresh pages into blocks. The last becomes the first of the list. */
+/* Cuts new pages into blocks. The last block becomes the first of the list. */
 static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
 {
 	unsigned number = bucket_of(want->bytes);
@@ -219,7 +214,7 @@ static unsigned order(const struct sy__general_heap *general, const struct sy__g
 	return sy__order_of(want->bytes);
 }
 
-/* Whatever of a cache's objects is more than to take a block, or to put one back, is done in slow calls. */
+/* Constructors, destructors and grace periods are the slow calls' work. */
 static void choose_here(struct sy_cache *cache)
 {
 	if (!cache->constructor)
@@ -228,7 +223,7 @@ static void choose_here(struct sy_cache *cache)
 		cache->free_here = free_here;
 }
 
-/* A block is aligned to its size, so an object that wants more takes a larger block. */
+/* Blocks are aligned to their size, so an object of larger alignment takes a larger block. */
 static bool bsd44_cache_init(struct sy_cache *cache)
 {
 	struct sy__general_cache *own = sy__general_cache_of(cache);
@@ -248,7 +243,7 @@ static size_t bsd44_usable_size(struct sy_heap *heap, const void *object)
 {
 	struct sy_page *page = sy__head_of(heap, object);
 
-	return sy__page_is_large(page) ? sy__large_usable(page) : block_bytes(page_state(page)->bucket);
+	return sy__page_is_large(page) ? sy__large_usable(page) : bucket_bytes(page_state(page)->bucket);
 }
 
 static uint64_t unused_bytes(struct sy__general_heap *general)
@@ -258,7 +253,7 @@ static uint64_t unused_bytes(struct sy__general_heap *general)
 
 	for (unsigned node = 0; node < general->heap.nodes; node++)
 		for (unsigned i = 0; i < BUCKETS; i++)
-			bytes += bsd44->buckets[node][i].free * block_bytes(i);
+			bytes += bsd44->buckets[node][i].free * bucket_bytes(i);
 	return bytes;
 }
 
@@ -275,7 +270,7 @@ static void bsd44_walk(struct sy__walk *walk, struct sy_page *page)
 {
 	const struct bsd44_heap *bsd44 = (const struct bsd44_heap *)(const void *)walk->heap;
 	unsigned number = page_state(page)->bucket;
-	uint32_t size = block_bytes(number);
+	uint32_t size = bucket_bytes(number);
 	const struct sy__walk_grid grid = { 0, size, (uint32_t)(walk->slab.bytes / size), mark_bucket,
 		                            &bsd44->buckets[sy__page_node(page)][number], SY_PART_USED };
 
@@ -300,10 +295,10 @@ static bool survey_page(void *context, struct sy_page *page)
 		return true;
 	if (bucket >= BUCKETS)
 		survey->wrong = "bsd44: a page belongs to no bucket";
-	else if (sy__page_order(page) != sy__order_of(block_bytes(bucket)))
+	else if (sy__page_order(page) != sy__order_of(bucket_bytes(bucket)))
 		survey->wrong = "bsd44: a bucket has pages of another order than its own";
 	else
-		survey->blocks += (SY_PAGE_SIZE << sy__page_order(page)) / block_bytes(bucket);
+		survey->blocks += (SY_PAGE_SIZE << sy__page_order(page)) / bucket_bytes(bucket);
 	return !survey->wrong;
 }
 
@@ -322,7 +317,7 @@ static const char *check_bucket(struct bsd44_heap *bsd44, unsigned node, unsigne
 			return "bsd44: a free block lies in no page of its heap and node";
 		if (page_state(page)->bucket != number)
 			return "bsd44: a free block lies in a page of another bucket";
-		if ((size_t)((char *)block - (char *)sy__page_address(heap, page)) & (block_bytes(number) - 1))
+		if ((size_t)((char *)block - (char *)sy__page_address(heap, page)) & (bucket_bytes(number) - 1))
 			return "bsd44: a free block does not start where its page was cut";
 	}
 	return left ? "bsd44: a bucket has fewer free blocks than it counts" : NULL;
@@ -369,10 +364,10 @@ const struct sy_policy sy__bsd44 = {
 	.paper = "McKusick and Karels, Design of a General Purpose Memory Allocator for the 4.3BSD UNIX Kernel, USENIX 1988",
 	.heap_bytes = sizeof(struct bsd44_heap),
 	.cache_bytes = sizeof(struct sy__general_cache),
-	.cache_alloc = bsd44_cache_alloc,
-	.cache_free = bsd44_cache_free,
+	.cache_alloc = entry_alloc,
+	.cache_free = entry_free,
 	.kmalloc = bsd44_kmalloc,
-	.kfree = bsd44_kfree,
+	.kfree = entry_kfree,
 	.here = &entries_here,
 	.heap_init = bsd44_heap_init,
 	.cache_init = bsd44_cache_init,

@@ -1,29 +1,31 @@
 /*
  * The calls for one object of a cache, from a policy's own pop and push: a template.
  *
- * A fast path is written once, as pop and push on what a CPU slot has of a cache, but called in three ways: on a slot that the
- * caller names (struct sy_policy), on the calling thread's (struct sy_here), and where an interrupt may come between any two
- * instructions (struct sy_quick). These differ in how they find the slot, in what protects it, and in what they do when it can't
- * serve: take the slow path, jump to the generic entry with the call still open, or say so. All of that is here.
+ * A policy writes its fast path once, as pop and push on what a CPU slot has of a cache. Three kinds of calls use them: on a slot
+ * that the caller names (struct sy_policy), on the calling thread's slot (struct sy_here), and where an interrupt may come between
+ * any two instructions (struct sy_quick). They differ in how they find the slot, in what protects it, and in what follows when pop
+ * or push fails: the slow path, a jump to the generic entry with the call still open, or a result that says so. This file has all
+ * of that.
  *
  * A policy's file includes this once, when it has defined, as static inline functions:
  *
- *   entry_cache, entry_own                types: its cache, which begins with struct sy_cache; what a slot has of one
- *   own_of(cache, slot), own_here(cache, here)    that of a slot; of the slot that sy__call_begin tells, which may be the dummy.
- *                                         It need not have been used yet. NULL, where pop and push take that for nothing
- *   suits(own, flags, node)               whether an object of that slot is what the request is for
+ *   entry_cache, entry_own                types: its cache, which begins with struct sy_cache; what a slot has of a cache
+ *   own_of(cache, slot)                   what that slot has
+ *   own_here(cache, here)                 what the slot has that sy__call_begin returned; it may be the dummy's, or never used yet.
+ *                                         May be NULL where pop and push take that for empty and full
+ *   suits(own, flags, node)               whether objects of that slot suit the request
  *   pop(cache, own, &object)              takes an object; false: there is none
- *   push(cache, own, page, object)        puts an object there; false: no room, or it belongs elsewhere. page: the object's,
+ *   push(cache, own, page, object)        takes an object back; false: no room, or it belongs elsewhere. page: the object's page,
  *                                         or the first one of its block
- *   push_here(cache, own, page, object)   push for the thread that calls: a policy may have it fail now and then, so that
- *                                         slow calls, which look at the clock, never cease
- *   alloc_slow(cache, slot, flags, node)  out of line: the request by all other means
+ *   push_here(cache, own, page, object)   push for the calling thread: a policy may have it fail now and then, so that slow calls,
+ *                                         which look at the clock, never cease
+ *   alloc_slow(cache, slot, flags, node)  out of line: serves the request by all other means
  *   free_slow(cache, slot, object)        the same for a free
- *   zeroed(cache, object)                 out of line, so that fast paths need no stack frame: clears an object, returns it
+ *   zeroed(cache, object)                 out of line, so that fast paths need no stack frame: clears an object, and returns it
  *
- * pop and push change nothing when they fail. They touch no more than struct sy_quick permits if the policy offers quick calls.
+ * pop and push change nothing when they fail. In a policy with quick calls they touch no more than struct sy_quick permits.
  *
- * size_entries.h adds general allocation by size classes, and the tables.
+ * size_entries.h adds general allocation by size classes.
  */
 #ifndef SY_ENTRIES_H
 #define SY_ENTRIES_H
@@ -36,7 +38,7 @@ static inline entry_cache *entry_cache_of(struct sy_cache *cache)
 	return (entry_cache *)(void *)cache;
 }
 
-/* What a request asks for of an object besides. */
+/* Clears an allocated object if the request asks for that. */
 static inline void *handed_out(entry_cache *cache, unsigned flags, void *object)
 {
 	return sy__unlikely(flags & SY_ZERO) ? zeroed(cache, object) : object;
@@ -82,7 +84,7 @@ static inline void entry_free(struct sy_cache *cache, unsigned slot, void *objec
 
 /* ---- On the calling thread's slot ----------------------------------------------------------------------------- */
 
-/* False: there is none, and the call goes on. */
+/* False: the slot has no object, and the call stays open. */
 static inline bool take_here(entry_cache *cache, unsigned flags, void **object)
 {
 	entry_own *own = own_here(cache, sy__call_begin());
@@ -93,7 +95,7 @@ static inline bool take_here(entry_cache *cache, unsigned flags, void **object)
 	return true;
 }
 
-/* False: the slot has no room, and the call goes on. */
+/* False: the slot has no room, and the call stays open. */
 static inline bool put_here(entry_cache *cache, const struct sy_page *page, void *object)
 {
 	if (sy__unlikely(!push_here(cache, own_here(cache, sy__call_begin()), page, object)))
@@ -117,7 +119,7 @@ static inline void entry_free_here(struct sy_cache *cache, void *object)
 		sy__here_cache_free(cache, object);
 }
 
-/* ---- Interrupted at will -------------------------------------------------------------------------------------- */
+/* ---- Quick calls: interrupted at any point -------------------------------------------------------------------- */
 
 static inline void *entry_alloc_quick(struct sy_cache *cache, unsigned slot)
 {

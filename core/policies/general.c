@@ -1,40 +1,35 @@
 /*
- * What the allocators that know sizes but no kinds of objects share: the three that Bonwick (1994, section 5)
- * measured the slab allocator against. They were made before object caches: their interface is kmem_alloc and
- * kmem_free. This file puts the caches of slabyard, memory nodes and the page allocator around them; a policy adds
- * what makes it itself, as struct sy__general_ops: to take a block out of its pages, to take one back, and to add
- * pages.
+ * What three allocators share that were made before object caches: those that Bonwick (1994, section 5) compared with the slab
+ * allocator. Their interface is kmem_alloc and kmem_free. This file gives them caches, memory nodes and a page allocator. The
+ * policy adds its own part as struct sy__general_ops: taking a block from its pages, taking one back, adding pages. The calls
+ * themselves are in general_entries.h.
  *
- * Caches. An object is a block of the size of its cache, that kmalloc could have given as well. Nothing is kept
- * constructed: a constructor runs at every allocation and a destructor at every free. Objects of a cache that is
- * typesafe by RCU carry a footer, by which they wait for a grace period before they are freed; so what readers may
- * still look at stays untouched. A cache counts its objects, so that it can't be destroyed under them.
+ * Caches. An object is a block of the size of its cache, just as kmalloc gives it. Nothing is kept constructed: constructors run at
+ * every allocation and destructors at every free. Objects of an RCU-typesafe cache have a footer, by which they wait for a grace
+ * period before they are freed, so that their contents stay as readers may still see them. A cache counts its objects, so that it
+ * cannot be destroyed while some are in use.
  *
- * Sizes. The original kmem_free was told the size (SVr4, SunOS), kfree isn't. No policy puts a header in front of an
- * object for that, as it would cost each power of two the double; the page's descriptor or a map of bits knows. What
- * a policy doesn't cut out of its own pages goes straight to the page allocator, which knows powers of two of pages
- * only.
+ * Sizes. The original kmem_free was told the size (SVr4, SunOS); kfree is not. No policy puts a header before objects, which would
+ * double each power of two. The page descriptor or a bitmap knows the size. Requests beyond the policy's largest block go straight
+ * to the page allocator, which rounds them up to powers of two of pages.
  *
- * Nodes. The papers know none. Here each node has its own arena, of the pages that are there; a request goes to that
- * of its node, or of the node nearest to its slot. If that has no block, pages are asked for: of this node alone at
- * first, then, unless the request insists on it, the arenas of the others are tried, and last whatever page the page
- * allocator finds. Pages join the arena of the node where they are.
+ * Nodes. The papers have none. Here each node has its own arena, of the pages that lie on it. A request goes to the arena of its
+ * node, or of the node nearest to its slot. If that has no block, it asks for pages of this node alone; then, unless the request
+ * insists on the node, it tries the other arenas; last it takes pages from anywhere. Pages join the arena of their own node.
+ * If no pages of the preferred order are to be had, the smallest sufficient order is tried.
  *
- * Where the order of pages that a policy likes isn't to be had, the smallest that holds the request is asked for.
+ * slow_allocs counts the allocations that needed more than one look at their arena, or pages. slow_frees counts the frees that
+ * gave pages back.
  *
- * The counter slow_allocs counts the allocations that needed more than one look into their arena, or pages of their
- * own; slow_frees those frees that gave pages back.
- *
- * Locks. sy__general_heap.lock covers the policy's structures of all nodes, pages' states and maps, the counts of
- * objects and the counters written here. Pages are taken without it, but given back with it held: the page
- * allocator's locks stand below.
+ * Locks. sy__general_heap.lock covers the policy's structures on all nodes, the states and maps of pages, the counts of objects and
+ * the counters written here. Pages are taken without it but given back with it held; the page allocator's locks come after it.
  */
 #include "general.h"
 
 #include "../kmalloc.h"
 #include "../backend/metadata.h"
 
-/* Behind objects that wait for a grace period. The cache, which outlives them, knows their size. */
+/* Stands behind objects of RCU-typesafe caches. The cache outlives its objects and knows their size. */
 struct footer {
 	struct sy_deferred deferred;
 	struct sy__general_cache *cache;
@@ -94,7 +89,7 @@ static struct sy_page *take_pages_of_some_order(struct sy__general_heap *general
 	return page;
 }
 
-/* A block of fresh pages. */
+/* Takes a block from new pages. */
 static void *from_pages(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
                         unsigned flags, int node, uint64_t *live)
 {
@@ -113,7 +108,7 @@ static void *from_pages(struct sy__general_heap *general, unsigned slot, const s
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------- */
 
-/* A block of `count` arenas from that of node `first` on. With the lock held. */
+/* Takes a block from one of `count` arenas, from that of node `first` on. With the lock held. */
 static void *from_arenas(struct sy__general_heap *general, const struct sy__general_want *want, unsigned first,
                          unsigned count, uint64_t *live)
 {
@@ -131,13 +126,13 @@ static void *from_arenas(struct sy__general_heap *general, const struct sy__gene
 	return NULL;
 }
 
-/* A block that this node has no room for, but has pages for; or that another node has. */
+/* Takes a block from new pages of this node, or from another node's arena. */
 static void *from_nodes(struct sy__general_heap *general, unsigned slot, const struct sy__general_want *want,
                         unsigned flags, unsigned home, uint64_t *live)
 {
 	void *block = NULL;
 
-	if (home < sy__pages_nodes(general->heap.pages)) /* a heap may have more nodes than there is memory on */
+	if (home < sy__pages_nodes(general->heap.pages)) /* a heap may have nodes without memory */
 		block = from_pages(general, slot, want, flags | SY_THISNODE | SY_NO_RECLAIM, (int)home, live);
 	if (block)
 		return block;
@@ -216,7 +211,7 @@ size_t sy__general_object_bytes(struct sy_cache *cache)
 	return sy__order_of(bytes) > SY_MAX_ORDER ? 0 : bytes;
 }
 
-/* Right behind the object, whatever its block is rounded to. */
+/* The footer starts right behind the object, however its block is rounded. */
 static struct footer *footer_of(const struct sy_cache *cache, void *object)
 {
 	return (struct footer *)(void *)((char *)object + sy__align_up(cache->object_size, _Alignof(struct footer)));
@@ -246,10 +241,14 @@ void sy__general_grace_passed(struct sy_heap *heap, struct sy_deferred *deferred
 
 	if (own->cache.destructor)
 		own->cache.destructor(object, object_size);
-	if (own->want.bytes)
-		sy__general_put(general, 0, object, own->want.bytes, &own->waiting, general->ops->push);
-	else
+	if (!own->want.bytes) {
 		sy__general_pages_free(general, 0, sy__page_of(heap, object), &own->waiting);
+		return;
+	}
+	sy__lock(&general->lock);
+	own->waiting--;
+	general->ops->push(general, 0, object, own->want.bytes);
+	sy__unlock(&general->lock);
 }
 
 static bool waits_for_cache(const struct sy_deferred *deferred, const void *cache)
@@ -257,7 +256,7 @@ static bool waits_for_cache(const struct sy_deferred *deferred, const void *cach
 	return ((const struct footer *)(const void *)deferred)->cache == cache;
 }
 
-/* Frees what still waits. Objects that are in use stay, as pages are everybody's. */
+/* Frees the objects that still wait. Objects in use stay, as all caches share the pages. */
 void sy__general_cache_fini(struct sy_cache *cache)
 {
 	sy__deferred_finish(cache->heap, waits_for_cache, cache);

@@ -1,18 +1,14 @@
 /*
- * General allocation by the size classes of core/kmalloc.h, in the three ways of entries.h, and the tables of all such calls.
+ * General allocation by the size classes of core/kmalloc.h, from a policy's own pop and push: a template.
  *
- * A policy's file includes this behind what entries.h asks for, and besides that:
+ * A policy's file includes this after what entries.h asks for, and
  *
  *   entry_sizes(heap)     the heap's struct sy__kmalloc
  *   cache_in(page)        the cache whose slab begins with this page
  *
- * and may define as macros
- *
- *   entry_large_alloc     in place of sy__large_alloc
- *   ENTRIES_OWN_HERE      it has calls on the calling thread's slot of its own
- *
- * The policy's functions are then entry_alloc, entry_free, entry_kmalloc and entry_kfree; here = &entries_here, quick =
- * &entries_quick.
+ * It gets the functions of struct sy_policy entry_alloc, entry_free, entry_kmalloc and entry_kfree, and the quick calls
+ * entries_quick. size_entries_here.h adds the calls without slots, for policies that do not write these themselves. Larger requests
+ * go to core/backend/large.c.
  */
 #ifndef SY_SIZE_ENTRIES_H
 #define SY_SIZE_ENTRIES_H
@@ -20,23 +16,20 @@
 #include "../kmalloc.h"
 #include "entries.h"
 
-#ifndef entry_large_alloc
-#define entry_large_alloc sy__large_alloc
-#endif
-
 /* ---- On a slot that the caller names -------------------------------------------------------------------------- */
 
-static SY__OUT_OF_LINE void *kmalloc_seldom(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
+/* Sizes that no look at the table of small sizes finds, and types of use. */
+static SY__OUT_OF_LINE void *kmalloc_other(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	struct sy_cache *cache = sy__kmalloc_cache(entry_sizes(heap), size, flags);
 
-	return cache ? take_on(entry_cache_of(cache), slot, flags, node) : entry_large_alloc(heap, slot, size, flags, node);
+	return cache ? take_on(entry_cache_of(cache), slot, flags, node) : sy__large_alloc(heap, slot, size, flags, node);
 }
 
 static void *entry_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_seldom(heap, slot, size, flags, node);
+		return kmalloc_other(heap, slot, size, flags, node);
 	return take_on(entry_cache_of(sy__kmalloc_small(entry_sizes(heap), size)), slot, flags, node);
 }
 
@@ -50,57 +43,7 @@ static void entry_kfree(struct sy_heap *heap, unsigned slot, void *object)
 		put_on(cache_in(page), slot, page, object);
 }
 
-#ifndef ENTRIES_OWN_HERE
-
-/* ---- On the calling thread's slot ----------------------------------------------------------------------------- */
-
-static SY__OUT_OF_LINE void *kmalloc_seldom_here(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	struct sy_cache *cache = sy__kmalloc_cache(entry_sizes(heap), size, flags);
-	void *object;
-
-	if (sy__unlikely(!cache || !take_here(entry_cache_of(cache), flags, &object)))
-		return sy__here_kmalloc(size, flags, heap);
-	return handed_out(entry_cache_of(cache), flags, object);
-}
-
-static void *entry_kmalloc_here(size_t size, unsigned flags, struct sy_heap *heap)
-{
-	entry_cache *cache;
-	void *object;
-
-	if (sy__unlikely(!sy__kmalloc_is_small(size, flags)))
-		return kmalloc_seldom_here(size, flags, heap);
-	cache = entry_cache_of(sy__kmalloc_small(entry_sizes(heap), size));
-	if (sy__unlikely(!take_here(cache, flags, &object)))
-		return sy__here_kmalloc(size, flags, heap);
-	return handed_out(cache, flags, object);
-}
-
-static void *entry_malloc_here(size_t size, struct sy_heap *heap)
-{
-	return entry_kmalloc_here(size, 0, heap);
-}
-
-static void entry_kfree_here(void *object, struct sy_heap *heap)
-{
-	struct sy_page *page = sy__head_of(heap, object);
-
-	if (sy__unlikely(sy__page_is_large(page) || !put_here(cache_in(page), page, object)))
-		sy__here_kfree(object, heap);
-}
-
-static const struct sy_here entries_here = {
-	.cache_alloc = entry_alloc_here,
-	.cache_free = entry_free_here,
-	.kmalloc = entry_kmalloc_here,
-	.malloc = entry_malloc_here,
-	.kfree = entry_kfree_here,
-};
-
-#endif
-
-/* ---- Interrupted at will -------------------------------------------------------------------------------------- */
+/* ---- Quick calls: interrupted at any point -------------------------------------------------------------------- */
 
 static void *entry_kmalloc_quick(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags)
 {

@@ -1,10 +1,10 @@
 /*
- * Maps of where blocks start: one bit for each 16 bytes of a slab's pages, beside them (general.c takes it with the
- * pages).
+ * Block start bitmaps: one bit for each 16 bytes of a slab's pages says whether a block starts there. general.c takes the map with the
+ * pages.
  *
- * Blocks lie side by side without a gap, so a block ends where the next one starts, or at the end of the slab: a bit
- * is all that it takes to know a block's size from its address. That is a 128th of the memory, whatever the sizes,
- * where headers would cost small objects a third and each power of two the double.
+ * Blocks lie side by side without gaps, so a block ends where the next one starts, or at the end of the slab. So one bit gives the
+ * size of a block from its address. The map takes 1/128 of the memory for any sizes; headers would take a third of a small
+ * object, and double each power of two.
  *
  *     unit    0   1   2   3   4   5   6   7 …
  *     bit     1   0   1   1   0   0   0   1         blocks of 2, 1 and 4 units

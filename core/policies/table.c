@@ -1,8 +1,8 @@
 /*
- * The policies that this build offers, in the order in which they are listed to users; the first is the default.
+ * The policies of this build, in the order in which users see them; the first one is the default.
  *
- * Adding an allocator takes a file beside this one that defines a struct sy_policy, and here its declaration and its entry.
- * Nothing else in the tree names a policy.
+ * A new allocator is a file beside this one that defines a struct sy_policy, with its declaration and its entry here. Nothing else
+ * in the tree names a policy.
  */
 #include "../types.h"
 

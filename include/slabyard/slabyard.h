@@ -85,10 +85,10 @@ uint64_t sy_platform_lock_waits(void);
 
 enum sy_migrate { SY_UNMOVABLE, SY_MOVABLE_TYPE, SY_RECLAIMABLE_TYPE, SY_HIGHATOMIC_TYPE, SY_MIGRATE_TYPES };
 
-/* What a page is used for. A descriptor that was never written reads SY_USE_OLDER: ungrown, or in use by the
+/* What a page is used for. A descriptor that was never written reads SY_USE_PRETRACE: ungrown, or in use by the
  * environment since before the trace began; the zone's counters tell the two apart. */
 enum sy_page_use {
-	SY_USE_OLDER,
+	SY_USE_PRETRACE,
 	SY_USE_FREE,        /* on a free list of its zone */
 	SY_USE_CPU_LIST,    /* free, on a per-CPU list */
 	SY_USE_SLAB,        /* in a slab of a heap */
@@ -175,15 +175,15 @@ struct sy_page *sy_pages_alloc(struct sy_pages *, unsigned slot, unsigned order,
 void sy_pages_free(struct sy_pages *, unsigned slot, struct sy_page *);
 
 /* Starts a zone in the state that a kernel reported, in place of pristine memory: free_blocks as in /proc/pagetypeinfo,
- * pageblocks as at its end; everything else is in environment use, older than the trace. Pages of the zone beyond that
- * many pageblocks are a hole at its end. Only on a page allocator that has served no request. False: the counts don't
+ * pageblocks as at its end; everything else becomes pretrace pages: in environment use since before the trace began. Pages of
+ * the zone beyond that many pageblocks are a hole at its end. Only on a page allocator that has served no request. False: the counts don't
  * fit the zone; it stays pristine. */
 bool sy_pages_populate(struct sy_pages *, unsigned zone, const uint64_t free_blocks[SY_MIGRATE_TYPES][SY_ORDERS],
                        const uint64_t pageblocks[SY_MIGRATE_TYPES]);
 
-/* Frees 2^order older environment pages (see sy_pages_populate), the nearest still in use to page frame near_page; in halves
- * where no whole block of them is left. False: no zone has that many. */
-bool sy_pages_free_older(struct sy_pages *, unsigned slot, unsigned order, uint64_t near_page);
+/* Frees 2^order pretrace pages (see sy_pages_populate): the block nearest to page frame near_page, or the nearest halves if no whole
+ * block is left. False: no zone has that many. */
+bool sy_pages_free_pretrace(struct sy_pages *, unsigned slot, unsigned order, uint64_t near_page);
 
 /* Empties the per-CPU lists of a slot. Linux: drain_local_pages(). */
 void sy_pages_drain(struct sy_pages *, unsigned slot);

@@ -74,7 +74,7 @@ static inline void check_all_free(struct sy_pages *pages, const struct sy_pages_
 		const struct sy_zone_counts *zone = &counts.zones[i];
 
 		CHECK(zone->used[SY_USE_FREE] + zone->ungrown == zone->managed);
-		CHECK(zone->used[SY_USE_OLDER] == zone->pages - zone->managed);
+		CHECK(zone->used[SY_USE_PRETRACE] == zone->pages - zone->managed);
 		for (order = 0; order < SY_ORDERS; order++) {
 			uint64_t blocks = 0;
 

@@ -291,7 +291,7 @@ static void check_rounds(struct sy_cache *cache, unsigned slot, unsigned rounds,
 	const struct sy__bonwick_depot *depot = &sy__bonwick_cache(cache)->depot;
 
 	CHECK_EQUAL(loaded_of(cache, slot)->rounds, rounds);
-	CHECK_EQUAL(loaded_of(cache, slot)->previous_rounds, previous);
+	CHECK_EQUAL(loaded_of(cache, slot)->previous ? loaded_of(cache, slot)->previous->rounds : 0, previous);
 	CHECK_EQUAL(depot->full.count, full);
 	CHECK_EQUAL(depot->empty.count, empty);
 	CHECK_FINE(sy_heap_check(cache->heap));

@@ -90,7 +90,7 @@ static void decayed(void)
 {
 	struct sy_heap *heap = sy_heap_open("yard", NULL, NULL);
 	unsigned char *objects[COUNT];
-	size_t regretted;
+	size_t refaulted;
 
 	take(heap, objects, 0);
 	give(heap, objects);
@@ -102,10 +102,10 @@ static void decayed(void)
 	}
 	CHECK(!has_residency() || resident(heap, objects) <= 2 * COUNT);
 	CHECK_FINE(sy_heap_check(heap));
-	regretted = heap->pages->backed.regretted;
+	refaulted = heap->pages->backed.refaulted;
 	objects[0] = sy_malloc(heap, SIZE, 0);
 	objects[1] = sy_malloc(heap, SIZE, 0);
-	CHECK(heap->pages->backed.regretted - regretted >= SIZE / SY_PAGE_SIZE || sy__decay_of(heap->pages)->doublings); /* a step may have ended */
+	CHECK(heap->pages->backed.refaulted - refaulted >= SIZE / SY_PAGE_SIZE || sy__decay_of(heap->pages)->doublings); /* a step may have ended */
 	CHECK_FINE(sy_heap_check(heap));
 	sy_heap_close(heap);
 }

@@ -94,7 +94,7 @@ static void test_traffic(void)
 	struct sy_pages *pages = populated(machine, 3, true);
 	static struct sy_page *held[2048];
 	struct sy_pages_counts counts;
-	uint64_t random = 77, older = 0, held_pages = 0, before = pages->zones[2].older;
+	uint64_t random = 77, older = 0, held_pages = 0, before = pages->zones[2].pretrace;
 	unsigned step;
 
 	for (step = 0; step < 60000; step++) {
@@ -104,7 +104,7 @@ static void test_traffic(void)
 		if (r >> 60 == 0) {
 			uint64_t near = machine[2].start + (r >> 24) % machine[2].pages;
 
-			CHECK(sy_pages_free_older(pages, i % 2, order, near));
+			CHECK(sy_pages_free_pretrace(pages, i % 2, order, near));
 			older += (uint64_t)1 << order;
 		} else if (held[i]) {
 			held_pages -= (uint64_t)1 << held[i]->order;
@@ -118,7 +118,7 @@ static void test_traffic(void)
 	}
 	CHECK_TEXT(sy_pages_check(pages), NULL);
 	sy_pages_count(pages, &counts);
-	CHECK_EQUAL(before - pages->zones[2].older, older);
+	CHECK_EQUAL(before - pages->zones[2].pretrace, older);
 	CHECK_EQUAL(counts.zones[2].used[SY_USE_ENVIRONMENT], held_pages);
 	sy_pages_destroy(pages);
 }
@@ -131,7 +131,7 @@ static uint64_t nearest_run(struct sy_pages *pages, unsigned order, uint64_t nea
 	for (at = 0; at + size <= end; at += size) {
 		uint64_t far = at < near ? near - at : at - near;
 
-		for (i = 0; i < size && !sy__older_gone(pages, at + i); i++)
+		for (i = 0; i < size && !sy__pretrace_gone(pages, at + i); i++)
 			;
 		if (i == size && far < best)
 			best = far;
@@ -147,7 +147,7 @@ static void test_older(void)
 		{ 6, 10, 0, 0 } };
 	struct sy_pages *pages = populated(&small, 1, false);
 	struct sy_pages_counts counts;
-	uint64_t random = 5, left = pages->zones[0].older;
+	uint64_t random = 5, left = pages->zones[0].pretrace;
 
 	expect_state(pages, &small);
 	while (left) {
@@ -158,9 +158,9 @@ static void test_older(void)
 
 		nearest = nearest_run(pages, order, clamped, 8192);
 		memcpy(before, pages->page_bits, sizeof(before));
-		CHECK_EQUAL(sy_pages_free_older(pages, 0, order, near), left >= (uint64_t)1 << order);
+		CHECK_EQUAL(sy_pages_free_pretrace(pages, 0, order, near), left >= (uint64_t)1 << order);
 		for (i = 0; i < 8192; i++)
-			if (sy__older_gone(pages, i) && !(before[i / 64] >> i % 64 & 1)) {
+			if (sy__pretrace_gone(pages, i) && !(before[i / 64] >> i % 64 & 1)) {
 				if (!taken++ && nearest != UINT64_MAX)
 					CHECK_EQUAL(i < clamped ? clamped - i : i - clamped, nearest);
 			}
@@ -168,10 +168,10 @@ static void test_older(void)
 		left -= taken;
 		CHECK_TEXT(sy_pages_check(pages), NULL);
 	}
-	CHECK(!sy_pages_free_older(pages, 0, 0, 0));
+	CHECK(!sy_pages_free_pretrace(pages, 0, 0, 0));
 	sy_pages_count(pages, &counts);
 	CHECK_EQUAL(counts.zones[0].used[SY_USE_FREE], 8192);
-	CHECK_EQUAL(counts.zones[0].used[SY_USE_OLDER], 0);
+	CHECK_EQUAL(counts.zones[0].used[SY_USE_PRETRACE], 0);
 	sy_pages_destroy(pages);
 }
 
@@ -181,13 +181,13 @@ static void test_nearest_of_two_sides(void)
 	static const struct recorded full = { "Normal", 0, 8192, { { 0 } }, { 0, 16, 0, 0 } };
 	struct sy_pages *pages = populated(&full, 1, false);
 
-	CHECK(sy_pages_free_older(pages, 0, 10, 4096));
-	CHECK(sy_pages_free_older(pages, 0, 10, 3072));
-	CHECK(sy_pages_free_older(pages, 0, 9, 5120));
-	CHECK(sy_pages_free_older(pages, 0, 8, 5632));
-	CHECK(sy_pages_free_older(pages, 0, 0, 4096));
-	CHECK(sy__older_gone(pages, 5887) && !sy__older_gone(pages, 5888));
-	CHECK(sy__older_gone(pages, 3071) && !sy__older_gone(pages, 3070));
+	CHECK(sy_pages_free_pretrace(pages, 0, 10, 4096));
+	CHECK(sy_pages_free_pretrace(pages, 0, 10, 3072));
+	CHECK(sy_pages_free_pretrace(pages, 0, 9, 5120));
+	CHECK(sy_pages_free_pretrace(pages, 0, 8, 5632));
+	CHECK(sy_pages_free_pretrace(pages, 0, 0, 4096));
+	CHECK(sy__pretrace_gone(pages, 5887) && !sy__pretrace_gone(pages, 5888));
+	CHECK(sy__pretrace_gone(pages, 3071) && !sy__pretrace_gone(pages, 3070));
 	CHECK_TEXT(sy_pages_check(pages), NULL);
 	sy_pages_destroy(pages);
 }
@@ -205,7 +205,7 @@ static void test_older_at_the_end(void)
 		struct sy_pages *pages = populated(zones[i], 1, false);
 		uint64_t freed = 0;
 
-		while (freed <= older[i] && sy_pages_free_older(pages, 0, 0, 5000))
+		while (freed <= older[i] && sy_pages_free_pretrace(pages, 0, 0, 5000))
 			freed++;
 		CHECK_EQUAL(freed, older[i]);
 		CHECK_TEXT(sy_pages_check(pages), NULL);
@@ -216,15 +216,15 @@ static void test_older_at_the_end(void)
 static void test_older_elsewhere(void)
 {
 	struct sy_pages *pages = populated(machine, 3, false);
-	uint64_t left = pages->zones[0].older;
+	uint64_t left = pages->zones[0].pretrace;
 
 	CHECK_EQUAL(left, 256);
 	for (; left; left--)
-		CHECK(sy_pages_free_older(pages, 0, 0, 0));
-	left = pages->zones[1].older;
-	CHECK(sy_pages_free_older(pages, 0, 0, 0)); /* the next zone has some */
-	CHECK_EQUAL(pages->zones[1].older, left - 1);
-	CHECK(!sy_pages_free_older(pages, 0, SY_MAX_ORDER + 1, 0));
+		CHECK(sy_pages_free_pretrace(pages, 0, 0, 0));
+	left = pages->zones[1].pretrace;
+	CHECK(sy_pages_free_pretrace(pages, 0, 0, 0)); /* the next zone has some */
+	CHECK_EQUAL(pages->zones[1].pretrace, left - 1);
+	CHECK(!sy_pages_free_pretrace(pages, 0, SY_MAX_ORDER + 1, 0));
 	CHECK_TEXT(sy_pages_check(pages), NULL);
 	sy_pages_destroy(pages);
 }

@@ -266,7 +266,7 @@ static void slab_ended(void)
 {
 	if (!world_open(&world, "yard:max_order=0,min_partial=0", &small))
 		return;
-	sy__time_set(&world.heap->settle_due, UINT64_MAX); /* else what has gathered may go home */
+	sy__time_set(&world.heap->scavenge_due, UINT64_MAX); /* else what has gathered may go home */
 	other.work = get_one;
 	tell(WORK);
 	for (unsigned i = 0; i < SLABS * OF_A_SLAB; i++)

@@ -233,7 +233,7 @@ static void given_back(struct sy_heap *heap)
 
 /* More sizes in turn than a slot keeps have no use for it: none is kept after a while, until some are tried again; and all that
  * are again once one serves. */
-static void in_vain(const char *policy)
+static void evictions(const char *policy)
 {
 	static const size_t sizes[] = { 40, 49, 59, 71, 85, 102, 122, 147, 177, 213 };
 	struct sy_heap *heap = open_for(policy, 0);
@@ -242,15 +242,15 @@ static void in_vain(const char *policy)
 	for (unsigned i = 0; i < 3; i++)
 		keep(heap, 900);
 	sy_heap_shrink(heap);
-	for (unsigned i = 0; i <= SY__RUN_CACHE_IN_VAIN + SY__RUN_CACHE_RUNS; i++) {
+	for (unsigned i = 0; i <= SY__RUN_CACHE_EVICTIONS + SY__RUN_CACHE_RUNS; i++) {
 		keep(heap, sizes[i % 10]);
-		CHECK(held(heap) > 0 || i == SY__RUN_CACHE_IN_VAIN + SY__RUN_CACHE_RUNS);
+		CHECK(held(heap) > 0 || i == SY__RUN_CACHE_EVICTIONS + SY__RUN_CACHE_RUNS);
 	}
 	for (unsigned i = 0; i < 256; i++) {
 		keep(heap, sizes[i % 10]);
 		kept += held(heap) > 0;
 	}
-	CHECK(kept >= SY__RUN_CACHE_IN_VAIN && kept < 128);
+	CHECK(kept >= SY__RUN_CACHE_EVICTIONS && kept < 128);
 	for (unsigned i = 0; i < 256; i++)
 		keep(heap, 90);
 	CHECK(held(heap) >= 90);
@@ -322,7 +322,7 @@ static void served_elsewhere(struct sy_heap *heap)
 	char *object = get(heap, 300);
 
 	left.times = 0;
-	heap->leaves = leaves;
+	heap->on_large_free = leaves;
 	sy_mfree(heap, object);
 	CHECK_EQUAL(left.times, 0);
 	heap->mmap_threshold = 64 * PAGE;
@@ -336,15 +336,15 @@ static void served_elsewhere(struct sy_heap *heap)
 	CHECK(left.pages == object || left.bytes == 64 * PAGE);
 	CHECK_EQUAL(held(heap), 0);
 	heap->mmap_threshold = 0;
-	heap->comes = heap->leaves;
-	heap->leaves = NULL;
+	heap->on_large_alloc = heap->on_large_free;
+	heap->on_large_free = NULL;
 	left.times = 0;
 	object = get(heap, 300);
 	sy_mfree(heap, object);
 	CHECK(get(heap, 300) == object);
 	CHECK_EQUAL(left.times, 1);
 	CHECK(left.pages == object && left.bytes >= 300 * PAGE);
-	heap->comes = NULL;
+	heap->on_large_alloc = NULL;
 	sy_mfree(heap, object);
 	sy_heap_shrink(heap);
 	CHECK_FINE(sy_heap_check(heap));
@@ -424,7 +424,7 @@ int main(void)
 		freed_twice(heap);
 		CHECK_FINE(sy_pages_check(heap->pages));
 		sy_heap_close(heap);
-		in_vain(policies[i]);
+		evictions(policies[i]);
 		before_growth(policies[i]);
 		before_failure(policies[i]);
 		by_threads(policies[i]);

@@ -23,14 +23,14 @@ static inline struct sy_heap *open_unsettled(const char *spec)
 {
 	struct sy_heap *heap = open_small(spec);
 
-	sy__time_set(&heap->settle_due, UINT64_MAX);
+	sy__time_set(&heap->scavenge_due, UINT64_MAX);
 	return heap;
 }
 
 /* What happens each second. */
 static inline void settle(struct sy_heap *heap)
 {
-	sy__settle_soon(heap);
+	sy__scavenge_soon(heap);
 	sy__heap_tick(heap);
 }
 

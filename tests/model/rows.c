@@ -1,6 +1,6 @@
 /*
  * A place where a slot keeps a run, at all interleavings, with store buffers: core/backend/run_cache.c. code/rows.c runs the code itself;
- * but what that leaves out is here: the word and the mark that tells whether a look is worth it (run_cache_kept) are two, and the
+ * but what that leaves out is here: the word and the mark that tells whether a look is worth it (run_cache_filled) are two, and the
  * accesses to the mark are relaxed.
  *
  * The owner puts a run there, looks whether the mark is set, sets it otherwise; and takes the run back, or finds that somebody

@@ -2,56 +2,55 @@
  * Bonwick's slab allocator: caches of constructed objects, as in SunOS 5.4.
  *
  * After "The Slab Allocator: An Object-Caching Kernel Memory Allocator" (Bonwick 1994), whose sections are named here
- * and in the other files. Constructing an object costs more than finding memory for it, so a cache keeps free objects
- * in the state that their clients need: constructors run when a slab is born, destructors when it ends, and in between
- * objects leave and return constructed (section 2).
+ * and in the other files. Constructing an object often costs more than finding memory for it. So a cache keeps free objects
+ * constructed: constructors run when a slab is born, destructors when it ends, and in between objects leave and return
+ * constructed (section 2).
  *
- * 1. Slabs (3.2). A slab is one block of pages, carved into buffers of one size, with a count of those that are out.
- *    Count 0 means that the pages can go: no tree, no bitmap, no joining of neighbours.
+ * 1. Slabs (3.2). A slab is one block of pages, cut into buffers of one size, with a count of the buffers that are out. When
+ *    the count is 0 the pages can go: no tree, no bitmap, no coalescing.
  * 2. Small objects, below 1/8 page (3.2.2). One page; slab data is its last 32 bytes, so an address leads there by
- *    arithmetic. A free buffer holds the link to the next one in its last word, since programs that write to freed
- *    memory write to its start more often. Constructed objects get a word more, as the link would destroy their state.
+ *    arithmetic. A free buffer holds the link to the next one in its last word, since programs that write to freed memory
+ *    mostly write to its start. Constructed objects get an extra word, as the link would destroy their state.
  * 3. Large objects (3.2.3). Slab data and one bufctl for each buffer come from two caches of small objects, and a hash
  *    table finds the bufctl of a buffer that comes back (hash.c). Free buffers are untouched.
  * 4. The list (3.3). All slabs of a cache are on one circular list: first the empty ones (every buffer is out), then
  *    the partial ones, then the complete ones (every buffer is back). The cache's freelist points to the first that is
  *    not empty. Allocation takes from there: complete slabs are broken up only when no partial one is left.
  *      A slab whose last buffer leaves becomes empty where it stands, and the freelist moves on to the next.
- *      An empty slab to which a buffer returns moves to the freelist's place, before all others that have any.
- *      A slab whose last buffer returns moves to the tail (3.4), whence complete slabs stand in the order of that time.
- * 5. Nothing goes back of itself (3.1, 3.4). When memory becomes short the page allocator asks for it (reap), and gets
- *    complete slabs but those that were in use within the last 15 seconds (working_set_seconds): the working set. A
- *    client that asks for it (shrink), or a request that would fail otherwise, gets those too.
- * 6. Colour (4.3). Each new slab starts its buffers one alignment unit later than the one before, as far as there is
- *    unused space, then from 0 again: buffers spread evenly over a processor's cache lines and memory buses.
- * 7. In front of the slabs (7.2) a layer may keep free objects for each slot: none does unless percpu=N (percpu.c) or
- *    magazine=on (magazine.c) asks for it.
+ *      An empty slab to which a buffer returns moves to the freelist's place, before all others with free buffers.
+ *      A slab whose last buffer returns moves to the tail (3.4), so complete slabs are in order of that time.
+ * 5. Nothing goes back on its own (3.1, 3.4). When memory is short the page allocator asks for it (reap), and gets all complete
+ *    slabs except the working set: those that were in use within the last 15 seconds (working_set_seconds). A shrink, or a
+ *    request that would fail otherwise, gets those too.
+ * 6. Colour (4.3). Each new slab starts its buffers one alignment unit later than the one before, as far as there is unused
+ *    space, then from 0 again. So buffers spread evenly over a processor's cache lines and memory buses.
+ * 7. A CPU layer in front of the slabs (7.2) may keep free objects for each slot: percpu=N (percpu.c) or magazine=on
+ *    (magazine.c). By default there is none.
  * 8. General allocation (3.1) takes the nearest of 37 caches from 8 bytes to 9 KiB, found by table; larger requests are
  *    pages.
  *
- * What the paper lacks. Pages come in powers of two, so slabs of large objects do (geometry.c). Memory nodes: a
- * new slab is of the node that is asked for, the slabs that exist serve any request but those for one node only
- * (SY_THISNODE), which search the list. Kinds of memory (SY_DMA, …) are heeded for caches, not for single requests.
- * Grace periods of RCU-typesafe caches.
+ * Beyond the paper. Pages come in powers of two, and so do slabs of large objects (geometry.c). Memory nodes: a new slab is of
+ * the requested node; existing slabs serve any request, except that requests for one node only (SY_THISNODE) search the list.
+ * Kinds of memory (SY_DMA, …) are a property of caches, not of single requests. RCU-typesafe caches have grace periods.
  *
- * Fast path: pop and push below, under the cache's lock; or those of the layer in front. Whoever meets the lock taken makes a
- * slow call. Counted as slow: allocations that grew the cache.
+ * Fast path: pop and push below, under the cache's lock; or those of the layer in front. A thread that finds the lock taken makes
+ * a slow call. Counted as slow: allocations that grew the cache.
  *
- * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock is each one's own, for all its slabs.
- * No policy lock is taken under another. What a slot keeps belongs to whoever is in its local section. No lock is held
- * while pages, slab data or bufctls are taken or given back, or while constructors and destructors run.
+ * Locks (level 2 of types.h). Caches share no state (3.1): sy__bonwick_cache.lock covers all slabs of one cache. No policy lock is
+ * taken under another. A slot's state belongs to whoever is in its local section. No lock is held while pages, slab data or
+ * bufctls are taken or given back, or while constructors and destructors run.
  *
  * Invariants, verified by check.c: the list is sorted as said; freelist points to its first slab that is not
  * empty; refs + length of the slab's own freelist = buffers; a buffer of a large object is on its slab's freelist or in
  * the hash table, once; buffers that are out are the clients' or kept by a slot.
  *
- * More files: percpu.c (lists per CPU), magazine.c, slabs.c (life of a slab), hash.c, geometry.c (layout, general caches),
- * check.c, walk.c.
+ * More files: percpu.c (lists per CPU), magazine.c, magazine_check.c, slabs.c (life of a slab), hash.c, geometry.c (layout,
+ * general caches), check.c, walk.c.
  */
 #include "../../here.h"
 #include "bonwick.h"
 
-/* What takes a lock stays out of sight of what doesn't, which then needs no stack frame. */
+/* For functions that take a lock, so that their callers need no stack frame. */
 #define NOT_INLINE __attribute__((__noinline__))
 
 static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab);
@@ -102,10 +101,10 @@ static struct sy__bonwick_slab *push_large(struct sy__bonwick_cache *cache, void
 }
 
 /*
- * A buffer of the slab that the freelist points to. Instructions of a thread's own calls, by bench/count_instructions (64
+ * Takes a buffer of the slab that the freelist points to. Instructions of a thread's own calls, by bench/count_instructions (64
  * bytes, in a slab that neither empties nor completes; each with the jump from the library's entry): kmem_cache_alloc 59,
- * kmem_cache_free 46. Beginning and end of the call take 5 of each, the lock 9, one atomic exchange among them. No function is
- * called but for large objects; a free that completes a slab costs more, as that is moved and the clock read.
+ * kmem_cache_free 46. In each, beginning and end of the call take 5 and the lock 9, with one atomic exchange. Functions are
+ * called for large objects only. A free that completes a slab costs more: it moves the slab and reads the clock.
  */
 static inline bool pop(struct sy__bonwick_cache *cache, void **buffer)
 {
@@ -275,7 +274,7 @@ static void kfree_here(void *object, struct sy_heap *heap)
 	cache->free_here(cache, object);
 }
 
-/* What a cache does is its layer's (geometry.c). */
+/* A cache's own calls are its layer's (geometry.c). */
 static const struct sy_here entries_here = {
 	.cache_alloc = sy__here_cache_alloc,
 	.cache_free = sy__here_cache_free,
@@ -292,8 +291,7 @@ static void move_before(struct sy_list *link, struct sy_list *place)
 	sy__list_add_tail(place, link);
 }
 
-/* Moves a slab to which a buffer returned where it belongs now: to the tail if it is complete, else to the freelist's
- * place. */
+/* A buffer returned to a slab that was empty, or that is complete now: moves the slab to the freelist's place, or to the tail. */
 static SY__COLD void place(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
 {
 	if (cache->freelist == &slab->link)
@@ -315,8 +313,8 @@ static bool on_node(const struct sy__bonwick_cache *cache, struct sy__bonwick_sl
 	return sy__page_node(sy__page_of(cache->cache.heap, sy__bonwick_memory(cache, slab))) == node;
 }
 
-/* Lets the freelist point to a slab of this node; false: none has a free buffer. The slab may be a complete one among
- * partial ones then, until a buffer is taken. */
+/* Makes the freelist point to a slab of this node; false: none has a free buffer. A complete slab may then stand among partial ones,
+ * until a buffer is taken. */
 static bool prefer_node(struct sy__bonwick_cache *cache, int node)
 {
 	for (struct sy_list *at = cache->freelist; at != &cache->slabs; at = at->next) {
@@ -344,7 +342,7 @@ static void *take_of_node(struct sy__bonwick_cache *cache, int node)
 	return buffer;
 }
 
-/* Whether only memory of one node will do. A supplier's memory has no node. */
+/* Whether the request accepts memory of one node only. A supplier's memory has no node. */
 static bool insists(const struct sy__bonwick_cache *cache, unsigned flags, int node)
 {
 	return flags & SY_THISNODE && node != SY_ANY_NODE && cache->cache.heap->nodes > 1 && !cache->cache.supplier;

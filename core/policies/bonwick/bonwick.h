@@ -72,48 +72,49 @@ struct sy__bonwick_lists {
 	uint64_t allocations; /* that main served */
 };
 
-/* Pointers to free buffers. In a slot or in the depot; how many there are, whoever has it knows. */
+/* Pointers to free buffers; in a slot or in the depot. */
 struct sy__bonwick_magazine {
 	struct sy__bonwick_magazine *next; /* in the depot */
-	uint32_t kind; /* number of rounds and cache */
+	uint32_t kind;   /* its capacity, and the cache that it comes from */
+	uint32_t rounds; /* unless it is loaded: pointers that it has */
 	void *objects[];
 };
 
 /* What magazine.c keeps of each CPU slot; on a cache line of its own, touched by the slot alone. */
 struct sy__bonwick_loaded {
 	_Alignas(SY_CACHE_LINE) struct sy__bonwick_magazine *loaded, *previous; /* NULL: none yet */
-	uint32_t rounds, capacity; /* of loaded; those that there are, and at most */
-	uint32_t previous_rounds;  /* all that it has room for, or 0 */
+	uint32_t rounds, capacity; /* of loaded */
 	uint64_t allocations;      /* that loaded served */
 };
 
 /* Full or empty magazines of a depot. */
 struct sy__bonwick_magazines {
 	struct sy__bonwick_magazine *first;
-	uint64_t count, least; /* least: that there were since the working set began */
+	uint64_t count, least; /* least: the minimum since the working set began */
 };
 
 struct sy__bonwick_depot {
 	sy__lock_t lock;
-	uint32_t kind;       /* of magazines that are made; written under the lock, read without, as any will do */
-	uint32_t contention; /* times that the lock was found taken since the working set began */
+	uint32_t kind;       /* of new magazines; written under the lock and read without, as any kind will do */
+	uint32_t contention; /* how often slots found the lock taken since the working set began */
 	uint32_t since;      /* when that was; sy__bonwick_time() */
 	struct sy__bonwick_magazines full, empty;
 };
 
-/* What stands between clients and the slabs of a cache: its entries, and what becomes of the buffers that slots keep. Where it
- * keeps none, slot_bytes is 0 and all from init on is NULL; those named shared are of what is no slot's, or NULL. */
+/* A CPU layer stands between clients and the slabs of a cache. It has the cache's entries, and what becomes of the buffers that
+ * slots keep. In a layer that keeps none, slot_bytes is 0 and all functions from init on are NULL. Functions named `shared` deal
+ * with buffers that belong to no slot (the depot), or are NULL. */
 struct sy__bonwick_layer {
-	size_t slot_bytes; /* of what it keeps of each slot */
-	bool linked;       /* buffers that slots keep are linked, as those that are free in their slab */
+	size_t slot_bytes; /* of per-slot state */
+	bool linked;       /* slots keep buffers in linked lists, so large buffers need a link too */
 	void *(*alloc)(struct sy_cache *, unsigned slot, unsigned flags, int node);
 	void (*free)(struct sy_cache *, unsigned slot, void *object);
 	void *(*alloc_here)(struct sy_cache *, unsigned flags); /* of a heap of threads, as the next */
 	void (*free_here)(struct sy_cache *, void *object);
-	void (*init)(struct sy__bonwick_cache *); /* of a new cache; NULL: all is zero */
-	void (*close_slot)(void *slot); /* a slot that must never serve; NULL: one that is zero doesn't */
-	void (*drain)(struct sy__bonwick_cache *, unsigned slot); /* gives back all that the slot has */
-	void (*reap)(struct sy__bonwick_cache *, uint32_t least_age); /* gives back what was not in use for so long; 0: all */
+	void (*init)(struct sy__bonwick_cache *); /* for a new cache; NULL: zero will do */
+	void (*close_slot)(void *slot); /* makes a slot serve nothing, ever; NULL: zero will do */
+	void (*drain)(struct sy__bonwick_cache *, unsigned slot); /* gives back all that the slot keeps */
+	void (*reap)(struct sy__bonwick_cache *, uint32_t least_age); /* gives back what was unused for so long; 0: all */
 	void (*counts)(const struct sy__bonwick_cache *, unsigned slot, struct sy_cache_counts *); /* adds what the slot has */
 	void (*shared_counts)(struct sy__bonwick_cache *, struct sy_cache_counts *);
 	const char *(*check)(const struct sy__bonwick_cache *, unsigned slot);
@@ -132,8 +133,8 @@ struct sy__bonwick_cache {
 	const struct sy__bonwick_layer *layer; /* in front of the slabs */
 	uint32_t percpu;    /* objects in each of a slot's two lists at most */
 	uint32_t page_flags;/* enum sy_flags for its pages */
-	void *slots;        /* what the layer keeps of slot 0; NULL: nothing. The others' follow, */
-	size_t stride;      /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
+	void *slots;        /* the layer's state of slot 0; NULL: it has none. Other slots' follow */
+	size_t stride;      /* at distances of so many bytes; in heaps of threads by core/backend/slot_areas.h, with the dummy's in front */
 
 	_Alignas(SY_CACHE_LINE) struct sy__bonwick_depot depot; /* of magazines, where there are such */
 
@@ -175,8 +176,8 @@ static inline void *sy__bonwick_slot(const struct sy__bonwick_cache *cache, unsi
 	return (char *)cache->slots + slot * cache->stride;
 }
 
-/* Whether threads without a slot of their own share this one. No layer keeps anything of it: whoever ends a slab frees on it,
- * several at once. */
+/* Whether threads without a slot share this one. No layer keeps anything there: several threads may free on it at once, when grace
+ * periods end or slabs do. */
 static inline bool sy__bonwick_is_shared(const struct sy__bonwick_cache *cache, unsigned slot)
 {
 	return !slot && cache->stride == SY_SLOT_STRIDE;
@@ -192,7 +193,7 @@ static inline struct sy__bonwick_slab *sy__bonwick_linked(struct sy_list *link)
 	return sy__entry(link, struct sy__bonwick_slab, link);
 }
 
-/* Slab data of the page that a small object is in. */
+/* The slab data in the page of a small object. */
 static inline struct sy__bonwick_slab *sy__bonwick_slab_at(void *address)
 {
 	size_t offset = (uintptr_t)address & (SY_PAGE_SIZE - 1);
@@ -200,7 +201,7 @@ static inline struct sy__bonwick_slab *sy__bonwick_slab_at(void *address)
 	return (struct sy__bonwick_slab *)(void *)((char *)address + (SY_PAGE_SIZE - SY__BONWICK_SLAB_BYTES - offset));
 }
 
-/* The link of a buffer that is free, or in a slot's list. */
+/* The link of a buffer that is free or in a slot's list. */
 static inline void **sy__bonwick_next(const struct sy__bonwick_cache *cache, void *buffer)
 {
 	return (void **)(void *)((char *)buffer + cache->linkage);
@@ -218,23 +219,32 @@ static inline uint32_t sy__bonwick_time(void)
 	return sy__bonwick_units(sy__now());
 }
 
-/* bonwick.c. Between layers and slabs: up to so many buffers as a chain, or all of a chain; one; which may be NULL where
- * something is taken. */
+/* bonwick.c. Between layers and slabs: take up to `most` buffers as a chain, put a chain; take one (NULL: none is free), put one or
+ * an array. */
 void *sy__bonwick_take_list(struct sy__bonwick_cache *, uint32_t most, uint32_t *count);
 void sy__bonwick_put_list(struct sy__bonwick_cache *, void *buffers);
 void *sy__bonwick_take_shared(struct sy__bonwick_cache *, unsigned slot);
 void sy__bonwick_put_shared(struct sy__bonwick_cache *, void *buffer);
 void sy__bonwick_put_many(struct sy__bonwick_cache *, void *const *buffers, uint32_t count);
 
-/* bonwick.c. An allocation that left the fast path: by take, as long as that finds none and a new slab is to be had. */
+/* bonwick.c. An allocation that left the fast path: by `take`, growing the cache until that finds a buffer. */
 SY__COLD void *sy__bonwick_alloc_slow(struct sy__bonwick_cache *, unsigned slot, unsigned flags, int node,
                                       void *(*take)(struct sy__bonwick_cache *, unsigned slot));
 SY__COLD void *sy__bonwick_zeroed(const struct sy__bonwick_cache *, void *object);
 
-/* The layers. bonwick.c: none; every slot takes and puts under the cache's lock. percpu.c, magazine.c. */
+/* The layers of percpu.c and magazine.c; and of bonwick.c, where every slot takes and puts under the cache's lock. */
 extern const struct sy__bonwick_layer sy__bonwick_unlayered, sy__bonwick_percpu, sy__bonwick_magazine_layer;
 
-size_t sy__bonwick_magazine_bytes(unsigned kind); /* magazine.c */
+/* magazine.c: rounds that a magazine of this kind has room for. */
+uint32_t sy__bonwick_rounds(unsigned kind);
+
+/* magazine_check.c: functions of sy__bonwick_magazine_layer. */
+void sy__bonwick_magazine_counts(const struct sy__bonwick_cache *, unsigned slot, struct sy_cache_counts *);
+void sy__bonwick_depot_counts(struct sy__bonwick_cache *, struct sy_cache_counts *);
+const char *sy__bonwick_magazine_check(const struct sy__bonwick_cache *, unsigned slot);
+const char *sy__bonwick_depot_check(const struct sy__bonwick_cache *);
+void sy__bonwick_magazine_walk(struct sy__walk *, const struct sy__bonwick_cache *, unsigned slot);
+void sy__bonwick_depot_walk(struct sy__walk *, const struct sy__bonwick_cache *);
 
 /* hash.c. With the cache's lock held but for the last two. */
 void sy__bonwick_hash_init(struct sy__bonwick_hash *, uint32_t object_size);

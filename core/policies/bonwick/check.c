@@ -1,20 +1,20 @@
 /*
  * Bonwick's slab allocator: counting, and verifying its invariants.
  *
- * Every slab is on its cache's list, so a check walks the lists: order of the three kinds, place of the freelist,
- * figures. A slab by itself is sound when each of its buffers is free once or out: of small objects, when its freelist
- * ends within as many steps as there are buffers, each a multiple of the size from the first; of large ones, when each
- * buffer is found either on the freelist or in the hash table, with a bufctl that leads back.
+ * Every slab is on its cache's list, so a check walks the lists: the order of the three kinds, the place of the freelist, the
+ * figures. A slab is sound if each of its buffers is either free, once, or out. A slab of small objects must have a freelist
+ * that ends within as many steps as there are buffers, each at a multiple of the size from the first. In a slab of large
+ * objects each buffer must be either on the freelist or in the hash table, with a bufctl that leads back.
  *
- * Then the pages are visited that the page allocator says are the heap's: each must name a cache, and as many must name
- * one as it has slabs, those in a grace period included. Since each slab on the list was found in a page that names it,
- * the two are the same sets. A supplier's slabs have no such pages.
+ * Then the check visits all slab pages of the heap that the page allocator knows. Each must name a cache, and as many must name a
+ * cache as it has slabs, those in a grace period included. Each slab on the list was found in a page that names it, so the two
+ * are the same sets. A supplier's slabs have no such pages.
  *
- * What slots keep is for the layer to check (percpu.c, magazine.c).
+ * The layer checks what slots keep (percpu.c, magazine_check.c).
  *
- * Counting reads figures, and walks the partial slabs. Empty slabs of the paper are full ones here and complete slabs
- * empty ones; buffers that slots keep count as used in their slabs and as cached in the cache. Both expect that no
- * other slot works meanwhile; a count that races with work is off by what that work did.
+ * Counting reads figures, and walks the partial slabs. The paper's empty slabs are reported as full, and complete slabs as empty.
+ * Buffers that slots keep count as used in their slabs and as cached in the cache. Checks and counts expect that no other
+ * slot works meanwhile; otherwise a count may miss what that slot does.
  */
 #include "../../here.h"
 #include "bonwick.h"
@@ -91,7 +91,7 @@ static const char *check_small(const struct sy__bonwick_cache *cache, struct sy_
 	return NULL;
 }
 
-/* Whether a buffer's bufctl is on the freelist; the list is known to end. */
+/* Whether a buffer's bufctl is on the freelist, which is known to end. */
 static bool is_free(const struct sy__bonwick_slab *slab, const char *buffer)
 {
 	for (const struct sy__bonwick_bufctl *at = slab->free; at; at = at->next)

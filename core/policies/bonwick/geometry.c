@@ -1,27 +1,24 @@
 /*
  * Bonwick's slab allocator: how a cache is laid out, and the general caches.
  *
- * A buffer is its object rounded up to words and to its alignment, the paper's minimum being a word. Where the link of
- * a free buffer would destroy what must last (an object's constructed state, or what readers under RCU may still look
- * at), the buffer gets one word more, behind the object, for it. Buffers of large objects carry a link only in a CPU
- * slot's lists.
+ * A buffer is its object rounded up to words and to its alignment; the paper's minimum is a word. If the link of a free buffer
+ * would destroy contents that must last (an object's constructed state, or what readers under RCU may still look at), the buffer
+ * gets an extra word behind the object for it. Buffers of large objects have a link only in a slot's linked lists.
  *
  * A slab of small objects, those below 1/8 page, is one page: as many buffers as fit before the 32 bytes of slab data
  * (section 3.2.2). Its 4096 bytes hold 10 buffers of 400 bytes and leave 96: 2.4% internal fragmentation.
  *
- * A slab of large objects is the smallest block of pages that leaves at most 1/8 of itself unused (section 3.2): blocks
- * of eight and more buffers always do. Where the largest block holds too few for that, it is the one that leaves the
- * least share. SunOS maps its slabs, and so has them of any number of pages; a page allocator without mapping has
- * powers of two.
+ * A slab of large objects is the smallest block of pages that leaves at most 1/8 of itself unused (section 3.2); blocks of eight
+ * or more buffers always do. If no block does, the slab is the block that wastes the smallest share. SunOS maps its slabs, so they
+ * have any number of pages; a page allocator without mapping has powers of two.
  *
- * What is unused becomes colours, in steps of the alignment (section 4.3): with 200 bytes, 64 unused bytes make nine
- * colours, 0 to 64. A buffer of 128 bytes divides a page, but not the page less its slab data: mid-size powers of two,
- * which would otherwise all start at the same few cache lines, get most colours.
+ * Unused space becomes colours, in steps of the alignment (section 4.3): with 200 bytes, 64 unused bytes make nine colours, 0 to
+ * 64. A buffer of 128 bytes divides a page, but not a page minus its slab data. So mid-size powers of two, which would otherwise
+ * all start at the same few cache lines, get the most colours.
  *
- * The general caches (section 3.1). The paper says about 30, from 8 bytes to 9 KiB in steps of 10 to 20%, not which;
- * here steps are about an eighth to a quarter of the size, so far as the alignment of 8 bytes lets them; sizes from 584
- * on are what divides a block of pages with little left over, four to a doubling. Powers of two are aligned to themselves, as
- * clients of kmalloc rely on it.
+ * The general caches (section 3.1). The paper mentions about 30, from 8 bytes to 9 KiB in steps of 10 to 20%, but not their sizes.
+ * Here steps are about 1/8 to 1/4 of the size, as far as the alignment of 8 bytes permits. From 584 bytes on, sizes divide a block
+ * of pages with little waste, four to a doubling. Powers of two are aligned to themselves, as clients of kmalloc rely on that.
  */
 #include "../../geometry.h"
 #include "../../backend/metadata.h"
@@ -56,7 +53,7 @@ static unsigned large_order(size_t size)
 	return best;
 }
 
-/* Sizes are of buffers; without an extra word for the link. Less than a word is a word. */
+/* size: of a buffer, without an extra word for the link. */
 bool sy__bonwick_geometry(const int64_t *tunables, unsigned cpus, size_t size, struct sy_geometry *geometry)
 {
 	(void)tunables;
@@ -121,7 +118,7 @@ static uint32_t colours(const struct sy__bonwick_cache *bonwick)
 	return (uint32_t)(unused < UINT16_MAX ? unused + 1 : UINT16_MAX);
 }
 
-/* Slab data, magazines and bufctls, which come before all other caches, are never wanted on a fast path. */
+/* Slab data, bufctls and magazines never serve a fast path. Their caches are created first, and have no layer. */
 static const struct sy__bonwick_layer *layer(struct sy_heap *heap)
 {
 	if (!sy__bonwick_heap(heap)->layered)
@@ -131,8 +128,8 @@ static const struct sy__bonwick_layer *layer(struct sy_heap *heap)
 	return heap->tunables[BONWICK_PERCPU] ? &sy__bonwick_percpu : &sy__bonwick_unlayered;
 }
 
-/* In a heap of threads neither the dummy nor the slot that several share ever serves. */
-static void *take_lines(struct sy_heap *heap, const struct sy__bonwick_layer *layer)
+/* In a heap of threads, neither the dummy nor the slot that threads share ever serves. */
+static void *take_areas(struct sy_heap *heap, const struct sy__bonwick_layer *layer)
 {
 	void *slots = sy__slot_areas_take(heap, layer->slot_bytes);
 
@@ -149,7 +146,7 @@ static bool make_slots(struct sy__bonwick_cache *bonwick)
 	size_t bytes = bonwick->layer->slot_bytes;
 
 	bonwick->stride = heap->threads ? SY_SLOT_STRIDE : bytes;
-	bonwick->slots = heap->threads ? take_lines(heap, bonwick->layer) : sy__metadata_take(heap, heap->slots * bytes);
+	bonwick->slots = heap->threads ? take_areas(heap, bonwick->layer) : sy__metadata_take(heap, heap->slots * bytes);
 	return bonwick->slots != NULL;
 }
 
@@ -238,11 +235,12 @@ static void fill_class_table(struct sy__bonwick_heap *heap)
 static bool make_magazines(struct sy__bonwick_heap *bonwick)
 {
 	for (unsigned kind = 0; kind < SY__BONWICK_KINDS; kind++) {
-		size_t bytes = sy__bonwick_magazine_bytes(kind);
+		uint32_t rounds = sy__bonwick_rounds(kind);
+		size_t bytes = sizeof(struct sy__bonwick_magazine) + rounds * WORD;
 		char name[SY_NAME_BYTES], *end = name;
 
 		append(&end, "kmem_magazine_");
-		append_number(&end, (uint32_t)((bytes - sizeof(struct sy__bonwick_magazine)) / WORD));
+		append_number(&end, rounds);
 		bonwick->magazines[kind] = make_cache(&bonwick->heap, name, bytes, 0, 0);
 		if (!bonwick->magazines[kind])
 			return false;

@@ -1,18 +1,17 @@
 /*
  * Bonwick's slab allocator: from a large object's buffer to its bufctl (section 3.2.3).
  *
- * A hash table in each cache of large objects, with chains through the bufctls. It holds the buffers that are out:
- * a bufctl is on the freelist of its slab or in the table, so one link serves both. A bufctl is put in front of its
- * chain, as what was allocated last is often freed first.
+ * Each cache of large objects has a hash table with chains through the bufctls. It has the buffers that are out. A bufctl is
+ * either on the freelist of its slab or in the table, so one link serves both. New bufctls go to the front of their chain, as
+ * what was allocated last is often freed first.
  *
- * An address hashes to its bits from the highest one of the object size on: buffers of one slab lie at least that far
- * apart, so they fall into different buckets.
+ * The hash of an address is its bits from the highest bit of the object size on. Buffers of one slab lie at least that far apart,
+ * so they fall into different buckets.
  *
- * The table scales itself. When the cache has grown to more than two buffers for each bucket, or has fewer than one for
- * eight since it shrank, the next growth first makes a table with about as many buckets as buffers; where no memory is
- * left for one, the old one serves on. The least table of 16 buckets is part of the cache, so that creating one never
- * fails here; shrinking goes back to it, which takes no memory, once no more than two buffers for each of its buckets
- * are left.
+ * The table scales. If the cache has more than two buffers per bucket, or fewer than one for eight buckets, the next growth of the
+ * cache first makes a table with about as many buckets as buffers. If there is no memory for one, the old table serves on.
+ * The smallest table, of 16 buckets, is part of the cache, so creating a cache never fails here. Shrinking goes back to it, which
+ * takes no memory, once at most two buffers for each of its buckets are left.
  *
  * Lock: the table is under its cache's lock. The memory of a table is taken and given back without it.
  */
@@ -65,7 +64,7 @@ struct sy__bonwick_bufctl *sy__bonwick_hash_remove(struct sy__bonwick_hash *hash
 
 /* ---- Scaling -------------------------------------------------------------------------------------------------- */
 
-/* What gives a table's memory back when the lock is released. */
+/* A table whose memory is to be given back once the lock is released. */
 struct old_table {
 	struct sy__bonwick_bufctl **buckets; /* NULL: none */
 	uint32_t size;
@@ -76,7 +75,7 @@ static size_t table_bytes(uint32_t size)
 	return size * sizeof(struct sy__bonwick_bufctl *);
 }
 
-/* Moves all chains to other buckets, which are empty. With the cache's lock held. */
+/* Moves all chains to new, empty buckets. With the cache's lock held. */
 static struct old_table move_to(struct sy__bonwick_hash *hash, struct sy__bonwick_bufctl **buckets, uint32_t size)
 {
 	struct old_table old = { hash->buckets, hash->size };
@@ -110,7 +109,7 @@ static bool fits(const struct sy__bonwick_hash *hash, uint64_t buffers)
 	       (buffers >= hash->size / 8 || hash->size == SY__BONWICK_LEAST_BUCKETS);
 }
 
-/* Buckets that the table should have when the cache has one slab more; 0: the present ones fit. */
+/* Number of buckets that suits one more slab; 0: the present number does. */
 static uint32_t wanted_size(struct sy__bonwick_cache *cache)
 {
 	uint32_t size = 0;
@@ -140,12 +139,12 @@ void sy__bonwick_hash_scale(struct sy__bonwick_cache *cache)
 	if (size != cache->hash.size)
 		old = move_to(&cache->hash, buckets, size);
 	else
-		old.buckets = buckets; /* somebody else did it meanwhile */
+		old.buckets = buckets; /* another thread scaled it meanwhile */
 	sy__unlock(&cache->lock);
 	give_back(cache, old);
 }
 
-/* Back to the least table, where that will do. */
+/* Goes back to the smallest table, if that will do. */
 void sy__bonwick_hash_least(struct sy__bonwick_cache *cache)
 {
 	struct sy__bonwick_hash *hash = &cache->hash;

@@ -1,8 +1,11 @@
 /*
- * What entries.h asks for beside pop and push, where it is the same for both CPU layers (percpu.c, magazine.c), and then the calls.
+ * What entries.h asks for beside pop and push, where both CPU layers have the same (percpu.c, magazine.c), and then the calls.
  *
- * A layer's file includes this once, when it has defined entry_own, what a slot has, and pop and push on it. It defines alloc_slow
- * and free_slow behind it.
+ * A layer's file includes this once, when it has defined entry_own (the state of a slot) and pop and push on that. After it the
+ * file defines
+ *
+ *   take(cache, slot)          an object by all means but a new slab; NULL: there is none
+ *   put(cache, slot, object)   frees an object that push refused
  */
 #ifndef SY_BONWICK_LAYER_ENTRIES_H
 #define SY_BONWICK_LAYER_ENTRIES_H
@@ -11,8 +14,21 @@
 
 typedef struct sy__bonwick_cache entry_cache;
 
-static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node);
-static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, void *object);
+static void *take(struct sy__bonwick_cache *cache, unsigned slot);
+static void put(struct sy__bonwick_cache *cache, unsigned slot, void *object);
+
+static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
+{
+	return sy__bonwick_alloc_slow(cache, slot, flags, node, sy__bonwick_is_shared(cache, slot) ? sy__bonwick_take_shared : take);
+}
+
+static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, void *object)
+{
+	if (sy__bonwick_is_shared(cache, slot))
+		sy__bonwick_put_shared(cache, object);
+	else
+		put(cache, slot, object);
+}
 
 static inline void *zeroed(const struct sy__bonwick_cache *cache, void *object)
 {

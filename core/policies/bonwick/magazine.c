@@ -1,35 +1,31 @@
 /*
  * Bonwick's slab allocator: magazines and their depot in front of the slabs (magazine=on).
  *
- * After Bonwick and Adams, "Magazines and Vmem: Extending the Slab Allocator to Many CPUs and Arbitrary Resources" (USENIX
- * 2001). A magazine is an array of pointers to free objects, its rounds. Each slot (the paper's CPU layer) has two:
+ * After Bonwick and Adams, "Magazines and Vmem: Extending the Slab Allocator to Many CPUs and Arbitrary Resources" (USENIX 2001).
+ * A magazine is an array of pointers to free objects, its rounds. Each slot (the paper's CPU layer) has two: it allocates from and
+ * frees to `loaded`, a stack; `previous` was loaded before, and is full or empty.
  *
- *   loaded     where the slot allocates and frees: a stack;
- *   previous   the one that was loaded before, which is full or empty.
+ * An allocation that finds loaded empty exchanges the two if previous is full. Otherwise it trades the empty previous for a full
+ * magazine of the cache's depot. If the depot has none, one object comes from the slabs. A free is the mirror image; if the depot
+ * has no empty magazine a new one is made, and if there is no memory for that, the object goes to its slab. So a slot meets
+ * the depot once in as many calls as a magazine has rounds, and objects move between slots by whole magazines. Objects stay
+ * constructed in magazines, and need no link. Magazines come from caches that have no layer in front.
  *
- * An allocation that finds loaded empty exchanges the two if previous is full. Else it takes a full magazine from the cache's
- * depot, which gets the empty previous for it. Where the depot has none, one object comes from the slabs. A free is the mirror
- * image; where the depot has no empty magazine a new one is made, and where there is no memory for that, the object goes to its
- * slab. So a slot meets the depot once in as many calls as a magazine has rounds, and objects wander between slots by whole
- * magazines. Objects stay constructed in magazines, and need no link. Magazines come from caches that have none.
+ * The size of the objects decides how many rounds a magazine has (kinds, below; figures of illumos). If slots found the depot's
+ * lock taken more than MOST_CONTENTION times within a working set's time, new magazines are larger from then on. Each magazine
+ * knows its kind, so smaller ones stay until they are not needed.
  *
- * How many rounds a magazine has depends on the size of the objects (kinds, below; figures of illumos). A depot whose lock slots
- * found taken more than MOST_CONTENTION times within a working set's time makes larger ones from then on. Each magazine knows
- * its kind, so smaller ones stay until they are not needed.
+ * Working set. When memory is short, the depot gives back the full and the empty magazines that nobody needed for
+ * working_set_seconds: as many as its minimum in that time. shrink also takes what slots have.
  *
- * Working set. When memory becomes short, the depot gives those of its full and of its empty magazines back that nobody needed
- * for working_set_seconds: as many as there were at least in that time. Who asks for all (shrink) gets what slots have as well.
+ * Fast path: pop and push. Instructions of a thread's own calls, by bench/count_instructions (each with the jump from the library's
+ * entry): kmem_cache_alloc 20, kmem_cache_free 14; no lock, no function called. Calls that leave loaded count as slow.
  *
- * Fast path: pop and push; entries.h makes the calls of them. Instructions of a thread's own calls, by bench/count_instructions
- * (each with the jump from the library's entry): kmem_cache_alloc 20, kmem_cache_free 14; no lock, no function called. Counted as
- * slow: every call that leaves loaded.
- *
- * Locks: the depot's is on one level with the cache's own, and neither is taken under the other.
+ * Locks: the depot's is on one level with the cache's own; neither is taken under the other. Counting and checks: magazine_check.c.
  */
 #include <slabyard/slabyard.h>
 
 #include "../../here.h"
-#include "../../walk.h"
 #include "bonwick.h"
 
 #define MOST_CONTENTION 3u
@@ -65,15 +61,15 @@ static inline bool push(const struct sy__bonwick_cache *cache, struct sy__bonwic
 static const struct {
 	uint32_t rounds;
 	uint32_t above;   /* caches of objects of more bytes start with this kind */
-	uint32_t at_most; /* beyond which objects never get more rounds; 0: nor any others */
+	uint32_t at_most; /* caches of larger objects never move on to the next kind; 0: none does */
 } kinds[SY__BONWICK_KINDS] = {
 	{ 1, 3200, 65536 }, { 3, 256, 32768 }, { 7, 64, 16384 }, { 15, 0, 8192 }, { 31, 0, 4096 },
 	{ 47, 0, 2048 },    { 63, 0, 1024 },   { 95, 0, 512 },   { 143, 0, 0 },
 };
 
-size_t sy__bonwick_magazine_bytes(unsigned kind)
+uint32_t sy__bonwick_rounds(unsigned kind)
 {
-	return sizeof(struct sy__bonwick_magazine) + kinds[kind].rounds * sizeof(void *);
+	return kinds[kind].rounds;
 }
 
 static struct sy_cache *cache_of(const struct sy__bonwick_cache *cache, unsigned kind)
@@ -81,20 +77,28 @@ static struct sy_cache *cache_of(const struct sy__bonwick_cache *cache, unsigned
 	return sy__bonwick_heap(cache->cache.heap)->magazines[kind];
 }
 
-/* The slot loads a magazine, and what was loaded becomes previous. */
-static void load(struct sy__bonwick_loaded *own, struct sy__bonwick_magazine *magazine, uint32_t rounds)
+static uint32_t capacity(const struct sy__bonwick_magazine *magazine)
 {
-	own->previous = own->loaded;
-	own->previous_rounds = own->rounds;
-	own->loaded = magazine;
-	own->rounds = rounds;
-	own->capacity = magazine ? kinds[magazine->kind].rounds : 0;
+	return magazine ? kinds[magazine->kind].rounds : 0;
 }
 
-/* Gives a magazine back, with what is in it. */
-static void end_magazine(struct sy__bonwick_cache *cache, struct sy__bonwick_magazine *magazine, uint32_t rounds)
+/* Loads a magazine, or none; what was loaded becomes previous. */
+static void load(struct sy__bonwick_loaded *own, struct sy__bonwick_magazine *magazine)
 {
-	sy__bonwick_put_many(cache, magazine->objects, rounds);
+	if (own->loaded)
+		own->loaded->rounds = own->rounds;
+	own->previous = own->loaded;
+	own->loaded = magazine;
+	own->rounds = magazine ? magazine->rounds : 0;
+	own->capacity = capacity(magazine);
+}
+
+/* Gives a magazine back, and its rounds to the slabs. */
+static void end_magazine(struct sy__bonwick_cache *cache, struct sy__bonwick_magazine *magazine)
+{
+	if (!magazine)
+		return;
+	sy__bonwick_put_many(cache, magazine->objects, magazine->rounds);
 	sy_cache_free(cache_of(cache, magazine->kind), 0, magazine);
 }
 
@@ -108,14 +112,17 @@ static void lock_depot(struct sy__bonwick_depot *depot)
 	depot->contention++;
 }
 
-static void stack(struct sy__bonwick_magazines *list, struct sy__bonwick_magazine *magazine)
+/* Puts a full or an empty magazine on its list. */
+static void stack(struct sy__bonwick_depot *depot, struct sy__bonwick_magazine *magazine)
 {
+	struct sy__bonwick_magazines *list = magazine->rounds ? &depot->full : &depot->empty;
+
 	magazine->next = list->first;
 	list->first = magazine;
 	list->count++;
 }
 
-/* NULL: there is none. */
+/* NULL: the list is empty. */
 static struct sy__bonwick_magazine *unstack(struct sy__bonwick_magazines *list)
 {
 	struct sy__bonwick_magazine *magazine = list->first;
@@ -128,27 +135,25 @@ static struct sy__bonwick_magazine *unstack(struct sy__bonwick_magazines *list)
 	return magazine;
 }
 
-/* Loads a full magazine, or an empty one, for the slot's previous, which is the contrary. False: the depot has none. */
+/* Loads a full magazine, or an empty one: previous, or one of the depot's for previous. False: the depot has none. */
 static bool exchange(struct sy__bonwick_cache *cache, struct sy__bonwick_loaded *own, bool full)
 {
 	struct sy__bonwick_depot *depot = &cache->depot;
-	struct sy__bonwick_magazine *magazine;
+	struct sy__bonwick_magazine *magazine = own->previous;
 
-	if (own->previous && (own->previous_rounds > 0) == full) {
-		load(own, own->previous, own->previous_rounds);
-		return true;
+	if (!magazine || (magazine->rounds > 0) != full) {
+		lock_depot(depot);
+		magazine = unstack(full ? &depot->full : &depot->empty);
+		if (magazine && own->previous)
+			stack(depot, own->previous);
+		sy__unlock(&depot->lock);
 	}
-	lock_depot(depot);
-	magazine = unstack(full ? &depot->full : &depot->empty);
-	if (magazine && own->previous)
-		stack(full ? &depot->empty : &depot->full, own->previous);
-	sy__unlock(&depot->lock);
 	if (magazine)
-		load(own, magazine, full ? kinds[magazine->kind].rounds : 0);
+		load(own, magazine);
 	return magazine != NULL;
 }
 
-/* Puts a new magazine into the depot, of those that are empty; false: no memory. Called outside local sections. */
+/* Puts a new magazine into the depot; false: no memory. Called outside local sections. */
 static bool make_magazine(struct sy__bonwick_cache *cache, unsigned slot)
 {
 	unsigned kind = __atomic_load_n(&cache->depot.kind, __ATOMIC_RELAXED);
@@ -157,8 +162,9 @@ static bool make_magazine(struct sy__bonwick_cache *cache, unsigned slot)
 	if (!magazine)
 		return false;
 	magazine->kind = kind;
+	magazine->rounds = 0;
 	lock_depot(&cache->depot);
-	stack(&cache->depot.empty, magazine);
+	stack(&cache->depot, magazine);
 	sy__unlock(&cache->depot.lock);
 	return true;
 }
@@ -170,8 +176,6 @@ static void *take(struct sy__bonwick_cache *cache, unsigned slot)
 	struct sy__bonwick_loaded *own = sy__bonwick_slot(cache, slot);
 	void *object = NULL;
 
-	if (sy__bonwick_is_shared(cache, slot))
-		return sy__bonwick_take_shared(cache, slot);
 	sy__local_begin(slot);
 	if (own->rounds || exchange(cache, own, true))
 		pop(cache, own, &object);
@@ -179,12 +183,7 @@ static void *take(struct sy__bonwick_cache *cache, unsigned slot)
 	return object ? object : sy__bonwick_take_shared(cache, slot);
 }
 
-static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return sy__bonwick_alloc_slow(cache, slot, flags, node, take);
-}
-
-static bool put(struct sy__bonwick_cache *cache, unsigned slot, void *object)
+static bool put_once(struct sy__bonwick_cache *cache, unsigned slot, void *object)
 {
 	struct sy__bonwick_loaded *own = sy__bonwick_slot(cache, slot);
 	bool done;
@@ -195,14 +194,10 @@ static bool put(struct sy__bonwick_cache *cache, unsigned slot, void *object)
 	return done;
 }
 
-static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, void *object)
+static void put(struct sy__bonwick_cache *cache, unsigned slot, void *object)
 {
-	if (sy__bonwick_is_shared(cache, slot)) {
-		sy__bonwick_put_shared(cache, object);
-		return;
-	}
 	sy__count_slow(cache->cache.heap, &cache->cache.heap->counters.slow_frees);
-	if (!put(cache, slot, object) && (!make_magazine(cache, slot) || !put(cache, slot, object)))
+	if (!put_once(cache, slot, object) && (!make_magazine(cache, slot) || !put_once(cache, slot, object)))
 		sy__bonwick_put_shared(cache, object);
 }
 
@@ -210,46 +205,54 @@ static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, v
 
 static void drain(struct sy__bonwick_cache *cache, unsigned slot)
 {
-	struct sy__bonwick_loaded *own = sy__bonwick_slot(cache, slot), had = *own;
+	struct sy__bonwick_loaded *own = sy__bonwick_slot(cache, slot);
+	struct sy__bonwick_magazine *loaded, *previous;
 
 	if (!own->loaded)
 		return;
 	sy__local_begin(slot);
-	had = *own;
-	load(own, NULL, 0);
-	load(own, NULL, 0);
+	previous = own->previous;
+	load(own, NULL);
+	loaded = own->previous;
+	load(own, NULL);
 	sy__local_end(slot);
-	end_magazine(cache, had.loaded, had.rounds);
-	if (had.previous)
-		end_magazine(cache, had.previous, had.previous_rounds);
+	end_magazine(cache, loaded);
+	end_magazine(cache, previous);
 }
 
-/* Gives so many magazines of a list back, or all there are. */
+/* Gives up to `most` magazines of a list back. */
 static void end_some(struct sy__bonwick_cache *cache, struct sy__bonwick_magazines *list, uint64_t most)
 {
-	while (most--) {
-		struct sy__bonwick_magazine *magazine;
+	struct sy__bonwick_magazine *magazine;
 
+	do {
+		if (!most--)
+			return;
 		lock_depot(&cache->depot);
 		magazine = unstack(list);
 		sy__unlock(&cache->depot.lock);
-		if (!magazine)
-			return;
-		end_magazine(cache, magazine, list == &cache->depot.full ? kinds[magazine->kind].rounds : 0);
-	}
+		end_magazine(cache, magazine);
+	} while (magazine);
 }
 
-/* A working set's time has passed: what it leaves is given back, and the next begins. */
+/* Starts a list's next working set; how many magazines the last one did not need. */
+static uint64_t next_working_set(struct sy__bonwick_magazines *list)
+{
+	uint64_t unneeded = list->least;
+
+	list->least = list->count - unneeded;
+	return unneeded;
+}
+
+/* A working set's time has passed: gives back what it did not need. */
 static void end_working_set(struct sy__bonwick_cache *cache)
 {
 	struct sy__bonwick_depot *depot = &cache->depot;
 	uint64_t full, empty;
 
 	sy__lock(&depot->lock);
-	full = depot->full.least;
-	empty = depot->empty.least;
-	depot->full.least = depot->full.count - full;
-	depot->empty.least = depot->empty.count - empty;
+	full = next_working_set(&depot->full);
+	empty = next_working_set(&depot->empty);
 	if (depot->contention > MOST_CONTENTION && cache->cache.size < kinds[depot->kind].at_most)
 		__atomic_store_n(&depot->kind, depot->kind + 1, __ATOMIC_RELAXED);
 	depot->contention = 0;
@@ -279,91 +282,6 @@ static void init(struct sy__bonwick_cache *cache)
 	cache->depot = (struct sy__bonwick_depot){ .lock = SY__LOCK_INIT, .kind = kind, .since = sy__bonwick_time() };
 }
 
-/* ---- Counting, verifying, walking ----------------------------------------------------------------------------- */
-
-static void counts(const struct sy__bonwick_cache *cache, unsigned slot, struct sy_cache_counts *counts)
-{
-	const struct sy__bonwick_loaded *own = sy__bonwick_slot(cache, slot);
-
-	counts->objects_cached += (uint64_t)own->rounds + own->previous_rounds;
-	counts->allocations += own->allocations;
-}
-
-static void depot_counts(struct sy__bonwick_cache *cache, struct sy_cache_counts *counts)
-{
-	sy__lock(&cache->depot.lock);
-	for (const struct sy__bonwick_magazine *at = cache->depot.full.first; at; at = at->next)
-		counts->objects_cached += kinds[at->kind].rounds;
-	sy__unlock(&cache->depot.lock);
-}
-
-static const char *check_rounds(const struct sy__bonwick_cache *cache, const struct sy__bonwick_magazine *magazine, uint32_t rounds)
-{
-	if (magazine ? magazine->kind >= SY__BONWICK_KINDS || rounds > kinds[magazine->kind].rounds : rounds)
-		return "bonwick: a magazine has more rounds than room";
-	for (uint32_t i = 0; i < rounds; i++)
-		if (!sy__bonwick_is_buffer(cache, magazine->objects[i]))
-			return "bonwick: a magazine holds what is no buffer of the cache";
-	return NULL;
-}
-
-static const char *check(const struct sy__bonwick_cache *cache, unsigned slot)
-{
-	const struct sy__bonwick_loaded *own = sy__bonwick_slot(cache, slot);
-	const char *wrong = check_rounds(cache, own->loaded, own->rounds);
-
-	if (!wrong && own->capacity != (own->loaded ? kinds[own->loaded->kind].rounds : 0))
-		wrong = "bonwick: a slot takes its magazine for larger or smaller than it is";
-	if (!wrong)
-		wrong = check_rounds(cache, own->previous, own->previous_rounds);
-	if (!wrong && own->previous && own->previous_rounds && own->previous_rounds != kinds[own->previous->kind].rounds)
-		wrong = "bonwick: a slot's previous magazine is neither full nor empty";
-	return wrong;
-}
-
-static const char *check_depot(const struct sy__bonwick_cache *cache)
-{
-	for (unsigned i = 0; i < 2; i++) {
-		const struct sy__bonwick_magazines *list = i ? &cache->depot.empty : &cache->depot.full;
-		uint64_t count = 0;
-
-		for (const struct sy__bonwick_magazine *at = list->first; at; at = at->next) {
-			const char *wrong = count++ < list->count ? check_rounds(cache, at, i ? 0 : kinds[at->kind].rounds)
-			                                          : "bonwick: a list of the depot runs in a circle";
-
-			if (wrong)
-				return wrong;
-		}
-		if (count != list->count || list->least > count)
-			return "bonwick: the depot has not as many magazines as counted";
-	}
-	return NULL;
-}
-
-static void mark(struct sy__walk *walk, const struct sy__bonwick_magazine *magazine, uint32_t rounds, enum sy_part_state state,
-                 const char *list, unsigned owner, uint64_t *place)
-{
-	while (rounds--)
-		sy__walk_mark(walk, magazine->objects[rounds], state, list, owner, (*place)++);
-}
-
-static void walk(struct sy__walk *walk, const struct sy__bonwick_cache *cache, unsigned slot)
-{
-	const struct sy__bonwick_loaded *own = sy__bonwick_slot(cache, slot);
-	uint64_t loaded = 0, previous = 0;
-
-	mark(walk, own->loaded, own->rounds, SY_PART_SLOT, "loaded", slot, &loaded);
-	mark(walk, own->previous, own->previous_rounds, SY_PART_SLOT, "previous", slot, &previous);
-}
-
-static void walk_depot(struct sy__walk *walk, const struct sy__bonwick_cache *cache)
-{
-	uint64_t place = 0;
-
-	for (const struct sy__bonwick_magazine *at = cache->depot.full.first; at; at = at->next)
-		mark(walk, at, kinds[at->kind].rounds, SY_PART_NODE, "depot", 0, &place);
-}
-
 const struct sy__bonwick_layer sy__bonwick_magazine_layer = {
 	.slot_bytes = sizeof(struct sy__bonwick_loaded),
 	.alloc = entry_alloc,
@@ -373,10 +291,10 @@ const struct sy__bonwick_layer sy__bonwick_magazine_layer = {
 	.init = init,
 	.drain = drain,
 	.reap = reap,
-	.counts = counts,
-	.shared_counts = depot_counts,
-	.check = check,
-	.check_shared = check_depot,
-	.walk = walk,
-	.walk_shared = walk_depot,
+	.counts = sy__bonwick_magazine_counts,
+	.shared_counts = sy__bonwick_depot_counts,
+	.check = sy__bonwick_magazine_check,
+	.check_shared = sy__bonwick_depot_check,
+	.walk = sy__bonwick_magazine_walk,
+	.walk_shared = sy__bonwick_depot_walk,
 };

@@ -2,22 +2,22 @@
  * Bonwick's slab allocator: per-CPU lists in front of the slabs (percpu=N).
  *
  * After the per-CPU layer of McKenney and Slingwine, "Efficient Kernel Memory Allocation on Shared-Memory Multiprocessors"
- * (USENIX 1993), which Bonwick (1994, section 7.2) names as what would fit on top of his slabs. Each slot has two lists of up
- * to N free objects. It allocates from main, and frees to main. Where main runs out, a full aux takes its place; else N objects
- * come from the slabs under one lock. Where main is full it becomes aux, and the aux that was goes back to the slabs. So at
- * least N calls lie between two that leave the slot, in either direction.
+ * (USENIX 1993), which Bonwick (1994, section 7.2) suggests on top of his slabs. Each slot has two lists of up to N free objects,
+ * main and aux. It allocates from main and frees to main. When main runs out, a full aux takes its place; if aux is empty too, N
+ * objects come from the slabs under one lock. When main is full it becomes aux, and the old aux goes back to the slabs. So
+ * at least N calls lie between two that leave the slot, in either direction.
  *
- * The lists run through the last words of the objects. Constructed objects have a word more there, large ones too
- * (geometry.c): so an object stays constructed while it is on a list.
+ * The lists are linked through the last words of the objects. Constructed objects have an extra word for the link, large ones
+ * too (geometry.c), so they stay constructed while they are on a list.
  *
- * The slot that threads without one of their own share has no lists: whoever ends a slab frees on it, several at once.
+ * The slot that threads without a slot share has no lists, as several threads may free on it at once.
  *
  * Fast path: pop and push; entries.h makes the calls of them. Instructions of a thread's own calls, by
  * bench/count_instructions (each with the jump from the library's entry): kmem_cache_alloc 20, kmem_cache_free 16,
- * kmalloc 43, kfree 35; no lock, and no function called but that kmalloc and kfree jump to the cache's own entry. Counted as
+ * kmalloc 43, kfree 35; no lock, and no function called except that kmalloc and kfree jump to the cache's own entry. Counted as
  * slow: allocations that refilled the slot or grew the cache, and frees that gave a list back.
  *
- * Lists are drained when memory becomes short, when a cache shrinks, and when a slot ends.
+ * Lists are drained when memory is short, when a cache shrinks, and when a slot ends.
  */
 #include "../../here.h"
 #include "../../walk.h"
@@ -58,8 +58,6 @@ static void *take(struct sy__bonwick_cache *cache, unsigned slot)
 	struct sy__bonwick_lists *own = sy__bonwick_slot(cache, slot);
 	void *object = NULL;
 
-	if (sy__bonwick_is_shared(cache, slot))
-		return sy__bonwick_take_shared(cache, slot);
 	sy__local_begin(slot);
 	if (!own->main) {
 		own->main = own->aux;
@@ -74,20 +72,11 @@ static void *take(struct sy__bonwick_cache *cache, unsigned slot)
 	return object;
 }
 
-static SY__COLD void *alloc_slow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return sy__bonwick_alloc_slow(cache, slot, flags, node, take);
-}
-
-static SY__COLD void free_slow(struct sy__bonwick_cache *cache, unsigned slot, void *object)
+static void put(struct sy__bonwick_cache *cache, unsigned slot, void *object)
 {
 	struct sy__bonwick_lists *own = sy__bonwick_slot(cache, slot);
 	void *surplus;
 
-	if (sy__bonwick_is_shared(cache, slot)) {
-		sy__bonwick_put_shared(cache, object);
-		return;
-	}
 	sy__local_begin(slot);
 	surplus = own->aux;
 	own->aux = own->main;
@@ -126,7 +115,7 @@ static void reap(struct sy__bonwick_cache *cache, uint32_t least_age)
 	sy__bonwick_drain_slots(cache);
 }
 
-/* The main list of a slot that must never serve looks full, and is empty. */
+/* Such a slot's main list has no object, and looks full. */
 static void close_slot(void *slot)
 {
 	((struct sy__bonwick_lists *)slot)->main_count = UINT32_MAX;

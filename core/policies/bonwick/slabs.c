@@ -1,19 +1,18 @@
 /*
  * Bonwick's slab allocator: the life of a slab.
  *
- * Birth, the paper's kmem_cache_grow: pages come from the cache's supplier, which is the page allocator unless the
- * client brought its own (section 7.1); then slab data, at the end of the page or, of large objects, with bufctls from
- * their own caches; a colour; constructors; and the slab joins the tail of its cache's list as a complete one.
+ * Birth, the paper's kmem_cache_grow. Pages come from the cache's supplier: the page allocator, unless the client brought its own
+ * (section 7.1). Slab data is at the end of the page; for large objects it comes from a cache of its own, as do the bufctls. The
+ * slab gets a colour, constructors run, and it joins the tail of its cache's list as a complete one.
  *
  * Death, the paper's kmem_cache_reap: complete slabs stand at the tail of the list. One walk from the tail, under the
- * cache's lock, takes off those that have been complete for long enough: for working_set_seconds when memory becomes
- * short, for no time when all is wanted. What slots have in their lists goes back to the slabs first. With the lock
- * released, destructors run and the pages go back. Slab data and bufctls that go back may complete slabs of their own
- * caches, so these are walked next.
+ * cache's lock, takes off those that have been complete for working_set_seconds when memory is short, or all of them for a
+ * shrink. The buffers that slots keep go back to the slabs first. With the lock released, destructors run and the pages go back.
+ * Slab data and bufctls that go back may complete slabs of their own caches, so these are reaped next.
  *
- * The pages of an RCU-typesafe cache wait for a grace period in between, with all their objects constructed. Their slab
- * data waits with them, as it holds the entry of the queue; the bufctls don't. When the wait is over, slab data of
- * large objects goes back with all that its cache can give: nobody else would ask for it soon.
+ * The pages of an RCU-typesafe cache wait for a grace period in between, with all their objects constructed. Their slab data waits
+ * with them, as it holds the entry of the queue; bufctls do not. After the wait, slab data of large objects goes back and its
+ * cache is shrunk: nobody else would do that soon.
  *
  * A supplier's memory has no page descriptors. Nothing here needs them: small objects lead to slab data by arithmetic,
  * large ones by the hash table, and all slabs are on the list, even when they are torn down with objects in use.
@@ -60,7 +59,7 @@ static char *own_pages(struct sy__bonwick_cache *cache, unsigned slot, unsigned 
 	return sy__page_address(heap, page);
 }
 
-/* Memory that is not where it should be is as good as none. */
+/* A supplier's memory that is not aligned to pages is refused. */
 static char *supplied_pages(struct sy__bonwick_cache *cache, unsigned flags)
 {
 	const struct sy_page_supplier *supplier = cache->cache.supplier;
@@ -138,8 +137,7 @@ static void free_bufctls(struct sy__bonwick_cache *cache, unsigned slot, struct 
 	}
 }
 
-/* Gives each buffer a bufctl on the slab's freelist, in order of address. False: no memory; then those made are on
- * it. */
+/* Puts a bufctl for each buffer on the slab's freelist, in order of address. False: no memory; those made are on the list. */
 static bool make_bufctls(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, struct sy__bonwick_slab *slab)
 {
 	struct sy_cache *bufctls = sy__bonwick_heap(cache->cache.heap)->bufctls;
@@ -203,8 +201,8 @@ static void join(struct sy__bonwick_cache *cache, struct sy__bonwick_slab *slab)
 	sy__unlock(&cache->lock);
 }
 
-/* Adds a slab to the cache; false: no memory. Called outside local sections, as it may run every heap's shrink. So
- * the slab joins last of all: a shrink would end it again, and whoever wants a buffer of it would never get one. */
+/* Adds a slab to the cache; false: no memory. Called outside local sections, as it may run every heap's shrink. So the slab joins the
+ * list last: a shrink would end it at once, and the caller might never get a buffer. */
 bool sy__bonwick_grow(struct sy__bonwick_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	char *memory = get_pages(cache, slot, flags, node);
@@ -282,7 +280,7 @@ void sy__bonwick_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 /* ---- Reaping -------------------------------------------------------------------------------------------------- */
 
-/* What slots keep goes back to the slabs, as far as the caller may touch them. */
+/* Has all slots that the caller may touch give their buffers back to the slabs. */
 void sy__bonwick_drain_slots(struct sy__bonwick_cache *cache)
 {
 	for (unsigned slot = 0; slot < sy__slots_used(cache->cache.heap); slot++)
@@ -314,7 +312,7 @@ static void unlink_slab(struct sy__bonwick_cache *cache, struct sy_list *link)
 		cache->waiting++;
 }
 
-/* Takes the slabs off that have been complete for so long, oldest first. */
+/* Moves the slabs that have been complete for so long to a list, oldest first. */
 static void collect(struct sy__bonwick_cache *cache, uint32_t least_age, struct sy_list *ending)
 {
 	uint32_t now;
@@ -387,8 +385,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 	return sy__entry(entry, struct sy__bonwick_slab, deferred)->cache == cache;
 }
 
-/* Slabs with objects in use, and all that leads to them (a hash table too), are left to sy_heap_destroy; but nobody
- * else knows where a supplier's are. */
+/* Slabs with objects in use, their data and the hash table are left to sy_heap_destroy. But only the cache knows a supplier's slabs, so
+ * these go now. */
 static void return_supplied(struct sy__bonwick_cache *cache)
 {
 	while (!sy__list_empty(&cache->slabs)) {
@@ -399,7 +397,7 @@ static void return_supplied(struct sy__bonwick_cache *cache)
 	}
 }
 
-/* Slabs that wait for a grace period go now: whoever destroys an RCU-typesafe cache has waited for its readers. */
+/* Slabs that wait for a grace period end now: the destroyer of an RCU-typesafe cache has waited for its readers. */
 void sy__bonwick_cache_fini(struct sy_cache *common)
 {
 	struct sy__bonwick_cache *cache = sy__bonwick_cache(common);

@@ -1,11 +1,10 @@
 /*
  * Bonwick's slab allocator: what is in a slab, for walks (core/walk.h).
  *
- * All slabs of a cache are on one sorted list; a slab's place there is where it stands among all of them, and its list
- * is the part of it that the paper names: empty (every buffer is out), partial, complete. A free buffer is on its slab's
- * freelist, of small objects itself, of large ones by its bufctl; or a slot keeps it (percpu.c, magazine.c). Of a
- * slab of small objects the last 32 bytes are the slab's data; of large objects data and bufctls are objects in slabs of
- * their own, which no client holds.
+ * All slabs of a cache are on one sorted list. A slab's place is its position there, and its list is the part that the paper
+ * names: empty (every buffer is out), partial, complete. A free buffer is on its slab's freelist (large objects by their
+ * bufctls), or a slot keeps it (percpu.c, magazine.c). The last 32 bytes of a slab of small objects are slab data. Slab data and
+ * bufctls of large objects are objects in slabs of their own, which no client holds.
  */
 #include "../../here.h"
 #include "../../walk.h"
@@ -40,7 +39,7 @@ static void mark(struct sy__walk *walk, const void *context)
 		cache->layer->walk_shared(walk, cache);
 }
 
-/* What the objects of a cache are that are on no list. */
+/* The state of a cache's objects that are on no list. */
 static enum sy_part_state held(const struct sy__bonwick_cache *cache)
 {
 	const struct sy__bonwick_heap *bonwick = sy__bonwick_heap(cache->cache.heap);

@@ -1,10 +1,9 @@
 /*
  * SLAB: counting, and verifying its invariants.
  *
- * A check starts from the pages: it visits every slab that the page allocator says is the heap's, verifies it by
- * itself and adds it up in its node's scratch figures (seen), by the list that it should be on. Then it walks the
- * three lists of each node: every slab on one belongs there, and since each list is as long as there are such slabs,
- * none is missing.
+ * A check starts from the pages: it visits every slab of the heap that the page allocator knows, verifies it by itself, and
+ * counts it in its node's scratch figures (seen), by the list that it should be on. Then it walks the three lists of each
+ * node. Every slab on a list must belong there, and each list must be as long as counted; so no slab is missing.
  *
  * A slab's freelist is sound when from [active] on every number is one of an object and none comes twice. It must lie
  * where its cache keeps freelists: in the slab's state, in the object that it names last, at the slab's end, or in a live
@@ -15,7 +14,7 @@
  *
  * Counting sums up figures and arrays: what has left the slabs and is in no array is the client's. A slab is full
  * or free as its list says, thus objects in arrays count as used there, as in /proc/slabinfo. Both expect that no
- * other slot works meanwhile; a count that races with work is off by what that work did.
+ * other slot works meanwhile; otherwise a count may miss what that slot does.
  */
 #include "../../here.h"
 #include "slab.h"

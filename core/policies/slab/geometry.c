@@ -7,20 +7,18 @@
  * A slab holds the objects and needs a freelist of one number for each (slabs.c). Three places for it are tried,
  * in this order:
  *
- *   in an object   if contents of free objects don't matter (no constructor or destructor, no readers under RCU), and
- *                  if the freelist is no larger than what a client may use of an object; but in the slab's state if
- *                  it is no larger than a pointer;
- *   off slab       in an object of a size class, if that takes at most half the size of one of the cache's objects;
- *                  not if the freelist would fit into what the slab has left over anyway;
+ *   in an object   if contents of free objects don't matter (no constructor or destructor, no readers under RCU) and the
+ *                  freelist is no larger than an object; but in the slab's state if it is no larger than a pointer;
+ *   off slab       in an object of a size class, if that is at most half as large as one of the cache's objects, and the
+ *                  freelist does not fit into the slab's waste anyway;
  *   on the slab    behind the objects.
  *
- * For each of them the slab's order is searched upwards from 0. The first wins that wastes at most 1/8 of the slab,
- * or reaches max_order (1, as Linux has it on machines with more than 32 MiB), or is the first to hold an object if
- * the cache is reclaimable, since larger ones would be hard to reclaim. What is left over becomes colours, one for
- * each cache line.
+ * For each place the slab's order is searched upwards from 0. The first order wins that wastes at most 1/8 of the slab or
+ * reaches max_order (1, as in Linux on machines with more than 32 MiB). In a reclaimable cache the first order that holds an
+ * object wins, since larger slabs would be hard to reclaim. The waste becomes colours, one for each cache line.
  *
- * Arrays: larger objects are fewer in an array, since idle memory counts there. Half of an array moves at once. A
- * shared array holds eight such batches where CPUs pass objects to each other and objects are at most a page.
+ * Arrays hold fewer of larger objects, to bound their idle memory. Half of an array moves at once. On machines with several CPUs
+ * a node has a shared array of eight such batches, for objects of at most a page.
  */
 #include "../../geometry.h"
 #include "../../here.h"
@@ -188,7 +186,7 @@ static size_t array_bytes(uint32_t limit)
 /* An array of its own; NULL: no memory. */
 static struct sy__slab_array *make_array(struct sy__slab_cache *slab, uint32_t limit, int node)
 {
-	struct sy__slab_array *array = sy__metadata_spare(slab->cache.heap, array_bytes(limit));
+	struct sy__slab_array *array = sy__metadata_try(slab->cache.heap, array_bytes(limit));
 
 	if (!array)
 		return NULL;

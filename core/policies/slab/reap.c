@@ -2,15 +2,14 @@
  * SLAB: emptying arrays and giving slabs back. What Linux does in cache_reap(), kmem_cache_shrink() and when a CPU
  * goes offline.
  *
- * The reaper. What arrays and free lists hold is a bet that it will be needed soon. Every 2 seconds the reaper visits
- * a slot, and in each cache
+ * The reaper. Objects in arrays and on free lists are a bet that they will be needed soon. Every 2 seconds the reaper visits
+ * each slot, and in each cache
  *
- *   sends home what the slot's node has gathered for one other node, each time the next one;
- *   gives the slabs of the node a fifth of the slot's limit out of its array (half of what there is, if that is
- *   less), unless somebody allocated from the array since the last visit;
- *   and every 4 seconds, once for all slots of the node, does the same to the shared array, and then ends free slabs:
- *   enough to end all that free_limit allows in five visits, but none if somebody looked for free slabs since the
- *   last.
+ *   sends the alien objects home that the slot's node has for one other node, for the next node each time;
+ *   gives 1/5 of the slot's limit from its array to the slabs (or half of the array, if that is less), unless somebody
+ *   allocated from the array since the last visit;
+ *   every 4 seconds, once for all slots of a node, does the same to the shared array, and then ends free slabs: enough to
+ *   end all that free_limit allows in five visits, but none if somebody looked for free slabs since the last visit.
  *
  * Visits come by the clock (core/visits.c), to one slot after the other. The times at which they look at a node are
  * spread over caches: in Linux by the caches' addresses, here by the order of creation, so that nothing depends on
@@ -25,8 +24,8 @@
 
 #define PERIOD (2 * SY__SECOND)      /* from one visit of a slot to the next */
 #define NODE_PERIOD (4 * SY__SECOND) /* the same of a node */
-#define NODE_SPREAD (97 * SY__SECOND / 1000) /* from one cache to the next; no divisor of the period */
-#define REAPING_SHARE 5u         /* what there may be, is gone after so many visits */
+#define NODE_SPREAD (97 * SY__SECOND / 1000) /* from one cache to the next; no divisor of NODE_PERIOD */
+#define REAPING_SHARE 5u /* so many visits empty an unused array, or end all free slabs */
 
 /* ---- Emptying arrays ------------------------------------------------------------------------------------------ */
 
@@ -68,7 +67,7 @@ static uint64_t drain_shared(struct sy__slab_cache *cache, struct sy__slab_node 
 	return sy__slab_destroy(cache, slot, &surplus);
 }
 
-/* Sends home what a node has gathered for another. */
+/* Sends the objects home that a node has for another one. */
 static uint64_t drain_alien(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot, unsigned home)
 {
 	struct sy__slab_array *array = node->aliens ? node->aliens[home].array : NULL;
@@ -83,17 +82,17 @@ static uint64_t drain_alien(struct sy__slab_cache *cache, struct sy__slab_node *
 	return sy__slab_destroy(cache, slot, &surplus);
 }
 
-/* ---- Falls ------------------------------------------------------------------------------------------------------ */
+/* ---- Contraction ---------------------------------------------------------------------------------------------- */
 
-/* In a fall: empties a slot's full array and the one that its node shares, to the slabs. False: there is none, and the array as
- * full as it may ever be. With the node's lock held, in the slot's local section. */
+/* During a contraction: empties a slot's full array, and the one that its node shares, to the slabs. Returns true if that made room,
+ * or if the array's limit was raised again. With the node's lock held, in the slot's local section. */
 bool sy__slab_empty(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
 {
 	struct sy__slab_node *node = &cache->nodes[own->node];
-	bool falls = sy__falls(&node->fall, node->slabs, cache->order), was_short = own->limit < cache->limit;
+	bool contracts = sy__contracts(&node->contraction, node->slabs, cache->order), was_short = own->limit < cache->limit;
 	uint64_t slabs = node->slabs;
 
-	if (!falls) {
+	if (!contracts) {
 		own->limit = cache->limit;
 		return was_short;
 	}
@@ -103,10 +102,10 @@ bool sy__slab_empty(struct sy__slab_cache *cache, struct sy__slab_array *own, st
 	}
 	sy__slab_put(cache, node, own->objects, own->avail, surplus);
 	own->avail = 0;
-	own->limit = sy__fall_limit(cache->limit);
-	sy__fall_goes_on(&node->fall, slabs - node->slabs);
-	if (node->fall.halved)
-		sy__settle_soon(cache->cache.heap);
+	own->limit = sy__contraction_limit(cache->limit);
+	sy__contraction_flushed(&node->contraction, slabs - node->slabs);
+	if (node->contraction.halved)
+		sy__scavenge_soon(cache->cache.heap);
 	return true;
 }
 
@@ -115,14 +114,14 @@ static bool halved(struct sy__slab_node *node)
 	bool halved;
 
 	sy__lock(&node->lock);
-	halved = node->fall.halved;
-	node->fall.halved = false;
+	halved = node->contraction.halved;
+	node->contraction.halved = false;
 	sy__unlock(&node->lock);
 	return halved;
 }
 
-/* The arrays of slots that did not notice a fall. */
-uint64_t sy__slab_settle(struct sy_cache *common)
+/* Empties the arrays of all slots, if the cache's slabs have halved: other slots may not have noticed. */
+uint64_t sy__slab_scavenge(struct sy_cache *common)
 {
 	struct sy__slab_cache *cache = sy__slab_cache(common);
 	unsigned slots = sy__slots_used(common->heap), nodes = common->heap->nodes;
@@ -137,8 +136,8 @@ uint64_t sy__slab_settle(struct sy_cache *common)
 	return pages;
 }
 
-/* Of a thread that ends. The caches made last first: their freelists go to the arrays of size classes, which the heap made
- * before all others. */
+/* Frees the arrays of a slot whose thread ends; those of the newest caches first, as ending slabs puts freelists into the arrays of
+ * size classes, the oldest caches. */
 static void end_arrays(struct sy_heap *heap, unsigned slot)
 {
 	for (struct sy_list *at = heap->caches.prev; at != &heap->caches; at = at->prev) {
@@ -149,8 +148,8 @@ static void end_arrays(struct sy_heap *heap, unsigned slot)
 	}
 }
 
-/* The arrays themselves stay until somebody shrinks the cache, but for those of slots that may have no thread again for long:
- * hundreds of them take more memory than objects do. */
+/* Empties a slot's arrays. The arrays themselves stay until somebody shrinks the cache. Those of the slots from SY_WARM_SLOTS on go
+ * too, as these may have no thread for long, and hundreds of arrays take more memory than objects do. */
 void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
@@ -163,8 +162,8 @@ void sy__slab_drain(struct sy_heap *heap, unsigned slot)
 
 /* ---- Shrinking and the end of a cache ------------------------------------------------------------------------- */
 
-/* Whose array takes the freelists of slabs that end: it must be one that the caller may touch, and one is in any call. As many as
- * there are slots: none is. */
+/* The first slot that the caller may touch; its array takes the freelists of slabs that end. In any call there is one. The number of
+ * slots: there is none. */
 static unsigned first_reachable(const struct sy_cache *cache)
 {
 	unsigned slot = 0;
@@ -174,8 +173,8 @@ static unsigned first_reachable(const struct sy_cache *cache)
 	return slot;
 }
 
-/* Of a slot that nobody has the array goes as well: of those that were made while hundreds of threads were there each would keep a
- * page that others had a part of. */
+/* Empties a slot's array. If the slot has no owner, frees the array too: arrays from a time with hundreds of threads would each keep
+ * a page that they share. */
 static uint64_t end_slot(struct sy__slab_cache *cache, unsigned slot)
 {
 	uint64_t pages = drain_slot(cache, slot);
@@ -204,7 +203,7 @@ static uint64_t shrink(struct sy__slab_cache *cache)
 	return pages;
 }
 
-/* The freelists of slabs that ended may have been the last objects of theirs. */
+/* The freelists of ended slabs may have been the last objects in their own slabs. */
 uint64_t sy__slab_shrink(struct sy_cache *common)
 {
 	struct sy__slab_cache *cache = sy__slab_cache(common);
@@ -222,8 +221,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 	return sy__entry(entry, struct sy__slab_slab, deferred)->cache == cache;
 }
 
-/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever destroys an
- * RCU-typesafe cache has waited for its readers. */
+/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period end now: the destroyer of an RCU-typesafe
+ * cache has waited for its readers. */
 void sy__slab_cache_fini(struct sy_cache *common)
 {
 	struct sy__slab_cache *cache = sy__slab_cache(common);
@@ -235,7 +234,7 @@ void sy__slab_cache_fini(struct sy_cache *common)
 
 /* ---- The reaper ----------------------------------------------------------------------------------------------- */
 
-/* How many objects a visit takes out of an array: none if it was used. Linux: drain_array(). */
+/* How many objects a visit takes from an array: none if it was used since the last one. Linux: drain_array(). */
 static uint32_t to_reap(struct sy__slab_array *array)
 {
 	uint32_t count = (array->limit + REAPING_SHARE - 1) / REAPING_SHARE;
@@ -258,7 +257,7 @@ static void reap_array(struct sy__slab_cache *cache, unsigned slot, struct sy_li
 	sy__local_end(slot);
 }
 
-/* Takes what is too many out of the shared array; whether free slabs are too many as well: nobody has looked for one since. */
+/* Reaps the shared array. True: nobody looked for free slabs since the last visit, so they are to be reaped too. */
 static bool reap_shared(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy_list *surplus)
 {
 	uint32_t count;
@@ -323,7 +322,7 @@ void sy__slab_start_reaping(struct sy_heap *heap)
 	sy__visits_start(heap, &slab->visits, PERIOD);
 }
 
-/* When a cache that is being made gets its first visit to nodes. */
+/* When the nodes of a new cache get their first visit. */
 uint64_t sy__slab_first_reap(struct sy__slab_heap *slab)
 {
 	return sy__now() + NODE_PERIOD + slab->caches_made++ * NODE_SPREAD % NODE_PERIOD;

@@ -2,38 +2,38 @@
  * SLAB: slabs behind queues.
  *
  * After the allocator that Linux 6.1 builds from mm/slab.c (Bonwick 1994, carried over to Linux by Mark Hemment and
- * made per-CPU by Manfred Spraul and per-node by Christoph Lameter; Ferreira et al. 2015, section 3.2). Free objects
- * that are warm in a processor's cache are worth keeping near it, so each CPU slot has an array of them, used as a
- * stack: the object freed last is allocated next. Behind the arrays stand slabs, on three lists for each memory node:
- * full, partial, free.
+ * made per-CPU by Manfred Spraul and per-node by Christoph Lameter; Ferreira et al. 2015, section 3.2). Free objects are
+ * worth keeping near the processor whose cache has them. So each CPU slot has an array of free objects, used as a stack: the
+ * object freed last is allocated next. Behind the arrays stand slabs, on three lists for each memory node: full, partial,
+ * free.
  *
  * Fast path: pop and push below. An allocation pops the slot's array and a free pushes onto it: no lock, no atomic, no
- * counter. The slab is not looked at, and its page only on a machine with several memory nodes, for which node it is on.
- * entries.h and size_entries.h make all calls of the two.
+ * counter. Neither touches the slab; on a machine with several memory nodes, push reads the node in the page descriptor.
+ * size_entries_here.h makes all calls of the two.
  *
- * Allocating when the array is empty takes a batch (at most 16 if nothing was taken since the reaper's last visit)
- * from the first of these that has any: the node's shared array; the node's partial slabs, then its free slabs; a new
- * slab. Freeing when the array is full moves a batch of the objects that lie in it longest to the shared array as far
- * as that has room, else to their slabs. A slab that gets an object back goes to the end of the partial list, where
- * it has most time to become free; one that became free, to the head of the free list. Beyond free_limit free objects
- * of a node, free slabs are given back at once, the last of the list first.
+ * An allocation that finds the array empty takes a batch (at most 16 if nothing was taken since the reaper's last visit)
+ * from the first of these that has objects: the node's shared array; the node's partial slabs, then its free slabs; a new
+ * slab. A free that finds the array full moves the oldest batch of it to the shared array, as far as that has room, else to
+ * the slabs. A slab that gets an object back goes to the end of the partial list, where it has the most time to become free; a
+ * slab that became free goes to the head of the free list. When a node has more than free_limit free objects, free slabs are
+ * given back at once, the last of the list first.
  *
- * Nodes. An array holds objects of its slot's node only. Freeing an object of another node puts it into the node's
- * alien array for that node; a full one goes home, to the shared array there first. Without alien arrays (alien=off)
- * such an object goes to its slab directly. A request for memory of another node bypasses the arrays. When the
- * nearest node has nothing left, all nodes are searched before anybody is asked for memory.
+ * Nodes. An array holds objects of its slot's node only. A freed object of another node goes into the slot's node's alien
+ * array for that node. A full alien array is sent home, to the shared array there first. Without alien arrays (alien=off)
+ * such an object goes to its slab directly. A request for memory of another node bypasses the arrays. When the nearest node has
+ * nothing left, all nodes are searched before new pages are requested from anywhere.
  *
- * In a slab the free objects are numbers in an array, the freelist: from [active] on, in the order in which they will
- * be allocated. geometry.c says where that array is.
+ * A slab's free objects are numbers in an array, the freelist: from [active] on, in the order in which they will be allocated.
+ * geometry.c says where that array is.
  *
- * A slot gets its array for a cache, and the node its shared one, when it first uses the cache. Until then, and as long
- * as there is no memory for them, its objects come from slabs and go to slabs one by one. A thread's arrays go when it ends,
- * but for those of the first slots, which the next thread soon has.
+ * A slot gets its array for a cache when it first uses the cache, and its node gets the shared one. Until then, and while there
+ * is no memory for them, objects come from slabs and go to slabs one by one. A thread's arrays are freed when it ends, except in
+ * the first slots, which the next thread soon gets.
  *
- * In heaps of threads arrays are short while a peak goes (fall.h), as each object in them keeps a slab: a full one is emptied,
- * and the shared one with it, and other slots' each time the slabs have become half as many.
+ * In heaps of threads arrays are short during a contraction (contraction.h), as each object in them keeps a slab. A full array is
+ * then emptied, and the shared one with it; other slots' arrays are each time that the slabs have halved.
  *
- * The reaper (reap.c) empties what is not used. It runs by the clock, from sy_heap_tick.
+ * The reaper (reap.c) empties arrays that are not used. It runs by the clock, from sy_heap_tick.
  *
  * Locks (level 2 of types.h), in this order: an alien array's lock; a node's lock, which protects its lists, figures
  * and shared array and all of its slabs. A slot's array belongs to whoever is in its local section. No lock is held
@@ -55,22 +55,22 @@ typedef struct sy__slab_array entry_own;
 
 /*
  * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 21, kmem_cache_free 16, kmalloc 31, kfree 31; no function is called. Of kfree, 15 lead from the object to its
- * cache, by the page's descriptor. A fill and drain of 10,000 objects takes 100 to 150 for each, half of it for the slabs' numbers:
- * 60 objects leave and come home under one lock.
+ * kmem_cache_alloc 21, kmem_cache_free 16, kmalloc 31, kfree 31; no function is called. 15 of kfree's lead from the object to its
+ * cache, by the page descriptor. Filling and draining 10,000 objects takes 100 to 150 for each, half of them for the slabs'
+ * freelists: 60 objects move under one lock.
  */
 static inline bool pop(const struct sy__slab_cache *cache, struct sy__slab_array *own, void **object)
 {
 	(void)cache;
 	if (sy__unlikely(!own || !own->avail))
 		return false;
-	*object = own->objects[own->avail - 1]; /* before the stores: see struct sy_quick */
+	*object = own->objects[own->avail - 1]; /* loads before it stores, see struct sy_quick */
 	own->avail--;
 	own->touched = 1;
 	return true;
 }
 
-/* Of an object of the array's node. */
+/* Pushes an object of the array's node. */
 static inline bool push_near(struct sy__slab_array *own, void *object)
 {
 	if (sy__unlikely(!own || own->avail == own->limit))
@@ -91,7 +91,7 @@ static inline bool push(const struct sy__slab_cache *cache, struct sy__slab_arra
 static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node);
 static SY__OUT_OF_LINE void free_slow(struct sy__slab_cache *cache, unsigned slot, void *object);
 
-/* Out of the fast path's sight, so that it needs no stack frame. */
+/* Out of line, so that the fast path needs no stack frame. */
 static SY__OUT_OF_LINE void *zeroed(const struct sy__slab_cache *cache, void *object)
 {
 	sy__fill(object, 0, cache->cache.object_size);
@@ -133,13 +133,13 @@ static inline struct sy__slab_cache *cache_in(struct sy_page *page)
 	return sy__slab_slab(page)->cache;
 }
 
-#include "../size_entries.h"
+#include "../size_entries_here.h"
 
-#define UNTOUCHED_BATCH 16u /* objects that an array gets that was not used lately */
+#define UNTOUCHED_BATCH 16u /* objects for an array that was not used lately */
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
-/* Linux: gfp_exact_node(). Memory of one node, and not yet at anybody's cost where other nodes may have some. */
+/* Flags for memory of one node only; without reclaim, as other nodes may have memory. Linux: gfp_exact_node(). */
 static unsigned exact(const struct sy__slab_cache *cache, unsigned flags)
 {
 	if (!cache->many_nodes || flags & SY_THISNODE)
@@ -147,7 +147,7 @@ static unsigned exact(const struct sy__slab_cache *cache, unsigned flags)
 	return flags | SY_THISNODE | SY_NO_RECLAIM;
 }
 
-/* Up to `wanted` objects from the node's slabs for an empty array; how many are still wanted. With the node's lock
+/* Fills an empty array with up to `wanted` objects of the node's slabs; returns how many are still wanted. With the node's lock
  * held. */
 static uint32_t take_from_slabs(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_array *own,
                                 uint32_t wanted)
@@ -165,7 +165,7 @@ static uint32_t take_from_slabs(struct sy__slab_cache *cache, struct sy__slab_no
 	return wanted;
 }
 
-/* Fills an empty array from the node; how many objects are still wanted. In the slot's local section. */
+/* Fills an empty array from the node; returns how many objects are still wanted. In the slot's local section. */
 static uint32_t take_from_node(struct sy__slab_cache *cache, struct sy__slab_array *own, uint32_t wanted)
 {
 	struct sy__slab_node *node = &cache->nodes[own->node];
@@ -179,8 +179,8 @@ static uint32_t take_from_node(struct sy__slab_cache *cache, struct sy__slab_arr
 	return wanted;
 }
 
-/* Up to `wanted` objects of a new slab for the slot's array, and one of them; NULL: no memory. Linux takes no more than
- * what is still wanted of the batch, too. */
+/* Moves up to `wanted` objects of a new slab to the slot's array, and takes one; NULL: no memory. Like Linux, takes no more than the
+ * batch still wants. */
 static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsigned flags, uint32_t wanted)
 {
 	struct sy__slab_array *own = sy__slab_own(cache, slot);
@@ -194,7 +194,7 @@ static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsig
 	sy__lock(&node->lock);
 	if (sy__likely(!own->avail))
 		own->avail = sy__slab_take_new(cache, node, slab, own->objects, wanted);
-	else /* somebody filled it while the page allocator worked */
+	else /* the array was filled while the page allocator worked */
 		sy__slab_count_in(node, cache, slab);
 	sy__unlock(&node->lock);
 	pop(cache, own, &object);
@@ -202,7 +202,7 @@ static void *alloc_from_pages(struct sy__slab_cache *cache, unsigned slot, unsig
 	return object;
 }
 
-/* By the slot's array, filling it first. Linux: cache_alloc_refill(). */
+/* Fills the slot's array and takes an object from it. Linux: cache_alloc_refill(). */
 static void *refill(struct sy__slab_cache *cache, unsigned slot, unsigned flags)
 {
 	struct sy__slab_array *own = sy__slab_own(cache, slot);
@@ -220,7 +220,7 @@ static void *refill(struct sy__slab_cache *cache, unsigned slot, unsigned flags)
 	return object ? object : alloc_from_pages(cache, slot, flags, wanted);
 }
 
-/* One object of a node's slabs. */
+/* Takes one object of a node's slabs. */
 static void *take_one(struct sy__slab_cache *cache, unsigned index)
 {
 	struct sy__slab_node *node = &cache->nodes[index];
@@ -235,7 +235,7 @@ static void *take_one(struct sy__slab_cache *cache, unsigned index)
 	return object;
 }
 
-/* One object of a new slab on any node that the flags permit. */
+/* Takes one object of a new slab, on any node that the flags permit. */
 static void *grow_by_one(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int index)
 {
 	struct sy__slab_slab *slab = sy__slab_new(cache, slot, flags, index);
@@ -251,7 +251,7 @@ static void *grow_by_one(struct sy__slab_cache *cache, unsigned slot, unsigned f
 	return object;
 }
 
-/* Anything anywhere, the nearest node first, then at the cost of others. Linux: fallback_alloc(). */
+/* Takes an object of any node, the nearest one first; then grows anywhere, with reclaim. Linux: fallback_alloc(). */
 static void *alloc_anywhere(struct sy__slab_cache *cache, unsigned slot, unsigned flags)
 {
 	unsigned nodes = cache->cache.heap->nodes, nearest = cache->cache.heap->slot_node[slot];
@@ -299,8 +299,8 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slab_cache *cache, unsigned s
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs; in a fall,
- * everything. In the slot's local section. Linux: cache_flusharray(). */
+/* Moves the batch at the bottom of a full array to the shared array, as far as that has room, or else to the slabs; during a
+ * contraction, everything. In the slot's local section. Linux: cache_flusharray(). */
 static void flush(struct sy__slab_cache *cache, struct sy__slab_array *own, struct sy_list *surplus)
 {
 	struct sy__slab_node *node = &cache->nodes[own->node];
@@ -361,7 +361,7 @@ static SY__COLD void free_alien(struct sy__slab_cache *cache, struct sy__slab_no
 	}
 }
 
-/* To the slot's array; or to the slabs, where there is no memory for one. */
+/* To the slot's array; or to the slab, if there is no memory for an array. */
 static void free_near(struct sy__slab_cache *cache, unsigned slot, void *object, struct sy_list *surplus)
 {
 	if (sy__unlikely(!sy__slab_own(cache, slot)->limit))
@@ -449,7 +449,7 @@ const struct sy_policy sy__slab = {
 	.shrink = sy__slab_shrink,
 	.drain = sy__slab_drain,
 	.grace_passed = sy__slab_grace_passed,
-	.settle = sy__slab_settle,
+	.scavenge = sy__slab_scavenge,
 	.tick = sy__slab_tick,
 	.counts = sy__slab_counts,
 	.geometry = sy__slab_geometry,

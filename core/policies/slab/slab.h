@@ -7,7 +7,7 @@
 #include "../../list.h"
 #include "../../page_interface.h"
 #include "../../visits.h"
-#include "../fall.h"
+#include "../contraction.h"
 
 enum sy__slab_tunable {
 	SLAB_LIMIT,
@@ -24,8 +24,7 @@ enum sy__slab_tunable {
 #define SY__SLAB_MOST_SHARED 64  /* batches in a node's shared array */
 #define SY__SLAB_ALIEN_LIMIT 12  /* objects on their way to another node */
 
-/* The number of an object in its slab. One byte, as in Linux, where a slab of 256 smallest objects is more than a
- * page. */
+/* The number of an object in its slab. One byte suffices, as in Linux: 256 smallest objects take more than a page. */
 #if SY_PAGE_SHIFT <= 12
 typedef uint8_t sy__slab_index_t;
 #define SY__SLAB_MOST_OBJECTS 255u
@@ -36,30 +35,29 @@ typedef uint16_t sy__slab_index_t;
 #define SY__SLAB_SMALLEST sizeof(void *)
 #endif
 
-/* So many numbers take no more room than a pointer to them. */
+/* A freelist of so few objects takes no more room than a pointer. */
 #define SY__SLAB_FEW (sizeof(void *) / sizeof(sy__slab_index_t))
 
-/* State of a slab, in the descriptor of its first page. Under its node's lock, but cache and start, which never
- * change. */
+/* State of a slab, in the descriptor of its first page. Under its node's lock, except cache and start, which never change. */
 struct sy__slab_slab {
 	struct sy__slab_cache *cache;
 	union {
 		struct sy_list link; /* in one of its node's three lists */
-		struct sy_deferred deferred; /* nothing of it is left but its pages, and a grace period has yet to pass */
+		struct sy_deferred deferred; /* the slab has ended, and its pages wait for a grace period */
 	};
 	union { /* objects by number, free from [active] on: */
-		sy__slab_index_t *freelist; /* NULL: full, and kept in no object */
-		sy__slab_index_t few[SY__SLAB_FEW]; /* where the cache's place is SY__SLAB_IN_STATE */
+		sy__slab_index_t *freelist; /* NULL: the slab is full, so no free object can hold the freelist */
+		sy__slab_index_t few[SY__SLAB_FEW]; /* in caches with place SY__SLAB_IN_STATE */
 	};
 	uint32_t start; /* bytes from the slab's start to its first object: its colour */
 	uint16_t active; /* objects that have left the slab */
-	uint16_t waiting; /* 1: for a grace period */
+	uint16_t waiting; /* 1: the slab waits for a grace period */
 };
 SY_ASSERT_SLAB_STATE(struct sy__slab_slab, cache);
 
-/* Free objects, taken from and put at the end: a slot's, a node's shared ones, or those that go to another node. */
+/* A stack of free objects: a slot's, a node's shared one, or one for objects that go to another node. */
 struct sy__slab_array {
-	uint32_t avail, limit; /* limit: of a slot's array in a fall (fall.h) less than the cache's */
+	uint32_t avail, limit; /* limit: below the cache's during a contraction (contraction.h) */
 	int node; /* of all its objects */
 	uint32_t touched; /* objects were taken since the reaper last came */
 	void *objects[];
@@ -87,15 +85,15 @@ struct sy__slab_node {
 	uint32_t colour_next; /* colour of the newest slab */
 	uint64_t next_reap; /* time from which the reaper looks at shared array and free slabs */
 	struct sy__slab_array *shared; /* NULL: none, or none yet */
-	struct sy__slab_array *none; /* of slots that have no array yet: with no object and room for none */
-	struct sy__slab_alien *aliens; /* by their node, without this one's own; NULL: none. Not under this lock */
-	struct sy__fall fall; /* of slabs */
+	struct sy__slab_array *none; /* serves slots without an array: no object, no room */
+	struct sy__slab_alien *aliens; /* by home node; this node's own is unused; NULL: none. Not under this lock */
+	struct sy__contraction contraction; /* of slabs */
 	struct sy__slab_seen seen; /* scratch of check */
 };
 
 /* Where a slab's freelist is. */
 enum sy__slab_place {
-	SY__SLAB_IN_STATE,  /* in the slab's state: of SY__SLAB_FEW objects at most, which it could have been in */
+	SY__SLAB_IN_STATE,  /* in the slab's state, instead of IN_OBJECT: of SY__SLAB_FEW objects at most */
 	SY__SLAB_IN_OBJECT, /* in the free object that will be allocated last */
 	SY__SLAB_ON_SLAB,   /* at the end of the slab, behind its objects */
 	SY__SLAB_OFF_SLAB,  /* in an object of a size class */
@@ -103,8 +101,8 @@ enum sy__slab_place {
 
 struct sy__slab_cache {
 	struct sy_cache cache;
-	struct sy__slab_array **arrays; /* slot 0's own; NULL: it has none yet. The others' follow, */
-	size_t stride; /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front, which never has one */
+	struct sy__slab_array **arrays; /* slot 0's array; NULL: it has none yet. Other slots' follow */
+	size_t stride; /* at distances of so many bytes; in heaps of threads by core/backend/slot_areas.h, with the dummy's NULL in front */
 	bool many_nodes; /* an object may be of another node than the slot that frees it */
 	uint8_t order; /* of a slab */
 	uint8_t place; /* enum sy__slab_place */
@@ -115,7 +113,7 @@ struct sy__slab_cache {
 	uint32_t colour_step; /* bytes from one colour to the next */
 	uint32_t page_flags; /* enum sy_flags for its pages */
 	struct sy__slab_node *nodes; /* one for each memory node of the heap */
-	size_t nodes_bytes; /* of nodes, and what is cut from the same block behind them */
+	size_t nodes_bytes; /* of the block of metadata that holds nodes, and behind them other state */
 };
 
 struct sy__slab_heap {
@@ -123,7 +121,7 @@ struct sy__slab_heap {
 	struct sy__kmalloc kmalloc;
 	uint32_t caches_made; /* spreads their times of reaping; creation is serialised */
 	struct sy__visits visits; /* of the reaper; under sy_heap.lock, as what follows */
-	uint8_t reap_node[SY_MAX_SLOTS]; /* the node whose objects that slot next sends home */
+	uint8_t reap_node[SY_MAX_SLOTS]; /* by slot: the node to which it next sends alien objects home */
 };
 
 static inline struct sy__slab_cache *sy__slab_cache(struct sy_cache *cache)
@@ -162,19 +160,19 @@ static inline sy__slab_index_t *sy__slab_numbers(const struct sy__slab_cache *ca
 	return cache->place == SY__SLAB_IN_STATE ? slab->few : slab->freelist;
 }
 
-/* Where it stands what array a slot has. */
+/* The pointer to a slot's array. */
 static inline struct sy__slab_array **sy__slab_entry(const struct sy__slab_cache *cache, unsigned slot)
 {
 	return (struct sy__slab_array **)(void *)((char *)cache->arrays + slot * cache->stride);
 }
 
-/* Whether slots are threads': in a heap of threads, to its end, when it has no threads any more. */
+/* Whether the heap was made for threads. Unlike sy_heap.threads, this stays true while the heap is destroyed. */
 static inline bool sy__slab_for_threads(const struct sy__slab_cache *cache)
 {
 	return cache->stride == SY_SLOT_STRIDE;
 }
 
-/* A slot's array, or its node's none. */
+/* A slot's array, or its node's empty stand-in. */
 static inline struct sy__slab_array *sy__slab_own(const struct sy__slab_cache *cache, unsigned slot)
 {
 	struct sy__slab_array *own = *sy__slab_entry(cache, slot);
@@ -203,7 +201,7 @@ void sy__slab_grace_passed(struct sy_heap *, struct sy_deferred *);
 /* reap.c */
 void sy__slab_drain(struct sy_heap *, unsigned slot);
 bool sy__slab_empty(struct sy__slab_cache *, struct sy__slab_array *own, struct sy_list *surplus);
-uint64_t sy__slab_settle(struct sy_cache *);
+uint64_t sy__slab_scavenge(struct sy_cache *);
 uint64_t sy__slab_shrink(struct sy_cache *);
 void sy__slab_cache_fini(struct sy_cache *);
 void sy__slab_start_reaping(struct sy_heap *);

@@ -6,11 +6,11 @@
  * its number there, so that it is the next to go. An array of numbers in place of links keeps free objects untouched:
  * what a constructor set stays, and a free costs no cache miss on the object.
  *
- * Where objects need not keep their contents the freelist is in the one that is last in it (SY__SLAB_IN_OBJECT).
- * Taking that one makes the slab full, and a full slab needs no freelist; the first to return becomes the last again
- * and holds the new one. Of few objects it is in the slab's state (SY__SLAB_IN_STATE), where Linux has it in an object too: so
- * moving a large object never touches it, at the price of a look at where the numbers are. Other slabs carry theirs behind
- * their objects, or it is an object of a size class (geometry.c chooses).
+ * Where is the freelist? If objects need not keep their contents, it is in the object that is last in it (SY__SLAB_IN_OBJECT).
+ * Taking that object makes the slab full, and a full slab needs no freelist; the first object to return becomes the last one
+ * again, and holds the new freelist. A freelist of few objects is in the slab's state (SY__SLAB_IN_STATE), though Linux has it
+ * in an object too: so moving a large object never touches that object. Other slabs have their freelist behind the
+ * objects, or in an object of a size class (geometry.c chooses).
  *
  * Birth: pages, a colour, the freelist, constructors. The slab comes to a list with its first objects already taken.
  * Colours go round: each new slab of a node starts its objects a cache line later than the one before, as far as the
@@ -61,7 +61,7 @@ static void place_taken(struct sy__slab_cache *cache, struct sy__slab_node *node
 		slab->freelist = NULL;
 }
 
-/* Takes up to `most` objects out of a slab of the node, not full; how many. */
+/* Takes up to `most` objects from a slab of the node that is not full; returns how many. */
 uint32_t sy__slab_take(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_slab *slab, void **to,
                        uint32_t most)
 {
@@ -93,9 +93,9 @@ static void place_given(struct sy__slab_node *node, struct sy__slab_slab *slab)
 	}
 }
 
-/* Up to `count` objects, as long as they are of the same slab, whose place then changes once; how many. Linux puts a slab at
- * the end of the partial ones at each free into it. In a heap of threads one that is partial stays where it is, as the links of
- * its neighbours would be touched for every object. */
+/* Puts up to `count` objects back, as long as they are of one slab, whose place then changes once; returns how many. Linux moves a
+ * slab to the end of the partial list at each free into it. In a heap of threads a partial slab stays where it is, as moving it
+ * would touch the links of its neighbours each time. */
 static uint32_t put_run(struct sy__slab_cache *cache, struct sy__slab_node *node, void *const *objects, uint32_t count)
 {
 	struct sy__slab_slab *slab = sy__slab_slab(sy__head_of(cache->cache.heap, objects[0]));
@@ -139,8 +139,7 @@ void sy__slab_put(struct sy__slab_cache *cache, struct sy__slab_node *node, void
 		expel(cache, node, surplus);
 }
 
-/* Forgets the objects at the bottom of an array, which went elsewhere. An array that many slots share, as it has no room, is not
- * written. */
+/* Removes the objects at the bottom of an array, which went elsewhere. Never writes to the empty stand-in that many slots share. */
 void sy__slab_drop(struct sy__slab_array *array, uint32_t count)
 {
 	if (!count)
@@ -155,7 +154,7 @@ static uint32_t least_of(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Moves up to `most` objects from the top of one array to another, as far as that has room; how many. */
+/* Moves up to `most` objects from the top of one array to another, as far as that has room; returns how many. */
 uint32_t sy__slab_transfer(struct sy__slab_array *to, struct sy__slab_array *from, uint32_t most)
 {
 	uint32_t count = least_of(least_of(from->avail, most), to->limit - to->avail);
@@ -166,7 +165,7 @@ uint32_t sy__slab_transfer(struct sy__slab_array *to, struct sy__slab_array *fro
 	return count;
 }
 
-/* Sends what another node gathered home to its own. With the alien array's lock held, but no node's. */
+/* Empties an alien array to the node of its objects. With the alien array's lock held, but no node's. */
 void sy__slab_drain_alien(struct sy__slab_cache *cache, struct sy__slab_array *array, struct sy_list *surplus)
 {
 	struct sy__slab_node *home = &cache->nodes[array->node];
@@ -229,13 +228,13 @@ static void fill_in(struct sy__slab_cache *cache, struct sy__slab_slab *slab, sy
 		numbers[i] = (sy__slab_index_t)i;
 }
 
-/* A heap may have more nodes than there is memory on: others have room for what such a node asks for. */
+/* A heap may have nodes without memory; their requests go to others. */
 static bool may_have_pages(const struct sy_heap *heap, int node)
 {
 	return node == SY_ANY_NODE || (unsigned)node < sy__pages_nodes(heap->pages);
 }
 
-/* A slab that nobody has heard of, with all its objects; NULL: no memory. */
+/* Makes a slab that is on no list yet, with all its objects free; NULL: no memory. */
 struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
@@ -262,8 +261,7 @@ struct sy__slab_slab *sy__slab_new(struct sy__slab_cache *cache, unsigned slot, 
 	return slab;
 }
 
-/* Makes a new slab one of the node's, and takes up to `most` objects out of it, at least one; how many. With the node's lock
- * held. */
+/* Adds a new slab to the node, and takes up to `most` objects from it, at least one; returns how many. With the node's lock held. */
 uint32_t sy__slab_take_new(struct sy__slab_cache *cache, struct sy__slab_node *node, struct sy__slab_slab *slab, void **to,
                            uint32_t most)
 {
@@ -273,16 +271,16 @@ uint32_t sy__slab_take_new(struct sy__slab_cache *cache, struct sy__slab_node *n
 	for (uint32_t i = 0; i < count; i++, object += cache->cache.size)
 		to[i] = object;
 	slab->active = (uint16_t)count;
-	sy__fall_ends(&node->fall, ++node->slabs);
+	sy__contraction_ends(&node->contraction, ++node->slabs);
 	node->free_objects += cache->objects - count;
 	place_taken(cache, node, slab);
 	return count;
 }
 
-/* Makes a new slab one of the node's, on its free list. With the node's lock held. */
+/* Adds a new slab to the node's free list. With the node's lock held. */
 void sy__slab_count_in(struct sy__slab_node *node, struct sy__slab_cache *cache, struct sy__slab_slab *slab)
 {
-	sy__fall_ends(&node->fall, ++node->slabs);
+	sy__contraction_ends(&node->contraction, ++node->slabs);
 	node->free_slabs++;
 	node->free_objects += cache->objects;
 	sy__list_add_tail(&node->free, &slab->link);
@@ -315,7 +313,7 @@ static uint64_t destroy_one(struct sy__slab_cache *cache, unsigned slot, struct 
 	return 0;
 }
 
-/* Ends all slabs of a list, which no node knows any more, nor anybody else: nothing is unlinked. */
+/* Ends all slabs of a list that nobody else can reach. */
 uint64_t sy__slab_destroy(struct sy__slab_cache *cache, unsigned slot, struct sy_list *surplus)
 {
 	uint64_t pages = 0;
@@ -327,7 +325,7 @@ uint64_t sy__slab_destroy(struct sy__slab_cache *cache, unsigned slot, struct sy
 	return pages;
 }
 
-/* Ends up to `most` free slabs of a node. Linux: drain_freelist(). */
+/* Ends up to `most` free slabs of a node; returns pages given back. Linux: drain_freelist(). */
 uint64_t sy__slab_end_free(struct sy__slab_cache *cache, struct sy__slab_node *node, unsigned slot, uint64_t most)
 {
 	struct sy_list surplus;

@@ -3,9 +3,9 @@
  *
  * Memory is counted in units of 2 bytes (4 where a page has more units than 15 bits count). A free block says in its
  * first unit how many units it has, and in its second at which unit of the page the next free block starts; the last one
- * names the page's end. A block of one unit has no room for both: it holds the next block's place alone, negated, which
- * no size is. So nothing is ever too small to be given back, and an object in use costs nothing here. Whoever frees
- * states the size, as nothing else knows it.
+ * names the page's end. A block of one unit has no room for both: it holds only the next block's place, negated, which no size
+ * is. So no block is too small to be free, and an object in use costs nothing here. The caller of a free states the size, as
+ * the page does not know it.
  *
  *     unit   0     1     2 .. 5     6         7 ..        2048
  *          | 6  |  9  |  free  ...  | in use  ...  | -14 | in use ...      sizes 6 and 1, next at 9 and at 14
@@ -163,8 +163,8 @@ static inline uint32_t sy__slob_take(sy__slob_unit_t *base, uint32_t first, cons
 	return first;
 }
 
-/* What became of a block that was given back: units of the free block that it is in now, and of those that it joined
- * before and behind it (0: none). */
+/* Result of a free: units of the free block that the freed one became part of, and of the free blocks that it joined before and
+ * behind it (0: none). */
 struct sy__slob_joined {
 	uint32_t units, before, behind;
 };

@@ -1,14 +1,14 @@
 /*
  * How many free blocks of each size the pages of one SLOB list have.
  *
- * Linux's SLOB finds out by walking: a request that no page can serve looks at all of them before it takes a new one, and
- * in a heap of 100 MB such requests make 99 of 100 visits of next fit; best fit walks far for every request. Knowing the
- * sizes beforehand changes no placement. A request for which no block is large enough goes for a new page at once; best
- * fit knows the size of the tightest block that there is, hence ends its search when it meets one, and until then looks
- * only for sizes from that one up to the tightest that it met.
+ * Linux's SLOB finds out by walking. A request that no page can serve looks at all pages before it takes a new one; in a heap of
+ * 100 MB such requests make 99% of the visits of next fit. Best fit walks far for every request. Knowing the sizes in advance
+ * changes no placement. A request for which no block is large enough takes a new page at once. Best fit knows the smallest
+ * sufficient size, so it ends its search at the first block of that size, and until then looks only for sizes between that and
+ * the tightest block so far.
  *
- * A count for each size and a bit for each count that is not zero: the smallest size from some size on is found by
- * looking at 64 sizes at a time. Sizes are in units. The caller holds the lock.
+ * There is a count for each size, and a bit for each count that is not zero. So a search for the smallest size looks at 64 sizes
+ * at a time. Sizes are in units. The caller holds the lock.
  */
 #ifndef SY_SLOB_SIZES_H
 #define SY_SLOB_SIZES_H

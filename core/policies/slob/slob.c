@@ -15,33 +15,35 @@
  *   best   Kyritsis et al.: all pages of the list are searched for the block that leaves the least over; an exact fit ends
  *          the search at once.
  *
- * Linux's own walk looks at the blocks of every page whose free units suffice, which in a heap with holes is nearly every
- * page of the list. Ours comes to the same placements and leaves out what can't change them. It knows which sizes of free
- * blocks each list has (sizes.h): where no block is large enough there is no walk, and one for the best fit ends when it
- * met the tightest that there is. And each descriptor (struct sy__slob_page) tells what its page can't do, so that most pages
- * are passed without a look at their blocks: `most` bounds what requests of each kind of alignment find there, so a page that
- * refused a request is not asked again for as much until something is freed into it; `may_have` is a set of sizes, by which
- * best fit passes pages without a block tighter than what it met already. Both may promise too much, never too little: frees
- * add to them, allocations take nothing from them, and a walk over all blocks of the page makes them true again. Best fit also
- * notes the smallest block that the page has for the request at hand, so that equal ones pass it by until its blocks change.
+ * Fewer steps than Linux. Linux's search walks the blocks of every page with enough free units, which in a heap with holes is
+ * nearly every page of the list. Ours finds the same block but skips what cannot change the result. It knows the sizes of free
+ * blocks on each list (sizes.h): if no block is large enough there is no search, and best fit stops at a block of the smallest
+ * sufficient size. Each page descriptor (struct sy__slob_page) has hints by which most pages are skipped:
  *
- * Freeing joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A
- * page without free units is on no list; its first free puts it at the front of the list that fits the size just freed. So
- * pages wander between the lists.
+ *   most        upper bounds, by kind of alignment, for requests that find room in the page: a page that refused a request
+ *               is not searched again for as much until something is freed into it
+ *   may_have    a set of block sizes: best fit skips pages without a block tighter than the best one so far
+ *   known_least the smallest block for the last request that best fit looked for, until the page's blocks change
+ *
+ * most and may_have may promise too much, but never too little: frees add to them, allocations take nothing away, and a walk
+ * over all blocks of the page makes them exact again.
+ *
+ * A free joins the block with its free neighbours. A page that is wholly free goes back to the page allocator at once. A page
+ * without free units is on no list; its first free puts it at the front of the list for the freed size. So pages move between
+ * the lists.
  *
  * kmalloc puts a header of 8 bytes, holding the size, before the object, and aligns the object to 8 bytes, or to its size if
- * that is a power of two. From page size less the header on, requests go straight to pages. Objects of a cache need no
- * header, as their cache knows the size; from page size on they go to pages as well. A constructor runs at every allocation
- * and a destructor at every free: nothing is kept constructed. Objects of a cache that is typesafe by RCU carry a footer, by
- * which they wait for a grace period before they are freed. SLOB takes no notice of zones: it serves SY_DMA from any page
- * that has room.
+ * that is a power of two. Requests from page size minus the header on go straight to pages. Objects of a cache need no header,
+ * as their cache knows the size; from page size on they go to pages as well. Nothing is kept constructed: constructors run at
+ * every allocation and destructors at every free. Objects of an RCU-typesafe cache have a footer, by which they wait for a grace
+ * period before they are freed. SLOB ignores zones: it serves SY_DMA from any page with room.
  *
- * Every operation takes the lock and searches: what stands first below is as short as it gets. slow_allocs counts the
- * allocations that needed a new page, and slow_frees the frees that gave one back.
+ * Every operation takes the lock and searches; the shortest path stands first below. slow_allocs counts the allocations that
+ * needed a new page, slow_frees the frees that gave one back.
  *
- * log_every=N hands every Nth allocation to sy_heap.log as three events, the listing in the report of Kyritsis et al.:
- * "slob_request" with the bytes asked for (header included), "slob_candidates" with the bytes of the blocks that Linux's walk
- * looks at, in its order, at most LOG_CANDIDATES of them, and "slob_chosen" with those of the block it took; 0: a new page.
+ * log_every=N logs every Nth allocation by sy_heap.log as three events, the listing in the report of Kyritsis et al.:
+ * "slob_request" has the bytes asked for (header included), "slob_candidates" the bytes of the blocks that Linux's search looks
+ * at, in its order, at most LOG_CANDIDATES of them, and "slob_chosen" those of the block that it took; 0: a new page.
  *
  * Locks. sy__slob_heap.lock covers the lists and their sizes, every slab page's state and free blocks, slob_cache.live and
  * the counters written here. Never held across a call that takes or gives pages, to the client or to the log.
@@ -80,7 +82,7 @@ struct slob_cache {
 	uint64_t live;          /* objects that the client holds */
 };
 
-/* Behind objects that wait for a grace period. The cache, which outlives them, knows their size. */
+/* Stands behind objects of RCU-typesafe caches. The cache outlives its objects and knows their size. */
 struct footer {
 	struct sy_deferred deferred;
 	struct slob_cache *cache;
@@ -96,7 +98,7 @@ static inline uint32_t units_for(uint32_t bytes)
 	return (bytes + (uint32_t)SY__SLOB_UNIT - 1) / (uint32_t)SY__SLOB_UNIT;
 }
 
-/* least: what the heap aligns all of kmalloc to, so that all but larger powers are of one kind. */
+/* least: the heap's alignment of kmalloc. Requests with larger alignments are of another kind. */
 static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset, uint32_t least)
 {
 	if (align == HEADER)
@@ -109,7 +111,7 @@ static inline enum sy__slob_kind kind_for(uint32_t align, uint32_t offset, uint3
 static inline struct request request_for(uint32_t bytes, uint32_t align, uint32_t offset, uint32_t least)
 {
 	enum sy__slob_kind kind = kind_for(align, offset, least);
-	enum sy__slob_kind weaker = offset ? SY__SLOB_POWER : SY__SLOB_WORD; /* what is no room for this kind is none for OTHER */
+	enum sy__slob_kind weaker = offset ? SY__SLOB_POWER : SY__SLOB_WORD; /* no room for this kind: none for OTHER either */
 
 	return (struct request){ { units_for(bytes), align / (uint32_t)SY__SLOB_UNIT, offset / (uint32_t)SY__SLOB_UNIT },
 		                 bytes, list_for(bytes), kind, kind == SY__SLOB_OTHER ? weaker : kind };
@@ -130,7 +132,7 @@ static inline bool may_serve(struct sy_page *page, const struct request *request
 	return sy__slob_page_state(page)->most[request->bound] >= request->want.units && on_node(page, node);
 }
 
-/* The page, whose largest block was seen, has no room for the request: larger ones of its kind need not look. */
+/* The page has no room for the request, and this largest block: lowers the bound for requests of its kind. */
 static inline void refuse(struct sy__slob_page *state, const struct request *request, uint32_t largest)
 {
 	uint32_t below = request->kind == SY__SLOB_OTHER ? state->most[request->bound] : request->want.units - 1;
@@ -234,9 +236,9 @@ static SY__OUT_OF_LINE void join_list(struct sy__slob_heap *slob, struct sy_page
 static SY__OUT_OF_LINE void leave_list(struct sy__slob_heap *slob, struct sy_page *page);
 
 /*
- * Instructions by bench/count_instructions, of 1,000 objects of 64 bytes that are taken and given back in order:
- * kmem_cache_alloc 489, kmem_cache_free 275. About 95 of each are the protocol of slow calls, which all of these are. No function is
- * called but for best fit, a new page, a page that was full and one that becomes wholly free.
+ * Instructions by bench/count_instructions, for 1,000 objects of 64 bytes allocated and freed in order: kmem_cache_alloc 489,
+ * kmem_cache_free 275. About 95 of each belong to the slow call, which every call is. Functions are called only for best fit, a
+ * new page, a page that was full, and a page that becomes wholly free.
  */
 
 /* live, when not NULL, is counted up with the block, under the lock. */
@@ -322,7 +324,7 @@ static void *slob_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 	char *block;
 
 	if (sy__unlikely(size >= SY_PAGE_SIZE - (heap->sizing.align > HEADER ? heap->sizing.align : HEADER)))
-		return pages_alloc(slob, slot, size ? size : 1, flags, node, NULL); /* 0 is what a run that is kept has */
+		return pages_alloc(slob, slot, size ? size : 1, flags, node, NULL); /* 0 bytes would mean a cached run */
 	bytes = size ? (uint32_t)size : 1; /* a block that is all header would end where its object starts */
 	align = bytes > HEADER && (bytes & (bytes - 1)) == 0 ? bytes : HEADER;
 	if (align < heap->sizing.align)
@@ -423,7 +425,7 @@ static SY__OUT_OF_LINE void join_list(struct sy__slob_heap *slob, struct sy_page
 
 /* ---- Best fit ------------------------------------------------------------------------------------------------- */
 
-/* Whether the page is known to have no block for the request of less than so many units. Nothing is noted of OTHER ones. */
+/* Whether the page is known to have no block for the request of less than `below` units. Nothing is known for kind OTHER. */
 static inline bool known_to_lack(const struct sy__slob_page *state, const struct request *request, uint32_t below)
 {
 	return state->known_least >= below && state->known_want == sy__slob_key(request->kind, request->want.units);
@@ -457,7 +459,7 @@ static uint32_t find_least(const struct sy__slob_heap *slob, struct sy_page *pag
 	return least;
 }
 
-/* The first page of the list with the tightest block that the request can have, and where; NULL: none. */
+/* The first page of the list with the tightest sufficient block, and its place; NULL: none. */
 static SY__OUT_OF_LINE struct sy_page *search_best(struct sy__slob_heap *slob, const struct request *request, int node,
                                                    struct sy__slob_place *place)
 {
@@ -643,7 +645,7 @@ static bool waits_for_cache(const struct sy_deferred *deferred, const void *cach
 	return ((const struct footer *)(const void *)deferred)->cache == cache;
 }
 
-/* Frees what still waits. Objects that are in use stay, as pages are everybody's. */
+/* Frees the objects that still wait. Objects in use stay, as all caches share the pages. */
 static void slob_cache_fini(struct sy_cache *cache)
 {
 	sy__deferred_finish(cache->heap, waits_for_cache, cache);

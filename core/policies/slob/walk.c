@@ -1,9 +1,8 @@
 /*
  * SLOB: what is in a page, for walks (core/walk.h).
  *
- * A page knows its free blocks, and nothing of its objects: what lies between two free blocks is told as one part in
- * use, however many objects that is. That is SLOB's bargain, and the reason why nothing but its client can say what
- * one of its pages holds. A free block's place is its number in its page, in the order in which a search meets them.
+ * A page knows its free blocks, but not its objects. So the space between two free blocks is told as one part in use, however
+ * many objects it has. A free block's place is its number in its page, in the order in which a search meets them.
  */
 #include "../../walk.h"
 #include "slob.h"

@@ -1,31 +1,31 @@
 /*
  * SLQB: slabs, from birth to death, and how objects move between lists.
  *
- * An object that is not a client's is on one of these, always linked through its own free pointer: the freelist of
- * its slab, the freelist of a list (a slot's, or a node's), a slot's rlist, or the remote_free of the list that owns
- * its slab. To its slab it is out in all cases but the first. From a client's hand it takes this way home:
+ * A free object is on one of these, linked through its free pointer: the freelist of its slab, the freelist of a list (a
+ * slot's, or a node's), a slot's rlist, or the remote_free of the list that owns its slab. Its slab counts it as out in all
+ * cases but the first. A freed object takes this way home:
  *
  *   freelist --flush--> its slab                                       the slot owns the slab
  *   freelist --flush--> rlist --sent--> owner's remote_free --claimed--> owner's freelist --flush--> its slab
  *
  * A slab is born empty and partial with all objects on its freelist in order of address, on the list that will own
  * it. It leaves the partial list when its last object is taken and comes back, at the head, when the first returns.
- * It ends when all have returned: no list keeps empty slabs. Slabs that end are collected while a lock or local
- * section lasts and given back afterwards; those of RCU-typesafe caches wait for a grace period.
+ * It ends when all have returned: no list keeps empty slabs. Slabs that end are collected while a lock or local section
+ * lasts, and given back afterwards; those of RCU-typesafe caches wait for a grace period.
  *
- * Emptying everything takes two rounds over the slots: after the first, all objects are in their slabs or with
- * the owners of these; the second puts those into their slabs too.
+ * Emptying everything takes two rounds over the slots. After the first round all objects are in their slabs or with their
+ * owners; the second round puts the latter into their slabs too.
  */
 #include "../../deferred.h"
 #include "../../here.h"
 #include "../../backend/metadata.h"
 #include "slqb.h"
 
-#define SETTLE_SENT 16u /* batches of objects that others freed, which wait for a slot that does not come for them */
+#define SCAVENGE_SENT 16u /* batches on a remote_free that its owner does not take over, until it is scavenged */
 
 /* ---- Between slabs and lists ---------------------------------------------------------------------------------- */
 
-/* An object of the list's first partial slab; NULL: there is none. */
+/* Takes an object of the list's first partial slab; NULL: there is none. */
 void *sy__slqb_take(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 {
 	struct sy__slqb_slab *slab;
@@ -43,8 +43,8 @@ void *sy__slqb_take(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 	return object;
 }
 
-/* The same in a heap of threads, where each object that is not on the freelist costs a slow call: what else is free in that slab
- * goes to the freelist, which is empty, unless that would then be too long. */
+/* The same in a heap of threads, where an object that is not on the freelist costs a slow call: the rest of that slab goes to the
+ * empty freelist, unless that would be too long. */
 void *sy__slqb_take_slab(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 {
 	void *object = sy__slqb_take(cache, list);
@@ -67,13 +67,13 @@ void *sy__slqb_take_slab(struct sy__slqb_cache *cache, struct sy__slqb_list *lis
 	return object;
 }
 
-/* Makes a new slab the list's own. */
+/* Gives the list a new slab. */
 void sy__slqb_adopt(struct sy__slqb_list *list, struct sy__slqb_slab *slab)
 {
 	slab->list = list;
 	sy__list_add_head(&list->partial, &slab->link);
 	list->partial_slabs++;
-	sy__fall_ends(&list->fall, ++list->slabs);
+	sy__contraction_ends(&list->contraction, ++list->slabs);
 }
 
 /* Gives an object back to a slab of the list. */
@@ -104,7 +104,7 @@ static void append(const struct sy__slqb_cache *cache, struct sy__slqb_chain *to
 	to->count += from->count;
 }
 
-/* Hands the slot's rlist over to its owner, and lets that know when there is enough to be worth a look. */
+/* Sends the slot's rlist to the owner of its objects, and tells the owner when enough have come. */
 static void send(struct sy__slqb_cache *cache, struct sy__slqb_slot *own)
 {
 	struct sy__slqb_list *to = own->rlist_to;
@@ -117,8 +117,8 @@ static void send(struct sy__slqb_cache *cache, struct sy__slqb_slot *own)
 	append(cache, &to->remote_free, &own->rlist);
 	if (before < cache->remote_free_check && to->remote_free.count >= cache->remote_free_check)
 		__atomic_store_n(&to->remote_free_check, 1u, __ATOMIC_RELAXED);
-	if (to->remote_free.count >= SETTLE_SENT * cache->freebatch && before < SETTLE_SENT * cache->freebatch)
-		sy__settle_soon(cache->cache.heap);
+	if (to->remote_free.count >= SCAVENGE_SENT * cache->freebatch && before < SCAVENGE_SENT * cache->freebatch)
+		sy__scavenge_soon(cache->cache.heap);
 	sy__unlock(&to->remote_lock);
 	own->rlist = (struct sy__slqb_chain){ 0 };
 }
@@ -155,7 +155,7 @@ void sy__slqb_claim(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 	list->count += sent.count;
 }
 
-/* Takes up to `count` objects from the freelist: home, or onto the rlist of the slot that does the work. */
+/* Takes up to `count` objects off the freelist: to their slabs, or onto the rlist of the slot that does the work. */
 void sy__slqb_flush(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, struct sy__slqb_list *list, uint32_t count,
                     struct sy_list *ended)
 {
@@ -172,8 +172,8 @@ void sy__slqb_flush(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, str
 	}
 }
 
-/* Makes room on a slot's freelist in a heap of threads. What others have sent goes home too, as a slot that frees may not want
- * objects for long; in a fall, everything. */
+/* Makes room on a slot's freelist in a heap of threads. Objects that others sent go to their slabs too, as a slot that only frees may
+ * not take them over for long. During a contraction everything goes. */
 static void flush_threads(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, struct sy_list *ended)
 {
 	struct sy__slqb_list *list = &own->list;
@@ -182,16 +182,16 @@ static void flush_threads(struct sy__slqb_cache *cache, struct sy__slqb_slot *ow
 
 	if (__atomic_load_n(&list->remote_free_check, __ATOMIC_RELAXED))
 		sy__slqb_claim(cache, list);
-	if (!sy__falls(&list->fall, slabs, cache->order)) {
+	if (!sy__contracts(&list->contraction, slabs, cache->order)) {
 		sy__slqb_flush(cache, own, list, list->count - before + cache->flushbatch, ended);
 		list->hiwater = cache->hiwater;
 		return;
 	}
 	sy__slqb_flush(cache, own, list, UINT32_MAX, ended);
-	list->hiwater = sy__fall_limit(cache->hiwater);
-	sy__fall_goes_on(&list->fall, slabs - list->slabs);
-	if (list->fall.halved)
-		sy__settle_soon(cache->cache.heap);
+	list->hiwater = sy__contraction_limit(cache->hiwater);
+	sy__contraction_flushed(&list->contraction, slabs - list->slabs);
+	if (list->contraction.halved)
+		sy__scavenge_soon(cache->cache.heap);
 }
 
 /* Makes room on a slot's freelist. */
@@ -219,8 +219,8 @@ static uint32_t next_colour(struct sy__slqb_cache *cache, unsigned slot)
 	return colour;
 }
 
-/* Links all objects in order of address, and constructs them; the first. */
-static void *string_objects(struct sy__slqb_cache *cache, char *first)
+/* Constructs all objects and links them in order of address; returns the first. */
+static void *link_objects(struct sy__slqb_cache *cache, char *first)
 {
 	const struct sy_cache *common = &cache->cache;
 	char *object = first;
@@ -233,8 +233,8 @@ static void *string_objects(struct sy__slqb_cache *cache, char *first)
 	return first;
 }
 
-/* A slab with every object on its freelist, owned by nobody yet; NULL: no memory. Called outside local sections, as
- * it may run every heap's shrink. */
+/* Makes a slab with every object on its freelist, without an owner yet; NULL: no memory. Called outside local sections, as it may run
+ * every heap's shrink. */
 struct sy__slqb_slab *sy__slqb_new_slab(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_heap *heap = cache->cache.heap;
@@ -249,7 +249,7 @@ struct sy__slqb_slab *sy__slqb_new_slab(struct sy__slqb_cache *cache, unsigned s
 	slab->start = next_colour(cache, slot);
 	slab->out = 0;
 	slab->waiting = 0;
-	slab->freelist = string_objects(cache, (char *)sy__page_address(heap, page) + slab->start);
+	slab->freelist = link_objects(cache, (char *)sy__page_address(heap, page) + slab->start);
 	return slab;
 }
 
@@ -278,7 +278,7 @@ static uint64_t end_one(struct sy__slqb_cache *cache, unsigned slot, struct sy__
 	return 0;
 }
 
-/* Ends all slabs of a list, which nobody owns any more. */
+/* Ends all slabs of a list that have no owner any more. */
 uint64_t sy__slqb_end(struct sy__slqb_cache *cache, unsigned slot, struct sy_list *ended)
 {
 	uint64_t pages = 0;
@@ -302,7 +302,7 @@ void sy__slqb_grace_passed(struct sy_heap *heap, struct sy_deferred *entry)
 
 /* ---- Emptying lists ------------------------------------------------------------------------------------------- */
 
-/* Takes over what others sent, flushes up to `count` objects, and sends the rlist. */
+/* Takes over the objects that others sent, flushes up to `count`, and sends the rlist. */
 static uint64_t trim_slot(struct sy__slqb_cache *cache, unsigned slot, uint32_t count)
 {
 	struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
@@ -347,20 +347,20 @@ uint64_t sy__slqb_shrink(struct sy_cache *common)
 	return pages;
 }
 
-/* Whether a slot's slabs became half as many, or others have sent it so much that it seems to have no use for it. */
-static bool is_unsettled(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
+/* Whether a slot's slabs have halved, or others have sent so many objects that the slot seems not to need them. */
+static bool needs_scavenging(const struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 {
 	bool unsettled;
 
 	sy__lock(&list->remote_lock);
-	unsettled = list->fall.halved || list->remote_free.count >= SETTLE_SENT * cache->freebatch;
+	unsettled = list->contraction.halved || list->remote_free.count >= SCAVENGE_SENT * cache->freebatch;
 	sy__unlock(&list->remote_lock);
-	list->fall.halved = false;
+	list->contraction.halved = false;
 	return unsettled;
 }
 
-/* All lists of a cache, as objects of one slot's slabs may be on any slot's freelist. */
-uint64_t sy__slqb_settle(struct sy_cache *common)
+/* Empties all lists of the cache, as objects of one slot's slabs may be on any slot's freelist. */
+uint64_t sy__slqb_scavenge(struct sy_cache *common)
 {
 	struct sy__slqb_cache *cache = sy__slqb_cache(common);
 	unsigned slots = sy__slots_used(common->heap);
@@ -368,7 +368,7 @@ uint64_t sy__slqb_settle(struct sy_cache *common)
 
 	for (unsigned slot = 0; slot < slots; slot++)
 		if (sy__slot_reachable(common, slot) && sy__slqb_started(sy__slqb_look(cache, slot)))
-			any |= is_unsettled(cache, &sy__slqb_look(cache, slot)->list);
+			any |= needs_scavenging(cache, &sy__slqb_look(cache, slot)->list);
 	return any ? sy__slqb_shrink(common) : 0;
 }
 
@@ -401,8 +401,8 @@ static bool belongs_to(const struct sy_deferred *entry, const void *cache)
 	return sy__entry(entry, struct sy__slqb_slab, deferred)->list->cache == cache;
 }
 
-/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period go now: whoever destroys an
- * RCU-typesafe cache has waited for its readers. */
+/* Slabs with objects in use are left to sy_heap_destroy. Slabs that wait for a grace period end now: the destroyer of an RCU-typesafe
+ * cache has waited for its readers. */
 void sy__slqb_cache_fini(struct sy_cache *common)
 {
 	struct sy__slqb_cache *cache = sy__slqb_cache(common);

@@ -3,42 +3,42 @@
  *
  * After the allocator that Nick Piggin proposed for Linux in 2008 and 2009 (Corbet 2008; Ferreira et al. 2015,
  * section 3.5), as that section and the patch series describe it. SLAB keeps queues of free objects per CPU but
- * shares the slabs behind them; SLUB gives each CPU a slab but keeps no queue. SLQB has both: each CPU slot owns a
- * list of slabs, and a freelist in front of them. No lock is taken but to give an object back to another CPU, and
- * that is done in batches.
+ * shares the slabs behind them; SLUB gives each CPU a slab but keeps no queue. SLQB has both: each CPU slot owns a list of
+ * slabs, and a freelist in front of them. A lock is taken only to give objects back to another CPU, and that is done in
+ * batches.
  *
  * Fast path: pop and push below. The freelist is a stack, linked through the free objects. An allocation pops it; a free
- * pushes onto it any object of the slot's memory node, whoever owns the slab: no lock, no atomic. entries.h and
- * size_entries.h make all calls of the two.
+ * pushes onto it any object of the slot's memory node, whoever owns the slab: no lock, no atomic. size_entries_here.h makes
+ * all calls of the two.
  *
- * Allocating when the freelist is empty looks, in this order, at
+ * An allocation that finds the freelist empty looks, in this order, at
  *
  *   remote_free   objects of the slot's slabs that other slots freed and sent back, once they are at least
  *                 remote_free_check: all of them become the freelist;
- *   partial       the slot's slabs with free objects: one object of the first is taken, the freelist stays empty, but
- *                 in a heap of threads, where a slow call is dear, gets all that is free in that slab;
+ *   partial       the slot's slabs with free objects: one object of the first slab is taken, and the freelist stays empty.
+ *                 In a heap of threads, where slow calls are expensive, the freelist gets the rest of that slab;
  *   pages         a new slab, partial from now on.
  *
- * Freeing to a freelist that then has more than hiwater objects flushes flushbatch of them, the newest first. An
- * object of a slab of the slot's own goes back to the slab: if that was full, it becomes partial; if no object is out
- * any more, it ends. An object of somebody else's slab goes to the slot's rlist, as an object of another memory node
- * does at once. An rlist has objects for one owner only; it is sent there when it has freebatch of them, or when one
- * for another owner comes.
+ * A free after which the freelist has more than hiwater objects flushes flushbatch of them, the newest first. An object of the
+ * slot's own slab goes back to the slab, which becomes partial if it was full, and ends if no object is out any more. An object
+ * of another owner's slab goes to the slot's rlist; objects of other memory nodes go there at once. An rlist has
+ * objects for one owner only. It is sent to that owner when it has freebatch objects, or when an object for another owner
+ * comes.
  *
- * Nodes. Memory of another node is asked of that node's own list, which owns slabs like a slot does. A slab that the
- * page allocator gave from another node than the nearest goes to that node's list, too.
+ * Nodes. Requests for memory of another node go to that node's own list, which owns slabs as a slot does. A new slab that
+ * lies on another node than the nearest goes to that node's list, too.
  *
- * Every 3 seconds each slot is trimmed (slabs.c): it takes what others sent, flushes a batch and sends its
- * rlist, so that idle queues become empty with time. That is slow and the queues are long: hiwater is 1024 objects
- * for most sizes (geometry.c). Ferreira et al. found that SLQB takes by far the most memory.
+ * Every 3 seconds each slot is trimmed (slabs.c): it takes what others sent, flushes a batch and sends its rlist, so that
+ * idle queues become empty with time. That is slow, and queues are long: hiwater is 1024 objects for most sizes
+ * (geometry.c). Ferreira et al. found that SLQB takes by far the most memory.
  *
- * In heaps of threads freelists are short while a peak goes (fall.h), as each object on them keeps a slab. A slot that flushes
- * sends home what others have sent it, too; where it doesn't come for that, and where its slabs have become half as many,
- * somebody does it for all slots (sy__slqb_settle).
+ * In heaps of threads freelists are short during a contraction (contraction.h), as each object on them keeps a slab. A slot that
+ * flushes also puts the objects back that others sent. If a slot does not do so for long, or if its slabs have halved, another
+ * thread does it for all slots (sy__slqb_scavenge).
  *
- * Differences. General allocation has the size classes of the other policies, and pages beyond 8192 bytes; the patch
- * had caches up to megabytes. What a trim takes over stands in front of the freelist, where the patch put it at the
- * end.
+ * Differences from the patch. General allocation has the size classes of the other policies, and pages beyond 8192 bytes; the
+ * patch had caches up to megabytes. A trim puts the objects that it takes over in front of the freelist; the patch put them at
+ * the end.
  *
  * Locks (level 2 of types.h), in this order: a node's lock, which protects its list and the slabs that it owns; a
  * list's remote_lock, for its remote_free. A slot's structure and the slabs that its list owns belong to whoever is
@@ -62,8 +62,8 @@ typedef struct sy__slqb_list entry_own;
 
 /*
  * Instructions of the thread's own calls, by bench/count_instructions (64 bytes, each with the jump from the library's entry):
- * kmem_cache_alloc 17, kmem_cache_free 31, kmalloc 27, kfree 40; no function is called. A free reads the node in the page's
- * descriptor and counts to the next slow call (push_here). A fill and drain of 10,000 objects takes 90 to 130 for each.
+ * kmem_cache_alloc 17, kmem_cache_free 31, kmalloc 27, kfree 40; no function is called. A free reads the node in the page
+ * descriptor and counts down to the next slow call (push_here). Filling and draining 10,000 objects takes 90 to 130 for each.
  */
 static inline bool pop(const struct sy__slqb_cache *cache, struct sy__slqb_list *list, void **object)
 {
@@ -96,7 +96,7 @@ static inline bool push(const struct sy__slqb_cache *cache, struct sy__slqb_list
 static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, unsigned flags, int node);
 static SY__COLD void free_slow(struct sy__slqb_cache *cache, unsigned slot, void *object);
 
-/* Out of the fast path's sight, so that it needs no stack frame. */
+/* Out of line, so that the fast path needs no stack frame. */
 static SY__COLD void *zeroed(const struct sy__slqb_cache *cache, void *object)
 {
 	sy__fill(object, 0, cache->cache.object_size);
@@ -119,15 +119,15 @@ static inline bool suits(const struct sy__slqb_list *own, unsigned flags, int no
 	return sy__likely(node == SY_ANY_NODE) || node == own->node;
 }
 
-/* Fast frees between two slow calls at least. A list may serve a program for ever, but what happens by time, trimming and
- * giving memory back, happens in slow calls. */
-#define FUSE 256
+/* Each so many-th fast free becomes a slow call. A freelist could serve a program for ever, but slow calls do what is due by time:
+ * trimming, and giving memory back. */
+#define SLOW_EACH 256
 
 static inline bool push_here(const struct sy__slqb_cache *cache, struct sy__slqb_list *own, const struct sy_page *page, void *object)
 {
 	struct sy__slqb_slot *slot = sy__entry(own, struct sy__slqb_slot, list);
 
-	if (sy__unlikely(sy__page_node(page) != own->node || own->count >= own->hiwater || slot->fast_frees++ % FUSE == 0))
+	if (sy__unlikely(sy__page_node(page) != own->node || own->count >= own->hiwater || slot->fast_frees++ % SLOW_EACH == 0))
 		return false;
 	push_first(cache, own, object);
 	return true;
@@ -143,7 +143,7 @@ static inline struct sy__slqb_cache *cache_in(struct sy_page *page)
 	return sy__slqb_slab(page)->list->cache;
 }
 
-#include "../size_entries.h"
+#include "../size_entries_here.h"
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
@@ -152,7 +152,7 @@ static void *take(struct sy__slqb_cache *cache, struct sy__slqb_list *list)
 	return cache->cache.heap->threads ? sy__slqb_take_slab(cache, list) : sy__slqb_take(cache, list);
 }
 
-/* From what a list has: its freelist, what came back, its partial slabs. By its owner. */
+/* Takes an object of a list: of its freelist, remote_free, or partial slabs. By its owner. */
 static void *alloc_from_list(struct sy__slqb_cache *cache, struct sy__slqb_slot *own, struct sy__slqb_list *list,
                              struct sy_list *ended)
 {
@@ -194,7 +194,7 @@ static void *alloc_from_node(struct sy__slqb_cache *cache, unsigned slot, unsign
 	return object;
 }
 
-/* Makes a new slab the slot's, and takes an object of it. */
+/* Gives the slot a new slab, and takes an object of it. */
 static void *adopt_by_slot(struct sy__slqb_cache *cache, unsigned slot, struct sy__slqb_slab *slab)
 {
 	struct sy__slqb_list *own = &sy__slqb_slot(cache, slot)->list;
@@ -207,7 +207,7 @@ static void *adopt_by_slot(struct sy__slqb_cache *cache, unsigned slot, struct s
 	return object;
 }
 
-/* The same for the list of its node. */
+/* The same for the list of the slab's node. */
 static void *adopt_by_node(struct sy__slqb_cache *cache, struct sy__slqb_slab *slab)
 {
 	struct sy__slqb_node *node = &cache->nodes[sy__page_node(sy__slqb_page(slab))];
@@ -265,7 +265,7 @@ static SY__COLD void *alloc_slow(struct sy__slqb_cache *cache, unsigned slot, un
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-/* An object of the slot's node, onto a full freelist; or onto that of a slot that uses the cache for the first time. */
+/* Frees an object of the slot's node that push refused: onto a full freelist, or the first one of a slot that never used the cache. */
 static void free_to_list(struct sy__slqb_cache *cache, unsigned slot, void *object)
 {
 	struct sy__slqb_slot *own = sy__slqb_slot(cache, slot);
@@ -361,7 +361,7 @@ const struct sy_policy sy__slqb = {
 	.shrink = sy__slqb_shrink,
 	.drain = sy__slqb_drain,
 	.grace_passed = sy__slqb_grace_passed,
-	.settle = sy__slqb_settle,
+	.scavenge = sy__slqb_scavenge,
 	.tick = sy__slqb_tick,
 	.counts = sy__slqb_counts,
 	.geometry = sy__slqb_geometry,

@@ -7,15 +7,15 @@
 #include "../../list.h"
 #include "../../page_interface.h"
 #include "../../visits.h"
-#include "../fall.h"
+#include "../contraction.h"
 
 enum sy__slqb_tunable { SLQB_HIWATER, SLQB_FLUSHBATCH, SLQB_FREEBATCH, SLQB_REMOTE_FREE_CHECK, SLQB_COLOUR, SLQB_CLASSES };
 
 #define SY__SLQB_MOST 65535 /* value of a threshold: objects */
 
-/* State of a slab, in the descriptor of its first page. The owner's, as the list that it belongs to. */
+/* State of a slab, in the descriptor of its first page. Only its owner touches it. */
 struct sy__slqb_slab {
-	struct sy__slqb_list *list; /* whose slab it is, for life */
+	struct sy__slqb_list *list; /* the owner, for life */
 	union {
 		struct sy_list link; /* in the list's partial slabs */
 		struct sy_deferred deferred; /* no object is left, and a grace period has yet to pass */
@@ -27,24 +27,24 @@ struct sy__slqb_slab {
 };
 SY_ASSERT_SLAB_STATE(struct sy__slqb_slab, list);
 
-/* Objects linked through their free pointers, from the first to go to the last. */
+/* Objects linked through their free pointers. */
 struct sy__slqb_chain {
-	void *first, *last; /* last: of objects that there are */
+	void *first, *last; /* valid if count > 0 */
 	uint32_t count;
 };
 
-/* What owns slabs: a CPU slot, or a memory node for objects that were asked for from elsewhere. */
+/* An owner of slabs: a CPU slot; or a memory node, for requests from other nodes. */
 struct sy__slqb_list {
-	void *freelist; /* objects of any slab on the node, to be handed out next; a stack */
+	void *freelist; /* a stack of objects of any slab on the node */
 	uint32_t count; /* objects on freelist */
-	uint32_t hiwater; /* beyond which objects go back to their slabs; in a fall (fall.h) less than the cache's */
+	uint32_t hiwater; /* beyond which objects go back to their slabs; below the cache's during a contraction (contraction.h) */
 	int node; /* of its slabs */
-	uint32_t remote_free_check; /* 1: enough came back from elsewhere to be worth a look; written under remote_lock.
-	                             * Read without, and relaxed: a hint to take that lock, which orders all else */
+	uint32_t remote_free_check; /* 1: remote_free has enough objects; written under remote_lock. A relaxed hint to take that
+	                             * lock, which orders all else */
 	struct sy_list partial; /* slabs with objects on their freelist and others out */
 	uint64_t partial_slabs, slabs; /* in partial; owned, full ones too */
-	struct sy__fall fall; /* of slabs */
-	struct sy__slqb_cache *cache; /* NULL: of a slot that never used the cache; all else is zero too */
+	struct sy__contraction contraction; /* of slabs */
+	struct sy__slqb_cache *cache; /* NULL: the slot never used the cache, and all else is zero too */
 	_Alignas(SY_CACHE_LINE) sy__lock_t remote_lock; /* protects what follows, which others write */
 	struct sy__slqb_chain remote_free; /* objects of these slabs, freed elsewhere */
 	struct { uint64_t slabs, partial; } seen; /* scratch of check */
@@ -53,22 +53,22 @@ struct sy__slqb_list {
 /* What one CPU slot has of a cache. */
 struct sy__slqb_slot {
 	struct sy__slqb_list list;
-	struct sy__slqb_chain rlist; /* objects on the way to the list that owns their slabs */
-	struct sy__slqb_list *rlist_to; /* that list */
+	struct sy__slqb_chain rlist; /* objects on their way to the owner of their slabs */
+	struct sy__slqb_list *rlist_to; /* that owner */
 	uint32_t colour_next; /* colour of the next slab, in bytes */
-	uint32_t fast_frees; /* in a heap of threads: how many; now and then one is a slow call all the same */
+	uint32_t fast_frees; /* in a heap of threads: frees counted towards the next slow one */
 };
 
 /* What one memory node has of a cache. */
 struct sy__slqb_node {
-	struct sy__slqb_list list; /* but for remote_free under the lock */
+	struct sy__slqb_list list; /* under the lock, except remote_free */
 	sy__lock_t lock;
 };
 
 struct sy__slqb_cache {
 	struct sy_cache cache;
-	struct sy__slqb_slot *slots; /* slot 0's; the others' follow, */
-	size_t stride; /* so many bytes apart; in a heap of threads by core/backend/slot_areas.h, with the dummy's in front */
+	struct sy__slqb_slot *slots; /* slot 0's; other slots' follow */
+	size_t stride; /* at distances of so many bytes; in heaps of threads by core/backend/slot_areas.h, with the dummy's in front */
 	uint32_t offset; /* bytes from an object's start to its free pointer */
 	uint8_t order; /* of a slab */
 	uint16_t objects; /* in a slab */
@@ -76,7 +76,7 @@ struct sy__slqb_cache {
 	uint32_t colour_step, colour_range; /* bytes; 0, 0: no colours */
 	uint32_t page_flags; /* enum sy_flags for its pages */
 	struct sy__slqb_node *nodes; /* one for each memory node of the heap */
-	void *state; /* nodes, and in front of them slots that are not threads': one block of metadata; its size in bytes */
+	void *state; /* the block of metadata that holds nodes, and in front of them the slots, unless they are threads' */
 	size_t state_bytes;
 };
 
@@ -113,7 +113,7 @@ static inline struct sy__slqb_slab *sy__slqb_linked(struct sy_list *link)
 	return sy__entry(link, struct sy__slqb_slab, link);
 }
 
-/* What a slot has, for whoever looks at all of them; its list may be that of a slot that never used the cache. */
+/* A slot's state, which may never have been used. */
 static inline struct sy__slqb_slot *sy__slqb_look(const struct sy__slqb_cache *cache, unsigned slot)
 {
 	return (struct sy__slqb_slot *)(void *)((char *)cache->slots + slot * cache->stride);
@@ -124,7 +124,7 @@ static inline bool sy__slqb_started(const struct sy__slqb_slot *own)
 	return own->list.cache != NULL;
 }
 
-/* What the slot of a call has. */
+/* The state of the slot of a call, started if necessary. */
 static inline struct sy__slqb_slot *sy__slqb_slot(struct sy__slqb_cache *cache, unsigned slot)
 {
 	struct sy__slqb_slot *own = sy__slqb_look(cache, slot);
@@ -140,7 +140,7 @@ static inline void **sy__slqb_next(const struct sy__slqb_cache *cache, void *obj
 	return (void **)(void *)((char *)object + cache->offset);
 }
 
-/* slabs.c. Of a list, by its owner. Slabs that lose their last object go to ended. */
+/* slabs.c. Called by a list's owner. Slabs whose last object returns go to `ended`. */
 void *sy__slqb_take(struct sy__slqb_cache *, struct sy__slqb_list *);
 void *sy__slqb_take_slab(struct sy__slqb_cache *, struct sy__slqb_list *);
 void sy__slqb_adopt(struct sy__slqb_list *, struct sy__slqb_slab *);
@@ -150,13 +150,13 @@ void sy__slqb_flush(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct s
 void sy__slqb_flush_full(struct sy__slqb_cache *, struct sy__slqb_slot *, struct sy_list *ended);
 void sy__slqb_send_away(struct sy__slqb_cache *, struct sy__slqb_slot *own, struct sy__slqb_list *to, void *object);
 
-/* slabs.c. Life of slabs, without locks, and all at once. Functions that return pages say how many went back. */
+/* slabs.c. Life of slabs, and work on all lists; called without locks. Functions that return pages say how many went back. */
 struct sy__slqb_slab *sy__slqb_new_slab(struct sy__slqb_cache *, unsigned slot, unsigned flags, int node);
 uint64_t sy__slqb_end(struct sy__slqb_cache *, unsigned slot, struct sy_list *ended);
 void sy__slqb_grace_passed(struct sy_heap *, struct sy_deferred *);
 void sy__slqb_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__slqb_shrink(struct sy_cache *);
-uint64_t sy__slqb_settle(struct sy_cache *);
+uint64_t sy__slqb_scavenge(struct sy_cache *);
 void sy__slqb_tick(struct sy_heap *);
 void sy__slqb_cache_fini(struct sy_cache *);
 

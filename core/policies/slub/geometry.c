@@ -1,19 +1,18 @@
 /*
  * SLUB: how a cache is laid out, and which caches are one.
  *
- * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one: in its middle,
- * where neither an overflow from the object before nor one from its own start reaches first; but behind the object
- * where its contents must survive being free (a constructor set them, or readers under RCU may still look). Then the size is
+ * An object. Its size is rounded up to a word. A free object holds the pointer to the next free one. The pointer is in the
+ * object's middle, where overflows of the object before it or from its own start reach last. If the contents of free objects
+ * matter (a constructor set them, or readers under RCU may still look), the pointer is behind the object. Then the size is
  * rounded up to the alignment.
  *
- * A slab. The more objects, the fewer visits to the node's list, which all CPUs share: so at least 4 * (fls(CPUs) +
- * 1) objects are wanted, but no more than fit the largest order. Among the orders from there on, the first wins
- * that wastes at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so
- * on. What still finds no order gets one that holds a single object, above the largest order if it must be. Empty ones go
- * back to the page allocator early, whose lists serve all caches.
+ * A slab. More objects mean fewer visits to the node's list, which all CPUs share. So a slab should have at least
+ * 4 * (fls(CPUs) + 1) objects, but no more than fit the largest order. Among the orders from there on, the first wins that wastes
+ * at most 1/16 of the slab; if none does, 1/8, then 1/4; then the same with one object fewer, and so on. If all that fails, a
+ * slab holds a single object, above the largest order if necessary.
  *
- * Merging. Caches whose objects can't be told apart share their slabs (core/merge.c). Slabs start at multiples of
- * their size, so objects of one size have the alignment that the size has, whatever was asked for.
+ * Merging. Caches whose objects cannot be told apart share their slabs (core/merge.c). Slabs start at multiples of their size,
+ * so objects are aligned as their size is, whatever was asked for.
  */
 #include "../../geometry.h"
 #include "../../backend/slot_areas.h"

@@ -1,21 +1,19 @@
 /*
  * SLUB: the life of a slab, away from the fast path.
  *
- * A slab is born with all its objects constructed and on its freelist in order of address, owned by a slot (frozen). When
- * its slot gives it up (it is needed for another node, the slot's partial list overflows, or somebody drains the slot) it goes
+ * A slab is born with all its objects constructed and on its freelist in order of address, owned by a slot (frozen). A slot gives
+ * its slab up when a request needs another node, when its partial list overflows, or when it is drained. The slab then
  *
- *   to nobody      when it is full: no list holds full slabs, its next free finds it by the page descriptor;
- *   to its node    when it has free objects: at the head of the node's list where only its slot used it, as it is
- *                  warm in that CPU's cache; at the tail where others freed into it, and when it comes from a slot's
- *                  partial list;
- *   to the pages   when it is empty and the node's list already holds min_partial slabs.
+ *   belongs to nobody      if it is full: no list holds full slabs, and its next free finds it by the page descriptor;
+ *   goes to its node       if it has free objects: to the head of the node's list if only its slot freed into it, as it is warm in
+ *                          that CPU's cache; to the tail if others did, or if it comes from a slot's partial list;
+ *   goes back to pages     if it is empty and the node's list already has min_partial slabs.
  *
  * What is the same for yard is in ../node.c.
  *
- * A CPU that goes offline, or a thread that ends, drains its slot. Shrinking drains all slots that may be reached. Then it
- * gives back every empty slab, and sorts each node's list so that the fullest slabs are allocated from first and the emptiest
- * have time to become empty. One pass over 32 buckets does it: a slab with more than 32 free objects keeps its place behind
- * them.
+ * A CPU that goes offline, or a thread that ends, drains its slot. Shrinking drains all reachable slots, gives every empty slab
+ * back, and sorts each node's list: allocation then starts with the fullest slabs, and the emptiest have time to become empty.
+ * One pass over 32 buckets sorts; slabs with more than 32 free objects keep their place behind the others.
  */
 #include "../../here.h"
 #include "slub.h"
@@ -24,8 +22,8 @@
 
 /* ---- Birth ---------------------------------------------------------------------------------------------------- */
 
-/* Two at a time, as that is most of what a new slab costs. */
-static inline void link_row(char *memory, size_t size, uint32_t objects, size_t offset)
+/* Links all objects in order of address; two in each step, as this is most of the cost of a new slab. */
+static inline void link_objects(char *memory, size_t size, uint32_t objects, size_t offset)
 {
 	char *at = memory;
 
@@ -39,8 +37,8 @@ static inline void link_row(char *memory, size_t size, uint32_t objects, size_t 
 	*(void **)(void *)(memory + (objects - 1) * size + offset) = NULL;
 }
 
-/* A slab for whoever asked: frozen and counted, with every object taken off the slab's own freelist, and linked from the first
- * on. NULL: no memory. Called outside local sections, as it may run every heap's shrink. */
+/* Makes a slab for a slot: frozen and counted, with an empty freelist of its own, and all objects linked from the first one on. NULL:
+ * no memory. Called outside local sections, as it may run every heap's shrink. */
 struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node)
 {
 	struct sy_page *page = sy__node_take_pages(&cache->base, slot, cache->base.order, flags, node);
@@ -50,7 +48,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 	if (!page)
 		return NULL;
 	sy__node_make_slab(&cache->base, page);
-	link_row(sy__page_address(common->heap, page), common->size, sy__node_objects(page), cache->base.offset);
+	link_objects(sy__page_address(common->heap, page), common->size, sy__node_objects(page), cache->base.offset);
 	home = sy__node_of(&cache->base, page);
 	sy__lock(&home->lock);
 	sy__node_count_in(home, page);
@@ -60,8 +58,7 @@ struct sy_page *sy__slub_new_slab(struct sy__slub_cache *cache, unsigned slot, u
 
 /* ---- From a slot to the node ---------------------------------------------------------------------------------- */
 
-/* Of more than so many one more is counted: a program that has freed an object twice gets no endless chain, but not the right
- * one either. */
+/* Stops after most + 1 objects: if a program freed an object twice the chain is a circle, and the count wrong in any case. */
 static struct sy__slub_chain chain_of(const struct sy__slub_cache *cache, void *objects, uint32_t most)
 {
 	struct sy__slub_chain chain = { objects, objects, objects != NULL };
@@ -71,14 +68,14 @@ static struct sy__slub_chain chain_of(const struct sy__slub_cache *cache, void *
 	return chain;
 }
 
-/* What a slab is that is no slot's any more. */
+/* A slab that a slot gave up. */
 struct released {
 	uint64_t word;
 	bool others_freed; /* into it, while it was the slot's */
 };
 
-/* Makes the slab nobody's, with a slot's objects in front of its own free ones. With its node's lock held, hence a slab that is
- * partial from now on comes onto the list before anybody looks there. */
+/* Unfreezes the slab, and puts the slot's objects in front of its own free ones. With the node's lock held, so that the caller can put
+ * the slab on the list before anybody looks there. */
 static struct released release(const struct sy__slub_cache *cache, struct sy_page *page, struct sy__slub_chain chain)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);
@@ -94,7 +91,7 @@ static struct released release(const struct sy__slub_cache *cache, struct sy_pag
 	return (struct released){ new, !sy__word_full(old) };
 }
 
-/* Takes the active slab away from a slot; pages that went back. In the slot's local section. */
+/* Takes the active slab away from a slot; returns pages given back. In the slot's local section. */
 uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct sy__slub_slot *own)
 {
 	struct sy_page *page = own->slab;
@@ -111,7 +108,7 @@ uint64_t sy__slub_deactivate(struct sy__slub_cache *cache, unsigned slot, struct
 	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
 }
 
-/* Moves a slab that has been kept to its node. */
+/* Moves a slab from a slot's partial list to its node. */
 static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy__node *node = sy__node_of(&cache->base, page);
@@ -125,7 +122,7 @@ static uint64_t unfreeze(struct sy__slub_cache *cache, unsigned slot, struct sy_
 	return discard ? sy__node_discard(&cache->base, slot, page) : 0;
 }
 
-/* A chain of them, linked through next. */
+/* The same for a chain of slabs, linked through next. */
 static uint64_t unfreeze_chain(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page)
 {
 	struct sy_page *next;
@@ -177,7 +174,7 @@ static uint64_t drain_slot(struct sy__node_cache *base, unsigned slot)
 	return pages;
 }
 
-/* What a slot has when its CPU goes away, or its thread. */
+/* Empties a slot whose CPU goes offline, or whose thread ends. */
 void sy__slub_drain(struct sy_heap *heap, unsigned slot)
 {
 	sy__node_drain_all(heap, slot, drain_slot);
@@ -198,7 +195,7 @@ static void splice_to_head(struct sy_list *list, struct sy_list *from)
 		move_to_head(list, from->prev);
 }
 
-/* Sorts the node's list. */
+/* Sorts the node's list by free objects, fewest first. */
 static void sort_partial(struct sy__node *node)
 {
 	struct sy_list buckets[SHRINK_BUCKETS], *next;

@@ -6,14 +6,14 @@
  * and freeing pushes onto the list of the slab that the object is in. The only metadata are a free pointer in each
  * free object and 32 bytes in the page descriptor. In replays, in kernels and with threads it is the same allocator.
  *
- * Fast path: pop and push below. Where an object is asked of a slot with free objects, or given back to the slot whose
- * active slab it is in, nothing shared is read or written. A free into another slab takes one compare-and-exchange of
- * that slab's word, if that leaves the slab where it is. entries.h makes the calls of these two.
+ * Fast path: pop and push below. An allocation from a slot with free objects, and a free into the slot's active slab, read
+ * and write nothing shared. A free into another slab takes one compare-and-exchange of that slab's word, if the slab stays where
+ * it is. size_entries_here.h makes all calls of the two.
  *
  * Where the free objects are. A slab with free objects is in exactly one of these places:
  *
- *   active      of one slot. Frozen. The slot pops from its own freelist; whatever other slots free into the slab
- *               gathers on the slab's own, which the slot takes over whole when its own has run out.
+ *   active      of one slot. Frozen. The slot pops from its own freelist. Objects that other slots free into the slab gather
+ *               on the slab's freelist, which the slot takes over whole when its own has run out.
  *   kept        on the partial list of one slot. Frozen. A full slab comes here at its first free, onto the list of
  *               the slot that freed; a list at its limit first moves to the nodes. Not on machines with one CPU.
  *   partial     on the list of its memory node.
@@ -21,10 +21,10 @@
  * A full slab is on no list; an empty one goes back to the page allocator, or stays partial while its node has
  * fewer than min_partial others.
  *
- * An allocation therefore looks, in this order: at the slot's freelist, the active slab's own, the slot's partial
- * list, the list of the node that is asked for (else the nearest), the lists of other nodes if any will do and they
- * have more than min_partial, and the page allocator. Taking a slab from a node also takes others along for the
- * slot's partial list, until that has gained more than half its limit.
+ * So an allocation looks, in this order, at: the slot's freelist; the active slab's own; the slot's partial list; the list
+ * of the requested node, or the nearest; the lists of other nodes that have more than min_partial slabs, if any node will do; the
+ * page allocator. Taking a slab from a node also moves others to the slot's partial list, until that has gained more than half
+ * its limit.
  *
  * Names of Linux, and ours:
  *
@@ -52,12 +52,12 @@
  *   set_cpu_partial, slub_set_cpu_partial               slot_objects, slot_limit
  *   __kmem_cache_alias, find_mergeable                  sy__slub_merge, sy__merge_find
  *
- * Locks (level 2 of types.h). A slot's structure, the list of slabs that it keeps included, belongs to whoever is in its
- * local section. What a slab has free, how much of it is in use and whether a slot owns it is one word, changed by
- * compare-and-exchange (../node.h, with the argument for each way of changing it). The lock of a node covers its list and
- * figures. A free takes it only when its slab may come onto that list or leave it; a free into a slab that slots own, or
- * that stays partial, takes no lock. No lock is held while pages are taken, and no local section either, as that may run
- * this cache's own shrink; pages are given back without a lock.
+ * Locks (level 2 of types.h). A slot's structure, with its partial list, belongs to whoever is in its local section. One word of
+ * a slab has its freelist, its number of objects in use and whether a slot owns it; it is changed by compare-and-exchange
+ * (../node.h, with the argument for each change). The lock of a node covers its list and figures. A free takes it only when its
+ * slab may join that list or leave it; a free into a slab that a slot owns, or that stays partial, takes no lock. No lock is
+ * held and no local section open while pages are taken, as that may run this cache's own shrink; nor while pages are given
+ * back.
  *
  * Invariants, verified by check.c and ../node.c: frozen slabs are exactly those of slots; an unfrozen slab is on its node's list if and
  * only if it has free objects; in_use + length of the slab's freelist = objects, where an active slab counts the objects on
@@ -83,7 +83,7 @@ static inline bool pop(const struct sy__slub_cache *cache, struct sy__slub_slot 
 	return true;
 }
 
-/* Whether a free into a slab of somebody else, or nobody, was possible by the slab's word alone. */
+/* Frees into a slab that is not the slot's active one, by the slab's word alone; false: the slab would move. */
 static bool push_foreign(const struct sy__slub_cache *cache, struct sy_page *head, void *object)
 {
 	struct sy__node_slab *slab = sy__node_slab(head);
@@ -118,7 +118,7 @@ static inline bool push(const struct sy__slub_cache *cache, struct sy__slub_slot
 static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned slot, unsigned flags, int node);
 static SY__OUT_OF_LINE void free_slow(struct sy__slub_cache *cache, unsigned slot, void *object);
 
-/* Out of the fast path's sight, so that it needs no stack frame. */
+/* Out of line, so that the fast path needs no stack frame. */
 static SY__COLD void *zeroed(const struct sy__slub_cache *cache, void *object)
 {
 	sy__fill(object, 0, cache->base.cache.object_size);
@@ -141,8 +141,8 @@ static inline bool suits(const struct sy__slub_slot *own, unsigned flags, int no
 	return sy__likely(node == SY_ANY_NODE) || node == own->node;
 }
 
-/* Frees by exchange count as slow calls do, so that some thread looks at the clock. On the dummy nobody may free: who
- * has claimed all slots relies on that. */
+/* Frees by exchange count as slow calls, so that some thread looks at the clock. Nobody may free on the dummy: a thread that has
+ * claimed all slots relies on that. */
 static SY__OUT_OF_LINE bool push_foreign_here(const struct sy__slub_cache *cache, const struct sy__slub_slot *own, void *object)
 {
 	return own->pushes && !sy__tick_is_due() && push_foreign(cache, sy__node_head(&cache->base, object), object);
@@ -164,12 +164,11 @@ static inline struct sy__slub_cache *cache_in(struct sy_page *page)
 	return sy__slub_cache_of(page);
 }
 
-#include "../size_entries.h"
+#include "../size_entries_here.h"
 
 /* ---- Allocation off the fast path ----------------------------------------------------------------------------- */
 
-/* Everything that is free in the slot's active slab but not on its freelist yet; a slab with nothing free is full, and
- * nobody's from now on. */
+/* Takes over the freelist of the slot's active slab. If that is empty the slab is full, and belongs to nobody from now on. */
 static void *take_rest(struct sy__slub_slot *own)
 {
 	struct sy__node_slab *slab = sy__node_slab(own->slab);
@@ -183,7 +182,7 @@ static void *take_rest(struct sy__slub_slot *own)
 	return sy__word_first(old, own->start);
 }
 
-/* From the slot's active and partial slabs. In its local section. */
+/* Allocates from the slot's active and partial slabs. In its local section. */
 static void *alloc_from_slot(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
@@ -242,9 +241,9 @@ static void keep_partial(struct sy__slub_slot *own, struct sy_page *page)
 	sy__slub_hold(own, page);
 }
 
-/* Makes the first slab of the node's list the slot's active one, and keeps some of those behind it; of a list
- * that has more than `spared` slabs. That is asked before the lock is taken, as most lists are short when slots run out;
- * relaxed, since it is asked again. */
+/* Makes the first slab of the node's list the slot's active one, and moves some of those behind it to the slot's partial list, if the
+ * list has more than `spared` slabs. Checks that first without the lock, as most lists are short when slots run out; relaxed,
+ * since it is checked again. */
 static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy__node *node,
                          uint32_t spared)
 {
@@ -260,9 +259,9 @@ static bool take_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own
 	return own->slab != NULL;
 }
 
-/* A busy node is better left alone: others take from it only what it has beyond min_partial. Nodes are asked in turn
- * from the nearest one's number on, as no distances are known here; and always, where Linux leaves out one request in
- * forty by the cycle counter, which no replay could repeat. */
+/* Other slots take from a node only slabs beyond min_partial, to leave a busy node alone. Nodes are asked in order of number from the
+ * nearest on, as distances are not known here. Linux skips this for one request in forty, by the cycle counter; that would not be
+ * repeatable, so we never do. */
 static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_slot *own, unsigned nearest)
 {
 	unsigned nodes = cache->base.cache.heap->nodes;
@@ -276,7 +275,7 @@ static bool take_foreign_partial(struct sy__slub_cache *cache, struct sy__slub_s
 	return false;
 }
 
-/* From the nodes' lists. In the slot's local section; the slot has no active slab. */
+/* Allocates from the nodes' lists. In the slot's local section; the slot has no active slab. */
 static void *alloc_from_nodes(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	struct sy__slub_slot *own = sy__slub_slot(cache, slot);
@@ -298,7 +297,7 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	if (!page)
 		return NULL;
 	sy__local_begin(slot);
-	if (own->slab) /* somebody was here while the page allocator worked */
+	if (own->slab) /* the slot got another slab while the page allocator worked */
 		sy__slub_deactivate(cache, slot, own);
 	sy__slub_activate(cache, own, page);
 	own->freelist = own->start;
@@ -307,7 +306,7 @@ static void *alloc_from_pages(struct sy__slub_cache *cache, unsigned slot, unsig
 	return object;
 }
 
-/* Of the slot's slabs, or its nodes'. */
+/* Allocates from existing slabs. */
 static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int node)
 {
 	void *object;
@@ -320,7 +319,6 @@ static void *alloc_of_slabs(struct sy__slub_cache *cache, unsigned slot, int nod
 	return object;
 }
 
-/* A node that the heap doesn't have: any will do, unless the caller insists. */
 static bool node_exists(const struct sy__slub_cache *cache, int node)
 {
 	return node >= 0 && (unsigned)node < cache->base.cache.heap->nodes;
@@ -344,8 +342,7 @@ static SY__OUT_OF_LINE void *alloc_slow(struct sy__slub_cache *cache, unsigned s
 
 /* ---- Freeing off the fast path -------------------------------------------------------------------------------- */
 
-/* What the word of a slab becomes by a free. A full slab that is nobody's becomes the freeing slot's, where slots keep
- * slabs. */
+/* The word of a slab after a free. A full slab without owner becomes the freeing slot's, if slots have partial lists. */
 static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, const void *object)
 {
 	uint64_t new = sy__word_push(old, object, 1);
@@ -353,7 +350,7 @@ static inline uint64_t freed(const struct sy__slub_cache *cache, uint64_t old, c
 	return sy__word_full(old) && cache->slot_limit ? new | SY__WORD_FROZEN : new;
 }
 
-/* Whether a free that changes the word so puts the slab on its node's list, or may take it off. */
+/* Whether a free with this change of the word puts the slab on its node's list, or may take it off. */
 static inline bool moves(uint64_t old, uint64_t new)
 {
 	return !sy__word_frozen(new) && (sy__word_full(old) || !sy__word_in_use(new));
@@ -364,7 +361,7 @@ static inline bool newly_kept(uint64_t old, uint64_t new)
 	return !sy__word_frozen(old) && sy__word_frozen(new);
 }
 
-/* A free that seems to change the slab's place: again, under the node's lock, with what the slab is by then. */
+/* A free that seems to move the slab. Starts again under the node's lock, as the word may have changed. */
 static void free_moving(struct sy__slub_cache *cache, unsigned slot, struct sy_page *page, void *object)
 {
 	struct sy__node_slab *slab = sy__node_slab(page);

@@ -19,9 +19,9 @@ enum sy__slub_tunable {
 struct sy__slub_slot {
 	_Alignas(SY_CACHE_LINE) void *freelist; /* objects of the active slab, to be handed out next */
 	char *start;             /* of the active slab */
-	uint32_t bytes;          /* of the active slab: what lies within is freed here; 0: there is none */
+	uint32_t bytes;          /* of the active slab; 0: there is none */
 	int16_t node;            /* of the active slab */
-	bool pushes;             /* a thread frees here by fast calls; never of the dummy */
+	bool pushes;             /* fast calls may free into other slots' slabs; never set in the dummy */
 	struct sy_page *slab;    /* the active slab, or NULL */
 	struct sy_page *partial; /* frozen slabs with free objects, newest first */
 	uint32_t partial_slabs;  /* in partial */
@@ -66,7 +66,7 @@ static inline struct sy__slub_slot *sy__slub_slot(const struct sy__slub_cache *c
 	return (struct sy__slub_slot *)(void *)(cache->base.slots + slot * cache->base.stride);
 }
 
-/* From now on the slot has no active slab. */
+/* The slot gives up its active slab. */
 static inline void sy__slub_forget(struct sy__slub_slot *own)
 {
 	own->slab = NULL;
@@ -75,7 +75,7 @@ static inline void sy__slub_forget(struct sy__slub_slot *own)
 	own->freelist = NULL;
 }
 
-/* From now on it has this one, of which no object is on its freelist yet. */
+/* The slot gets an active slab; its freelist is empty at first. */
 static inline void sy__slub_activate(const struct sy__slub_cache *cache, struct sy__slub_slot *own, struct sy_page *page)
 {
 	own->slab = page;

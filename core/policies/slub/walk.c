@@ -1,9 +1,9 @@
 /*
  * SLUB: what is in a slab, for walks (core/walk.h).
  *
- * The descriptor alone does not tell where a slab is kept: a frozen slab belongs to some slot, and which one only the
- * slots know. So the place is looked up: in the slots' active slabs and partial lists first, then on the node's list; a
- * slab that is nowhere is full. Free objects are on the slab's own list, and of an active slab on the slot's.
+ * A descriptor does not tell where its slab is: a frozen slab belongs to some slot, and only the slots know to which one. So a
+ * walk searches the slots' active slabs and partial lists first, then the node's list; a slab that is on none is full. Free
+ * objects are on the slab's own freelist; those of an active slab also on the slot's.
  */
 #include "../../here.h"
 #include "../../walk.h"
@@ -29,7 +29,7 @@ static void mark(struct sy__walk *walk, const void *context)
 	}
 }
 
-/* The list of a slot that has the slab; or NULL. */
+/* The name of the slot's list that has the slab; NULL: none has. */
 static const char *slots_list(const struct sy__slub_slot *own, const struct sy_page *page, uint64_t *place)
 {
 	*place = 0;
@@ -41,7 +41,7 @@ static const char *slots_list(const struct sy__slub_slot *own, const struct sy_p
 	return NULL;
 }
 
-/* Whether a slot has the slab, and as what. */
+/* Finds the slot that has the slab; false: no slot has it. */
 static bool locate(struct sy__node_cache *cache, struct sy_page *page, struct sy_slab *slab)
 {
 	for (unsigned slot = 0; slot < cache->cache.heap->slots; slot++) {

@@ -1,34 +1,31 @@
 /*
  * sunos4: fast fits.
  *
- * After C. J. Stephenson, "Fast Fits: New Methods for Dynamic Storage Allocation", SOSP 1983, by which SunOS 4.1.3
- * allocates kernel memory; one of the three that Bonwick (1994, section 5) measured the slab allocator against: the
- * most frugal of them, and by far the slowest. A sequential fit takes a block of just the size asked for out of a
- * larger free one, and joins what is freed with its free neighbours. Its weak point is the search, of which
- * Stephenson keeps the cost low by the order of the free blocks: they stand in a Cartesian tree (tree.h), in
- * which the root is the largest and addresses run from left to right.
+ * After C. J. Stephenson, "Fast Fits: New Methods for Dynamic Storage Allocation", SOSP 1983, the kernel allocator of SunOS
+ * 4.1.3; one of the three that Bonwick (1994, section 5) compared with the slab allocator: the most frugal of them, and by far
+ * the slowest. A sequential fit cuts a block of exactly the requested size from a larger free one, and joins a freed block with
+ * its free neighbours. Its weak point is the search. Stephenson makes that cheap by keeping free blocks in a Cartesian
+ * tree (tree.h): the root is the largest, and addresses ascend from left to right.
  *
- * The tunable fit says which free block serves a request: leftmost, that at the lowest address, which is first fit
- * without the search from the front; or better, which goes down to the smaller son that still fits and comes near
- * best fit. The object takes the start of the block, and the rest goes back into the tree. Freeing finds the free
- * neighbours by going down by address.
+ * The tunable fit says which free block serves a request. leftmost takes the one at the lowest address: first fit without the
+ * search from the front. better goes down to the smaller child that still fits, which comes near best fit. The object takes the
+ * start of the block, and the rest goes back into the tree. A free finds the free neighbours by going down by address.
  *
- * Memory is counted in units of 16 bytes, the size of a tree's node, so that no rest is too small to be a free block.
- * Memory grows by chunks of pages (tunable chunk_order: 2^chunk_order of them); a chunk that is wholly free goes back
- * to the page allocator at once. SunOS has one arena, and gives back pages of it; here blocks don't reach from one
- * chunk into the next, as whoever gave the pages may want them back one chunk at a time. Requests of more than half a
- * chunk go straight to pages.
+ * Memory is counted in units of 16 bytes, the size of a tree node, so no rest is too small to be a free block. Memory grows by
+ * chunks of pages (tunable chunk_order: 2^chunk_order of them). A chunk that is wholly free goes back to the page allocator at
+ * once. SunOS has one arena and gives back pages of it; here no block crosses chunks, so that a chunk can go back by itself.
+ * Requests of more than half a chunk go straight to pages.
  *
- * Alignment. The original knows none beyond its unit. Here an object that wants more (its own size, its cache's or what
- * sy_sizing.align asks for) takes the first aligned place in its block, and what lies before it stays free. Leftmost
- * fit tries that in the leftmost TRIES blocks of the object's size, then takes the leftmost that is large enough in any
- * case. Better fit takes the last block on its way in which there is room.
+ * Alignment. The original aligns to its unit only. Here an object that wants more (by its own size, its cache's alignment or
+ * sy_sizing.align) takes the first aligned place in its block, and what lies before it stays free. Leftmost fit tries that in
+ * the leftmost TRIES blocks of the object's size, then takes the leftmost block that is large enough in any case. Better fit
+ * takes the last block on its way down that has room.
  *
- * A chunk's map (starts.h) tells where blocks start, free ones too, and so the size of what kfree gets, which SunOS's
- * kmem_free is told. It is a 128th of the chunk's memory, as metadata. The tree alone says which blocks are free.
+ * A chunk's map (starts.h) tells where blocks start, free ones too, and so the size of a block, which SunOS's kmem_free is told
+ * but kfree is not. The map takes 1/128 of the chunk's memory, as metadata. Only the tree says which blocks are free.
  *
- * There is nothing to shrink: no free block is kept that could be given back. Where no chunk is to be had, a smaller
- * one that holds the request will do. Objects of caches, memory nodes and locks: general.c.
+ * There is nothing to shrink, as no free memory is retained that could go back. If there are no pages for a chunk, a smaller
+ * chunk that holds the request will do. Caches, memory nodes and locks: general.c.
  */
 #include "sunos4.h"
 
@@ -101,7 +98,7 @@ static inline uint64_t *find(struct sy__sunos4_heap *sunos4, struct sy__tree *tr
 	return find_aligned(tree, want, link);
 }
 
-/* Takes the request out of the free block that a link names. */
+/* Cuts the request from the free block that a link names. */
 static inline void *carve(struct sy__sunos4_heap *sunos4, struct sy__tree *tree, uint64_t *link,
                    const struct sy__tree_want *want)
 {
@@ -122,9 +119,9 @@ static inline void *carve(struct sy__sunos4_heap *sunos4, struct sy__tree *tree,
 	return block;
 }
 
-/* Every call goes down the tree. Instructions by bench/count_instructions, of 10,000 objects of 64 bytes that are taken and given
- * back in no order: kmem_cache_alloc 369, kmem_cache_free 948. About 95 of each are the protocol of slow calls, which all of these
- * are. No function is called but where an alignment sends the search on, and where a chunk goes back. */
+/* Every call goes down the tree. Instructions by bench/count_instructions, for 10,000 objects of 64 bytes allocated and freed in
+ * random order: kmem_cache_alloc 369, kmem_cache_free 948. About 95 of each belong to the slow call, which every call is. No
+ * function is called unless an alignment prolongs the search or a chunk goes back. */
 static inline void *pop(struct sy__general_heap *general, unsigned node, const struct sy__general_want *want)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
@@ -135,7 +132,7 @@ static inline void *pop(struct sy__general_heap *general, unsigned node, const s
 	return sy__likely(link) ? carve(sunos4, tree, link, &units) : NULL;
 }
 
-/* Takes a free neighbour out of the tree that is to be joined. */
+/* Takes a free neighbour, which is to be joined, out of the tree. */
 static inline void absorb(struct sy__tree *tree, uint64_t neighbour)
 {
 	sy__tree_remove(tree, sy__tree_find(tree, neighbour));
@@ -165,6 +162,22 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 		sy__tree_insert(tree, &tree->root, number, (uint32_t)(end - number));
 }
 
+static inline size_t block_bytes(struct sy__general_heap *general, const void *block)
+{
+	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
+	struct chunk chunk = chunk_of(sunos4, sy__head_of(&sunos4->general.heap, block));
+	uint32_t unit = (uint32_t)(sy__tree_number(&sunos4->trees[sy__page_node(chunk.page)], block) - chunk.first);
+
+	return (size_t)(sy__starts_end(chunk.starts, unit, chunk.units) - unit) << SY__UNIT_SHIFT;
+}
+
+static inline struct sy_page *page_in(const struct sy_heap *heap, const void *object)
+{
+	return sy__head_of(heap, object);
+}
+
+#include "../general_entries.h"
+
 static void *sunos4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
@@ -176,44 +189,13 @@ static void *sunos4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, un
 	want.align = size & (size - 1) || want.bytes < general->least ? general->least : want.bytes;
 	if (want.align > SY_PAGE_SIZE)
 		want.align = (uint32_t)SY_PAGE_SIZE;
-	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
-}
-
-/* Bytes of a block in use. With the lock held. */
-static size_t block_bytes(struct sy__general_heap *general, const void *block)
-{
-	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
-	struct chunk chunk = chunk_of(sunos4, sy__head_of(&sunos4->general.heap, block));
-	uint32_t unit = (uint32_t)(sy__tree_number(&sunos4->trees[sy__page_node(chunk.page)], block) - chunk.first);
-
-	return (size_t)(sy__starts_end(chunk.starts, unit, chunk.units) - unit) << SY__UNIT_SHIFT;
-}
-
-static void push_unsized(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
-{
-	(void)bytes;
-	push(general, slot, block, block_bytes(general, block));
-}
-
-static void sunos4_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	sy__general_kfree(heap, slot, sy__head_of(heap, object), object, push_unsized);
-}
-
-static void *sunos4_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return sy__general_cache_alloc(cache, slot, flags, node, pop);
-}
-
-static void sunos4_cache_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	sy__general_cache_free(cache, slot, object, push);
+	return general_take(general, slot, &want, flags, node, &general->live);
 }
 
 /* ---- Off the fast path ----------------------------------------------------------------------------------------- */
 
-/* The first block of the leftmost ones, from the link's on, in which the request fits as aligned; else one that is large enough
- * in any case. */
+/* The leftmost block, from the link's on, in which the aligned request fits; after TRIES blocks, one that is large enough in any
+ * case. */
 static SY__COLD uint64_t *find_aligned(struct sy__tree *tree, const struct sy__tree_want *want, uint64_t *link)
 {
 	for (unsigned i = 1; i < TRIES && link && !sy__tree_fits(tree, sy__tree_at(link), want); i++)
@@ -223,7 +205,7 @@ static SY__COLD uint64_t *find_aligned(struct sy__tree *tree, const struct sy__t
 	return sy__tree_leftmost(tree, want->units + want->align - 1, 0);
 }
 
-/* A fresh chunk is one free block. */
+/* A new chunk is one free block. */
 static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
 {
 	struct sy__sunos4_heap *sunos4 = sunos4_of(general);
@@ -274,24 +256,24 @@ struct survey {
 	const char *wrong;
 };
 
-/* A son must be smaller, or of lower rank, and on its side. */
-static const char *check_son(const struct sy_heap *heap, const struct sy__tree *tree, uint64_t number, uint64_t son,
+/* A child must be smaller, or of lower rank, and on its side by address. */
+static const char *check_child(const struct sy_heap *heap, const struct sy__tree *tree, uint64_t number, uint64_t child,
                              bool right_side)
 {
-	if (!son)
+	if (!child)
 		return NULL;
-	if (!sy__sunos4_has(heap, tree, son))
-		return "sunos4: a free block stands above what is none of the heap's";
-	if (!sy__tree_above(number, sy__tree_units(tree, number), son, sy__tree_units(tree, son)))
+	if (!sy__sunos4_has(heap, tree, child))
+		return "sunos4: a free block has a child that is outside of the heap";
+	if (!sy__tree_above(number, sy__tree_units(tree, number), child, sy__tree_units(tree, child)))
 		return "sunos4: a free block stands above a larger one";
-	return (son > number) == right_side ? NULL : "sunos4: a free block stands on the wrong side of one above it";
+	return (child > number) == right_side ? NULL : "sunos4: a free block stands on the wrong side of one above it";
 }
 
 static const char *check_free(const struct sy_heap *heap, const struct sy__tree *tree, uint64_t number, uint32_t units,
                               const struct chunk *chunk)
 {
 	const struct sy__tree_node *node = sy__tree_node(tree, number);
-	const char *wrong = check_son(heap, tree, number, sy__tree_at(&node->left), false);
+	const char *wrong = check_child(heap, tree, number, sy__tree_at(&node->left), false);
 
 	if (wrong)
 		return wrong;
@@ -299,10 +281,10 @@ static const char *check_free(const struct sy_heap *heap, const struct sy__tree 
 		return "sunos4: a free block's size in the tree is not that in the map";
 	if (units == chunk->units)
 		return "sunos4: a wholly free chunk was kept";
-	return check_son(heap, tree, number, sy__tree_at(&node->right), true);
+	return check_child(heap, tree, number, sy__tree_at(&node->right), true);
 }
 
-/* All blocks of a chunk, in order of address. */
+/* Checks all blocks of a chunk, in order of address. */
 static const char *survey_blocks(struct survey *survey, const struct chunk *chunk)
 {
 	unsigned node = sy__page_node(chunk->page);
@@ -391,10 +373,10 @@ const struct sy_policy sy__sunos4 = {
 	.tunable_count = TUNABLES,
 	.heap_bytes = sizeof(struct sy__sunos4_heap),
 	.cache_bytes = sizeof(struct sy__general_cache),
-	.cache_alloc = sunos4_cache_alloc,
-	.cache_free = sunos4_cache_free,
+	.cache_alloc = entry_alloc,
+	.cache_free = entry_free,
 	.kmalloc = sunos4_kmalloc,
-	.kfree = sunos4_kfree,
+	.kfree = entry_kfree,
 	.heap_init = sunos4_heap_init,
 	.cache_init = sunos4_cache_init,
 	.cache_fini = sy__general_cache_fini,

@@ -16,8 +16,8 @@ struct sy__sunos4_heap {
 	unsigned chunk_order;
 };
 
-/* walk.c. For walks and checks, of trees in which programs may have written: whether a number is that of anything in the
- * heap; whether the block of this number is in the tree, and how far below the root. */
+/* walk.c. For walks and checks of trees that programs may have overwritten: whether a block number lies in the heap; whether the block
+ * is in the tree, and how far below the root. */
 bool sy__sunos4_has(const struct sy_heap *, const struct sy__tree *, uint64_t number);
 bool sy__sunos4_is_free(const struct sy_heap *, const struct sy__tree *, uint64_t number, uint64_t *depth);
 void sy__sunos4_walk(struct sy__walk *, struct sy_page *);

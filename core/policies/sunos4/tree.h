@@ -1,5 +1,5 @@
 /*
- * The Cartesian tree of fast fits: free blocks, each holding its own node.
+ * The Cartesian tree of fast fits. Each free block holds its own node.
  *
  * After C. J. Stephenson, "Fast Fits: New Methods for Dynamic Storage Allocation", SOSP 1983. From left to right the
  * blocks are in order of address; from the root down they get smaller:
@@ -12,25 +12,25 @@
  *                                         /      \
  *                                     0: 48     160: 64
  *
- * The root is the largest: whether a request can be served is known at once. Where a block is too small, so is all
- * below it.
+ * The root is the largest, so one look tells whether a request can be served. Below a block that is too small, all blocks
+ * are.
  *
- *     leftmost fit   go left while the left son is large enough; take the block where it isn't: the lowest address
- *     better fit     go to the smaller of the sons that are large enough; take the block that has no such son
+ *     leftmost fit   go left while the left child is large enough; take the block where it isn't: the lowest address
+ *     better fit     go to the smaller of the children that are large enough; take the block that has no such child
  *
  * A new block stands where going down by address first meets a smaller one, and splits what is there by address into
- * its two sons. A removed block is replaced by its sons, merged by size. Both cost the depth of the tree, which has
+ * its two children. A removed block is replaced by its children, merged by size. Both cost the depth of the tree, which has
  * no bound but the number of blocks; Stephenson found it to be small in practice. Nothing here recurses.
  *
- * Of blocks of equal size the paper lets either stand above. That matters, as a kernel's holes are of few sizes: by
- * address, or by who came first, a thousand equal holes become a list (and a benchmark of processes that exchange
- * messages takes thirty times as long). Here a hash of the block's number decides, by which equal blocks make a tree as
- * flat as a random one. So for a given set of free blocks there is exactly one tree, whatever happened before.
+ * Equal sizes. The paper lets either of two equal blocks stand above the other. The choice matters, as a kernel's holes have
+ * few sizes: by address or by age, a thousand equal holes would become a list (and a benchmark of processes that exchange
+ * messages would take thirty times as long). Here a hash of the block's number decides, so equal blocks form a tree as flat as
+ * a random one (a treap). For a given set of free blocks there is then exactly one tree, whatever happened before.
  *
- * A node must fit into the smallest block, 16 bytes. It is two words of 64 bits, one for each son: a block's number
- * (that of its first unit of 16 bytes from the start of memory, plus one; 0: none) in the upper 54 bits, and below it
- * one half of the block's own size of 20 bits. Stephenson's node has the sizes of the sons instead, to look at them
- * without touching their memory.
+ * A node must fit into the smallest block, 16 bytes. It has a word of 64 bits for each child. The upper 54 bits are a block's
+ * number: that of its first unit, counted in units of 16 bytes from the start of memory, plus one; 0: none. The lower 10
+ * bits are one half of the block's own size. Stephenson's node has the sizes of the children instead, so that a search need not
+ * touch their memory.
  *
  * The caller holds the lock.
  */
@@ -43,18 +43,18 @@
 #define SY__TREE_SIZE_MASK ((UINT64_C(1) << SY__TREE_SIZE_BITS) - 1)
 
 struct sy__tree_node {
-	uint64_t left, right; /* links: what names a block, with bits of the size of the block that holds them */
+	uint64_t left, right; /* links: a child's number, with half of the size of the block that holds the node */
 };
 _Static_assert(sizeof(struct sy__tree_node) <= (size_t)1 << SY__UNIT_SHIFT, "the smallest block holds a node");
 
 struct sy__tree {
-	char *memory;    /* what numbers of blocks count from */
+	char *memory;    /* where block numbers start */
 	uint64_t root;   /* link */
 	uint64_t blocks; /* in the tree */
 	uint64_t units;  /* in all of them */
 };
 
-/* A request in units, and where it is met. */
+/* A request, in units. */
 struct sy__tree_want {
 	uint32_t units, align; /* align: a power of two */
 };
@@ -103,7 +103,7 @@ static inline bool sy__tree_above(uint64_t a, uint32_t a_units, uint64_t b, uint
 	return a_units != b_units ? a_units > b_units : sy__tree_rank(a) > sy__tree_rank(b);
 }
 
-/* Where a request starts in the block; beyond its end less the request: nowhere. */
+/* First aligned place for a request in a block; it may be too near to the block's end. */
 static inline uint64_t sy__tree_start(uint64_t number, const struct sy__tree_want *want)
 {
 	return ((number - 1 + want->align - 1) & ~(uint64_t)(want->align - 1)) + 1;
@@ -116,7 +116,7 @@ static inline bool sy__tree_fits(const struct sy__tree *tree, uint64_t number, c
 
 /* ---- Changing ------------------------------------------------------------------------------------------------- */
 
-/* Puts a block into the tree below a link, where everything from there up stands above it. */
+/* Puts a block into the tree, at or below a link; all blocks above that link stand above it. */
 static inline void sy__tree_insert(struct sy__tree *tree, uint64_t *link, uint64_t number, uint32_t units)
 {
 	struct sy__tree_node *node = sy__tree_node(tree, number);
@@ -129,7 +129,7 @@ static inline void sy__tree_insert(struct sy__tree *tree, uint64_t *link, uint64
 	sy__tree_set(link, number);
 	node->left = units >> SY__TREE_SIZE_BITS;
 	node->right = units & SY__TREE_SIZE_MASK;
-	while (at) { /* the smaller blocks that stood here: by address to both sides */
+	while (at) { /* divide the smaller blocks that stood here by address */
 		struct sy__tree_node *other = sy__tree_node(tree, at);
 
 		if (at < number) {
@@ -146,7 +146,7 @@ static inline void sy__tree_insert(struct sy__tree *tree, uint64_t *link, uint64
 	sy__tree_set(right, 0);
 }
 
-/* Takes the block out that a link names; the link then names what stands there instead. */
+/* Takes the block that a link names out of the tree; the link then names its successor. */
 static inline void sy__tree_remove(struct sy__tree *tree, uint64_t *link)
 {
 	uint64_t number = sy__tree_at(link);
@@ -216,7 +216,7 @@ static inline uint64_t *sy__tree_leftmost(struct sy__tree *tree, uint32_t units,
 	return found;
 }
 
-/* The link to the last block on the way of better fit in which the request fits as aligned; NULL: none. */
+/* The link to the last block on better fit's way down in which the aligned request fits; NULL: none. */
 static inline uint64_t *sy__tree_better(struct sy__tree *tree, const struct sy__tree_want *want)
 {
 	uint64_t *link = &tree->root, *found = NULL, at;

@@ -1,9 +1,8 @@
 /*
  * sunos4: what is in a chunk, for walks (core/walk.h).
  *
- * A chunk's map tells its blocks, its node's tree which of them are free. A free block's place is how far below the
- * root it stands. Since a tree's left sons have lower addresses and its right ones higher, that and the order of address
- * are the whole tree.
+ * A chunk's map tells its blocks, and its node's tree tells which of them are free. A free block's place is its depth below the
+ * root. As left children have lower addresses and right ones higher, depths and addresses describe the whole tree.
  */
 #include "../../walk.h"
 #include "sunos4.h"

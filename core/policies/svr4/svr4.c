@@ -3,39 +3,36 @@
  *
  * After T. P. Lee and R. E. Barkley, "A Watermark-based Lazy Buddy System for Kernel Memory Allocation", Summer
  * USENIX 1989, by the rule that the same authors found to do without watermarks ("A Lazy Buddy System Bounded by Two
- * Coalescing Delays", SOSP 1989); System V Release 4 allocates kernel memory so. One of the three allocators that
- * Bonwick (1994, section 5) measured the slab allocator against.
+ * Coalescing Delays", SOSP 1989); the kernel allocator of System V Release 4. One of the three that Bonwick (1994,
+ * section 5) compared with the slab allocator.
  *
  * Blocks are powers of two, from 16 bytes to half a pool (tunable pool_order: 2^pool_order pages), aligned to their
- * size. A request takes the smallest that holds it, and has at least the bytes that sy_sizing.align says; if there is none,
- * a larger one is split into two buddies, again and again. Two free buddies can be joined again. A plain buddy system joins
- * them at every free, only to split them at the next allocation. Here a class (all blocks of one size) lets some of its free
- * blocks be:
+ * size. A request takes the smallest block that holds it, of at least sy_sizing.align bytes. If there is none, a larger block
+ * is split into two buddies, repeatedly. Two free buddies can be joined again. A plain buddy system joins them at every free,
+ * only to split them at the next allocation. Here a class (all blocks of one size) leaves some of its free blocks alone:
  *
- *     locally free    on the class's list, for the next request of this size; to its buddy it looks in use
- *     globally free   on the other list, marked in the pool's map; it is joined when its buddy becomes so as well
+ *     locally free    on the class's own list, for the next request of this size; its buddy takes it for in use
+ *     globally free   on the other list, and marked in the pool's map; it joins as soon as its buddy is globally free too
  *
- * How many may be locally free, the class's slack tells: of N blocks, L are locally and G globally free, so N - L - G
- * are in use, and slack = N - 2L - G is by how much those exceed the locally free. At a free, the slack before it
- * decides:
+ * A class's slack limits the locally free blocks. Of its N blocks, L are locally and G globally free, so N - L - G are in
+ * use. Slack is N - 2L - G: by how much the blocks in use exceed the locally free ones. A free depends on the slack before it:
  *
  *     slack >= 2   lazy         the block becomes locally free; no work at all
- *     slack  = 1   reclaiming   the block becomes globally free, and is joined with its buddy if that is
- *     slack  = 0   accelerated  likewise, and so is one block that was locally free: the one that was freed longest ago
+ *     slack  = 1   reclaiming   the block becomes globally free, and joins its buddy if that is
+ *     slack  = 0   accelerated  the same, also for the block that has been locally free for the longest
  *
- * So slack never falls below 0: no more blocks are locally free than are in use. A free joins at most two blocks of
- * its class. When the last object is freed, all blocks have become one again: the pool is wholly free and goes back
- * to the page allocator at once. An allocation takes a locally free block if there is one, then a globally free one,
- * then splits.
+ * So slack never falls below 0: at most as many blocks are locally free as are in use. A free joins at most two blocks of its
+ * class. After the last free all blocks have become one; the pool is wholly free and goes back to the page allocator at
+ * once. An allocation takes a locally free block, else a globally free one, else it splits.
  *
- * A pool's map has two bits for each 16 bytes (starts.h): whether a block starts there, from which follows the size
- * of what kfree gets, and whether that block is globally free. It is a 64th of the pool's memory, as metadata.
+ * A pool's map has two bits for each 16 bytes (starts.h): whether a block starts there, which tells kfree the size, and whether
+ * that block is globally free. The map takes 1/64 of the pool's memory, as metadata.
  *
- * Shrinking makes all locally free blocks globally free. So does running out of memory, before a request is refused; and in
- * heaps of threads a second: after a peak that was freed in no order, each pool has a block or two that are locally free. Where
- * no pool is to be had, a smaller one that holds the request will do. Larger requests go straight to pages.
+ * Shrinking makes all locally free blocks globally free. The same happens when memory has run out, before a request fails, and
+ * each second in heaps of threads: after a peak that was freed in random order, each pool has a few locally free blocks. If
+ * there are no pages for a pool, a smaller pool that holds the request will do. Larger requests go straight to pages.
  *
- * Objects of caches, memory nodes and locks: general.c.
+ * Caches, memory nodes and locks: general.c.
  */
 #include "svr4.h"
 
@@ -50,7 +47,7 @@ static const struct sy_tunable tunables[TUNABLES] = {
 
 SY_ASSERT_SLAB_STATE(struct sy__general_page, map);
 
-/* A block, with what is needed to join and split it. */
+/* A block and its pool. */
 struct place {
 	struct sy_page *pool;
 	uint32_t *starts, *global; /* the pool's maps */
@@ -98,9 +95,9 @@ static uint64_t free_oldest_globally(struct sy__svr4_heap *svr4, unsigned slot, 
 static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsigned at, unsigned wanted);
 
 /*
- * Instructions by bench/count_instructions, of 10,000 objects of 64 bytes that are taken and given back in no order:
- * kmem_cache_alloc 297, kmem_cache_free 372, where most blocks are split and joined. About 95 of each are the protocol of slow
- * calls, which all of these are. Of a block that is locally free, or becomes it, the list alone is touched, and no function called.
+ * Instructions by bench/count_instructions, for 10,000 objects of 64 bytes allocated and freed in random order, where most blocks
+ * are split and joined: kmem_cache_alloc 297, kmem_cache_free 372. About 95 of each belong to the slow call, which every call is. If
+ * a block is or becomes locally free, only its list is touched and no function is called.
  */
 
 /* Takes a free block off its list; NULL: the class has none. */
@@ -158,6 +155,21 @@ static inline void push(struct sy__general_heap *general, unsigned slot, void *b
 		free_oldest_globally(svr4, slot, class, at);
 }
 
+/* The map tells. */
+static inline size_t block_bytes(struct sy__general_heap *general, const void *block)
+{
+	struct place place = place_of(svr4_of(general), block);
+
+	return (size_t)(sy__starts_end(place.starts, place.unit, place.units) - place.unit) << SY__UNIT_SHIFT;
+}
+
+static inline struct sy_page *page_in(const struct sy_heap *heap, const void *object)
+{
+	return sy__head_of(heap, object);
+}
+
+#include "../general_entries.h"
+
 static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
 {
 	struct sy__general_heap *general = sy__general_of(heap);
@@ -167,36 +179,7 @@ static void *svr4_kmalloc(struct sy_heap *heap, unsigned slot, size_t size, unsi
 	if (sy__unlikely(bytes > largest(svr4_of(general))))
 		return sy__general_pages(general, slot, bytes, flags, node, NULL);
 	want.bytes = want.align = sy__general_power(bytes, (uint32_t)SY__UNIT);
-	return sy__general_take(general, slot, &want, flags, node, &general->live, pop);
-}
-
-/* Bytes of a block in use, which the map tells. With the lock held. */
-static size_t block_bytes(struct sy__general_heap *general, const void *block)
-{
-	struct place place = place_of(svr4_of(general), block);
-
-	return (size_t)(sy__starts_end(place.starts, place.unit, place.units) - place.unit) << SY__UNIT_SHIFT;
-}
-
-static void push_unsized(struct sy__general_heap *general, unsigned slot, void *block, size_t bytes)
-{
-	(void)bytes;
-	push(general, slot, block, block_bytes(general, block));
-}
-
-static void svr4_kfree(struct sy_heap *heap, unsigned slot, void *object)
-{
-	sy__general_kfree(heap, slot, sy__head_of(heap, object), object, push_unsized);
-}
-
-static void *svr4_cache_alloc(struct sy_cache *cache, unsigned slot, unsigned flags, int node)
-{
-	return sy__general_cache_alloc(cache, slot, flags, node, pop);
-}
-
-static void svr4_cache_free(struct sy_cache *cache, unsigned slot, void *object)
-{
-	sy__general_cache_free(cache, slot, object, push);
+	return general_take(general, slot, &want, flags, node, &general->live);
 }
 
 /* ---- Globally free blocks ------------------------------------------------------------------------------------- */
@@ -221,8 +204,7 @@ static bool is_global(const struct place *place, uint32_t unit, uint32_t units)
 	return sy__starts_at(place->global, unit) && sy__starts_end(place->starts, unit, place->units) == unit + units;
 }
 
-/* Makes a block globally free that counts as its class's but is on no list: joins it with its buddy while that is
- * globally free. Pages given back. */
+/* Makes a block that is on no list globally free: joins it with its buddy while that is globally free. Returns pages given back. */
 static uint64_t free_globally(struct sy__svr4_heap *svr4, unsigned slot, struct place place, unsigned at)
 {
 	struct sy__svr4_class *classes = svr4->classes[sy__page_node(place.pool)];
@@ -244,7 +226,7 @@ static uint64_t free_globally(struct sy__svr4_heap *svr4, unsigned slot, struct 
 	return pages;
 }
 
-/* Makes the block globally free that has been locally free for the longest. Pages given back. */
+/* Makes the block that has been locally free for the longest globally free. Returns pages given back. */
 static uint64_t free_oldest_globally(struct sy__svr4_heap *svr4, unsigned slot, struct sy__svr4_class *class, unsigned at)
 {
 	struct sy_list *oldest = class->local.prev;
@@ -254,7 +236,7 @@ static uint64_t free_oldest_globally(struct sy__svr4_heap *svr4, unsigned slot, 
 	return free_globally(svr4, slot, place_of(svr4, oldest), at);
 }
 
-/* Makes every locally free block globally free. Pages given back. */
+/* Makes every locally free block globally free. Returns pages given back. */
 static uint64_t free_all_globally(struct sy__general_heap *general, unsigned slot)
 {
 	struct sy__svr4_heap *svr4 = svr4_of(general);
@@ -269,7 +251,7 @@ static uint64_t free_all_globally(struct sy__general_heap *general, unsigned slo
 
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
 
-/* Splits a block of class `at`, that is on no list, until its first part is of the class wanted. */
+/* Splits a block of class `at` that is on no list until its first part is of the wanted class. */
 static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsigned at, unsigned wanted)
 {
 	struct place place = place_of(svr4, block);
@@ -283,8 +265,8 @@ static SY__COLD void split(struct sy__svr4_heap *svr4, const void *block, unsign
 	}
 }
 
-/* A fresh pool is one block, that is split at once. Not by pop: meanwhile others may have brought blocks for the
- * request, and a wholly free pool would be kept. */
+/* A new pool is one block, which is split at once. Not by pop: that might serve the request from other pools, and keep this one
+ * although it is wholly free. */
 static void *add(struct sy__general_heap *general, struct sy_page *page, const struct sy__general_want *want)
 {
 	struct sy__svr4_heap *svr4 = svr4_of(general);
@@ -305,7 +287,7 @@ static unsigned order(const struct sy__general_heap *general, const struct sy__g
 
 /* ---- Caches, and what they share ------------------------------------------------------------------------------- */
 
-/* A block is aligned to its size, so an object that wants more takes a larger block; or pages, if that is too large. */
+/* Blocks are aligned to their size, so an object of larger alignment takes a larger block, or pages. */
 static bool svr4_cache_init(struct sy_cache *cache)
 {
 	struct sy__general_cache *own = sy__general_cache_of(cache);
@@ -319,7 +301,7 @@ static bool svr4_cache_init(struct sy_cache *cache)
 	return true;
 }
 
-/* Every cache shares the blocks. */
+/* All caches share the blocks. */
 static uint64_t svr4_shrink(struct sy_cache *cache)
 {
 	struct sy__general_heap *general = sy__general_of(cache->heap);
@@ -368,7 +350,7 @@ static const char *survey_block(struct sy__svr4_heap *svr4, const struct place *
 	return NULL;
 }
 
-/* Every unit of a pool, whether a block starts there or not. */
+/* Checks every unit of a pool. */
 static bool survey_pool(void *context, struct sy_page *pool)
 {
 	struct survey *survey = context;
@@ -388,7 +370,7 @@ static bool survey_pool(void *context, struct sy_page *pool)
 	return !survey->wrong;
 }
 
-/* A list of free blocks, which must be so many. */
+/* Checks a list of `count` free blocks. */
 static const char *check_list(struct sy__svr4_heap *svr4, const struct sy_list *list, uint64_t count, bool global,
                               unsigned node, unsigned at)
 {
@@ -495,16 +477,16 @@ const struct sy_policy sy__svr4 = {
 	.tunable_count = TUNABLES,
 	.heap_bytes = sizeof(struct sy__svr4_heap),
 	.cache_bytes = sizeof(struct sy__general_cache),
-	.cache_alloc = svr4_cache_alloc,
-	.cache_free = svr4_cache_free,
+	.cache_alloc = entry_alloc,
+	.cache_free = entry_free,
 	.kmalloc = svr4_kmalloc,
-	.kfree = svr4_kfree,
+	.kfree = entry_kfree,
 	.heap_init = svr4_heap_init,
 	.cache_init = svr4_cache_init,
 	.cache_fini = sy__general_cache_fini,
 	.usable_size = sy__general_usable_size,
 	.shrink = svr4_shrink,
-	.settle = svr4_shrink,
+	.scavenge = svr4_shrink,
 	.shares_all = true,
 	.grace_passed = sy__general_grace_passed,
 	.counts = sy__general_counts,

@@ -10,12 +10,12 @@
 
 /* Blocks of one power of two, in the pools of one node. */
 struct sy__svr4_class {
-	struct sy_list local;  /* freed, and kept as they are; the latest first */
-	struct sy_list global; /* free to be joined and split */
+	struct sy_list local;  /* locally free blocks, the latest first */
+	struct sy_list global; /* globally free blocks */
 	uint64_t blocks;       /* N: in use, locally free and globally free */
 	uint64_t locally;      /* L: on the list local */
 	uint64_t globally;     /* G: on the list global */
-	uint64_t seen_blocks, seen_globally; /* by the check or walk that is running */
+	uint64_t seen_blocks, seen_globally; /* scratch of checks and walks */
 };
 
 struct sy__svr4_heap {
@@ -24,7 +24,7 @@ struct sy__svr4_heap {
 	unsigned pool_order;
 };
 
-/* How many frees in a row the class may take without joining a block: blocks in use less those locally free. */
+/* Blocks in use minus locally free blocks. */
 static inline uint64_t sy__svr4_slack(const struct sy__svr4_class *class)
 {
 	return class->blocks - 2 * class->locally - class->globally;

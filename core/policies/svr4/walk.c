@@ -1,15 +1,17 @@
 /*
  * svr4: what is in a pool, for walks (core/walk.h).
  *
- * A pool's maps tell its blocks, and which of them are globally free. The others are in use or locally free: to the pool
- * the two look alike, which is what makes that lazy, and nothing but a list tells a free block's place on it. To look for
- * each block on its class's list would take time by the square of their number. So while a walk lasts, each block on a list is
- * marked in the map, as if it were globally free, and has a number in place of its link to the one before, which the end of the
- * walk makes anew: the place, and which list it is. The number is odd, as no address of a block is; a block that is marked
- * without one is on no list. Pools are on no list and belong to no cache.
+ * A pool's maps tell its blocks, and which of them are globally free. The others are in use or locally free; to the pool both look
+ * alike, as the algorithm is lazy, and only a list knows a free block's place. Searching the class's list for each block would
+ * take quadratic time.
  *
- * A list that was written over is numbered as far as its links lead both ways and to blocks of its class. What is behind is shown
- * as in use, and left alone.
+ * So while a walk lasts, all free blocks are numbered. Each block on a list is marked in the map as if it were globally free, and
+ * its link to the previous block is replaced by a number: its place, and which list it is on. The end of the walk restores links
+ * and marks. The number is odd, which no address of a block is; a marked block without a number is on no list. Pools are on no list
+ * and belong to no cache.
+ *
+ * A list that a program has overwritten is numbered as far as its links match both ways and lead to blocks of its class. The blocks
+ * behind are shown as in use, and left alone.
  */
 #include "../../walk.h"
 #include "svr4.h"
@@ -31,7 +33,7 @@ static struct pool pool_of(struct sy_page *page)
 	return (struct pool){ starts, starts + ((size_t)SY__STARTS_WORDS << sy__page_order(page)), SY__PAGE_UNITS << sy__page_order(page) };
 }
 
-/* Where a block of so many units may start; NULL: there is none. */
+/* The pool in which a block of so many units starts at that address; NULL: none does. */
 static struct sy_page *find_block(const struct sy_heap *heap, const void *block, uint32_t units, uint32_t *unit)
 {
 	struct sy_page *page = sy__pages_find(heap, block);
@@ -51,7 +53,7 @@ static struct sy_list *number_of(uint64_t place, unsigned bits)
 	return (struct sy_list *)((uintptr_t)place << PLACE_SHIFT | bits);
 }
 
-/* How many blocks have numbers now. */
+/* Numbers the blocks of a list; returns how many. */
 static uint64_t number(const struct sy_heap *heap, const struct sy_list *list, uint32_t units, unsigned bits)
 {
 	const struct sy_list *before = list;

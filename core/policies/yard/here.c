@@ -127,7 +127,7 @@ static SY__OUT_OF_LINE void *large_here(size_t size, struct sy_heap *heap)
 	void *object = NULL;
 
 	if (sy__likely(size && here != SY__DUMMY_HERE) && !sy__tick_is_due())
-		object = sy__large_again(heap, sy__run_cache_here(heap, here), size);
+		object = sy__large_alloc_cached(heap, sy__run_cache_here(heap, here), size);
 	if (sy__unlikely(!object))
 		return sy__here_malloc(size, heap);
 	sy__call_end();
@@ -259,7 +259,7 @@ static void free_behind_here(struct sy_cache *cache, void *object)
 
 static SY__OUT_OF_LINE void kfree_large_here(void *object, struct sy_heap *heap, struct sy_page *page, ptrdiff_t here)
 {
-	if (sy__likely(here != SY__DUMMY_HERE && sy__large_keep(heap, sy__run_cache_here(heap, here), page)))
+	if (sy__likely(here != SY__DUMMY_HERE && sy__large_free_cached(heap, sy__run_cache_here(heap, here), page)))
 		sy__call_end();
 	else
 		sy__here_kfree(object, heap);

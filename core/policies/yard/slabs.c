@@ -14,8 +14,8 @@
  * releasing that lock.
  *
  * What goes by itself. Before a slot gets pages whose memory is not there yet, it gives up what it has beside objects in use
- * (sy__yard_end_spares): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
- * else has freed. Each second all slots do that, those of idle threads too (sy__yard_settle), by whichever thread makes the next
+ * (sy__yard_release_retained): remote objects go home, empty slabs to the page allocator, those among them whose last object somebody
+ * else has freed. Each second all slots do that, those of idle threads too (sy__yard_scavenge), by whichever thread makes the next
  * slow call.
  */
 #include "../../here.h"
@@ -274,7 +274,7 @@ static uint64_t give_idle(struct sy__yard_cache *cache, unsigned slot, unsigned 
 	return pages + give_empty(cache, slot, own, looks);
 }
 
-SY__COLD void sy__yard_end_spares(struct sy_heap *heap, unsigned slot)
+SY__COLD void sy__yard_release_retained(struct sy_heap *heap, unsigned slot)
 {
 	sy__lock(&heap->lock);
 	for (struct sy_list *at = heap->caches.next; at != &heap->caches; at = at->next)
@@ -282,7 +282,7 @@ SY__COLD void sy__yard_end_spares(struct sy_heap *heap, unsigned slot)
 	sy__unlock(&heap->lock);
 }
 
-uint64_t sy__yard_settle(struct sy_cache *cache)
+uint64_t sy__yard_scavenge(struct sy_cache *cache)
 {
 	struct sy__yard_cache *yard = sy__yard_cache(cache);
 	uint64_t pages = 0;
@@ -292,7 +292,7 @@ uint64_t sy__yard_settle(struct sy_cache *cache)
 
 		if (!sy__slot_reachable(cache, slot))
 			continue;
-		sy__spares_anew(cache->heap, slot);
+		sy__retained_reset(cache->heap, slot);
 		if (own->spare || own->missed) /* most have neither, and their line is another CPU's */
 			own->spare = own->missed = 0;
 		pages += give_idle(yard, slot, LOOKS_A_SECOND);

@@ -140,19 +140,6 @@ static struct sy__yard_cache *cache_in(struct sy_page *page)
 	return sy__yard_cache_of(page);
 }
 
-/* Threads find a block by its page, so it must be said of a large one too. */
-static SY__COLD void *entry_large_alloc(struct sy_heap *heap, unsigned slot, size_t size, unsigned flags, int node)
-{
-	void *object = sy__large_alloc(heap, slot, size, flags, node);
-
-	if (sy__likely(!object || !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, sy__page_of(heap, object), 1)))
-		return object;
-	sy__large_give(heap, slot, sy__head_of(heap, object));
-	return NULL;
-}
-
-#define entry_large_alloc entry_large_alloc
-#define ENTRIES_OWN_HERE
 #include "../size_entries.h"
 
 /* ---- Allocation off the fast path --------------------------------------------------------------------------------------- */
@@ -287,6 +274,12 @@ static void yard_heap_fini(struct sy_heap *heap)
 		sy__page_map_destroy(&sy__yard_heap(heap)->page_map);
 }
 
+/* With threads, kfree finds large allocations by the page map too. */
+static bool yard_large_taken(struct sy_heap *heap, struct sy_page *page)
+{
+	return !heap->threads || sy__page_map_set(&sy__yard_heap(heap)->page_map, heap, page, 1);
+}
+
 static bool yard_reservation_changes(struct sy_heap *heap, size_t pages)
 {
 	return !heap->threads || sy__page_map_resize(&sy__yard_heap(heap)->page_map, pages);
@@ -339,10 +332,11 @@ const struct sy_policy sy__yard = {
 	.cache_fini = sy__yard_cache_fini,
 	.usable_size = yard_usable_size,
 	.shrink = sy__yard_shrink,
-	.settle = sy__yard_settle,
-	.end_spares = sy__yard_end_spares,
+	.scavenge = sy__yard_scavenge,
+	.release_retained = sy__yard_release_retained,
 	.trim = sy__yard_trim,
 	.drain = sy__yard_drain,
+	.large_taken = yard_large_taken,
 	.reservation_changes = yard_reservation_changes,
 	.grace_passed = sy__node_grace_passed,
 	.counts = sy__yard_counts,

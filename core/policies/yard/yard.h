@@ -152,17 +152,17 @@ static inline void sy__yard_set_owner(struct sy__yard_slab *slab, uint32_t mark)
 	__atomic_store_n(&slab->owner, mark, __ATOMIC_RELAXED);
 }
 
-/* The slot has something that sy__yard_end_spares may find. */
+/* The slot has something that sy__yard_release_retained may find. */
 static inline void sy__yard_has_idle(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
 	if (cache->base.cache.heap->run_cache)
-		sy__spares_kept(cache->base.cache.heap, sy__yard_here_of(cache, own));
+		sy__retained_note(cache->base.cache.heap, sy__yard_here_of(cache, own));
 }
 
 /* How many empty slabs a slot keeps now. */
 static inline uint32_t sy__yard_most_empty(const struct sy__yard_cache *cache, const struct sy__yard_slot *own)
 {
-	bool spares = own->spare && sy__spares_wanted(cache->base.cache.heap, sy__yard_here_of(cache, own));
+	bool spares = own->spare && sy__retained_wanted(cache->base.cache.heap, sy__yard_here_of(cache, own));
 
 	return SY__YARD_EMPTY + (spares ? own->spare : 0u);
 }
@@ -267,8 +267,8 @@ struct sy_page *sy__yard_new_slab(struct sy__yard_cache *, unsigned slot, unsign
 void sy__yard_set_next_order(struct sy__yard_cache *, const struct sy__node *);
 uint64_t sy__yard_deactivate(struct sy__yard_cache *, unsigned slot, struct sy__yard_slot *);
 uint64_t sy__yard_give_empties(struct sy__yard_cache *, unsigned slot, uint32_t keep);
-void sy__yard_end_spares(struct sy_heap *, unsigned slot);
-uint64_t sy__yard_settle(struct sy_cache *);
+void sy__yard_release_retained(struct sy_heap *, unsigned slot);
+uint64_t sy__yard_scavenge(struct sy_cache *);
 void sy__yard_drain(struct sy_heap *, unsigned slot);
 uint64_t sy__yard_shrink(struct sy_cache *);
 void sy__yard_cache_fini(struct sy_cache *);

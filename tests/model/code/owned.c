@@ -221,7 +221,7 @@ static void looks(void)
 	unsigned slot;
 
 	if (sy__call_enter(&slot)) {
-		sy__yard_end_spares(world.heap, slot);
+		sy__yard_release_retained(world.heap, slot);
 		sy__call_leave();
 	}
 	take(6);

@@ -156,7 +156,7 @@ static void ends_slot(void)
 
 	give(0);
 	if (sy__call_enter(&slot)) {
-		sy__run_cache_end_slot(world.heap, slot);
+		sy__run_cache_flush_slot(world.heap, slot);
 		sy__call_leave();
 	}
 }
@@ -188,7 +188,7 @@ static void ends_all(void)
 	unsigned slot;
 
 	if (sy__call_enter(&slot)) {
-		sy__run_cache_end(world.heap);
+		sy__run_cache_flush(world.heap);
 		sy__call_leave();
 	}
 }
@@ -297,10 +297,10 @@ int main(int argc, char **argv)
 		{ "rows_ended_by_store", "ends twice", "", "end_one", "sy__run_cache_take_out", SWAPS, 0, BY_STORE, 0 },
 		/* Who takes one away leaves its number. A slot's end forgets its runs; so does who makes room for another. */
 		{ "rows_left", "ends", "", "end_one", "sy__run_cache_take_out", SWAPS, 0, NOT_DONE, 0 },
-		{ "rows_forgotten", "slot ends", "", "sy__run_cache_end_slot", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
+		{ "rows_forgotten", "slot ends", "", "sy__run_cache_flush_slot", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
 		{ "rows_room_lost", "room", "", "sy__run_cache_make_room", "sy__run_cache_take_out", SWAPS, 0, READS, 0 },
 		/* That nothing is kept is said after the look, not before. What lives is counted by a plain sum; and a run is kept twice. */
-		{ "rows_said_late", "ends twice", "nobody would look", "sy__run_cache_end", "sy__run_cache_end", STORES, 1, LATE, 0 },
+		{ "rows_said_late", "ends twice", "nobody would look", "sy__run_cache_flush", "sy__run_cache_flush", STORES, 1, LATE, 0 },
 		{ "rows_plain_sum", "counts", "a race", "count_here", NULL, STORES, 0, PLAIN, 0 },
 		{ "rows_kept_twice", "given twice", "", "is_kept", NULL, LOADS, 0, READS, 1 },
 		{ .name = NULL },

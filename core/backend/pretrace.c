@@ -1,24 +1,25 @@
 /*
- * Older pages: those that a zone's snapshot had in use (populate.c), whose owners nobody recorded.
+ * Pretrace pages: pages in use since before the trace began, by owners that nobody recorded. A zone's snapshot has them in use
+ * (populate.c).
  *
- * A trace frees some of them, and says where: near some page frame. Which pages the snapshot's free blocks left in use there
- * is our own placement, so the nearest aligned run of older pages stands for the one that was freed. If no whole run of the
- * order is left, two halves of it are freed instead, each the nearest; the count of pages stays exact.
+ * A trace frees some of them, and says near which page frame. Where exactly they lie is our own placement, so the nearest aligned
+ * run of pretrace pages stands for the freed one. If no whole run of the order is left, two halves are freed instead, each the
+ * nearest one. The count of pages stays exact.
  *
- * They have no descriptors until they are freed. A bitmap has a bit for each page that is not older, and each maximal block
- * has a limit: no aligned run of a larger order is left in it. Older pages only become fewer, so a limit found once holds
- * for ever, and a search passes over exhausted blocks at one byte each. When a search of the whole zone fails, so will all
- * later ones (older_none).
+ * Pretrace pages have no descriptors until they are freed. A bitmap has a set bit for each page that is not, or no longer,
+ * pretrace. Each maximal block has a limit: it holds no aligned run of a larger order. Pretrace pages only become fewer, so a
+ * limit stays valid for ever, and a search passes an exhausted block by reading one byte. When a search of the whole zone fails,
+ * all later ones for that order will (pretrace_none).
  *
- * The search goes outwards from the near page, one maximal block to each side at a time, and ends when no farther block
- * could hold a nearer run.
+ * A search goes outwards from the given page, one maximal block to each side at a time. It ends when no block farther away can
+ * hold a nearer run.
  */
-#include "older.h"
+#include "pretrace.h"
 
 #define WORDS (SY__MAX_BLOCK / 64) /* of the bitmap, for a maximal block */
 #define NOWHERE UINT64_MAX
 
-void sy__older_remove(struct sy__zone *zone, uint64_t number, uint64_t count)
+void sy__pretrace_remove(struct sy__zone *zone, uint64_t number, uint64_t count)
 {
 	uint64_t *word = &zone->pages->page_bits[number / 64];
 
@@ -28,19 +29,19 @@ void sy__older_remove(struct sy__zone *zone, uint64_t number, uint64_t count)
 		zone->pages->page_bits[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
-/* Bits at the starts of aligned runs of 2^order older pages, order at most 6, given which pages of 64 are gone. */
+/* Bits at the starts of aligned runs of 2^order pretrace pages, order at most 6, in a word of the bitmap. */
 static uint64_t starts_of_runs(uint64_t gone, unsigned order)
 {
 	static const uint64_t aligned[] = {
 		UINT64_MAX,          UINT64_C(0x5555555555555555), UINT64_C(0x1111111111111111), UINT64_C(0x0101010101010101),
 		UINT64_C(0x0001000100010001), UINT64_C(0x0000000100000001), 1,
 	};
-	uint64_t older = ~gone;
+	uint64_t pretrace = ~gone;
 	unsigned step;
 
 	for (step = 0; step < order; step++)
-		older &= older >> (1u << step);
-	return older & aligned[order];
+		pretrace &= pretrace >> (1u << step);
+	return pretrace & aligned[order];
 }
 
 static uint64_t distance(uint64_t a, uint64_t b)
@@ -80,7 +81,7 @@ static uint64_t search_block(struct sy_pages *pages, uint64_t block, unsigned or
 	uint64_t step = order > 6 ? (uint64_t)1 << (order - 6) : 1;
 	uint64_t found = NOWHERE, at;
 
-	if (order + pages->older_limit[block] > SY_MAX_ORDER)
+	if (order + pages->pretrace_limit[block] > SY_MAX_ORDER)
 		return NOWHERE;
 	for (at = 0; at < WORDS; at += step) {
 		uint64_t starts = order > 6 ? is_run(&words[at], step) : starts_of_runs(words[at], order);
@@ -90,7 +91,7 @@ static uint64_t search_block(struct sy_pages *pages, uint64_t block, unsigned or
 			found = nearer(found, candidate, near);
 	}
 	if (found == NOWHERE)
-		pages->older_limit[block] = (uint8_t)(SY_MAX_ORDER + 1 - order);
+		pages->pretrace_limit[block] = (uint8_t)(SY_MAX_ORDER + 1 - order);
 	return found;
 }
 
@@ -102,7 +103,7 @@ static uint64_t search_zone(struct sy__zone *zone, unsigned order, uint64_t near
 
 	near = near < zone->start ? zone->start : near >= end ? end - 1 : near;
 	centre = near >> SY_MAX_ORDER;
-	if (zone->older_none & 1u << order)
+	if (zone->pretrace_none & 1u << order)
 		return NOWHERE;
 	for (out = 0; centre >= first + out || centre + out <= last; out++) {
 		if (found != NOWHERE && out > 1 && (out - 1) << SY_MAX_ORDER > distance(found, near))
@@ -114,22 +115,22 @@ static uint64_t search_zone(struct sy__zone *zone, unsigned order, uint64_t near
 			found = nearer(found, candidate, near);
 	}
 	if (found == NOWHERE)
-		zone->older_none |= 1u << order;
+		zone->pretrace_none |= 1u << order;
 	return found;
 }
 
-/* Takes the nearest run out of a zone's older pages, as a block of the environment. */
+/* Takes the nearest run of a zone's pretrace pages, as a block of the environment. */
 static struct sy_page *claim(struct sy__zone *zone, unsigned order, uint64_t near)
 {
 	struct sy_page *page = NULL;
 	uint64_t number = NOWHERE;
 
 	sy__lock(&zone->lock);
-	if (zone->older >> order)
+	if (zone->pretrace >> order)
 		number = search_zone(zone, order, near);
 	if (number != NOWHERE) {
-		sy__older_remove(zone, number, (uint64_t)1 << order);
-		zone->older -= (uint64_t)1 << order;
+		sy__pretrace_remove(zone, number, (uint64_t)1 << order);
+		zone->pretrace -= (uint64_t)1 << order;
 		page = sy__page(zone->pages, number);
 		page->zone = zone->index;
 		page->node = zone->node;
@@ -148,20 +149,20 @@ static uint64_t distance_to_zone(const struct sy__zone *zone, uint64_t near)
 	return near < zone->start + zone->span ? 0 : near - (zone->start + zone->span) + 1;
 }
 
-/* The zone nearest to a page among those with that many older pages; NULL: none. */
-static struct sy__zone *zone_with_older(struct sy_pages *pages, unsigned order, uint64_t near)
+/* The nearest zone with enough pretrace pages; NULL: none. */
+static struct sy__zone *zone_with_pretrace(struct sy_pages *pages, unsigned order, uint64_t near)
 {
 	struct sy__zone *found = NULL;
 	unsigned i;
 
 	for (i = 0; i < pages->zone_count; i++) {
 		struct sy__zone *zone = &pages->zones[i];
-		uint64_t older;
+		uint64_t count;
 
 		sy__lock(&zone->lock);
-		older = zone->older;
+		count = zone->pretrace;
 		sy__unlock(&zone->lock);
-		if (older >> order && (!found || distance_to_zone(zone, near) < distance_to_zone(found, near)))
+		if (count >> order && (!found || distance_to_zone(zone, near) < distance_to_zone(found, near)))
 			found = zone;
 	}
 	return found;
@@ -172,15 +173,15 @@ static bool free_near(struct sy__zone *zone, unsigned slot, unsigned order, uint
 	struct sy_page *page = claim(zone, order, near);
 
 	if (page) {
-		sy__block_give(zone->pages, slot, page, order, SY_USE_OLDER);
+		sy__block_give(zone->pages, slot, page, order, SY_USE_PRETRACE);
 		return true;
 	}
 	return order && free_near(zone, slot, order - 1, near) && free_near(zone, slot, order - 1, near);
 }
 
-bool sy_pages_free_older(struct sy_pages *pages, unsigned slot, unsigned order, uint64_t near_page)
+bool sy_pages_free_pretrace(struct sy_pages *pages, unsigned slot, unsigned order, uint64_t near_page)
 {
-	struct sy__zone *zone = order <= SY_MAX_ORDER ? zone_with_older(pages, order, near_page) : NULL;
+	struct sy__zone *zone = order <= SY_MAX_ORDER ? zone_with_pretrace(pages, order, near_page) : NULL;
 
 	return zone && free_near(zone, slot, order, near_page);
 }
