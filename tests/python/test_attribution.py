@@ -14,6 +14,7 @@ import pytest
 
 from handmade import Builder, cache, complaint, slabyard
 from slabyard.attribution import pinned, usage
+from slabyard.trace.cache_names import kmalloc_name
 from slabyard.trace.file import Trace
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +70,7 @@ def model(rows: list[dict], by: str, first: int, last: int) -> dict[str, dict[st
         elif by == "call_site":
             key = usage.OLDER_NAME if older else row["call_site"]
         else:
-            key = names.get(row["cache"], usage.UNKNOWN_CACHE if older else usage.kmalloc_name(row["allocated"]))
+            key = names.get(row["cache"], usage.UNKNOWN_CACHE if older else kmalloc_name(row["allocated"]))
         if not freed:
             owner[row["object"]] = key
         one, sign = found[key], -1 if freed else 1

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..base.errors import UserError
+from ..trace.cache_names import kmalloc_class, kmalloc_name
 from ..trace.file import (
     CACHE_ALLOC,
     CACHE_FREE,
@@ -193,18 +194,11 @@ class Keys:
         cache = rows.cache[chosen].astype(np.int64)
         nameless = cache == NO_CACHE
         older = rows.older[chosen]
-        cache[nameless] += 1 + self._class_bytes(rows, chosen[nameless])
+        cache[nameless] += 1 + kmalloc_class(rows.size[chosen[nameless]], rows.allocated[chosen[nameless]], self._lumps)
         cache[nameless & older] = np.where(rows.kind[chosen[nameless & older]] == KFREE, -1, -2)
         found, inverse = np.unique(cache, return_inverse=True)
         names = self._texts["cache"]
         return np.asarray([names.number(self._cache_name(int(one))) for one in found], np.uint32)[inverse]
-
-    def _class_bytes(self, rows: Rows, chosen: np.ndarray) -> np.ndarray:
-        """What a kmalloc's size class is called by. SLOB has no classes; there, requests are put together by powers of two."""
-        if not self._lumps:
-            return rows.allocated[chosen].astype(np.int64)
-        sizes = np.maximum(rows.size[chosen].astype(np.int64), 8)
-        return np.left_shift(np.int64(1), np.ceil(np.log2(sizes)).astype(np.int64))
 
     def older_bytes(self, cache: np.ndarray) -> np.ndarray:
         """int64: bytes of an object of each of these caches in the recorded allocator; 0 where that is not known."""
@@ -245,14 +239,6 @@ class Keys:
             shares = name == "held_pages"
             columns[name] = pa.array(np.round(figure[order], 1) if shares else np.rint(figure[order]).astype(np.int64))
         return pa.table(columns)
-
-
-def kmalloc_name(size: int) -> str:
-    """A size class as the kernel names it: kmalloc-192, kmalloc-2k."""
-    for shift, unit in ((20, "M"), (10, "k")):
-        if size and size % (1 << shift) == 0:
-            return f"kmalloc-{size >> shift}{unit}"
-    return f"kmalloc-{size}"
 
 
 def module(call_site: str) -> str:
