@@ -40,6 +40,7 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 	struct texts *texts = &capture->texts;
 	uint64_t records = (uint64_t)(first_mark != NULL) + (last_mark != NULL);
 	intern_init(&texts->call_sites, NONE - 1);
+	intern_init(&texts->stacks, NONE - 1);
 	intern_init(&texts->gfp, NO_TEXT - 1);
 	intern_init(&texts->names, NO_TEXT - 1);
 	intern_init(&texts->marks, NONE - 1);
@@ -50,6 +51,7 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 		struct scan *scan = &capture->scans[i];
 		capture->numbers[i] = (struct numbers){
 			.call_sites = merge(&texts->call_sites, &scan->texts.call_sites),
+			.stacks = merge(&texts->stacks, &scan->texts.stacks),
 			.marks = merge(&texts->marks, &scan->texts.marks),
 			.gfp = merge_short(&texts->gfp, &scan->texts.gfp, 0),
 			.names = merge_short(&texts->names, &scan->texts.names, NO_TEXT),
@@ -72,6 +74,7 @@ void capture_join(struct capture *capture, const char *first_mark, const char *l
 static void texts_free(struct texts *texts)
 {
 	intern_free(&texts->call_sites);
+	intern_free(&texts->stacks);
 	intern_free(&texts->gfp);
 	intern_free(&texts->names);
 	intern_free(&texts->marks);
@@ -85,6 +88,7 @@ void capture_close(struct capture *capture)
 		intern_free(&capture->scans[i].unknown);
 		free(capture->readers[i].buffer);
 		free(capture->numbers[i].call_sites);
+		free(capture->numbers[i].stacks);
 		free(capture->numbers[i].marks);
 		free(capture->numbers[i].gfp);
 		free(capture->numbers[i].names);
@@ -133,7 +137,8 @@ void capture_rewind(struct capture *capture)
 static struct record *mark(struct capture *capture, uint32_t number)
 {
 	capture->current = (struct record){
-		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+		.time = capture->last, .kind = SNAPSHOT, .address = number, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE,
+		.name = NO_TEXT};
 	capture->taken++;
 	return &capture->current;
 }
@@ -142,6 +147,8 @@ static void translate(const struct numbers *numbers, struct record *record)
 {
 	if (record->call_site != NONE)
 		record->call_site = numbers->call_sites[record->call_site];
+	if (record->stack != NONE)
+		record->stack = numbers->stacks[record->stack];
 	if (record->name != NO_TEXT)
 		record->name = numbers->names[record->name];
 	if (record->gfp)

@@ -5,7 +5,7 @@
  * How it works, in passes over a temporary file of fixed-size records, so that memory grows with what lives at one
  * time and never with the length of the capture:
  *
- *   1. scan     (scan.c, remarks.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
+ *   1. scan     (scan.c, remarks.c, stacks.c, spool.c)   each line becomes a struct record; texts are interned (intern.c). One thread for
  *                                   each input: inputs are parts of one capture, merged by time from then on (capture.c).
  *   2. base     (base.c)            pointers are virtual, pages are frame numbers: vote for the direct map's base.
  *   3. resolve  (resolve.c)         walk pages (pages.c) and live objects (live.c) to learn which page runs are slabs,
@@ -52,6 +52,7 @@ struct record {
 	uint32_t size;      /* bytes_req */
 	uint32_t allocated; /* bytes_alloc */
 	uint32_t call_site; /* in struct texts.call_sites; NONE for pages */
+	uint32_t stack;     /* in struct texts.stacks, or NONE */
 	uint16_t gfp;       /* in struct texts.gfp */
 	uint16_t name;      /* in struct texts.names, or NO_TEXT where the event prints none */
 	uint16_t cpu;
@@ -60,9 +61,9 @@ struct record {
 	int8_t migrate;
 	int8_t node;
 	uint8_t accounted;
-	uint8_t unused;
+	uint8_t unused[5];
 };
-_Static_assert(sizeof(struct record) == 40, "records have no padding");
+_Static_assert(sizeof(struct record) == 48, "records have no padding");
 
 static inline bool is_object(uint8_t kind) { return kind <= CACHE_FREE; }
 static inline bool is_alloc(uint8_t kind) { return kind == KMALLOC || kind == CACHE_ALLOC; }
@@ -100,7 +101,7 @@ void intern_free(struct interner *);
 uint32_t intern(struct interner *, const char *text, size_t length); /* NONE when the limit is reached */
 
 struct texts {
-	struct interner call_sites, gfp, names, marks;
+	struct interner call_sites, stacks, gfp, names, marks;
 };
 
 /* ---- spool.c: records in an unlinked temporary file -------------------------------------------------------------- */
@@ -145,6 +146,10 @@ struct scan {
 	const char *const *wanted; /* marks asked for by name */
 	uint32_t wanted_count, marks_taken;
 	struct spool spool;
+	struct record waiting; /* for its stack, where has_waiting */
+	bool has_waiting;
+	char stack[8192]; /* of the record that waits; from stack_at on */
+	size_t stack_at;
 	struct texts texts;
 	uint64_t events[EVENT_NAMES];
 	struct interner unknown;     /* names of events that are none of ours */
@@ -172,6 +177,12 @@ extern const char *const event_names[EVENT_NAMES];
 bool take_record(struct scan *, const char *line, const char *end); /* from PERF_RECORD_ on */
 bool take_remark(struct scan *, const char *line, const char *end); /* false: the line is none that a recorder writes */
 
+/* ---- stacks.c: what stands behind an event where the capture has stacks --------------------------------------------- */
+
+void stack_wait(struct scan *, const struct record *); /* the record of the event that comes now */
+void stack_end(struct scan *); /* no more lines of its stack come: it goes to the spool */
+bool take_frame(struct scan *, const char *line, const char *end); /* false: the line is none of a stack */
+
 /* ---- capture.c: all inputs as one sequence ----------------------------------------------------------------------- */
 
 struct capture {
@@ -179,7 +190,7 @@ struct capture {
 	uint32_t scan_count;
 	struct texts texts; /* merged */
 	struct numbers {
-		uint32_t *call_sites, *marks;
+		uint32_t *call_sites, *stacks, *marks;
 		uint16_t *gfp, *names;
 	} *numbers; /* of each input: number in its own texts -> number in the merged ones */
 	uint32_t first_mark, last_mark; /* in texts.marks, or NONE */
@@ -379,7 +390,7 @@ uint16_t cache_of_run(const struct resolution *, uint32_t history); /* NO_CACHE 
 
 struct row {
 	uint64_t time, address;
-	uint32_t object, size, allocated, call_site;
+	uint32_t object, size, allocated, call_site, stack;
 	uint16_t cpu, cache, gfp;
 	uint8_t kind, origin, order, owner;
 	int8_t migrate, node;

@@ -277,7 +277,7 @@ static bool take_object(struct scan *scan, struct record *record, const struct f
 	/* Before 6.1 events do not say whether they are charged to a cgroup; the flags do. */
 	record->accounted = record->accounted || (alloc && CONTAINS(fields->gfp, "ACCOUNT"));
 	if (record->address > LAST_POINTER_OF_NOTHING)
-		spool_put(&scan->spool, record);
+		stack_wait(scan, record);
 	else if (alloc)
 		scan->failed_allocs++;
 	else
@@ -302,7 +302,7 @@ static bool take_page(struct scan *scan, struct record *record, const struct fie
 		scan->least_pfn = record->address;
 	if (record->address + ((uint64_t)1 << record->order) - 1 > scan->most_pfn)
 		scan->most_pfn = record->address + ((uint64_t)1 << record->order) - 1;
-	spool_put(&scan->spool, record);
+	stack_wait(scan, record);
 	return true;
 }
 
@@ -326,16 +326,6 @@ static enum event_name event_of(struct word word)
 		                                                : EVENT_NAMES;
 	}
 	return EVENT_NAMES;
-}
-
-/* Blank, or of a call chain: indented, an address, then anything or nothing. */
-static bool is_skipped(const char *line, const char *end)
-{
-	uint64_t address;
-	const char *at = skip_blanks(line, end);
-	if (at == end)
-		return true;
-	return at > line && hexadecimal((struct word){at, word_end(at, end)}, &address);
 }
 
 /* Moves `at` behind the next bracketed number; false when there is none. */
@@ -386,7 +376,7 @@ static bool take_mark(struct scan *scan, struct record *record, const char *at, 
 		scan->marks_taken++;
 	}
 	record->address = intern(&scan->texts.marks, mark.start, (size_t)(mark.end - mark.start));
-	spool_put(&scan->spool, record);
+	stack_wait(scan, record);
 	return true;
 }
 
@@ -401,7 +391,7 @@ static void take_time(struct scan *scan, uint64_t time)
 /* A line with CPU, time and event. False: it cannot be read. */
 static bool take_event(struct scan *scan, const char *at, const char *end, uint64_t cpu)
 {
-	struct record record = {.cpu = (uint16_t)cpu, .migrate = -1, .node = -1, .call_site = NONE, .name = NO_TEXT};
+	struct record record = {.cpu = (uint16_t)cpu, .migrate = -1, .node = -1, .call_site = NONE, .stack = NONE, .name = NO_TEXT};
 	struct word word;
 	uint64_t period;
 	word.start = skip_blanks(at, end);
@@ -464,10 +454,13 @@ void scan_line(struct scan *scan, const char *line, const char *end)
 	struct word all = {line, end};
 	while (end > line && *line != '#' && find_cpu(&at, end, &cpu)) {
 		event = true;
+		stack_end(scan);
 		if (likely(take_event(scan, at, end, cpu)))
 			return;
 	}
-	if (event || (!is_skipped(line, end) && !take_remark(scan, line, end))) {
+	if (!event && (skip_blanks(line, end) == end || take_frame(scan, line, end)))
+		return;
+	if (event || !take_remark(scan, line, end)) {
 		scan->unparsed++;
 		scan->unplaced += CONTAINS(all, "call_site=") || CONTAINS(all, "pfn=");
 	}
@@ -505,6 +498,7 @@ static void scan_open(struct scan *scan)
 {
 	spool_open(&scan->spool);
 	intern_init(&scan->texts.call_sites, NONE - 1);
+	intern_init(&scan->texts.stacks, NONE - 1);
 	intern_init(&scan->texts.gfp, NO_TEXT - 1);
 	intern_init(&scan->texts.names, NO_TEXT - 1);
 	intern_init(&scan->texts.marks, NONE - 1);
@@ -554,5 +548,6 @@ void scan_input(struct scan *scan)
 	if (scan->lost_in_all > scan->lost)
 		scan->lost = scan->lost_in_all;
 	free(block);
+	stack_end(scan);
 	spool_finish(&scan->spool);
 }

@@ -1,7 +1,7 @@
 /*
  * Records in a temporary file that has no name: it is unlinked as soon as it is open, so nothing is left behind however
  * the program ends. It lies in $TMPDIR, which importer.py sets to the folder of the result when the user did not, because
- * /tmp is memory on many machines. 40 bytes for each event.
+ * /tmp is memory on many machines. 48 bytes for each event.
  *
  * Time never decreases in a spool. Captures are nearly always in order; where time goes back (per-CPU buffers merged by
  * a tool that did not sort), the record moves back to its place among the last WINDOW records. One that is older than

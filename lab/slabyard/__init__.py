@@ -9,6 +9,7 @@ The package starts programs and reads their JSON; it never links the core. What 
     trace      the file that a trace is, and the kernel's own texts in it (slabinfo, buddyinfo, GFP flags)
     attribution  who holds memory in a trace: caches, call sites, tasks, pinned pages; exports of it to other tools
     capture    records a kernel; makes a trace of what perf or tracefs wrote
+    live       the caches of the running kernel, as they grow
     replay     a trace as the flat arrays that the replay program reads, and its passes under an allocator
     results    runs repeated and interleaved, their records, and what these say: estimates, ranks, sentences
     report     records for people: tables, the HTML page, drawings

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from handmade import complaint, slabyard
 from slabyard.capture import importer
 from slabyard.command import cli
 from slabyard.replay import workload as replay
@@ -793,3 +794,26 @@ def test_any_name_will_do(tmp_path: Path, name: bytes, monkeypatch: pytest.Monke
     Path("capture").write_text("[000] 1.0: kmem:kfree: call_site=a+0x1 ptr=0xffff888000001000\n")
     imported("capture", output := Path(os.fsdecode(name)))
     assert trace.Trace(output).metadata.rows == 1
+
+
+def test_what_is_there_is_overwritten_only_where_import_made_it_of_the_same_capture(tmp_path: Path) -> None:
+    capture, other = tmp_path / "pk.txt", tmp_path / "other.txt"
+    for path in (capture, other):
+        path.write_text("ls 1 [000] 1.1: kmem:kfree: call_site=a+0x1 ptr=0x1000\n")
+    (tmp_path / "pk.parquet").write_text("mine")
+    done = slabyard("import", "pk.txt", cwd=tmp_path)
+    assert "pk.parquet: is there, and was not made of pk.txt" in complaint(done, 2)
+    assert (tmp_path / "pk.parquet").read_text() == "mine"
+    assert slabyard("import", "pk.txt", "--force", cwd=tmp_path).returncode == 0
+    assert slabyard("import", "pk.txt", cwd=tmp_path).returncode == 0
+    assert "--force" in complaint(slabyard("import", other, "-o", tmp_path / "pk.parquet"), 2)
+    assert slabyard("import", other, "-o", "/dev/null").returncode == 0
+
+
+def test_info_does_not_call_complete_what_import_warned_of(tmp_path: Path) -> None:
+    capture = tmp_path / "pk.txt"
+    capture.write_text("ls 1 [000] 1.1: kmem:kfree: call_site=a+0x1 ptr=0x1000\n")
+    done = slabyard("import", capture, "-o", tmp_path / "pk.parquet")
+    assert "only where it was made with --show-lost-events" in done.stderr
+    text = slabyard("info", tmp_path / "pk.parquet").stdout
+    assert re.search(r"^complete +not known: the text of perf script", text, re.MULTILINE)

@@ -79,8 +79,8 @@ def usage(trace: Trace, by: Sequence[str] = ("cache",), window: Window | None = 
     keys = Keys(trace.metadata, by)
     ledger = _Ledger()
     row = 0
-    columns = ["kind", "origin", "object", "size", "allocated", "cache", *(name for name in by if name != "cache")]
-    for batch in trace.batches(list(dict.fromkeys(columns))):
+    wanted = ["kind", "origin", "object", "size", "allocated", "cache", *(name for name in by if name != "cache")]
+    for batch in trace.batches(list(dict.fromkeys(wanted))):
         end = min(bounds.last, row + batch.num_rows)
         if end <= row:
             break

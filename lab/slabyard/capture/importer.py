@@ -30,6 +30,7 @@ from ..base.programs import child, program
 from ..trace import snapshots as kernel
 from ..trace.file import Metadata
 from .inputs import About, enlarge_pipe, open_inputs
+from .record import Recording
 from .writer import CutOff, Reader, write
 
 PROGRAM = "slabyard-import"
@@ -45,27 +46,29 @@ def import_trace(
     stand in a tracing_mark_write of the capture. cpus, page_size (bytes): of the recorded machine, where the capture does not tell.
     Raises UserError: 2 for input that is no capture, 4 for a missing perf. Look at the result's `incomplete`.
     """
-    about = About(cpus=cpus, page_size=page_size or page_size_of(snapshots), snapshots=list(snapshots))
+    about = About(capture=Path(source).name, cpus=cpus, page_size=page_size or page_size_of(snapshots), snapshots=list(snapshots))
     marks = ["--last-mark", "end"] if any(one["name"] == "end" for one in about.snapshots) else []
     for one in about.snapshots:
         marks += ["--mark", one["name"]]
     return import_described(source, output, about, marks)
 
 
-def import_recording(recording: Any, command: Sequence[str], output: Path) -> Metadata:
-    """Imports what record.record() made: its first snapshot opens the trace, its second one ends it. Writes to `output` directly."""
+def import_recording(recording: Recording, output: Path) -> Metadata:
+    """Imports what record.record() made, from its first snapshot to its second one. Writes to `output` directly."""
     machine = os.uname()
     about = About(
         kernel=machine.release,
         arch=machine.machine,
-        command=list(command),
+        command=list(recording.plan.command) or None,
         recorded_at=datetime.datetime.fromtimestamp(recording.started, datetime.UTC).isoformat(timespec="seconds"),
         cpus=present_cpus(),
         page_size=os.sysconf("SC_PAGE_SIZE"),
-        snapshots=list(recording.snapshots),
+        window=(recording.start.time, recording.end.time),
+        cgroup=recording.plan.cgroup,
+        snapshots=[recording.start.as_snapshot(), recording.end.as_snapshot()],
     )
-    first, last = (one["name"] for one in recording.snapshots)
-    return _import(str(recording.data), output, about, ["--first-mark", first, "--last-mark", last])
+    marks = ["--first-mark", recording.start.name, "--last-mark", recording.end.name]
+    return _import(str(recording.data), output, about, marks)
 
 
 def import_described(source: Path | str, output: Path, about: About, marks: list[str]) -> Metadata:

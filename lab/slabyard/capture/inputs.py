@@ -38,7 +38,7 @@ from ..base.programs import child, last_line
 from . import perfdata
 
 LARGE = 64 << 20  # bytes of perf.data from which it is streamed, and two perf scripts pay
-_SCRIPT = ("--force", "-F", "cpu,time,event,trace", "--ns", "--show-lost-events")
+_FIELDS = "cpu,time,event,trace"
 _PIPE = 1 << 20  # bytes of a pipe's buffer
 _F_SETPIPE_SZ = 1031
 
@@ -56,7 +56,10 @@ class About:
     page_size: int | None = None  # bytes
     lost: int = 0  # events, where the recorder has counted them
     kinds: Sequence[str] = ()  # of events that were recorded, where that is known: those that never happened count 0
-    snapshots: list[dict[str, Any]] = field(default_factory=list)  # as snapshots.take() gives them
+    cgroup: str = ""  # whose tasks alone were recorded
+    capture: str = ""  # the name of the file that was imported
+    window: tuple[int, int] | None = None  # ns of perf.data's clock: what happened before and after is left out
+    snapshots: list[dict[str, Any]] = field(default_factory=list)  # name, files, slab_attributes of each
 
 
 @dataclass
@@ -191,20 +194,30 @@ def _perf(path: Path, about: About, stack: contextlib.ExitStack) -> Inputs:
         )
     data = perfdata.read(path)
     about.lost = data.lost() if data else 0
-    _read_header(perf, path, about)
+    stacks = _read_header(perf, path, about)
+    script = [perf, "script", *_script(about, stacks)]
     children: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     inputs = Inputs([], [], lambda: _check_perf(path, children))
     stack.callback(_close_all, inputs)
-    if data is None or not data.streams or path.stat().st_size < LARGE:
-        _start_perf([perf, "script", "-i", str(path), *_SCRIPT], subprocess.DEVNULL, inputs, children, stack)
+    # In a stream perf has no symbols for the frames of stacks.
+    if data is None or not data.streams or stacks or path.stat().st_size < LARGE:
+        _start_perf([*script, "-i", str(path)], subprocess.DEVNULL, inputs, children, stack)
         return inputs
     inputs.resolve = functools.partial(perfdata.resolve, data=data)
     for part in data.parts(min(2, len(os.sched_getaffinity(0)))):
-        process = _start_perf([perf, "script", "-i", "-", *_SCRIPT], subprocess.PIPE, inputs, children, stack)
+        process = _start_perf([*script, "-i", "-"], subprocess.PIPE, inputs, children, stack)
         assert process.stdin is not None
         _feed(data, part, os.dup(process.stdin.fileno()))
         process.stdin.close()
     return inputs
+
+
+def _script(about: About, stacks: bool) -> list[str]:
+    """perf script's options."""
+    options = ["--force", "-F", f"{_FIELDS},ip,sym" if stacks else _FIELDS, "--ns", "--show-lost-events"]
+    if about.window:
+        options += ["--time", ",".join(f"{moment // 10**9}.{moment % 10**9:09}" for moment in about.window)]
+    return options
 
 
 def _start_perf(
@@ -237,8 +250,8 @@ def _feed(data: perfdata.PerfData, part: tuple[int, int], descriptor: int) -> No
     threading.Thread(target=feed, daemon=True).start()
 
 
-def _read_header(perf: str, path: Path, about: About) -> None:
-    """Fills in what perf.data's header says and is not known already."""
+def _read_header(perf: str, path: Path, about: About) -> bool:
+    """Fills in what perf.data's header says and is not known already. Whether the events have stacks."""
     header = subprocess.run(
         [perf, "report", "--force", "--header-only", "-i", str(path)], capture_output=True, stdin=subprocess.DEVNULL, check=False
     ).stdout.decode(errors="replace")
@@ -254,6 +267,7 @@ def _read_header(perf: str, path: Path, about: About) -> None:
     about.kinds = re.findall(r"^# event : name = kmem:(\w+)", header, re.MULTILINE)
     if about.command is None and " -- " in found.get("cmdline", ""):
         about.command = found["cmdline"].partition(" -- ")[2].split()
+    return re.search(r"^# event : .*sample_type = [A-Z|]*\bCALLCHAIN\b", header, re.MULTILINE) is not None
 
 
 def _check_perf(path: Path, children: list[tuple[subprocess.Popen[bytes], IO[bytes]]]) -> None:

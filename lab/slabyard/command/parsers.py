@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from .. import __version__
 from ..base.errors import UserError
 from . import kernel_verbs as commands
-from . import verbs, who_verbs
-from .words import add_format, count, cpus, file, new_file, nodes, size, specs, thread_counts
+from . import live_verbs, recording, verbs, who_verbs
+from .words import add_format, count, cpus, duration, file, new_file, nodes, size, specs, thread_counts
 
 STATUSES = """\
 exit status:
@@ -69,19 +69,48 @@ def parser() -> Parser:
     parent = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
-    for add in (_record, _import, _info, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
+    for add in (_record, _top, _import, _info, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
         add(parent)
     return top
 
 
 def _record(parent: Any) -> None:
     verb = add_verb(
-        parent, "record", "record every kernel allocation while a command runs", verbs.record_command,
-        "slabyard record -o make.parquet -- make -j2",
-        "Needs perf, tracefs and the right to trace (root). Records the whole machine.",
+        parent, "record", "record every kernel allocation while a command runs, or for a while", recording.record_command,
+        "slabyard record -o make.parquet -- make -j2\n  slabyard record -o machine.parquet --duration 30\n"
+        "  slabyard record -g -o nginx.parquet --cgroup system.slice/nginx.service --duration 10m",
+        "Needs perf, tracefs and the right to trace (root). Records the whole machine. Ctrl-C ends the command and keeps what "
+        "was recorded. Ends with the command's status.",
     )  # fmt: skip
     verb.add_argument("-o", "--output", type=new_file, required=True, metavar="T.parquet", help="the trace to write")
-    verb.usage = "slabyard record -o T.parquet -- CMD..."
+    verb.add_argument(
+        "--duration", type=duration, metavar="TIME", help="end after that time, as in 30, 500ms or 10m; the command, too, if there is one"
+    )
+    verb.add_argument("-g", dest="stacks", action="store_true", help="also record the kernel's stack of each event (a larger trace)")
+    verb.add_argument(
+        "--cgroup", metavar="NAME", help="record this control group's tasks alone; the command is started in it. The trace is incomplete"
+    )
+    verb.usage = "slabyard record [options] -o T.parquet -- CMD...\n       slabyard record [options] -o T.parquet --duration TIME"
+
+
+def _top(parent: Any) -> None:
+    verb = add_verb(
+        parent, "top", "the running kernel's caches, by how much they grow", live_verbs.show_top,
+        "slabyard top\n  slabyard top --call-sites\n  slabyard top --interval 1m --count 1 --format json",
+        "Needs the right to read /proc/slabinfo (root). Ctrl-C ends it.",
+    )  # fmt: skip
+    verb.add_argument("--interval", type=duration, default=2.0, metavar="TIME", help="from one reading to the next (default: 2 s)")
+    verb.add_argument("--count", type=count(10**9 - 1), metavar="N", help="readings (default: until Ctrl-C)")
+    verb.add_argument(
+        "--sort", choices=("growth", "rate", "size", "objects", "name"), default="growth",
+        help="by the growth since the start or in the last interval, KiB, objects, name (default: growth)",
+    )  # fmt: skip
+    verb.add_argument("--lines", type=count(10**6), metavar="N", help="rows of a table (default: what a screen has room for, else 20)")
+    verb.add_argument(
+        "--call-sites", action="store_true",
+        help="also who allocates: traced for 50 ms of each interval (tracefs); live bytes where the kernel has /proc/allocinfo",
+    )  # fmt: skip
+    verb.add_argument("--format", choices=("text", "json"), default="text", help="of the output; json: an object a line (default: text)")
 
 
 def _import(parent: Any) -> None:
@@ -93,6 +122,7 @@ def _import(parent: Any) -> None:
         "capture", type=file, metavar="CAPTURE", help="perf.data, or text from perf script, tracefs or trace-cmd; - for standard input"
     )
     verb.add_argument("-o", "--output", type=new_file, metavar="T.parquet", help="the trace to write (default: the capture's name, here)")
+    verb.add_argument("--force", action="store_true", help="overwrite a file that is no earlier import of the same capture")
     verb.add_argument(
         "--snapshot", action="append", default=[], metavar="NAME=DIR:SUFFIX",
         help="the kernel's figures at the mark NAME (or `end`): DIR/slabinfo.SUFFIX and its siblings",

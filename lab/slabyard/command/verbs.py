@@ -82,27 +82,7 @@ def _range(item: dict[str, Any]) -> str:
     return f"auto, {range_}" if item["default"] == "auto" else range_
 
 
-def record_command(options: argparse.Namespace) -> int:
-    from ..capture.record import check
-
-    check_outputs((options.output,))
-    check(options.command or [])
-    return record_to(options.command or [], options.output, None)
-
-
-def record_to(command: list[str], output: Path, stdout: int | None) -> int:
-    """Records a command into a trace; the exit status of the verb."""
-    from ..capture.importer import import_recording
-    from ..capture.record import record
-
-    with whole_file(output) as part, record(command, part, stdout) as recording:
-        metadata = import_recording(recording, command, part)
-    if recording.status:
-        note(f"{command[0]} exited with status {recording.status}")
-    return _report_trace(output, metadata)
-
-
-def _report_trace(output: Path, metadata: Metadata) -> int:
+def report_trace(output: Path, metadata: Metadata) -> int:
     """Says what a new trace holds; the exit status of the verb."""
     note(f"{output}: {metadata.extent}")
     return _completeness({str(output): metadata.incomplete})
@@ -110,6 +90,7 @@ def _report_trace(output: Path, metadata: Metadata) -> int:
 
 def import_capture(options: argparse.Namespace) -> int:
     from ..capture.importer import import_trace, read_snapshot
+    from .recording import check_import
 
     source = str(options.capture)
     output = options.output
@@ -120,11 +101,12 @@ def import_capture(options: argparse.Namespace) -> int:
             raise UserError("a capture from standard input needs -o T.parquet")
         output = Path(re.sub(r"(\.(txt|data|gz|xz|bz2|zst))+$", "", options.capture.name) + ".parquet")
     check_outputs((output,), () if source == "-" else (options.capture,))
+    check_import(output, options.capture, options.force)
     snapshots = [read_snapshot(text) for text in options.snapshot]
     metadata = import_trace(source, output, snapshots, options.cpus, page_size=options.page_size)
-    status = _report_trace(output, metadata)
-    if metadata.source == "perf script" and not metadata.lost:
-        note("the text of perf script tells of lost events only where it was made with --show-lost-events")
+    status = report_trace(output, metadata)
+    if metadata.doubt:
+        note(metadata.doubt)
     return status
 
 
@@ -251,13 +233,13 @@ def compare_allocators(options: argparse.Namespace) -> int:
     if options.command is None:
         return _compare_traces(options, plan, options.traces)
     from ..capture.record import check
+    from .recording import record_for_compare
 
     check(options.command)
     folder = Path(tempfile.mkdtemp(prefix="slabyard-"))
     trace = folder / (re.sub(r"[^\w.+-]+", "-", Path(options.command[0]).name) + ".parquet")
     try:
-        # The command's own output must not mix with the comparison.
-        record_to(options.command, trace, sys.stderr.fileno())
+        record_for_compare(options.command, trace)
         status = _compare_traces(options, plan, [trace])
     except BaseException:
         if trace.exists():
