@@ -13,11 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import handmade
 import slabyard as module
 from handmade import slabyard
 
 ROOT = Path(__file__).parents[2]
 FIND = ROOT / "traces" / "find.parquet"
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return handmade.busy(tmp_path_factory.mktemp("traces") / "busy.parquet")
 
 
 def test_events_have_cache_names_even_of_old_traces(busy: Path) -> None:
@@ -82,7 +88,12 @@ def test_frames(busy: Path) -> None:
 
 
 def test_nothing_is_loaded_before_it_is_used() -> None:
-    code = "import sys, slabyard; assert 'pyarrow' not in sys.modules; slabyard.open; assert callable(slabyard.replay) and 'compare' in dir(slabyard)"
+    code = """
+import sys, slabyard
+assert 'pyarrow' not in sys.modules and 'compare' in dir(slabyard)
+slabyard.open
+assert callable(slabyard.replay)
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -379,6 +379,17 @@ def test_names_on_frees_name_the_slab(tmp_path: Path) -> None:
     assert [row["cache"] for row in found if row["kind"] == "kmem_cache_alloc"] == [0] * 4 + [1] * 4
 
 
+def test_each_event_names_its_cache(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.alloc(BASE + 0x1000, site="new+0x1", name="thing")
+    capture.kmalloc(BASE + 0x2000, 150, 192)
+    capture.free(BASE + 0x1000, name="thing")
+    capture.event("kfree", f"call_site=drop+0x1 ptr={BASE + 0x2000:#x}")
+    capture.event("kfree", f"call_site=drop+0x1 ptr={BASE + 0x9000:#x}")
+    _, found = capture.imported(tmp_path)
+    assert [row["cache_name"] for row in found] == ["thing", "kmalloc-192", "thing", "kmalloc-192", ""]
+
+
 def test_one_slab_is_one_cache(tmp_path: Path) -> None:
     """Without names: one slab joins call sites; equal sizes alone do not."""
     capture = Capture()
