@@ -76,6 +76,7 @@ def model(rows: list[dict], by: str, first: int, last: int) -> dict[str, dict[st
         one, sign = found[key], -1 if freed else 1
         if place >= first:
             one["frees" if freed else "allocations"] += 1
+            one["allocated_bytes"] += 0 if freed else row["allocated"]
             one["growth_objects"] += sign
             one["growth_bytes"] += sign * ({0: 192, 1: 640}.get(row["cache"], 0) if older else row["allocated"])
         if not older:

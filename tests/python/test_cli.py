@@ -23,7 +23,7 @@ import pytest
 from handmade import complaint, slabyard
 from slabyard.trace.file import CHECKSUM_KEY, METADATA_KEY, Trace, checksum
 
-VERBS = ("list", "record", "top", "import", "info", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
+VERBS = ("list", "record", "top", "import", "info", "export", "replay", "compare", "threads", "run", "geometry", "layout", "kernel")
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,8 @@ from ..trace.file import (
 
 DIMENSIONS = ("cache", "call_site", "stack", "task", "pid")
 FIGURES = (
-    "allocations", "frees", "live_objects", "live_bytes", "requested_bytes", "peak_bytes", "growth_objects", "growth_bytes",
+    "allocations", "frees", "allocated_bytes", "live_objects", "live_bytes", "requested_bytes", "peak_bytes", "growth_objects",
+    "growth_bytes",
 )  # fmt: skip
 OLDER_NAME = "(older than the trace)"
 UNTRACED_NAME = "(not traced)"
@@ -221,6 +222,10 @@ class Keys:
         numbers[rows.older[chosen]] = texts.number(OLDER_NAME)
         return numbers
 
+    def names(self) -> list[str]:
+        """Of each key the text of the first dimension."""
+        return [self._texts[self.by[0]].texts[number] for number, *_ in self._numbers]
+
     def table(self, figures: dict[str, np.ndarray], order_by: Sequence[str]) -> pa.Table:
         """The keys with their figures, the highest of `order_by` first; keys of which all figures are 0 are left out.
 
@@ -321,6 +326,7 @@ class _Ledger:
         if counted:
             self._count("allocations", key[sign > 0])
             self._count("frees", key[sign < 0])
+            self._count("allocated_bytes", key[sign > 0], made[sign > 0])
             self._count("growth_objects", key, sign)
             self._count("growth_bytes", key, sign * np.where(older & (made == 0), keys.older_bytes(rows.cache[chosen]), made))
         key, sign, made, chosen = key[~older], sign[~older], made[~older], chosen[~older]

@@ -69,7 +69,7 @@ def parser() -> Parser:
     parent = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     example = "slabyard list\n  slabyard list --format json"
     add_format(add_verb(parent, "list", "the allocators and their tunables", verbs.list_allocators, example))
-    for add in (_record, _top, _import, _info, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
+    for add in (_record, _top, _import, _info, _export, _replay, _compare, _threads, _run, _geometry, _layout, _kernel):
         add(parent)
     return top
 
@@ -144,6 +144,10 @@ def _info(parent: Any) -> None:
     verb.add_argument("trace", type=file, metavar="T.parquet")
     who_verbs.add_views(verb)
     add_format(verb)
+
+
+def _export(parent: Any) -> None:
+    who_verbs.add_export(parent, add_verb)
 
 
 def _replay(parent: Any) -> None:

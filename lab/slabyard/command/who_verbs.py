@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from ..base.errors import UserError
-from ..base.files import to_json
+from ..base.errors import DONE, INCOMPLETE, UserError
+from ..base.files import check_outputs, to_json
 from ..base.table import render
-from .words import count
+from ..base.terminal import note
+from .words import count, file, new_file
 
 if TYPE_CHECKING:
     from ..trace.file import Trace
 
 MOST_LINES = 1_000_000
+EXPORTS = ("pprof", "folded", "speedscope", "perfetto", "csv", "parquet")
 
 
 def add_views(verb: argparse.ArgumentParser) -> None:
@@ -37,6 +40,40 @@ def add_moments(verb: argparse.ArgumentParser) -> None:
     """The part of the trace that is looked at."""
     verb.add_argument("--from", dest="since", metavar="WHEN", help="count from here on: a mark, seconds since the first event, or peak")
     verb.add_argument("--to", dest="until", metavar="WHEN", help="count to here (default: the end)")
+
+
+def add_export(parent: Any, add_verb: Callable[..., argparse.ArgumentParser]) -> None:
+    """The verb export."""
+    verb = add_verb(
+        parent, "export", "who holds memory in a trace, for other tools", export_trace,
+        "slabyard export t.parquet --format pprof -o t.pb.gz && go tool pprof -http : t.pb.gz\n"
+        "  slabyard export t.parquet --format folded --weight pinned --to peak -o t.folded",
+        "Profiles of memory by stack or call site and cache; counters over time for Perfetto; tables as CSV and Parquet.",
+    )  # fmt: skip
+    verb.add_argument("trace", type=file, metavar="T.parquet")
+    verb.add_argument("--format", choices=EXPORTS, required=True, metavar="FORM", help=", ".join(EXPORTS))
+    verb.add_argument("-o", "--output", type=new_file, required=True, metavar="FILE", help="the file to write")
+    verb.add_argument(
+        "--weight", choices=("live", "requested", "growth", "peak", "pinned", "allocations"), metavar="WHAT",
+        help="of folded and speedscope: live (default), requested, growth, peak, pinned (bytes), or allocations",
+    )  # fmt: skip
+    add_moments(verb)
+
+
+def export_trace(options: argparse.Namespace) -> int:
+    from ..attribution import export, usage
+    from ..trace.file import Trace
+
+    if options.weight is not None and options.format not in export.PROFILES:
+        raise UserError(f"--weight goes with --format {' and '.join(export.PROFILES)}; {options.format} has all of them")
+    check_outputs((options.output,), (options.trace,))
+    with Trace(options.trace) as trace:
+        window = usage.window_of(trace, options.since, options.until)
+        export.export(trace, options.format, options.output, window, options.weight or "live")
+        if trace.metadata.incomplete:
+            note(f"{options.trace} is incomplete: {trace.metadata.incomplete}")
+            return INCOMPLETE
+    return DONE
 
 
 def wants_views(options: argparse.Namespace) -> bool:
